@@ -1,0 +1,63 @@
+"""What the analysis of a project yields: every node's columns, fingerprints and lineage edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+Status = Literal["analysed", "opaque", "broken", "leaf"]
+"""How well a node was seen.
+
+* ``analysed``: its query was followed column by column.
+* ``opaque``: it could not be seen through; every column depends on everything its parents hold.
+* ``broken``: it reads a column that does not exist (or is ambiguous); the reason names it.
+* ``leaf``: it has no query (source, seed, exposure, ...).
+"""
+
+
+class ColumnEdge(NamedTuple):
+    """One dependency between a column of a node and a column of a direct child.
+
+    ``*rows*`` (:data:`dbt_ripple.graph.rows.ROWS`) stands for the row set on either side. ``type``
+    and ``subtype`` are OpenLineage's: DIRECT (IDENTITY, TRANSFORMATION, AGGREGATION) or INDIRECT
+    (JOIN, FILTER, GROUP_BY, SORT, WINDOW, CONDITIONAL).
+    """
+
+    parent_id: str
+    parent_column: str
+    child_id: str
+    child_column: str
+    type: str
+    subtype: str
+    masking: bool
+
+
+@dataclass(slots=True)
+class NodeAnalysis:
+    """One node as analysed. The three column lists run in parallel, in the relation's order."""
+
+    unique_id: str
+    status: Status
+    reason: str | None = None
+    columns: list[str] = field(default_factory=list)
+    fingerprints: list[str] = field(default_factory=list)
+    expressions: list[str | None] = field(default_factory=list)
+    rows_fingerprint: str = ""
+
+
+@dataclass(slots=True)
+class Analysis:
+    """A whole project, analysed.
+
+    Attributes:
+        nodes: every relation-like node (model, seed, snapshot, source, and relations the project
+            reads without declaring them) by unique_id.
+        edges: column edges between nodes and their direct children, exposures included.
+        test_columns: ``(test unique_id, node unique_id, column)`` for each column a test reads.
+        seconds: wall time of the stages ``read``, ``parse`` and ``link``.
+    """
+
+    nodes: dict[str, NodeAnalysis]
+    edges: list[ColumnEdge]
+    test_columns: list[tuple[str, str, str]]
+    seconds: dict[str, float]

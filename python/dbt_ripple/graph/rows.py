@@ -1,0 +1,144 @@
+"""The lineage tables as plain rows: one struct a table, one field a column.
+
+This module is the single statement of what the tables hold. `spark/` derives the Arrow and Spark
+schemas from the annotations, and a test holds the dbt package's `create table` macro against them.
+Every row carries the ``snapshot_id`` of the load it came with; it is the first column of each
+table.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+import msgspec
+
+ROWS: Final = "*rows*"
+"""The column name that stands for which rows a relation holds and how often."""
+
+
+class SnapshotRow(msgspec.Struct, frozen=True):
+    """One load. Its row is written last and makes the other tables' rows of the snapshot visible."""
+
+    snapshot_id: str
+    project_name: str
+    dbt_version: str | None
+    dbt_schema_version: str | None
+    adapter_type: str | None
+    ripple_version: str
+    invocation_id: str | None
+    generated_at: datetime | None
+    loaded_at: datetime
+    git_sha: str | None
+    target_name: str | None
+
+
+class NodeRow(msgspec.Struct, frozen=True):
+    """One node of the project (any dbt resource type that takes part in lineage)."""
+
+    snapshot_id: str
+    unique_id: str
+    name: str
+    resource_type: str
+    asset_type: str
+    package_name: str | None
+    path: str | None
+    relation_name: str | None
+    materialized: str | None
+    language: str | None
+    description: str | None
+    owner: str | None
+    group_name: str | None
+    access: str | None
+    contract_version: str | None
+    contract_enforced: bool
+    criticality: str | None
+    certified: bool
+    canonical: bool
+    pii: bool
+    tags: str
+    checksum: str | None
+    rows_fingerprint: str | None
+    analysis_status: str
+    analysis_reason: str | None
+
+
+class ColumnRow(msgspec.Struct, frozen=True):
+    """One column of one node."""
+
+    snapshot_id: str
+    unique_id: str
+    column_name: str
+    position: int
+    data_type: str | None
+    description: str | None
+    pii: str | None
+    fingerprint: str | None
+    expression: str | None
+
+
+class EdgeRow(msgspec.Struct, frozen=True):
+    """One dependency of one node on another, as dbt has it."""
+
+    snapshot_id: str
+    parent_id: str
+    child_id: str
+
+
+class ColumnEdgeRow(msgspec.Struct, frozen=True):
+    """One column pair with one kind of dependency; ``*rows*`` stands for the row set."""
+
+    snapshot_id: str
+    parent_id: str
+    parent_column: str
+    child_id: str
+    child_column: str
+    type: str
+    subtype: str
+    masking: bool
+
+
+class TestColumnRow(msgspec.Struct, frozen=True):
+    """One column (or ``*rows*``) that one test reads."""
+
+    snapshot_id: str
+    test_id: str
+    unique_id: str
+    column_name: str
+
+
+class RunResultRow(msgspec.Struct, frozen=True):
+    """What one invocation said of one node."""
+
+    snapshot_id: str
+    invocation_id: str
+    unique_id: str
+    status: str
+    execution_time: float | None
+    started_at: datetime | None
+    completed_at: datetime | None
+    rows_affected: int | None
+    failures: int | None
+    message: str | None
+
+
+class NodeClosureRow(msgspec.Struct, frozen=True):
+    """One ancestor of one node; ``depth`` is the length of the shortest path, 0 for itself."""
+
+    snapshot_id: str
+    ancestor_id: str
+    descendant_id: str
+    depth: int
+
+
+TABLES: Final[dict[str, type[msgspec.Struct]]] = {
+    "nodes": NodeRow,
+    "columns": ColumnRow,
+    "edges": EdgeRow,
+    "column_edges": ColumnEdgeRow,
+    "test_columns": TestColumnRow,
+    "run_results": RunResultRow,
+    "node_closure": NodeClosureRow,
+    "snapshots": SnapshotRow,
+}
+"""Every table with its row type, in the order they are written: ``snapshots`` last, as the commit."""
