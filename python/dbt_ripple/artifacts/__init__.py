@@ -1,0 +1,44 @@
+"""dbt's artifacts (manifest, catalog, run results, sources) -> one typed :class:`Project`.
+
+One tolerant, fast reader for what dbt 1.6 and later write: unknown fields are ignored, missing ones
+have a default, and what cannot be read is explained in one line.
+"""
+
+from __future__ import annotations
+
+from dbt_ripple.artifacts.model import (
+    CatalogColumn,
+    Column,
+    Contract,
+    DependsOn,
+    Group,
+    Macro,
+    Metadata,
+    Node,
+    Project,
+    Ref,
+    RunResult,
+    SourceFreshness,
+    TestMetadata,
+    Timing,
+)
+from dbt_ripple.artifacts.read import check_compiled, read_project
+
+__all__ = [
+    "CatalogColumn",
+    "Column",
+    "Contract",
+    "DependsOn",
+    "Group",
+    "Macro",
+    "Metadata",
+    "Node",
+    "Project",
+    "Ref",
+    "RunResult",
+    "SourceFreshness",
+    "TestMetadata",
+    "Timing",
+    "check_compiled",
+    "read_project",
+]

@@ -1,0 +1,360 @@
+"""What the artifacts of a dbt project hold, as typed values, whatever dbt version wrote them.
+
+The structs declare only what dbt-ripple uses: msgspec skips everything else without building it,
+which is where the speed on large manifests comes from. Every field has a default, so that a
+manifest of another dbt version, which lacks or adds some, reads as well.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+VERSION_TYPES = str | int | float
+"""What dbt allows as the version of a model."""
+
+WITH_SQL: Final = frozenset({"model", "snapshot", "test"})
+"""Resource types whose SQL dbt compiles and whose compiled SQL the analysis reads."""
+
+
+class Column(msgspec.Struct, kw_only=True):
+    """A column as declared in a yml file.
+
+    Attributes:
+        meta: the column's own ``meta`` merged with its ``config.meta`` (which wins, as in dbt).
+        tags: the column's own tags and those of its config, without repeats.
+        quote: whether the name is quoted; ``None`` when it is not said.
+        index: position in the declaration, from 0.
+    """
+
+    name: str = ""
+    description: str = ""
+    data_type: str | None = None
+    meta: dict[str, Any] = {}
+    tags: list[str] = []
+    quote: bool | None = None
+    constraints: list[dict[str, Any]] = []
+    config: dict[str, Any] = {}
+    index: int = 0
+
+
+class DependsOn(msgspec.Struct, kw_only=True):
+    """The nodes and macros a node refers to, by unique_id."""
+
+    nodes: list[str] = []
+    macros: list[str] = []
+
+
+class Ref(msgspec.Struct, kw_only=True):
+    """The arguments of one ``ref()``."""
+
+    name: str = ""
+    package: str | None = None
+    version: VERSION_TYPES | None = None
+
+
+class Contract(msgspec.Struct, kw_only=True):
+    """A model's contract: whether dbt enforces the declared names and types."""
+
+    enforced: bool = False
+    alias_types: bool = True
+    checksum: str | None = None
+
+
+class TestMetadata(msgspec.Struct, kw_only=True):
+    """Which generic test a test is made from, and with which arguments."""
+
+    name: str = ""
+    namespace: str | None = None
+    kwargs: dict[str, Any] = {}
+
+
+class Node(msgspec.Struct, kw_only=True):
+    """Anything dbt draws in its graph: one struct for all resource types.
+
+    A field that does not apply to a resource type has its default.
+
+    Attributes:
+        unique_id: dbt's id, for example ``model.shop.fct_orders``.
+        resource_type: model, seed, snapshot, test, unit_test, analysis, operation, source,
+            exposure, metric, semantic_model, saved_query or function.
+        compiled_code: the SQL dbt would run; ``None`` where dbt has only parsed the node.
+        config: dbt's resolved config, as it is.
+        meta: the node's ``meta`` merged with its ``config.meta`` (which wins, as in dbt).
+        tags: the node's tags and those of its config, without repeats.
+        checksum: of the file the node is defined in; ``{"name": ..., "checksum": ...}``, a plain
+            string for unit tests.
+        owner: of an exposure: ``{"name": ..., "email": ...}``.
+        model: of a unit test, the name of the model it tests.
+        given: of a unit test, its input fixtures; ``expect`` is what must come out.
+        root_path: of a seed, the folder ``original_file_path`` is relative to.
+    """
+
+    unique_id: str = ""
+    name: str = ""
+    resource_type: str = ""
+    package_name: str = ""
+    original_file_path: str = ""
+    path: str = ""
+    patch_path: str | None = None
+    root_path: str | None = None
+    fqn: list[str] = []
+
+    database: str | None = None
+    schema: str | None = None
+    alias: str | None = None
+    identifier: str | None = None
+    relation_name: str | None = None
+
+    language: str | None = None
+    raw_code: str = ""
+    compiled: bool = False
+    compiled_code: str | None = None
+    checksum: dict[str, Any] | str | None = None
+
+    config: dict[str, Any] = {}
+    meta: dict[str, Any] = {}
+    tags: list[str] = []
+    description: str = ""
+    columns: dict[str, Column] = {}
+    constraints: list[dict[str, Any]] = []
+    group: str | None = None
+    access: str | None = None
+    version: VERSION_TYPES | None = None
+    latest_version: VERSION_TYPES | None = None
+    deprecation_date: str | None = None
+    contract: Contract = msgspec.field(default_factory=Contract)
+
+    depends_on: DependsOn = msgspec.field(default_factory=DependsOn)
+    refs: list[Ref] = []
+    sources: list[list[str]] = []
+
+    attached_node: str | None = None
+    column_name: str | None = None
+    file_key_name: str | None = None
+    test_metadata: TestMetadata | None = None
+
+    source_name: str | None = None
+    source_description: str | None = None
+    loader: str | None = None
+    loaded_at_field: str | None = None
+    freshness: dict[str, Any] | None = None
+
+    type: str | None = None
+    owner: dict[str, Any] = {}
+    label: str | None = None
+    url: str | None = None
+    maturity: str | None = None
+
+    model: str | None = None
+    given: list[dict[str, Any]] = []
+    expect: dict[str, Any] = {}
+    overrides: dict[str, Any] | None = None
+
+    arguments: list[dict[str, Any]] = []
+    returns: dict[str, Any] | None = None
+
+    @property
+    def materialized(self) -> str | None:
+        """The materialization, for example ``table``; ``None`` where dbt gives none."""
+        value = self.config.get("materialized")
+        return value if isinstance(value, str) else None
+
+    @property
+    def is_ephemeral(self) -> bool:
+        """Whether the node is inlined into its readers and never becomes a relation."""
+        return self.resource_type == "model" and self.materialized == "ephemeral"
+
+    @property
+    def contract_enforced(self) -> bool:
+        """Whether dbt enforces the declared columns when it builds the node."""
+        declared = self.config.get("contract")
+        return self.contract.enforced or (
+            isinstance(declared, dict) and declared.get("enforced") is True
+        )
+
+    @property
+    def is_python(self) -> bool:
+        """Whether the node is written in Python and so has no SQL to read."""
+        return self.language == "python" or self.original_file_path.endswith(".py")
+
+    @property
+    def label_name(self) -> str:
+        """The name as people type it: a versioned model is ``dim_customers.v2``."""
+        if self.resource_type == "model" and self.version is not None:
+            return f"{self.name}.v{version_text(self.version)}"
+        return self.name
+
+
+class CatalogColumn(msgspec.Struct, kw_only=True):
+    """A column as the warehouse reported it. ``index`` orders it; adapters count from 0 or 1."""
+
+    name: str = ""
+    type: str | None = None
+    index: int = 0
+    comment: str | None = None
+
+
+class Macro(msgspec.Struct, kw_only=True):
+    """A macro: its text, and the macros it calls."""
+
+    unique_id: str = ""
+    name: str = ""
+    package_name: str = ""
+    original_file_path: str = ""
+    macro_sql: str = ""
+    depends_on: DependsOn = msgspec.field(default_factory=DependsOn)
+
+
+class Group(msgspec.Struct, kw_only=True):
+    """A group of nodes and who owns it: ``{"name": ..., "email": ...}``."""
+
+    unique_id: str = ""
+    name: str = ""
+    package_name: str = ""
+    owner: dict[str, Any] = {}
+    description: str | None = None
+    config: dict[str, Any] = {}
+
+
+class Metadata(msgspec.Struct, kw_only=True):
+    """Which dbt wrote an artifact, when, and in which invocation. Times are UTC."""
+
+    dbt_schema_version: str = ""
+    dbt_version: str | None = None
+    generated_at: datetime | None = None
+    invocation_id: str | None = None
+    invocation_started_at: datetime | None = None
+    env: dict[str, Any] = {}
+    project_name: str | None = None
+    project_id: str | None = None
+    adapter_type: str | None = None
+    quoting: dict[str, Any] = {}
+
+
+class Timing(msgspec.Struct, kw_only=True):
+    """One phase (``compile`` or ``execute``) of a node's run."""
+
+    name: str = ""
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+
+
+class RunResult(msgspec.Struct, kw_only=True):
+    """What one invocation said of one node.
+
+    Attributes:
+        invocation_id: of the run, taken from the file's metadata.
+        status: success, error, skipped, pass, fail, warn, ...
+        execution_time: seconds.
+        failures: rows a test returned; ``None`` where there is no such number.
+    """
+
+    unique_id: str = ""
+    invocation_id: str = ""
+    status: str = ""
+    execution_time: float | None = None
+    timing: list[Timing] = []
+    thread_id: str | None = None
+    message: str | None = None
+    failures: int | None = None
+    adapter_response: dict[str, Any] = {}
+
+    @property
+    def started_at(self) -> datetime | None:
+        """When the first phase began, in UTC; ``None`` when dbt gave no timing (skipped nodes)."""
+        return min((as_utc(t.started_at) for t in self.timing if t.started_at), default=None)
+
+    @property
+    def completed_at(self) -> datetime | None:
+        """When the last phase ended, in UTC; ``None`` when dbt gave no timing."""
+        return max((as_utc(t.completed_at) for t in self.timing if t.completed_at), default=None)
+
+    @property
+    def rows_affected(self) -> int | None:
+        """Rows the adapter says it wrote; ``None`` where it does not say (Spark never does)."""
+        rows = self.adapter_response.get("rows_affected")
+        return rows if isinstance(rows, int) and not isinstance(rows, bool) and rows >= 0 else None
+
+
+class SourceFreshness(msgspec.Struct, kw_only=True):
+    """What `dbt source freshness` said of one source."""
+
+    unique_id: str = ""
+    status: str = ""
+    max_loaded_at: datetime | None = None
+    snapshotted_at: datetime | None = None
+    max_loaded_at_time_ago_in_s: float | None = None
+    error: Any = None
+
+
+class Project(msgspec.Struct, kw_only=True):
+    """One dbt project, read from the artifacts in one target folder.
+
+    Attributes:
+        target_path: the folder, as it was given.
+        metadata: of the manifest.
+        nodes: every enabled node by unique_id, in the manifest's order.
+        parents: the direct parents of every node, by unique_id; only ids that are in ``nodes``.
+        children: the inverse of ``parents``, in the order of ``nodes``.
+        catalog: the columns of every relation in catalog.json, in order; empty without one.
+        run_results: of run_results.json; empty without one.
+        run_args: the arguments of the command that wrote run_results.json.
+        freshness: of sources.json; empty without one.
+        disabled: the unique_ids of disabled nodes.
+        digest: sha256 over manifest.json, catalog.json and run_results.json as they were read.
+        notes: what the reader had to leave out or assume, one sentence each.
+    """
+
+    target_path: str
+    metadata: Metadata
+    nodes: dict[str, Node]
+    parents: dict[str, list[str]]
+    children: dict[str, list[str]]
+    macros: dict[str, Macro] = {}
+    groups: dict[str, Group] = {}
+    catalog: dict[str, list[CatalogColumn]] = {}
+    run_results: list[RunResult] = []
+    run_args: dict[str, Any] = {}
+    freshness: list[SourceFreshness] = []
+    disabled: list[str] = []
+    digest: str = ""
+    notes: list[str] = []
+
+    @property
+    def name(self) -> str:
+        """The root project's name."""
+        return self.metadata.project_name or ""
+
+    def of_type(self, *resource_types: str) -> list[Node]:
+        """The nodes of the given resource types, in the manifest's order."""
+        return [node for node in self.nodes.values() if node.resource_type in resource_types]
+
+    def uncompiled(self) -> list[Node]:
+        """The SQL models, snapshots and tests that dbt has parsed but not compiled.
+
+        dbt writes a manifest without compiled SQL when it parses, and at the end of a run only the
+        selected nodes have theirs.
+        """
+        return [
+            node
+            for node in self.nodes.values()
+            if node.resource_type in WITH_SQL and not node.is_python and node.compiled_code is None
+        ]
+
+
+def as_utc(moment: datetime) -> datetime:
+    """The same moment in UTC; dbt writes UTC where it leaves the zone out."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def version_text(version: VERSION_TYPES) -> str:
+    """A version as dbt spells it in names: ``2.0`` is ``2``.
+
+    Example:
+        >>> version_text(2), version_text(2.0), version_text("2024_1")
+        ('2', '2', '2024_1')
+    """
+    return str(int(version)) if isinstance(version, float) and version.is_integer() else str(version)

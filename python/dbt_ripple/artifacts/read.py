@@ -1,0 +1,488 @@
+"""Artifacts on disk -> one :class:`Project`, whatever dbt version wrote them.
+
+Guarantees: what is returned is complete for the file that was read (every enabled node, every edge
+between them), or a :class:`RippleError` says what is wrong. Where a single field has a shape no dbt
+version documents, it is left out and named in ``Project.notes``; fields that decide lineage
+(ids, dependencies, SQL, config) are never left out: they are refused.
+
+Not guaranteed: that the catalog, run results or freshness are of the same dbt invocation as the
+manifest. A catalog of another project is refused.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from dbt_ripple.artifacts.model import (
+    CatalogColumn,
+    Column,
+    Group,
+    Macro,
+    Metadata,
+    Node,
+    Project,
+    RunResult,
+    SourceFreshness,
+    as_utc,
+)
+from dbt_ripple.errors import RippleError
+
+OLDEST_MANIFEST: Final = 10
+"""dbt 1.6; older manifests have other names for the SQL and other shapes of ``refs``."""
+
+NEWEST_MANIFEST: Final = 20
+"""dbt 2's first manifests say 20 and have the shape of 12, as do its later ones, which say 12."""
+
+REGENERATE: Final = "run `dbt docs generate` to write it anew"
+
+_SECTIONS: Final = {
+    "nodes": "",
+    "sources": "source",
+    "exposures": "exposure",
+    "metrics": "metric",
+    "semantic_models": "semantic_model",
+    "saved_queries": "saved_query",
+    "unit_tests": "unit_test",
+    "functions": "function",
+}
+"""The manifest's node sections, with the resource type of their entries where it may be unsaid."""
+
+_DECISIVE: Final = frozenset(
+    {"unique_id", "resource_type", "depends_on", "raw_code", "compiled_code", "config", "language"}
+)
+"""Fields of a node that decide its lineage: never left out."""
+
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
+
+
+class _Manifest(msgspec.Struct):
+    metadata: msgspec.Raw = msgspec.Raw()
+    nodes: msgspec.Raw = msgspec.Raw()
+    sources: msgspec.Raw = msgspec.Raw()
+    exposures: msgspec.Raw = msgspec.Raw()
+    metrics: msgspec.Raw = msgspec.Raw()
+    semantic_models: msgspec.Raw = msgspec.Raw()
+    saved_queries: msgspec.Raw = msgspec.Raw()
+    unit_tests: msgspec.Raw = msgspec.Raw()
+    functions: msgspec.Raw = msgspec.Raw()
+    macros: msgspec.Raw = msgspec.Raw()
+    groups: msgspec.Raw = msgspec.Raw()
+    disabled: msgspec.Raw = msgspec.Raw()
+    parent_map: msgspec.Raw = msgspec.Raw()
+
+
+class _CatalogTable(msgspec.Struct):
+    columns: dict[str, CatalogColumn] = {}
+
+
+class _Catalog(msgspec.Struct):
+    metadata: msgspec.Raw = msgspec.Raw()
+    nodes: dict[str, _CatalogTable] = {}
+    sources: dict[str, _CatalogTable] = {}
+
+
+class _RunResults(msgspec.Struct):
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
+    results: list[RunResult] = []
+    args: dict[str, Any] = {}
+
+
+class _Sources(msgspec.Struct):
+    results: list[SourceFreshness] = []
+
+
+def read_project(target_path: Path) -> Project:
+    """Read the artifacts of a dbt project.
+
+    Args:
+        target_path: the folder dbt wrote them to. ``manifest.json`` must be there;
+            ``catalog.json``, ``run_results.json`` and ``sources.json`` are read where they are.
+
+    Returns:
+        The project.
+
+    Raises:
+        RippleError: the folder or the manifest is missing or unreadable, a file is not the JSON it
+            should be, the manifest's version is not known, or the catalog is another project's.
+    """
+    target_path = Path(target_path)
+    with _collector_paused():
+        return _read(target_path)
+
+
+def check_compiled(project: Project) -> None:
+    """Refuse a project of which dbt has compiled nothing.
+
+    Raises:
+        RippleError: there are SQL models and none has compiled SQL; says which command mends it.
+    """
+    models = [node for node in project.of_type("model") if not node.is_python]
+    if models and all(node.compiled_code is None for node in models):
+        raise RippleError(
+            "dbt has parsed this project but not compiled it: none of its "
+            f"{len(models)} SQL models has compiled SQL",
+            str(Path(project.target_path) / "manifest.json"),
+            "run `dbt docs generate --target-path target-ripple` (or `dbt compile`) on the whole "
+            "project and pass that --target-path, because `dbt parse`, `ls` and `run` overwrite it",
+        )
+
+
+def _read(target_path: Path) -> Project:
+    notes: list[str] = []
+    hasher = hashlib.sha256()
+    manifest_path = target_path / "manifest.json"
+    content = _required(target_path, manifest_path)
+    hasher.update(content)
+
+    manifest = _decode(content, _Manifest, manifest_path)
+    metadata = _metadata(manifest.metadata, manifest_path)
+    nodes: dict[str, Node] = {}
+    for section, resource_type in _SECTIONS.items():
+        entries = _entries(getattr(manifest, section), Node, manifest_path, section, notes)
+        _complete(entries, resource_type)
+        nodes.update(entries)
+    macros = _entries(manifest.macros, Macro, manifest_path, "macros", notes)
+    groups = _entries(manifest.groups, Group, manifest_path, "groups", notes)
+    disabled = _entries(manifest.disabled, None, manifest_path, "disabled", notes)
+    parent_map = _entries(manifest.parent_map, list[str], manifest_path, "parent_map", notes)
+    parents, children = _maps(nodes, parent_map, notes)
+    if not metadata.project_name:
+        metadata.project_name = _likely_name(nodes)
+        if metadata.project_name:
+            notes.append(
+                f"manifest.json does not name its project; taken to be {metadata.project_name}, "
+                "which has the most nodes"
+            )
+    del content, manifest
+
+    catalog: dict[str, list[CatalogColumn]] = {}
+    content = _optional(target_path / "catalog.json")
+    if content is not None:
+        hasher.update(b"catalog.json")
+        hasher.update(content)
+        catalog = _catalog(content, target_path / "catalog.json", nodes, metadata, disabled)
+    run = _RunResults()
+    content = _optional(target_path / "run_results.json")
+    if content is not None:
+        hasher.update(b"run_results.json")
+        hasher.update(content)
+        run = _run_results(content, target_path / "run_results.json", nodes, macros, notes)
+    freshness = _Sources()
+    content = _optional(target_path / "sources.json")
+    if content is not None:
+        freshness = _decode(content, _Sources, target_path / "sources.json")
+
+    return Project(
+        target_path=str(target_path),
+        metadata=metadata,
+        nodes=nodes,
+        parents=parents,
+        children=children,
+        macros=macros,
+        groups=groups,
+        catalog=catalog,
+        run_results=run.results,
+        run_args=run.args,
+        freshness=freshness.results,
+        disabled=list(disabled),
+        digest=hasher.hexdigest(),
+        notes=notes,
+    )
+
+
+# --- files -----------------------------------------------------------------------------------------
+
+
+def _required(target_path: Path, manifest_path: Path) -> bytes:
+    fix = "run `dbt docs generate` in the project, or say where its artifacts are by --target-path"
+    if not target_path.exists():
+        raise RippleError("no such folder", str(target_path), fix)
+    if not target_path.is_dir():
+        raise RippleError(
+            "is a file, not the folder dbt writes its artifacts to",
+            str(target_path),
+            "give the folder that holds manifest.json",
+        )
+    content = _optional(manifest_path)
+    if content is None:
+        raise RippleError("no manifest.json in this folder", str(target_path), fix)
+    return content
+
+
+def _optional(path: Path) -> bytes | None:
+    """The file's bytes, ``None`` where there is no such file."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except IsADirectoryError:
+        raise RippleError("is a folder, not a file", str(path), REGENERATE) from None
+    except PermissionError:
+        raise RippleError(
+            "no permission to read it", str(path), "make it readable for this user"
+        ) from None
+    except OSError as error:
+        raise RippleError(
+            f"cannot be read ({error.strerror or error})", str(path), REGENERATE
+        ) from None
+    if not content.strip():
+        raise RippleError("is empty", str(path), REGENERATE)
+    return content
+
+
+# --- JSON -> structs -------------------------------------------------------------------------------
+
+
+def _decode(content: bytes | msgspec.Raw, as_type: type[_Struct], path: Path) -> _Struct:
+    try:
+        return msgspec.json.decode(content, type=as_type)
+    except msgspec.ValidationError:
+        return _loosely(msgspec.Raw(bytes(content)), as_type, path, path.name, [])
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _not_json(path, error) from None
+
+
+def _not_json(path: Path, error: Exception) -> RippleError:
+    what = "JSON cut short" if "truncated" in str(error) else f"not valid JSON ({error})"
+    return RippleError(what, str(path), REGENERATE)
+
+
+def _entries(raw: msgspec.Raw, as_type: Any, path: Path, section: str, notes: list[str]) -> Any:
+    """One section of the manifest as a dict by unique_id; empty where it is missing or null.
+
+    The whole section is decoded at once. Only if an entry has a null or another type where we
+    expect something else is it decoded entry by entry.
+    """
+    content = bytes(raw)
+    if not content or content == b"null":
+        return {}
+    if as_type is None:
+        as_type = msgspec.Raw
+    try:
+        return msgspec.json.decode(raw, type=dict[str, as_type])
+    except msgspec.ValidationError:
+        pass
+    try:
+        entries = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    except msgspec.ValidationError:
+        raise RippleError(f"`{section}` is not an object", str(path), REGENERATE) from None
+    if not (isinstance(as_type, type) and issubclass(as_type, msgspec.Struct)):
+        return {
+            key: [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+            for key, value in ((k, msgspec.json.decode(v)) for k, v in entries.items())
+        }
+    return {
+        key: _loosely(entry, as_type, path, key, notes)
+        for key, entry in entries.items()
+        if bytes(entry) != b"null"
+    }
+
+
+def _loosely(
+    raw: msgspec.Raw, as_type: type[_Struct], path: Path, key: str, notes: list[str]
+) -> _Struct:
+    """Decode one object whose fields may be null or of another type than we expect.
+
+    A null is the same as no field. A field of another type is left out, and said; if lineage
+    depends on it the file is refused.
+    """
+    value = msgspec.json.decode(raw)
+    if not isinstance(value, dict):
+        raise RippleError(f"`{key}` is not an object", str(path), REGENERATE)
+    value = _without_nulls(value)
+    if isinstance(value.get("tags"), str):
+        value["tags"] = [value["tags"]]
+    while True:
+        try:
+            return msgspec.convert(value, as_type)
+        except msgspec.ValidationError as error:
+            found = re.search(r"\$\.(\w+)", str(error))
+            field = found.group(1) if found else ""
+            if field not in value or field in _DECISIVE:
+                raise RippleError(
+                    f"`{key}` has an unknown shape ({error})",
+                    str(path),
+                    "is it the file dbt wrote? " + REGENERATE,
+                ) from None
+            del value[field]
+            notes.append(f"{path.name}: left out `{field}` of {key}: {error}")
+
+
+_OPAQUE: Final = frozenset({"config", "meta", "kwargs", "adapter_response", "owner", "args"})
+"""Free-form objects: a null in them is the user's and stays."""
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: item if key in _OPAQUE else _without_nulls(item)
+            for key, item in value.items()
+            if item is not None
+        }
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value if item is not None]
+    return value
+
+
+# --- what the manifest means -----------------------------------------------------------------------
+
+
+def _metadata(raw: msgspec.Raw, path: Path) -> Metadata:
+    not_one = "is it the manifest.json of a dbt project? " + REGENERATE
+    if not bytes(raw) or bytes(raw) == b"null":
+        raise RippleError("JSON, but not a dbt manifest: it has no `metadata`", str(path), not_one)
+    metadata = _decode(raw, Metadata, path)
+    said = metadata.dbt_schema_version
+    found = re.search(r"/dbt/([\w-]+)/v(\d+)(?:\.json)?$", said)
+    if not found or found.group(1) != "manifest":
+        raise RippleError(
+            f"not a dbt manifest of a known schema version (it says {said!r})", str(path), not_one
+        )
+    version = int(found.group(2))
+    if version < OLDEST_MANIFEST:
+        raise RippleError(
+            f"manifest version {version} is too old (dbt {metadata.dbt_version}); "
+            f"versions {OLDEST_MANIFEST} to {NEWEST_MANIFEST} can be read",
+            str(path),
+            "use dbt 1.6 or newer",
+        )
+    if version > NEWEST_MANIFEST:
+        raise RippleError(
+            f"manifest version {version} (dbt {metadata.dbt_version}) is newer than this "
+            f"dbt-ripple knows; versions {OLDEST_MANIFEST} to {NEWEST_MANIFEST} can be read",
+            str(path),
+            "upgrade dbt-ripple",
+        )
+    if metadata.generated_at:
+        metadata.generated_at = as_utc(metadata.generated_at)
+    return metadata
+
+
+def _complete(nodes: dict[str, Node], resource_type: str) -> None:
+    """Fill in what dbt versions say in different places, or not at all."""
+    for unique_id, node in nodes.items():
+        node.unique_id = unique_id
+        if not node.resource_type:
+            node.resource_type = resource_type or unique_id.partition(".")[0]
+        config = node.config
+        if meta := config.get("meta"):
+            node.meta = {**node.meta, **meta} if isinstance(meta, dict) else node.meta
+        node.tags = _merged_tags(node.tags, config.get("tags"))
+        if node.group is None:
+            node.group = config.get("group")
+        if node.access is None:
+            node.access = config.get("access")
+        for index, (name, column) in enumerate(node.columns.items()):
+            column.index = index
+            _complete_column(name, column)
+
+
+def _complete_column(name: str, column: Column) -> None:
+    if not column.name:
+        column.name = name
+    if config := column.config:
+        if isinstance(meta := config.get("meta"), dict) and meta:
+            column.meta = {**column.meta, **meta}
+        column.tags = _merged_tags(column.tags, config.get("tags"))
+
+
+def _merged_tags(tags: list[str], more: Any) -> list[str]:
+    if not more or more == tags:
+        return tags
+    extra = [more] if isinstance(more, str) else [str(tag) for tag in more]
+    return list(dict.fromkeys([*tags, *extra]))
+
+
+def _maps(
+    nodes: dict[str, Node], parent_map: dict[str, list[str]], notes: list[str]
+) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Parents and children of every node, between nodes that exist only."""
+    parents: dict[str, list[str]] = {}
+    children: dict[str, list[str]] = {unique_id: [] for unique_id in nodes}
+    missing: dict[str, None] = {}
+    for unique_id, node in nodes.items():
+        said = parent_map.get(unique_id)
+        known = parents[unique_id] = []
+        for parent in dict.fromkeys(node.depends_on.nodes if said is None else said):
+            if parent in nodes:
+                known.append(parent)
+                children[parent].append(unique_id)
+            else:
+                missing[parent] = None
+    if missing:
+        some = ", ".join(list(missing)[:3])
+        notes.append(
+            f"manifest.json refers to {len(missing)} nodes it does not hold ({some}); "
+            "they are left out of the graph"
+        )
+    return parents, children
+
+
+def _likely_name(nodes: dict[str, Node]) -> str | None:
+    count: dict[str, int] = {}
+    for node in nodes.values():
+        count[node.package_name] = count.get(node.package_name, 0) + 1
+    return max(count, key=lambda name: count[name], default=None)
+
+
+# --- the other artifacts ---------------------------------------------------------------------------
+
+
+def _catalog(
+    content: bytes,
+    path: Path,
+    nodes: dict[str, Node],
+    metadata: Metadata,
+    disabled: dict[str, Any],
+) -> dict[str, list[CatalogColumn]]:
+    catalog = _decode(content, _Catalog, path)
+    tables = {**catalog.nodes, **catalog.sources}
+    # Installed packages are shared between projects, so only the project's own relations tell.
+    unknown = [key for key in tables if key not in nodes and key not in disabled]
+    own = [key for key in tables if key in nodes]
+    own = [key for key in own if nodes[key].package_name == metadata.project_name]
+    if unknown and not own:
+        raise RippleError(
+            f"is the catalog of another project: it holds {unknown[0]} and nothing of "
+            f"{metadata.project_name}",
+            str(path),
+            "run `dbt docs generate`, which writes manifest.json and catalog.json together",
+        )
+    return {
+        unique_id: sorted(table.columns.values(), key=lambda column: column.index)
+        for unique_id, table in tables.items()
+        if unique_id in nodes
+    }
+
+
+def _run_results(
+    content: bytes, path: Path, nodes: dict[str, Node], macros: dict[str, Macro], notes: list[str]
+) -> _RunResults:
+    run = _decode(content, _RunResults, path)
+    known = [item for item in run.results if item.unique_id in nodes or item.unique_id in macros]
+    if run.results and not known:
+        notes.append("run_results.json names no node of this manifest; it is ignored")
+    run.results = [item for item in run.results if item.unique_id in nodes]
+    for item in run.results:
+        item.invocation_id = run.metadata.invocation_id or ""
+    return run
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Pause the garbage collector: it would walk every new object again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
