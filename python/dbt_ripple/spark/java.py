@@ -226,8 +226,7 @@ def _lacks_vector_module(home: Path) -> bool:
 
 
 def _wrapper(home: Path, cache: Path) -> Path:
-    """A folder to use as ``JAVA_HOME`` whose ``bin/java`` runs the one of ``home`` without the
-    module it lacks."""
+    """A folder to use as ``JAVA_HOME``: its ``bin/java`` runs the real one, less the argument."""
     quoted = "'" + str(home / "bin" / "java").replace("'", "'\\''") + "'"
     script = f"""#!/bin/sh
 # Made by dbt-ripple: this Java has no {_VECTOR_MODULE}, which Spark asks for and can do without.

@@ -116,10 +116,11 @@ def local_environment(folder: Path, file_format: FileFormat = "parquet") -> Loca
     try:
         for name in ("metastore", "warehouse", "tmp", "conf"):
             (folder / name).mkdir(parents=True, exist_ok=True)
-        java = find_java(cache=folder, **_java_range(version))
+        minimum, maximum = _java_range(version)
+        java = find_java(minimum=minimum, maximum=maximum, cache=folder)
         if file_format != "parquet":
             settings |= _table_format_settings(file_format, version, folder)
-            write_atomically(folder / "conf" / "ivysettings.xml", _IVY_SETTINGS.encode())
+            write_atomically(folder / "conf" / "resolver.xml", _IVY_SETTINGS.encode())
             options += company_truststore(folder / "conf") if java.bundled else []
         settings["spark.driver.extraJavaOptions"] = " ".join(map(_quote_option, options))
         log4j = _LOG4J.format(file=folder / "logs" / "spark.log")
@@ -173,7 +174,8 @@ def get_session(
     if remote:
         return _connect(builder, remote)
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # under spark-submit the JVM already runs
-        java = find_java(**_java_range(version))
+        minimum, maximum = _java_range(version)
+        java = find_java(minimum=minimum, maximum=maximum)
         os.environ["JAVA_HOME"] = str(java.home)
         print(f"Spark {'.'.join(map(str, version))} on {java}", file=sys.stderr)
     if master:
@@ -330,9 +332,9 @@ def _pyspark_version() -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def _java_range(version: tuple[int, int]) -> dict[str, int]:
-    """The Java releases a Spark runs on, as arguments of :func:`find_java`."""
-    return {"minimum": 17 if version >= (4, 0) else 8, "maximum": 25 if version >= (4, 3) else 23}
+def _java_range(version: tuple[int, int]) -> tuple[int, int]:
+    """The oldest and the newest Java release a Spark runs on."""
+    return 17 if version >= (4, 0) else 8, 25 if version >= (4, 3) else 23
 
 
 def _local_settings(folder: Path) -> dict[str, str]:
@@ -367,7 +369,7 @@ def _table_format_settings(
         )
     common = {
         "spark.jars.packages": packages[version],
-        "spark.jars.ivySettings": str(folder / "conf" / "ivysettings.xml"),
+        "spark.jars.ivySettings": str(folder / "conf" / "resolver.xml"),
         # What the pyspark wheel has already.
         "spark.jars.excludes": "org.apache.hadoop:*,org.apache.parquet:*,org.slf4j:*,"
         "org.apache.logging.log4j:*",
