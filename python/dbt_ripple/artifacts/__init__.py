@@ -6,6 +6,17 @@ have a default, and what cannot be read is explained in one line.
 
 from __future__ import annotations
 
+from dbt_ripple.artifacts.assets import (
+    asset_type,
+    column_pii,
+    contract_version,
+    criticality,
+    has_pii,
+    is_canonical,
+    is_certified,
+    owner,
+    referenced_columns,
+)
 from dbt_ripple.artifacts.model import (
     CatalogColumn,
     Column,
@@ -39,6 +50,15 @@ __all__ = [
     "SourceFreshness",
     "TestMetadata",
     "Timing",
+    "asset_type",
     "check_compiled",
+    "column_pii",
+    "contract_version",
+    "criticality",
+    "has_pii",
+    "is_canonical",
+    "is_certified",
+    "owner",
     "read_project",
+    "referenced_columns",
 ]

@@ -19,7 +19,7 @@ WITH_SQL: Final = frozenset({"model", "snapshot", "test"})
 """Resource types whose SQL dbt compiles and whose compiled SQL the analysis reads."""
 
 
-class Column(msgspec.Struct, kw_only=True):
+class Column(msgspec.Struct, kw_only=True, gc=False):
     """A column as declared in a yml file.
 
     Attributes:
@@ -40,14 +40,14 @@ class Column(msgspec.Struct, kw_only=True):
     index: int = 0
 
 
-class DependsOn(msgspec.Struct, kw_only=True):
+class DependsOn(msgspec.Struct, kw_only=True, gc=False):
     """The nodes and macros a node refers to, by unique_id."""
 
     nodes: list[str] = []
     macros: list[str] = []
 
 
-class Ref(msgspec.Struct, kw_only=True):
+class Ref(msgspec.Struct, kw_only=True, gc=False):
     """The arguments of one ``ref()``."""
 
     name: str = ""
@@ -55,7 +55,7 @@ class Ref(msgspec.Struct, kw_only=True):
     version: VERSION_TYPES | None = None
 
 
-class Contract(msgspec.Struct, kw_only=True):
+class Contract(msgspec.Struct, kw_only=True, gc=False):
     """A model's contract: whether dbt enforces the declared names and types."""
 
     enforced: bool = False
@@ -63,7 +63,7 @@ class Contract(msgspec.Struct, kw_only=True):
     checksum: str | None = None
 
 
-class TestMetadata(msgspec.Struct, kw_only=True):
+class TestMetadata(msgspec.Struct, kw_only=True, gc=False):
     """Which generic test a test is made from, and with which arguments."""
 
     name: str = ""
@@ -71,7 +71,7 @@ class TestMetadata(msgspec.Struct, kw_only=True):
     kwargs: dict[str, Any] = {}
 
 
-class Node(msgspec.Struct, kw_only=True):
+class Node(msgspec.Struct, kw_only=True, gc=False):
     """Anything dbt draws in its graph: one struct for all resource types.
 
     A field that does not apply to a resource type has its default.
@@ -188,7 +188,7 @@ class Node(msgspec.Struct, kw_only=True):
         return self.name
 
 
-class CatalogColumn(msgspec.Struct, kw_only=True):
+class CatalogColumn(msgspec.Struct, kw_only=True, gc=False):
     """A column as the warehouse reported it. ``index`` orders it; adapters count from 0 or 1."""
 
     name: str = ""
@@ -197,7 +197,7 @@ class CatalogColumn(msgspec.Struct, kw_only=True):
     comment: str | None = None
 
 
-class Macro(msgspec.Struct, kw_only=True):
+class Macro(msgspec.Struct, kw_only=True, gc=False):
     """A macro: its text, and the macros it calls."""
 
     unique_id: str = ""
@@ -208,7 +208,7 @@ class Macro(msgspec.Struct, kw_only=True):
     depends_on: DependsOn = msgspec.field(default_factory=DependsOn)
 
 
-class Group(msgspec.Struct, kw_only=True):
+class Group(msgspec.Struct, kw_only=True, gc=False):
     """A group of nodes and who owns it: ``{"name": ..., "email": ...}``."""
 
     unique_id: str = ""
@@ -234,7 +234,7 @@ class Metadata(msgspec.Struct, kw_only=True):
     quoting: dict[str, Any] = {}
 
 
-class Timing(msgspec.Struct, kw_only=True):
+class Timing(msgspec.Struct, kw_only=True, gc=False):
     """One phase (``compile`` or ``execute``) of a node's run."""
 
     name: str = ""
@@ -242,7 +242,7 @@ class Timing(msgspec.Struct, kw_only=True):
     completed_at: datetime | None = None
 
 
-class RunResult(msgspec.Struct, kw_only=True):
+class RunResult(msgspec.Struct, kw_only=True, gc=False):
     """What one invocation said of one node.
 
     Attributes:
@@ -279,7 +279,7 @@ class RunResult(msgspec.Struct, kw_only=True):
         return rows if isinstance(rows, int) and not isinstance(rows, bool) and rows >= 0 else None
 
 
-class SourceFreshness(msgspec.Struct, kw_only=True):
+class SourceFreshness(msgspec.Struct, kw_only=True, gc=False):
     """What `dbt source freshness` said of one source."""
 
     unique_id: str = ""
@@ -357,4 +357,6 @@ def version_text(version: VERSION_TYPES) -> str:
         >>> version_text(2), version_text(2.0), version_text("2024_1")
         ('2', '2', '2024_1')
     """
-    return str(int(version)) if isinstance(version, float) and version.is_integer() else str(version)
+    return (
+        str(int(version)) if isinstance(version, float) and version.is_integer() else str(version)
+    )

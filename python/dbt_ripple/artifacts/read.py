@@ -22,8 +22,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from dbt_ripple.artifacts.model import (
+    WITH_SQL,
     CatalogColumn,
-    Column,
     Group,
     Macro,
     Metadata,
@@ -153,6 +153,7 @@ def _read(target_path: Path) -> Project:
     groups = _entries(manifest.groups, Group, manifest_path, "groups", notes)
     disabled = _entries(manifest.disabled, None, manifest_path, "disabled", notes)
     parent_map = _entries(manifest.parent_map, list[str], manifest_path, "parent_map", notes)
+    _compiled_files(target_path, metadata, nodes, notes)
     parents, children = _maps(nodes, parent_map, notes)
     if not metadata.project_name:
         metadata.project_name = _likely_name(nodes)
@@ -261,8 +262,7 @@ def _entries(raw: msgspec.Raw, as_type: Any, path: Path, section: str, notes: li
     The whole section is decoded at once. Only if an entry has a null or another type where we
     expect something else is it decoded entry by entry.
     """
-    content = bytes(raw)
-    if not content or content == b"null":
+    if _absent(raw):
         return {}
     if as_type is None:
         as_type = msgspec.Raw
@@ -276,14 +276,20 @@ def _entries(raw: msgspec.Raw, as_type: Any, path: Path, section: str, notes: li
         raise RippleError(f"`{section}` is not an object", str(path), REGENERATE) from None
     if not (isinstance(as_type, type) and issubclass(as_type, msgspec.Struct)):
         return {
-            key: [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+            key: [item for item in value if isinstance(item, str)]
+            if isinstance(value, list)
+            else []
             for key, value in ((k, msgspec.json.decode(v)) for k, v in entries.items())
         }
     return {
         key: _loosely(entry, as_type, path, key, notes)
         for key, entry in entries.items()
-        if bytes(entry) != b"null"
+        if not _absent(entry)
     }
+
+
+def _absent(raw: msgspec.Raw) -> bool:
+    return bytes(memoryview(raw)[:5]) in (b"", b"null")  # a view: sections are tens of megabytes
 
 
 def _loosely(
@@ -337,7 +343,7 @@ def _without_nulls(value: Any) -> Any:
 
 def _metadata(raw: msgspec.Raw, path: Path) -> Metadata:
     not_one = "is it the manifest.json of a dbt project? " + REGENERATE
-    if not bytes(raw) or bytes(raw) == b"null":
+    if _absent(raw):
         raise RippleError("JSON, but not a dbt manifest: it has no `metadata`", str(path), not_one)
     metadata = _decode(raw, Metadata, path)
     said = metadata.dbt_schema_version
@@ -382,16 +388,11 @@ def _complete(nodes: dict[str, Node], resource_type: str) -> None:
             node.access = config.get("access")
         for index, (name, column) in enumerate(node.columns.items()):
             column.index = index
-            _complete_column(name, column)
-
-
-def _complete_column(name: str, column: Column) -> None:
-    if not column.name:
-        column.name = name
-    if config := column.config:
-        if isinstance(meta := config.get("meta"), dict) and meta:
-            column.meta = {**column.meta, **meta}
-        column.tags = _merged_tags(column.tags, config.get("tags"))
+            column.name = column.name or name
+            if (own := column.config) and (own.get("meta") or own.get("tags")):
+                if isinstance(meta := own.get("meta"), dict):
+                    column.meta = {**column.meta, **meta}
+                column.tags = _merged_tags(column.tags, own.get("tags"))
 
 
 def _merged_tags(tags: list[str], more: Any) -> list[str]:
@@ -399,6 +400,33 @@ def _merged_tags(tags: list[str], more: Any) -> list[str]:
         return tags
     extra = [more] if isinstance(more, str) else [str(tag) for tag in more]
     return list(dict.fromkeys([*tags, *extra]))
+
+
+def _compiled_files(
+    target_path: Path, metadata: Metadata, nodes: dict[str, Node], notes: list[str]
+) -> None:
+    """Take the SQL that dbt 2 compiled from its files: its manifest does not hold it.
+
+    dbt 2 writes its manifest when it has parsed and the compiled files after that, so a file that
+    is older than the manifest is of another invocation and is not believed.
+    """
+    if not (metadata.dbt_version or "").startswith("2.") or metadata.generated_at is None:
+        return
+    taken = 0
+    for node in nodes.values():
+        if node.compiled_code is not None or node.resource_type not in WITH_SQL:
+            continue
+        if not node.original_file_path.endswith(".sql"):
+            continue
+        file = target_path / "compiled" / node.package_name / node.original_file_path
+        try:
+            if file.stat().st_mtime >= metadata.generated_at.timestamp():
+                node.compiled_code = file.read_text(encoding="utf-8")
+                taken += 1
+        except (OSError, UnicodeDecodeError):
+            continue
+    if taken:
+        notes.append(f"took the compiled SQL of {taken} nodes from {target_path / 'compiled'}")
 
 
 def _maps(
