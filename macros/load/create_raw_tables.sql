@@ -1,0 +1,29 @@
+{% macro create_raw_tables() %}
+    {{- return(adapter.dispatch('create_raw_tables', 'dbt_ripple')()) -}}
+{% endmacro %}
+
+
+{% macro default__create_raw_tables() %}
+    {% if execute and var('ripple_create_raw_tables', true) and dbt_ripple.package_is_selected() %}
+        {% set missing = dbt_ripple.missing_raw_tables() %}
+
+        {% if missing %}
+            {# All tables share one schema: it is rendered once, on the source. #}
+            {% set raw_schema = (missing.values() | first).without_identifier() %}
+            {% do dbt_ripple.create_raw_schema(raw_schema) %}
+
+            {% for name, relation in missing.items() %}
+                {% call statement('create_raw_table', auto_begin=false) %}
+                    {{ dbt_ripple.create_raw_table_sql(relation, name) }}
+                {% endcall %}
+            {% endfor %}
+
+            {% do log(
+                'dbt_ripple: created ' ~ missing | length ~ ' empty lineage tables in ' ~ raw_schema
+                ~ '; fill them with `dbt-ripple build`', info=true
+            ) %}
+        {% endif %}
+    {% endif %}
+    {# A hook's text is executed as SQL: there is none left to run. #}
+    {% do return('') %}
+{% endmacro %}

@@ -1,0 +1,36 @@
+with columns as (
+    select * from {{ ref('dbt_ripple', 'stg_ripple__columns') }}
+),
+
+latest as (
+    select * from {{ ref('dbt_ripple', 'dim_snapshots') }}
+    where is_latest
+),
+
+nodes as (
+    select * from {{ ref('dbt_ripple', 'dim_nodes') }}
+),
+
+final as (
+    select
+        columns.snapshot_id,
+        columns.unique_id,
+        nodes.name as node_name,
+        nodes.resource_type,
+        columns.column_name,
+        columns.position,
+        columns.data_type,
+        columns.description,
+        columns.pii,
+        columns.fingerprint,
+        columns.expression
+    from columns
+    inner join latest on columns.snapshot_id = latest.snapshot_id
+    -- A left join, so that a column without its node stays to be seen (a test looks for it).
+    left join nodes
+        on
+            columns.snapshot_id = nodes.snapshot_id
+            and columns.unique_id = nodes.unique_id
+)
+
+select * from final

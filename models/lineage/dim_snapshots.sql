@@ -1,0 +1,33 @@
+with snapshots as (
+    select * from {{ ref('dbt_ripple', 'stg_ripple__snapshots') }}
+),
+
+ranked as (
+    select
+        snapshots.*,
+        -- Artifacts made later are newer, whatever the order they were loaded in.
+        row_number() over (
+            partition by project_name
+            order by coalesce(generated_at, loaded_at) desc, loaded_at desc, snapshot_id desc
+        ) as recency
+    from snapshots
+),
+
+final as (
+    select
+        snapshot_id,
+        project_name,
+        recency = 1 as is_latest,
+        dbt_version,
+        dbt_schema_version,
+        adapter_type,
+        ripple_version,
+        invocation_id,
+        generated_at,
+        loaded_at,
+        git_sha,
+        target_name
+    from ranked
+)
+
+select * from final

@@ -1,0 +1,24 @@
+with column_edges as (
+    select * from {{ ref('dbt_ripple', 'stg_ripple__column_edges') }}
+),
+
+latest as (
+    select * from {{ ref('dbt_ripple', 'dim_snapshots') }}
+    where is_latest
+),
+
+final as (
+    select
+        column_edges.snapshot_id,
+        column_edges.parent_id,
+        column_edges.parent_column,
+        column_edges.child_id,
+        column_edges.child_column,
+        column_edges.type,
+        column_edges.subtype,
+        column_edges.masking
+    from column_edges
+    inner join latest on column_edges.snapshot_id = latest.snapshot_id
+)
+
+select * from final

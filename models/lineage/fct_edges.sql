@@ -1,0 +1,19 @@
+with edges as (
+    select * from {{ ref('dbt_ripple', 'stg_ripple__edges') }}
+),
+
+latest as (
+    select * from {{ ref('dbt_ripple', 'dim_snapshots') }}
+    where is_latest
+),
+
+final as (
+    select
+        edges.snapshot_id,
+        edges.parent_id,
+        edges.child_id
+    from edges
+    inner join latest on edges.snapshot_id = latest.snapshot_id
+)
+
+select * from final

@@ -1,0 +1,20 @@
+with closure as (
+    select * from {{ ref('dbt_ripple', 'stg_ripple__node_closure') }}
+),
+
+latest as (
+    select * from {{ ref('dbt_ripple', 'dim_snapshots') }}
+    where is_latest
+),
+
+final as (
+    select
+        closure.snapshot_id,
+        closure.ancestor_id,
+        closure.descendant_id,
+        closure.depth
+    from closure
+    inner join latest on closure.snapshot_id = latest.snapshot_id
+)
+
+select * from final

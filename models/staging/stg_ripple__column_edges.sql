@@ -1,0 +1,23 @@
+with source as (
+    select * from {{ source('ripple_raw', 'column_edges') }}
+),
+
+published as (
+    select snapshot_id from {{ ref('dbt_ripple', 'stg_ripple__snapshots') }}
+),
+
+final as (
+    select
+        source.snapshot_id,
+        source.parent_id,
+        source.parent_column,
+        source.child_id,
+        source.child_column,
+        source.type,
+        source.subtype,
+        source.masking
+    from source
+    inner join published on source.snapshot_id = published.snapshot_id
+)
+
+select * from final

@@ -1,0 +1,1 @@
+{{ dbt_ripple.repeated_keys(ref('dbt_ripple', 'dim_nodes'), ['snapshot_id', 'unique_id']) }}
