@@ -181,7 +181,7 @@ class Node(msgspec.Struct, kw_only=True, gc=False):
         return self.language == "python" or self.original_file_path.endswith(".py")
 
     @property
-    def label_name(self) -> str:
+    def display_name(self) -> str:
         """The name as people type it: a versioned model is ``dim_customers.v2``."""
         if self.resource_type == "model" and self.version is not None:
             return f"{self.name}.v{version_text(self.version)}"

@@ -165,21 +165,21 @@ def _read(target_path: Path) -> Project:
     del content, manifest
 
     catalog: dict[str, list[CatalogColumn]] = {}
-    content = _optional(target_path / "catalog.json")
-    if content is not None:
+    catalog_path = target_path / "catalog.json"
+    if (text := _optional(catalog_path)) is not None:
         hasher.update(b"catalog.json")
-        hasher.update(content)
-        catalog = _catalog(content, target_path / "catalog.json", nodes, metadata, disabled)
+        hasher.update(text)
+        catalog = _catalog(text, catalog_path, nodes, metadata, disabled)
     run = _RunResults()
-    content = _optional(target_path / "run_results.json")
-    if content is not None:
+    run_path = target_path / "run_results.json"
+    if (text := _optional(run_path)) is not None:
         hasher.update(b"run_results.json")
-        hasher.update(content)
-        run = _run_results(content, target_path / "run_results.json", nodes, macros, notes)
+        hasher.update(text)
+        run = _run_results(text, run_path, nodes, macros, notes)
     freshness = _Sources()
-    content = _optional(target_path / "sources.json")
-    if content is not None:
-        freshness = _decode(content, _Sources, target_path / "sources.json")
+    freshness_path = target_path / "sources.json"
+    if (text := _optional(freshness_path)) is not None:
+        freshness = _decode(text, _Sources, freshness_path)
 
     return Project(
         target_path=str(target_path),
