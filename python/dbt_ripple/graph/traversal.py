@@ -1,0 +1,273 @@
+"""Walking the graph: what is upstream and downstream of a vertex, and how far.
+
+Pure functions over parent and child maps; a vertex is whatever hashes (a unique_id for nodes, a
+``(unique_id, column)`` pair for columns). They hold for any directed graph, with cycles too, and
+never recurse, so that a chain of thousands of models is no deeper a call than one.
+
+Distances are lengths of shortest paths, so that they do not depend on visiting order. Everything
+that comes out is ordered by distance and then by the order of the maps: stable for stable input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, TypeVar
+
+from dbt_ripple.graph.analysis import ColumnEdge
+from dbt_ripple.graph.rows import ROWS
+
+if TYPE_CHECKING:
+    import pyarrow
+
+Direction = Literal["upstream", "downstream", "both"]
+
+V = TypeVar("V", bound=Hashable)
+
+Vertex = tuple[str, str]
+"""A column of a node: ``(unique_id, column)``; the column is ``*rows*`` for the row set."""
+
+
+@dataclass(slots=True)
+class Trace(Generic[V]):
+    """The part of a graph that lies in one or both directions of a root.
+
+    Attributes:
+        upstream: every vertex at or above the root with its distance, the root first with 0;
+            empty when that direction was not asked for. ``downstream`` likewise.
+        edges: ``(parent, child)`` pairs between the vertices of one direction, each once.
+    """
+
+    root: V
+    direction: Direction
+    depth: int | None
+    upstream: dict[V, int] = field(default_factory=dict)
+    downstream: dict[V, int] = field(default_factory=dict)
+    edges: list[tuple[V, V]] = field(default_factory=list)
+
+    @property
+    def depths(self) -> dict[V, int]:
+        """Every vertex with its distance from the root, the root first, nearest first."""
+        both = {**self.downstream, **{v: d for v, d in self.upstream.items() if v != self.root}}
+        return dict(sorted(both.items(), key=lambda item: item[1]))
+
+
+def reach(
+    start: V,
+    neighbours: Mapping[V, Sequence[V]],
+    depth: int | None = None,
+    keep: Callable[[V], bool] | None = None,
+) -> dict[V, int]:
+    """Every vertex that can be reached from one, breadth first.
+
+    Args:
+        start: where to begin; it is always part of the answer.
+        neighbours: the vertices one step from each; a vertex without an entry has none.
+        depth: how many steps to go at most; ``None`` for as far as it goes.
+        keep: a vertex it rejects is left out, and nothing is reached through it.
+
+    Returns:
+        Each vertex with the length of the shortest path to it, in order of that length.
+
+    Example:
+        >>> reach("a", {"a": ["b", "c"], "b": ["d"], "c": ["d"]})
+        {'a': 0, 'b': 1, 'c': 1, 'd': 2}
+        >>> reach("a", {"a": ["b"], "b": ["d"]}, depth=1)
+        {'a': 0, 'b': 1}
+    """
+    found = {start: 0}
+    frontier = [start]
+    distance = 0
+    while frontier and (depth is None or distance < depth):
+        distance += 1
+        following: list[V] = []
+        for vertex in frontier:
+            for neighbour in neighbours.get(vertex, ()):
+                if neighbour not in found and (keep is None or keep(neighbour)):
+                    found[neighbour] = distance
+                    following.append(neighbour)
+        frontier = following
+    return found
+
+
+def trace(
+    root: V,
+    parents: Mapping[V, Sequence[V]],
+    children: Mapping[V, Sequence[V]],
+    direction: Direction = "downstream",
+    depth: int | None = None,
+    keep: Callable[[V], bool] | None = None,
+) -> Trace[V]:
+    """What lies upstream, downstream or both of a vertex, with the edges in between.
+
+    An edge that passes the root by, from above it to below it, belongs to neither direction.
+
+    Args:
+        root: the vertex asked for.
+        parents: the vertices each one depends on.
+        children: the inverse of ``parents``.
+        direction: which way to go.
+        depth: how many steps to go at most; ``None`` for as far as it goes.
+        keep: a vertex it rejects is left out, and nothing is reached through it.
+    """
+    found = Trace(root, direction, depth)
+    edges: dict[tuple[V, V], None] = {}
+    if direction != "downstream":
+        found.upstream = reach(root, parents, depth, keep)
+        for child in found.upstream:
+            for parent in parents.get(child, ()):
+                if parent in found.upstream:
+                    edges[parent, child] = None
+    if direction != "upstream":
+        found.downstream = reach(root, children, depth, keep)
+        for parent in found.downstream:
+            for child in children.get(parent, ()):
+                if child in found.downstream:
+                    edges[parent, child] = None
+    found.edges = list(edges)
+    return found
+
+
+# --- all pairs -------------------------------------------------------------------------------------
+
+
+def closure(parents: Mapping[str, Sequence[str]]) -> Iterator[pyarrow.RecordBatch]:
+    """Every node with every ancestor and the length of the shortest path; itself with 0.
+
+    The size of the answer is the cost: a dense graph of 10,000 nodes has tens of millions of pairs,
+    which is why they come in batches that can be written away one by one.
+
+    Args:
+        parents: the direct parents of every node; a parent without an entry has none itself.
+
+    Yields:
+        Batches of ``ancestor_id`` and ``descendant_id`` (dictionary-encoded strings) and ``depth``
+        (int64), nearest pairs first; each pair once.
+
+    Example:
+        >>> [row for batch in closure({"b": ["a"]}) for row in batch.to_pylist()]
+        ... # doctest: +NORMALIZE_WHITESPACE
+        [{'ancestor_id': 'b', 'descendant_id': 'b', 'depth': 0},
+         {'ancestor_id': 'a', 'descendant_id': 'a', 'depth': 0},
+         {'ancestor_id': 'a', 'descendant_id': 'b', 'depth': 1}]
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    ids = list(dict.fromkeys([*parents, *(p for found in parents.values() for p in found)]))
+    position = {unique_id: index for index, unique_id in enumerate(ids)}
+    direct = [[position[p] for p in dict.fromkeys(parents.get(node, ()))] for node in ids]
+    names = pa.array(ids, pa.string())
+    schema = pa.schema(
+        {
+            "ancestor_id": pa.dictionary(pa.int32(), pa.string()),
+            "descendant_id": pa.dictionary(pa.int32(), pa.string()),
+            "depth": pa.int64(),
+        }
+    )
+    row_bytes = -(-len(ids) // 64) * 8
+
+    def pairs(level: list[tuple[int, int]], depth: int) -> pyarrow.RecordBatch:
+        """The set bits of each node's row, read by Arrow as one long bitmap."""
+        bitmap = pa.py_buffer(b"".join(bits.to_bytes(row_bytes, "little") for _, bits in level))
+        flags = pa.Array.from_buffers(pa.bool_(), len(level) * row_bytes * 8, [None, bitmap])
+        found = pc.indices_nonzero(flags).cast(pa.int64())
+        row = pc.divide(found, row_bytes * 8)
+        ancestors = pc.subtract(found, pc.multiply(row, row_bytes * 8)).cast(pa.int32())
+        descendants = pa.array([node for node, _ in level], pa.int32()).take(row)
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.DictionaryArray.from_arrays(ancestors, names),
+                pa.DictionaryArray.from_arrays(descendants, names),
+                pa.repeat(pa.scalar(depth, pa.int64()), len(found)),
+            ],
+            schema=schema,
+        )
+
+    # A set of nodes is one integer, a bit a node: sets are joined a word at a time.
+    seen = [1 << node for node in range(len(ids))]
+    frontier = list(enumerate(seen))
+    children: list[list[int]] = [[] for _ in ids]
+    for node, found in enumerate(direct):
+        for parent in found:
+            children[parent].append(node)
+    depth = 0
+    while frontier:
+        for start in range(0, len(frontier), _ROWS_A_BATCH):
+            yield pairs(frontier[start : start + _ROWS_A_BATCH], depth)
+        depth += 1
+        reached: dict[int, int] = {}
+        for parent, bits in frontier:
+            for node in children[parent]:
+                reached[node] = reached.get(node, 0) | bits
+        frontier = []
+        for node, bits in reached.items():
+            new = bits & ~seen[node]
+            if new:
+                seen[node] |= new
+                frontier.append((node, new))
+
+
+_ROWS_A_BATCH: Final = 2048
+"""Descendants a batch; it bounds the memory of one (at most this many times all nodes)."""
+
+
+# --- columns ---------------------------------------------------------------------------------------
+
+
+class EdgeKind(NamedTuple):
+    """How one column depends on another, in OpenLineage's terms."""
+
+    type: str
+    subtype: str
+    masking: bool
+
+
+@dataclass(slots=True)
+class ColumnGraph:
+    """Column edges as maps that :func:`trace` can walk.
+
+    A vertex whose column is ``*rows*`` is the row set of a node: what reaches it decides which rows
+    there are, and so reaches whatever is computed from those rows further down.
+
+    Attributes:
+        parents: the vertices each vertex depends on; ``children`` is the inverse.
+        kinds: every kind of dependency between a parent and a child, each once.
+    """
+
+    parents: dict[Vertex, list[Vertex]]
+    children: dict[Vertex, list[Vertex]]
+    kinds: dict[tuple[Vertex, Vertex], list[EdgeKind]]
+
+    def columns(self, unique_id: str) -> list[str]:
+        """The columns of a node that any edge names, without ``*rows*``."""
+        return [
+            column
+            for node, column in dict.fromkeys([*self.parents, *self.children])
+            if node == unique_id and column != ROWS
+        ]
+
+
+def column_graph(edges: Iterable[ColumnEdge]) -> ColumnGraph:
+    """Index column edges for walking.
+
+    Example:
+        >>> graph = column_graph([ColumnEdge("s", "x", "m", "y", "DIRECT", "IDENTITY", False)])
+        >>> reach(("s", "x"), graph.children)
+        {('s', 'x'): 0, ('m', 'y'): 1}
+    """
+    parents: dict[Vertex, list[Vertex]] = {}
+    children: dict[Vertex, list[Vertex]] = {}
+    kinds: dict[tuple[Vertex, Vertex], list[EdgeKind]] = {}
+    for edge in edges:
+        parent = (edge.parent_id, edge.parent_column)
+        child = (edge.child_id, edge.child_column)
+        kind = EdgeKind(edge.type, edge.subtype, edge.masking)
+        known = kinds.get((parent, child))
+        if known is None:
+            kinds[parent, child] = [kind]
+            parents.setdefault(child, []).append(parent)
+            children.setdefault(parent, []).append(child)
+        elif kind not in known:
+            known.append(kind)
+    return ColumnGraph(parents, children, kinds)
