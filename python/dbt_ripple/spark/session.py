@@ -211,7 +211,7 @@ def _connect(builder: SparkSession.Builder, url: str) -> SparkSession:
         return _within(FIRST_ANSWER_TIMEOUT, ask)
     except ImportError as error:
         raise RippleError(
-            f"the Spark Connect client is not installed ({_first_line(error)})",
+            f"the Spark Connect client is not installed ({first_line(error)})",
             url,
             'install it with `pip install "pyspark[connect]"`',
         ) from error
@@ -223,7 +223,7 @@ def _connect(builder: SparkSession.Builder, url: str) -> SparkSession:
         ) from error
     except Exception as error:
         raise RippleError(
-            f"the Spark Connect server refused ({_first_line(error)})", url, "see its log"
+            f"the Spark Connect server refused ({first_line(error)})", url, "see its log"
         ) from error
 
 
@@ -296,12 +296,12 @@ def _explain(error: Exception, master: str | None) -> RippleError:
         )
     if re.search(r"XBM0H|XSDB[A-Z0-9]*: .*read-only|40XT0|read-?only|Permission denied", causes):
         return RippleError(
-            f"the metastore or warehouse cannot be written ({_first_line(error)})",
+            f"the metastore or warehouse cannot be written ({first_line(error)})",
             os.environ.get("SPARK_CONF_DIR", str(Path.cwd())),
             "make the folder writable or set SPARK_CONF_DIR to a configuration that names another",
         )
     return RippleError(
-        f"Spark did not start ({_first_line(error)})",
+        f"Spark did not start ({first_line(error)})",
         master or os.environ.get("SPARK_CONF_DIR", "embedded Spark"),
         "check its configuration",
     )
@@ -317,7 +317,8 @@ def _causes(error: BaseException) -> str:
     return "\n".join(texts)
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says: Spark's go on for pages."""
     lines = str(error).strip().splitlines()
     return lines[0][:300] if lines else type(error).__name__
 

@@ -1,0 +1,30 @@
+"""What tests of several rooms share: one embedded Spark for the whole run."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The run's Spark session (parquet, Hive, its own metastore); make your own schema in it."""
+    from dbt_ripple.spark.session import get_session, local_environment
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("SPARK_REMOTE", raising=False)
+        for name in ("JAVA_HOME", "SPARK_CONF_DIR"):  # so that they are put back at the end
+            patch.setenv(name, os.environ.get(name, ""))
+        if not os.environ["JAVA_HOME"]:
+            del os.environ["JAVA_HOME"]
+        local_environment(tmp_path_factory.mktemp("spark"))
+        session = get_session()
+        yield session
+        session.stop()
