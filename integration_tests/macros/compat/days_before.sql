@@ -1,0 +1,7 @@
+{% macro days_before(day, days) %}
+    {{- return(adapter.dispatch('days_before', 'shop')(day, days)) -}}
+{% endmacro %}
+
+{% macro spark__days_before(day, days) -%}
+    date_sub({{ day }}, {{ days }})
+{%- endmacro %}

@@ -1,0 +1,7 @@
+{% macro days_between(earlier, later) %}
+    {{- return(adapter.dispatch('days_between', 'shop')(earlier, later)) -}}
+{% endmacro %}
+
+{% macro spark__days_between(earlier, later) -%}
+    datediff({{ later }}, {{ earlier }})
+{%- endmacro %}

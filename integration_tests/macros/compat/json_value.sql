@@ -1,0 +1,7 @@
+{% macro json_value(expression, path) %}
+    {{- return(adapter.dispatch('json_value', 'shop')(expression, path)) -}}
+{% endmacro %}
+
+{% macro spark__json_value(expression, path) -%}
+    get_json_object({{ expression }}, '{{ path }}')
+{%- endmacro %}

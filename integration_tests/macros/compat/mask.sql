@@ -1,0 +1,7 @@
+{% macro mask(expression) %}
+    {{- return(adapter.dispatch('mask', 'shop')(expression)) -}}
+{% endmacro %}
+
+{% macro spark__mask(expression) -%}
+    sha2({{ expression }}, 256)
+{%- endmacro %}

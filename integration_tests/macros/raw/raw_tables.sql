@@ -1,0 +1,71 @@
+{#- The raw tables: the file each comes from and its columns with their Spark types. -#}
+{% macro raw_tables() %}
+    {% set csv = {'format': 'csv', 'timestamp_format': 'yyyy-MM-dd HH:mm:ss'} %}
+    {{ return({
+        'raw_orders': dict(csv, file='raw_orders.csv', columns=[
+            'order_id bigint',
+            'customer_id bigint',
+            'ordered_at timestamp',
+            'status string',
+            'currency string',
+            'order_total decimal(12, 2)',
+            'legacy_discount_code string',
+            'channel string',
+            'country_code string',
+            '_loaded_at timestamp',
+        ]),
+        'raw_order_items': dict(csv, file='raw_order_items.csv', columns=[
+            'order_item_id bigint',
+            'order_id bigint',
+            'sku string',
+            'qty int',
+            'unit_price decimal(12, 2)',
+            'discount_pct decimal(5, 4)',
+            'is_gift boolean',
+            '_loaded_at timestamp',
+        ]),
+        'raw_customers': dict(csv, file='raw_customers.csv', columns=[
+            'customer_id bigint',
+            'email string',
+            'full_name string',
+            'phone string',
+            'country_code string',
+            'signed_up_at timestamp',
+            'marketing_opt_in boolean',
+            'referrer_customer_id bigint',
+            'updated_at timestamp',
+            '_loaded_at timestamp',
+        ]),
+        'raw_payments': dict(csv, file='raw_payments.csv', columns=[
+            'payment_id string',
+            'order_id bigint',
+            'method string',
+            'amount decimal(12, 2)',
+            'currency string',
+            'status string',
+            'processed_at timestamp',
+            '_loaded_at timestamp',
+        ]),
+        'fx_rates': dict(csv, file='fx_rates.csv', columns=[
+            'rate_date date',
+            'currency string',
+            'usd_rate decimal(18, 6)',
+            '_loaded_at timestamp',
+        ]),
+        'events': {
+            'format': 'json',
+            'timestamp_format': "yyyy-MM-dd'T'HH:mm:ss",
+            'file': 'events.jsonl',
+            'columns': [
+                'batch_id string',
+                'customer_id bigint',
+                'visitor_id string',
+                'received_at timestamp',
+                'device struct<os: string, browser: string, geo: struct<country: string, city: string>>',
+                'events array<struct<event_id: string, occurred_at: timestamp, name: string, page: string, value: double>>',
+                'tags array<string>',
+                'context string',
+            ],
+        },
+    }) }}
+{% endmacro %}
