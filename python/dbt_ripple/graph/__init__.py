@@ -1,0 +1,1 @@
+"""Vertices, fingerprints and edges of a whole project, and walks over them."""

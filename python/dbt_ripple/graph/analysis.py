@@ -55,9 +55,11 @@ class Analysis:
         edges: column edges between nodes and their direct children, exposures included.
         test_columns: ``(test unique_id, node unique_id, column)`` for each column a test reads.
         seconds: wall time of the stages ``read``, ``parse`` and ``link``.
+        tests: every data test by unique_id, as analysed: its fingerprints are those of its query.
     """
 
     nodes: dict[str, NodeAnalysis]
     edges: list[ColumnEdge]
     test_columns: list[tuple[str, str, str]]
     seconds: dict[str, float]
+    tests: dict[str, NodeAnalysis] = field(default_factory=dict)

@@ -1,1 +1,1 @@
-"""The load pipeline: from rows of plain types to Spark tables. Imports pyspark only when called."""
+"""The load pipeline: rows of a snapshot into Spark tables, and the session it runs on."""

@@ -1,0 +1,253 @@
+"""The query as lowered: plain, parent-free, serialisable, and independent of sqlglot.
+
+A query is lowered once from its text (`lower.py`) and may be stored; names and ``*`` stay symbolic
+in it. Linking (`link.py`) resolves them against the columns of the parents.
+
+An expression is one of
+
+* ``bytes``: the fingerprint of a subtree without references, ready to use;
+* ``int``: the index of a reference in the scope's ``refs``;
+* ``list``: a node; its first element says how to combine the rest:
+  ``bytes`` (a Merkle node: prefix, then pieces), ``"A"`` (an aggregate: the rows it ran over count),
+  ``"W"`` (a window: likewise), ``"F"`` (a left fold of one binary operator), ``"Q"`` (a subquery),
+  ``"S"`` (all columns of a source, by name).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+Expr: TypeAlias = Any
+
+# Kinds of dependency, as bits; a set of kinds is their union.
+IDENTITY: Final = 1
+TRANSFORMATION: Final = 2
+AGGREGATION: Final = 4
+MASK_SHIFT: Final = 3
+DIRECT: Final = 63
+JOIN: Final = 64
+FILTER: Final = 128
+GROUP_BY: Final = 256
+SORT: Final = 512
+WINDOW: Final = 1024
+CONDITIONAL: Final = 2048
+
+KINDS: Final[tuple[tuple[int, str, str, bool], ...]] = (
+    (1, "DIRECT", "IDENTITY", False),
+    (2, "DIRECT", "TRANSFORMATION", False),
+    (4, "DIRECT", "AGGREGATION", False),
+    (8, "DIRECT", "IDENTITY", True),
+    (16, "DIRECT", "TRANSFORMATION", True),
+    (32, "DIRECT", "AGGREGATION", True),
+    (64, "INDIRECT", "JOIN", False),
+    (128, "INDIRECT", "FILTER", False),
+    (256, "INDIRECT", "GROUP_BY", False),
+    (512, "INDIRECT", "SORT", False),
+    (1024, "INDIRECT", "WINDOW", False),
+    (2048, "INDIRECT", "CONDITIONAL", False),
+)
+"""Bit, OpenLineage type, subtype, masking."""
+
+
+class Ref(msgspec.Struct, array_like=True, frozen=True):
+    """A column reference as written.
+
+    ``up`` counts scopes outwards, ``source`` is an index there, -1 where the name has no
+    qualifier, or -2 for all columns of the source ``up`` (-1: of all sources) but those in ``name``;
+    ``outputs_first`` is how many of the select list's aliases win over the sources
+    (ORDER BY: all), ``outputs`` how many may serve when the sources do not have the name.
+    """
+
+    up: int
+    source: int
+    key: str
+    name: str
+    outputs_first: int = 0
+    outputs: int = 0
+
+
+class X(msgspec.Struct, array_like=True):
+    """An expression with what it depends on.
+
+    ``deps`` maps a reference to kinds, ``subs`` a subquery to the kinds its value has here, ``rows``
+    holds the kinds in which the row set itself is the value (``count(*)``).
+    """
+
+    e: Expr
+    deps: dict[int, int]
+    subs: dict[int, int]
+    rows: int = 0
+
+
+class Table(msgspec.Struct, array_like=True, tag="t"):
+    """A relation by name; ``key`` is its folded name, ``extra`` what else was said (time travel)."""
+
+    key: str
+    name: str
+    extra: bytes = b""
+
+
+class CteRef(msgspec.Struct, array_like=True, tag="c"):
+    """A reference to a CTE of the query, by its index."""
+
+    index: int
+
+
+class Generator(msgspec.Struct, array_like=True, tag="g"):
+    """Rows out of an expression of the scope around it: LATERAL VIEW, UNNEST, a table function.
+
+    ``names`` are its output columns; ``None`` where they cannot be known from the text.
+    """
+
+    x: X
+    names: list[str] | None
+    keys: list[str] | None
+
+
+class Values(msgspec.Struct, array_like=True, tag="v"):
+    """Literal rows, column by column."""
+
+    columns: list[X]
+    names: list[str]
+    keys: list[str]
+    count: int
+    refs: list[Ref]
+    subs: list[Rel]
+
+
+class SetOp(msgspec.Struct, array_like=True, tag="s"):
+    """A left fold of set operations; ``ops[i]`` combines what stands before with ``branches[i+1]``."""
+
+    branches: list[Rel]
+    ops: list[str]
+    by_name: list[bool]
+
+
+class Pivot(msgspec.Struct, array_like=True, tag="p"):
+    """PIVOT of ``rel``; ``names`` is empty where the values are not listed in the text."""
+
+    rel: Rel
+    aggregates: list[X]
+    fields: list[X]
+    values: list[bytes]
+    names: list[str]
+    keys: list[str]
+    flags: bytes
+    refs: list[Ref]
+    subs: list[Rel]
+
+
+class Unpivot(msgspec.Struct, array_like=True, tag="u"):
+    """UNPIVOT of ``rel``: ``groups[v]`` are the references that feed value column ``v``."""
+
+    rel: Rel
+    value_names: list[str]
+    value_keys: list[str]
+    name_column: str
+    name_key: str
+    groups: list[list[int]]
+    labels: bytes
+    include_nulls: bool
+    refs: list[Ref]
+
+
+class Source(msgspec.Struct, array_like=True):
+    """A relation in a FROM clause, with the names its alias gives to it and its columns."""
+
+    alias: str | None
+    rel: Rel
+    columns: list[str] | None
+
+
+class FromItem(msgspec.Struct, array_like=True):
+    """One step of a left-deep FROM tree: a source, or a nested (parenthesised) list of steps."""
+
+    source: int
+    nested: list[FromItem]
+    kind: str
+    conds: list[X]
+    using: list[str]
+    natural: bool
+    extra: bytes
+
+
+class Star(msgspec.Struct, array_like=True):
+    """A ``*`` in a select list. ``source`` is -1 for all; ``struct`` is the column of ``s.*``."""
+
+    source: int
+    up: int
+    struct: X | None
+    except_: list[str]
+    renames: dict[str, list[str]]
+    replaces: dict[str, X]
+    like: bytes
+
+
+class Out(msgspec.Struct, array_like=True):
+    """One item of a select list; ``names`` holds several where a generator gives several columns."""
+
+    names: list[str]
+    keys: list[str]
+    x: X | None
+    star: Star | None = None
+    field: int = -1
+    generated: bool = False
+
+
+class Select(msgspec.Struct, array_like=True, tag="q"):
+    """One SELECT, or the query modifiers around another query (``passes``)."""
+
+    sources: list[Source]
+    items: list[FromItem]
+    refs: list[Ref]
+    subs: list[Rel]
+    outs: list[Out]
+    where: list[X]
+    group: list[X]
+    group_outs: list[int]
+    group_tag: bytes
+    group_all: bool
+    grouped: bool
+    aggregated: bool
+    having: list[X]
+    qualify: list[X]
+    distinct: bool
+    distinct_on: list[X]
+    order: list[X]
+    order_outs: list[int]
+    limit: list[X]
+    extra: list[X]
+    generators: list[X]
+    outputs_win: bool = False
+
+
+class Cte(msgspec.Struct, array_like=True):
+    """A CTE: ``node`` is set where it is an ephemeral model's text, which is that node."""
+
+    index: int
+    name: str
+    rel: Rel
+    columns: list[str] | None
+    recursive: bool
+    ephemeral: bool
+
+
+class With(msgspec.Struct, array_like=True, tag="w"):
+    """CTE definitions in order, then the query that sees them."""
+
+    ctes: list[Cte]
+    body: Rel
+
+
+Rel: TypeAlias = Table | CteRef | Generator | Values | SetOp | Pivot | Unpivot | Select | With
+
+
+class Lowered(msgspec.Struct, array_like=True):
+    """A lowered query, or the reason why it could not be lowered."""
+
+    rel: Rel | None
+    reason: str | None
+    ctes: int = 0
+    tables: list[str] = []

@@ -1,0 +1,785 @@
+"""A project's artifacts -> every node's columns, fingerprints and edges.
+
+Each query is lowered on its own (`flow.lower`), then linked after its parents (`flow.link`), so that
+a ``*`` or a bare name is resolved against the columns that the parents have been found to have.
+What cannot be seen through is *opaque*: it depends on everything its parents hold, and says why.
+"""
+
+from __future__ import annotations
+
+import csv
+import gc
+import re
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from dbt_ripple.artifacts import Node, Project, referenced_columns
+from dbt_ripple.flow.ir import FILTER, IDENTITY, JOIN, KINDS, MASK_SHIFT, TRANSFORMATION, Lowered
+from dbt_ripple.flow.link import Deps, Relation, Rest, digest, link, merge, through
+from dbt_ripple.flow.lower import EPHEMERAL_PREFIX, lower
+from dbt_ripple.flow.names import dialect_of, fold, fold_stored
+from dbt_ripple.graph.analysis import Analysis, ColumnEdge, NodeAnalysis, Status
+from dbt_ripple.graph.rows import ROWS
+
+RELATIONS: Final = frozenset({"model", "seed", "snapshot", "source"})
+"""Resource types that are (or stand for) a relation."""
+
+KNOWN_MATERIALIZATIONS: Final = frozenset(
+    """
+    dynamic_table ephemeral incremental materialized_view seed snapshot streaming_table table test
+    view
+    """.split()
+)
+"""Materializations that write what the query returns (rule 7); another one may do anything."""
+
+DATASET_PREFIX: Final = "dataset."
+"""unique_id prefix of a relation that a query reads and dbt does not know."""
+
+MAX_OPAQUE_EDGES: Final = 20_000
+"""Of an opaque node, parent columns times own columns above which the pairs are not spelled out:
+its parents' columns then lead to its rows, and its columns come from its parents' rows."""
+
+_INCREMENTAL_CONFIG: Final = (
+    "unique_key",
+    "incremental_strategy",
+    "incremental_predicates",
+    "predicates",
+    "on_schema_change",
+    "partition_by",
+    "merge_update_columns",
+    "merge_exclude_columns",
+    "full_refresh",
+    "event_time",
+    "batch_size",
+    "lookback",
+    "begin",
+)
+_SNAPSHOT_CONFIG: Final = (
+    "strategy",
+    "unique_key",
+    "updated_at",
+    "check_cols",
+    "hard_deletes",
+    "invalidate_hard_deletes",
+    "dbt_valid_to_current",
+    "snapshot_meta_column_names",
+)
+_SNAPSHOT_COLUMNS: Final = ("dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to")
+_RELATION_PARTS: Final = re.compile(r'`([^`]+)`|"([^"]+)"|\[([^\]]+)\]|([^.`"\[\]]+)')
+_JINJA_COMMENT: Final = re.compile(r"\{#.*?#\}", re.S)
+_BITS: Final = {bit: (kind, subtype, masking) for bit, kind, subtype, masking in KINDS}
+_KIND_CACHE: dict[int, list[tuple[str, str, bool]]] = {}
+
+
+def analyse(project: Project, *, read_seconds: float = 0.0) -> Analysis:
+    """Analyse a whole project.
+
+    Args:
+        project: its artifacts.
+        read_seconds: what reading them took, to be passed on in `Analysis.seconds`.
+
+    Returns:
+        Columns, fingerprints and edges of every relation, and what every test reads. Never raises
+        on what a model says: that model is then opaque or broken, with the reason.
+    """
+    with _quiet_collector():
+        return _Analyser(project).run(read_seconds)
+
+
+@contextmanager
+def _quiet_collector() -> Iterator[None]:
+    """Millions of small tuples and no cycles: the garbage collector would double the time."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(200_000, 50, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+class _Known:
+    """A linked node: its own columns, as its children see them."""
+
+    __slots__ = ("analysis", "deps", "inner", "relation", "rows")
+
+    def __init__(
+        self, analysis: NodeAnalysis, relation: Relation, deps: list[Deps], rows: Deps
+    ) -> None:
+        self.analysis = analysis
+        self.relation = relation
+        self.deps = deps
+        self.rows = rows
+
+
+class _LeafRest:
+    """Columns of a source that nothing lists: each is taken as existing once it is read."""
+
+    __slots__ = ("analyser", "fingerprint", "unique_id")
+
+    def __init__(self, analyser: _Analyser, unique_id: str, fingerprint: bytes) -> None:
+        self.analyser = analyser
+        self.unique_id = unique_id
+        self.fingerprint = fingerprint
+
+    def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
+        known = self.analyser.known[self.unique_id]
+        fp = digest(self.fingerprint, key.encode())
+        name = self.analyser.discover(known, key, name, fp, {})
+        return fp, {(self.unique_id, name): IDENTITY}
+
+    def fp(self) -> bytes:
+        return digest(self.fingerprint, b"*")
+
+
+class _NodeRest:
+    """Columns of a node behind a ``*`` over something unknown: found through its own query."""
+
+    __slots__ = ("analyser", "inner", "unique_id", "wrapped")
+
+    def __init__(
+        self, analyser: _Analyser, unique_id: str, inner: Relation, wrapped: bytes
+    ) -> None:
+        self.analyser = analyser
+        self.unique_id = unique_id
+        self.inner = inner
+        self.wrapped = wrapped
+
+    def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
+        column = self.inner.get(key, name)
+        if column is None:
+            return None
+        fp = digest(self.wrapped, column[0]) if self.wrapped else column[0]
+        known = self.analyser.known[self.unique_id]
+        name = self.analyser.discover(known, key, name, fp, column[1])
+        return fp, {(self.unique_id, name): IDENTITY}
+
+    def fp(self) -> bytes:
+        inner = digest(b"rest", *(r.fp() for r in self.inner.rest))
+        return digest(self.wrapped, inner) if self.wrapped else inner
+
+
+class _OpaqueRest:
+    """Columns of an opaque node: any of them depends on everything its parents hold."""
+
+    __slots__ = ("analyser", "deps", "fingerprint", "unique_id")
+
+    def __init__(self, analyser: _Analyser, unique_id: str, fingerprint: bytes, deps: Deps) -> None:
+        self.analyser = analyser
+        self.unique_id = unique_id
+        self.fingerprint = fingerprint
+        self.deps = deps
+
+    def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
+        known = self.analyser.known[self.unique_id]
+        name = self.analyser.discover(known, key, name, self.fingerprint, self.deps)
+        return self.fingerprint, {(self.unique_id, name): IDENTITY}
+
+    def fp(self) -> bytes:
+        return self.fingerprint
+
+
+class _SelfRest:
+    """A node's own previous rows (``this``): no parent, but not nothing (rule 6)."""
+
+    def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
+        return digest(b"this", key.encode()), {}
+
+    def fp(self) -> bytes:
+        return digest(b"this", b"*")
+
+
+class _Analyser:
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.dialect = dialect_of(project.metadata.adapter_type)
+        self.known: dict[str, _Known] = {}
+        self.in_progress: dict[str, None] = {}
+        self.parse_seconds = 0.0
+        self.by_name: dict[str, str] = {}
+        self.by_suffix: dict[str, str | None] = {}
+        self.canonical: dict[str, str] = {}
+        self.name_relations()
+
+    # -- names ----------------------------------------------------------------------------------
+
+    def name_relations(self) -> None:
+        """Which name in SQL is which node (rule 6)."""
+        sources = []
+        for unique_id, node in self.project.nodes.items():
+            if node.resource_type not in RELATIONS:
+                continue
+            if node.resource_type == "source":
+                sources.append((unique_id, node))
+                continue
+            if node.is_ephemeral:
+                self.by_name[EPHEMERAL_PREFIX + (node.alias or node.name).lower()] = unique_id
+                continue
+            for key in self.relation_keys(node):
+                self.by_name.setdefault(key, unique_id)
+        for unique_id, node in sources:
+            keys = self.relation_keys(node)
+            builder = next((b for k in keys if (b := self.by_name.get(k)) is not None), None)
+            if builder is not None:
+                self.canonical[unique_id] = builder
+            for key in keys:
+                self.by_name.setdefault(key, unique_id)
+        for key, unique_id in self.by_name.items():
+            parts = key.split(".")
+            for length in range(2, len(parts)):
+                suffix = ".".join(parts[-length:])
+                other = self.by_suffix.setdefault(suffix, unique_id)
+                if other != unique_id:
+                    self.by_suffix[suffix] = None
+
+    def relation_keys(self, node: Node) -> list[str]:
+        """The folded names the node's relation goes by."""
+        keys = []
+        if node.relation_name:
+            parts = []
+            for match in _RELATION_PARTS.finditer(node.relation_name):
+                quoted = match[4] is None
+                text = match[match.lastindex or 0]
+                inner = text.split(".") if self.dialect == "bigquery" else [text]
+                parts += [fold(p, quoted, self.dialect) for p in inner]
+            keys.append(".".join(parts))
+        name = node.identifier if node.resource_type == "source" else node.alias
+        if node.schema and (name or node.name):
+            pair = [
+                fold_stored(node.schema, self.dialect),
+                fold_stored(name or node.name, self.dialect),
+            ]
+            if not keys or not keys[0].endswith(".".join(pair)):
+                keys.append(".".join(pair))
+            if node.database and len(keys[0].split(".")) < 3:
+                keys.append(".".join([fold_stored(node.database, self.dialect), *pair]))
+        return keys
+
+    def node_of(self, key: str) -> str | None:
+        """The unique_id of the relation a query names, or None where dbt does not know it."""
+        unique_id = self.by_name.get(key)
+        if unique_id is None and "." in key:
+            unique_id = self.by_suffix.get(key)
+            if unique_id is None and key.count(".") == 2:
+                unique_id = self.by_name.get(key.split(".", 1)[1])
+        return self.canonical.get(unique_id, unique_id) if unique_id is not None else None
+
+    # -- the run --------------------------------------------------------------------------------
+
+    def run(self, read_seconds: float) -> Analysis:
+        start = time.perf_counter()
+        project = self.project
+        for unique_id in _topological(project):
+            if (
+                project.nodes[unique_id].resource_type in RELATIONS
+                and unique_id not in self.canonical
+            ):
+                self.node(unique_id)
+        tests = {
+            unique_id: self.test(unique_id, node)
+            for unique_id, node in project.nodes.items()
+            if node.resource_type == "test"
+        }
+        edges = list(self.edges())
+        test_columns = [
+            (test, parent, column) for test, (_, reads) in tests.items() for parent, column in reads
+        ]
+        seconds = {
+            "read": read_seconds,
+            "parse": self.parse_seconds,
+            "link": time.perf_counter() - start - self.parse_seconds,
+        }
+        return Analysis(
+            nodes={unique_id: known.analysis for unique_id, known in self.known.items()},
+            edges=edges,
+            test_columns=test_columns,
+            seconds=seconds,
+            tests={unique_id: analysis for unique_id, (analysis, _) in tests.items()},
+        )
+
+    def node(self, unique_id: str) -> _Known:
+        """Link one node, its parents first where they are not linked yet."""
+        known = self.known.get(unique_id)
+        if known is not None:
+            return known
+        node = self.project.nodes[unique_id]
+        self.in_progress[unique_id] = None
+        if node.resource_type in ("source", "seed"):
+            known = self.leaf(unique_id, node)
+        else:
+            known = self.query(unique_id, node)
+        del self.in_progress[unique_id]
+        self.known[unique_id] = known
+        return known
+
+    def table(self, reader: str, key: str, name: str) -> Relation:
+        """The relation behind a name in `reader`'s query."""
+        unique_id = self.node_of(key)
+        if unique_id is None:
+            return self.dataset(key, name).relation
+        if unique_id == reader:
+            leaf = digest(b"this")
+            return Relation([], [], [], [], [_SelfRest()], leaf, {}, leaf)
+        known = self.known.get(unique_id)
+        if known is None:
+            if unique_id in self.in_progress:
+                leaf = digest(b"cycle", unique_id.encode())
+                return Relation(
+                    [], [], [], [], [_SelfRest()], leaf, {(unique_id, ROWS): IDENTITY}, leaf
+                )
+            known = self.node(unique_id)
+        return known.relation
+
+    # -- relations without a query --------------------------------------------------------------
+
+    def dataset(self, key: str, name: str) -> _Known:
+        """A relation that dbt does not know."""
+        unique_id = DATASET_PREFIX + key
+        known = self.known.get(unique_id)
+        if known is None:
+            known = self.known[unique_id] = self.open_leaf(
+                unique_id, digest(b"leaf", unique_id.encode()), [], False
+            )
+        return known
+
+    def leaf(self, unique_id: str, node: Node) -> _Known:
+        fingerprint = digest(b"leaf", unique_id.encode())
+        if node.resource_type == "seed":
+            fingerprint = digest(b"seed", unique_id.encode(), repr(node.checksum).encode())
+        names = [c.name for c in self.project.catalog.get(unique_id, ())]
+        closed = bool(names)
+        if node.resource_type == "seed" and not closed:
+            names = _csv_header(node)
+            closed = bool(names)
+        folded = {fold_stored(n, self.dialect) for n in names}
+        declared = [
+            c.name
+            for c in node.columns.values()
+            if fold(c.name, bool(c.quote), self.dialect) not in folded
+        ]
+        return self.open_leaf(
+            unique_id, fingerprint, names if closed else [*names, *declared], closed
+        )
+
+    def open_leaf(
+        self, unique_id: str, fingerprint: bytes, names: list[str], closed: bool
+    ) -> _Known:
+        keys = [fold_stored(n, self.dialect) for n in names]
+        fps = [digest(fingerprint, k.encode()) for k in keys]
+        rest: list[Rest] = [_LeafRest(self, unique_id, fingerprint)]
+        relation = Relation(
+            list(names),
+            keys,
+            fps,
+            [{(unique_id, n): IDENTITY} for n in names],
+            [] if closed else rest,
+            digest(fingerprint, b"rows"),
+            {(unique_id, ROWS): IDENTITY},
+            fingerprint,
+            ghost=rest if closed else None,
+        )
+        analysis = NodeAnalysis(
+            unique_id,
+            "leaf",
+            None,
+            list(names),
+            [fp.hex() for fp in fps],
+            [None] * len(names),
+            relation.rows_fp.hex(),
+        )
+        return _Known(analysis, relation, [{} for _ in names], {})
+
+    def discover(self, known: _Known, key: str, name: str, fp: bytes, deps: Deps) -> str:
+        """Note a column that only its use shows; returns the name it is noted under."""
+        index = known.relation.index.get(key)
+        if index is not None:
+            return known.analysis.columns[index]
+        analysis = known.analysis
+        for other in analysis.columns[len(known.relation.names) :]:
+            if fold(other, False, self.dialect) == key or fold_stored(other, self.dialect) == key:
+                return other
+        analysis.columns.append(name)
+        analysis.fingerprints.append(fp.hex())
+        analysis.expressions.append(None)
+        known.deps.append(deps)
+        return name
+
+    # -- models and snapshots -------------------------------------------------------------------
+
+    def query(self, unique_id: str, node: Node) -> _Known:
+        reason = _cannot_see(node)
+        lowered = None
+        if reason is None:
+            lowered = self.lower(node)
+            reason = lowered.reason
+        if lowered is None or reason is not None:
+            return self.opaque(unique_id, node, reason or "")
+        linked = link(lowered, lambda key, name: self.table(unique_id, key, name), self.dialect)
+        relation = linked.relation
+        status: Status = "analysed"
+        reason = None
+        wrapped = b""
+        rows_fp = relation.rows_fp
+        names, keys = list(relation.names), relation.keys
+        fps, deps = list(relation.fps), list(relation.deps)
+        rows = relation.rows
+        rest = relation.rest
+        declared = self.project.catalog.get(unique_id) or []
+        if rest:
+            # The warehouse knows what the text does not: which columns the * has.
+            closed = bool(declared)
+            listed = [c.name for c in declared] or [c.name for c in node.columns.values()]
+            have = set(keys)
+            keys = list(keys)
+            for name in listed:
+                key = fold_stored(name, self.dialect)
+                if key in have:
+                    continue
+                column = relation.get(key, name)
+                if column is not None:
+                    have.add(key)
+                    names.append(name)
+                    keys.append(key)
+                    fps.append(column[0])
+                    deps.append(column[1])
+            if closed:
+                rest = []
+            else:
+                status = "opaque"
+                reason = "the columns of a * are not known: " + _why_unknown(relation)
+        elif len(declared) == len(names) and any(g for g in _generated(lowered, names)):
+            names = [
+                d.name if made_up else n
+                for d, n, made_up in zip(declared, names, _generated(lowered, names), strict=True)
+            ]
+            keys = [fold_stored(n, self.dialect) for n in names]
+        if linked.unknown and status == "analysed" and not declared:
+            status, reason = "opaque", linked.unknown
+        if linked.missing:
+            status = "broken"
+            reason = "cannot find " + ", ".join(linked.missing)
+            wrapped = digest(b"broken", *(m.encode() for m in linked.missing))
+        if node.resource_type == "model" and node.materialized not in KNOWN_MATERIALIZATIONS:
+            status = "opaque"
+            reason = f"materialization {node.materialized} is not one we know"
+            wrapped = digest(wrapped, (node.raw_code or "").encode(), relation.all_fp(), rows_fp)
+        config = _config_digest(node)
+        if config:
+            rows_fp, rows = self.configured(node, relation, config, rows_fp, rows)
+        if node.resource_type == "snapshot":
+            keys = list(keys)
+            self.snapshot_columns(node, relation, config, names, keys, fps, deps)
+        if wrapped:
+            fps = [digest(wrapped, fp) for fp in fps]
+            rows_fp = digest(wrapped, rows_fp)
+        visible = Relation(
+            list(names),
+            list(keys),
+            fps,
+            [{(unique_id, n): IDENTITY} for n in names],
+            [_NodeRest(self, unique_id, relation, wrapped)] if rest else [],
+            rows_fp,
+            {(unique_id, ROWS): IDENTITY},
+            relation.leaf,
+            relation.joins,
+            relation.order,
+        )
+        analysis = NodeAnalysis(
+            unique_id,
+            status,
+            reason,
+            names,
+            [fp.hex() for fp in fps],
+            [None] * len(names),
+            rows_fp.hex(),
+        )
+        return _Known(analysis, visible, deps, rows)
+
+    def lower(self, node: Node) -> Lowered:
+        start = time.perf_counter()
+        lowered = lower(node.compiled_code or "", self.dialect)
+        self.parse_seconds += time.perf_counter() - start
+        return lowered
+
+    def configured(
+        self, node: Node, relation: Relation, config: bytes, rows_fp: bytes, rows: Deps
+    ) -> tuple[bytes, Deps]:
+        """Rule 7: settings of an incremental model or a snapshot decide which rows it holds."""
+        rows = dict(rows)
+        parts = [b"config", rows_fp, config]
+        for kind, name in _row_settings(node):
+            column = relation.get(fold(name, False, self.dialect), name)
+            if column is not None:
+                parts.append(column[0])
+                merge(rows, through(kind, column[1]))
+        if node.resource_type == "snapshot" and node.config.get("check_cols") == "all":
+            parts.append(relation.all_fp())
+            for deps in relation.deps:
+                merge(rows, through(FILTER, deps))
+        return digest(*parts), rows
+
+    def snapshot_columns(
+        self,
+        node: Node,
+        relation: Relation,
+        config: bytes,
+        names: list[str],
+        keys: list[str],
+        fps: list[bytes],
+        deps: list[Deps],
+    ) -> None:
+        """The columns dbt adds to a snapshot, and what they come from."""
+        renamed = node.config.get("snapshot_meta_column_names") or {}
+        added = list(_SNAPSHOT_COLUMNS)
+        if node.config.get("hard_deletes") == "new_record":
+            added.append("dbt_is_deleted")
+        updated: Deps = {}
+        updated_at = node.config.get("updated_at")
+        if node.config.get("strategy") == "timestamp" and isinstance(updated_at, str):
+            column = relation.get(fold(updated_at, False, self.dialect), updated_at)
+            updated = column[1] if column is not None else {}
+        scd: Deps = dict(through(TRANSFORMATION << MASK_SHIFT, updated))
+        for name in _listed(node.config.get("unique_key")):
+            column = relation.get(fold(name, False, self.dialect), name)
+            if column is not None:
+                merge(scd, through(TRANSFORMATION << MASK_SHIFT, column[1]))
+        of = {
+            "dbt_scd_id": scd,
+            "dbt_updated_at": updated,
+            "dbt_valid_from": updated,
+            "dbt_valid_to": through(TRANSFORMATION, updated),
+        }
+        for column_name in added:
+            name = str(renamed.get(column_name) or column_name)
+            names.append(name)
+            keys.append(fold(name, False, self.dialect))
+            fps.append(digest(b"snapshot", column_name.encode(), config))
+            deps.append(of.get(column_name, {}))
+
+    def opaque(self, unique_id: str, node: Node, reason: str) -> _Known:
+        """A node that is not seen through: it may use everything its parents hold."""
+        parents = [
+            self.canonical.get(p, p)
+            for p in self.project.parents.get(unique_id, ())
+            if self.project.nodes[p].resource_type in RELATIONS
+        ]
+        relations = [
+            self.node(p).relation for p in dict.fromkeys(parents) if p not in self.in_progress
+        ]
+        text = node.compiled_code or node.raw_code or ""
+        fingerprint = digest(
+            b"opaque",
+            text.encode(),
+            _config_digest(node),
+            *(fp for r in relations for fp in (r.all_fp(), r.rows_fp)),
+        )
+        listed = [c.name for c in self.project.catalog.get(unique_id, ())]
+        closed = bool(listed)
+        names = listed or [c.name for c in node.columns.values()]
+        everything: Deps = {}
+        pairs = sum(len(r.names) for r in relations) * max(len(names), 1)
+        for r in relations:
+            merge(everything, through(TRANSFORMATION, r.rows))
+            if pairs <= MAX_OPAQUE_EDGES:
+                for d in r.deps:
+                    merge(everything, through(TRANSFORMATION, d))
+        rows: Deps = {}
+        for r in relations:
+            merge(rows, through(TRANSFORMATION, r.rows))
+            for d in r.deps:
+                merge(rows, through(TRANSFORMATION, d))
+        keys = [fold_stored(n, self.dialect) for n in names]
+        relation = Relation(
+            list(names),
+            keys,
+            [digest(fingerprint, k.encode()) for k in keys],
+            [{(unique_id, n): IDENTITY} for n in names],
+            [] if closed else [_OpaqueRest(self, unique_id, fingerprint, everything)],
+            digest(fingerprint, b"rows"),
+            {(unique_id, ROWS): IDENTITY},
+            digest(b"leaf", unique_id.encode()),
+        )
+        analysis = NodeAnalysis(
+            unique_id,
+            "opaque",
+            reason,
+            names,
+            [fp.hex() for fp in relation.fps],
+            [None] * len(names),
+            relation.rows_fp.hex(),
+        )
+        return _Known(analysis, relation, [everything for _ in names], rows)
+
+    # -- tests ----------------------------------------------------------------------------------
+
+    def test(self, unique_id: str, node: Node) -> tuple[NodeAnalysis, list[tuple[str, str]]]:
+        """A test's fingerprint and what it reads: the columns and row sets its query depends on."""
+        reason = _cannot_see(node)
+        lowered = self.lower(node) if reason is None else None
+        if lowered is not None:
+            reason = lowered.reason
+        reads: dict[tuple[str, str], None] = {}
+        if lowered is None or reason is not None:
+            opaque = self.opaque(unique_id, node, reason or "")
+            reads.update(dict.fromkeys(opaque.rows))
+            analysis = opaque.analysis
+        else:
+            linked = link(lowered, lambda key, name: self.table(unique_id, key, name), self.dialect)
+            for deps in (linked.relation.rows, *linked.relation.deps):
+                reads.update(dict.fromkeys(deps))
+            analysis = NodeAnalysis(
+                unique_id,
+                "broken" if linked.missing else "analysed",
+                "cannot find " + ", ".join(linked.missing) if linked.missing else None,
+                list(linked.relation.names),
+                [fp.hex() for fp in linked.relation.fps],
+                [None] * len(linked.relation.names),
+                linked.relation.rows_fp.hex(),
+            )
+        return analysis, list(reads)
+
+    # -- edges ----------------------------------------------------------------------------------
+
+    def edges(self) -> Iterator[ColumnEdge]:
+        for unique_id, known in self.known.items():
+            for name, deps in zip(known.analysis.columns, known.deps, strict=True):
+                yield from _edges(deps, unique_id, name)
+            yield from _edges(known.rows, unique_id, ROWS)
+        for unique_id, node in self.project.nodes.items():
+            if node.resource_type == "exposure":
+                yield from self.exposure_edges(unique_id, node)
+
+    def exposure_edges(self, unique_id: str, node: Node) -> Iterator[ColumnEdge]:
+        """A consumer reads the rows of what it depends on, and the columns it is known to read."""
+        said = referenced_columns(node)
+        for declared_parent in self.project.parents.get(unique_id, ()):
+            parent = self.canonical.get(declared_parent, declared_parent)
+            known = self.known.get(parent)
+            if known is None:
+                continue
+            yield ColumnEdge(parent, ROWS, unique_id, ROWS, "DIRECT", "IDENTITY", False)
+            names = {fold_stored(n, self.dialect): n for n in known.analysis.columns}
+            owners = {
+                self.project.nodes[p].name
+                for p in (parent, declared_parent)
+                if p in self.project.nodes
+            }
+            for entry in said or ():
+                owner, _, column = entry.rpartition(".")
+                name = names.get(fold(column, False, self.dialect))
+                if name is not None and (
+                    not owner or owner in owners or owner in (parent, declared_parent)
+                ):
+                    yield ColumnEdge(parent, name, unique_id, name, "DIRECT", "IDENTITY", False)
+
+
+def _edges(deps: Deps, child: str, column: str) -> Iterator[ColumnEdge]:
+    for (parent, parent_column), mask in deps.items():
+        if parent == child:
+            continue
+        kinds = _KIND_CACHE.get(mask)
+        if kinds is None:
+            kinds = _KIND_CACHE[mask] = [_BITS[bit] for bit in _BITS if mask & bit]
+        for kind, subtype, masking in kinds:
+            yield ColumnEdge(parent, parent_column, child, column, kind, subtype, masking)
+
+
+def _cannot_see(node: Node) -> str | None:
+    """Why a node has no SQL to read, or None where it has."""
+    if node.is_python:
+        return "a Python model"
+    if not node.compiled_code:
+        return "not compiled: run `dbt compile` or `dbt docs generate` on the whole project"
+    return None
+
+
+def _config_digest(node: Node) -> bytes:
+    """What of the config changes data (rule 7); empty where nothing does."""
+    config = node.config
+    said: dict[str, Any] = {}
+    for name in ("pre-hook", "post-hook"):
+        hooks = [h.get("sql") if isinstance(h, dict) else h for h in _listed(config.get(name))]
+        if hooks:
+            said[name] = [" ".join(str(h).split()) for h in hooks]
+    if config.get("sql_header"):
+        said["sql_header"] = config["sql_header"]
+    names: tuple[str, ...] = ()
+    if node.resource_type == "snapshot":
+        names = _SNAPSHOT_CONFIG
+    elif node.materialized == "incremental":
+        names = _INCREMENTAL_CONFIG
+        if "is_incremental" in node.raw_code:
+            said["raw"] = " ".join(_JINJA_COMMENT.sub(" ", node.raw_code).split())
+    for name in names:
+        if config.get(name) is not None:
+            said[name] = config[name]
+    if node.contract_enforced:
+        said["types"] = [(c.name.lower(), c.data_type) for c in node.columns.values()]
+    if not said:
+        return b""
+    if names:
+        said["kind"] = node.materialized
+    return digest(b"config", repr(sorted(said.items())).encode())
+
+
+def _row_settings(node: Node) -> Iterator[tuple[int, str]]:
+    """The columns that the settings of an incremental model or a snapshot name, with their use."""
+    for name in _listed(node.config.get("unique_key")):
+        yield JOIN, str(name)
+    if node.resource_type == "snapshot":
+        updated_at = node.config.get("updated_at")
+        if isinstance(updated_at, str):
+            yield FILTER, updated_at
+        check = node.config.get("check_cols")
+        if isinstance(check, list):
+            for name in check:
+                yield FILTER, str(name)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value in (None, "") else [value]
+
+
+def _generated(lowered: Lowered, names: list[str]) -> list[bool]:
+    """Which outputs have a name the engine makes up: the warehouse then knows it better."""
+    return [not re.fullmatch(r"\w+", n) for n in names]
+
+
+def _why_unknown(relation: Relation) -> str:
+    parents = sorted({parent for parent, _ in relation.rows})
+    return (
+        f"no catalog lists those of {', '.join(parents[:3]) or 'its source'}"
+        "; run `dbt docs generate`"
+    )
+
+
+def _csv_header(node: Node) -> list[str]:
+    """The header of a seed's file, where the file is at hand."""
+    if node.root_path is None:
+        return []
+    try:
+        with (Path(node.root_path) / node.original_file_path).open(encoding="utf-8-sig") as file:
+            delimiter = node.config.get("delimiter")
+            row = next(csv.reader(file, delimiter=delimiter or ","), [])
+    except (OSError, UnicodeDecodeError, csv.Error, TypeError):
+        return []
+    return [name.strip() for name in row]
+
+
+def _topological(project: Project) -> Iterable[str]:
+    """Every node after its parents; nodes on a cycle last, in the manifest's order."""
+    waiting = {u: len(project.parents.get(u, ())) for u in project.nodes}
+    ready = [u for u, n in waiting.items() if n == 0]
+    done: dict[str, None] = {}
+    while ready:
+        following: list[str] = []
+        for unique_id in ready:
+            done[unique_id] = None
+            for child in project.children.get(unique_id, ()):
+                waiting[child] -= 1
+                if waiting[child] == 0:
+                    following.append(child)
+        ready = following
+    return [*done, *(u for u in project.nodes if u not in done)]
