@@ -17,6 +17,7 @@ from dbt_ripple.artifacts.assets import (
     owner,
     referenced_columns,
 )
+from dbt_ripple.artifacts.find import find_node, nearest
 from dbt_ripple.artifacts.model import (
     CatalogColumn,
     Column,
@@ -55,9 +56,11 @@ __all__ = [
     "column_pii",
     "contract_version",
     "criticality",
+    "find_node",
     "has_pii",
     "is_canonical",
     "is_certified",
+    "nearest",
     "owner",
     "read_project",
     "referenced_columns",

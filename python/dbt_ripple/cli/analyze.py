@@ -1,0 +1,274 @@
+"""`dbt-ripple analyze`: how well a project can be seen, in seconds and without a connection."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dbt_ripple.cli.options import answer, as_json, count, load_project, project_options, warn
+
+if TYPE_CHECKING:
+    from dbt_ripple.artifacts import Project
+    from dbt_ripple.graph.analysis import Analysis
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  dbt-ripple analyze
+  dbt-ripple analyze --project-dir shop --target-path target-docs --format json
+  dbt-ripple analyze --edges column_edges.parquet
+""",
+)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    show_default=True,
+    help="How to print it.",
+)
+@click.option(
+    "--edges",
+    "edges_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Also write the column edges to FILE; its suffix says how: .jsonl, .csv or .parquet.",
+)
+@project_options
+def analyze(
+    style: str, edges_file: Path | None, project_dir: Path, target_path: Path | None
+) -> None:
+    """Say how well this project can be seen: models analysed, opaque ones, columns, edges.
+
+    Reads what `dbt docs generate` or `dbt compile` left in the target folder. No Spark, no
+    connection, nothing written but FILE.
+    """
+    from dbt_ripple.artifacts import check_compiled
+    from dbt_ripple.cli.edges import writer
+
+    write = writer(edges_file) if edges_file else None
+    started = time.perf_counter()
+    project = load_project(project_dir, target_path)
+    check_compiled(project)
+    read = time.perf_counter() - started
+
+    from dbt_ripple.graph.analyse import analyse
+
+    analysis = analyse(project)
+    summary = summarise(project, analysis, read)
+    if write and edges_file:
+        write(edges_file, analysis.edges)
+        warn(f"wrote {count(len(analysis.edges), 'edge')} to {edges_file}")
+    answer(render(summary, style))
+
+
+@dataclass(slots=True)
+class Unseen:
+    """A node whose columns could not be followed, and why."""
+
+    unique_id: str
+    name: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Summary:
+    """How well a project was seen.
+
+    Attributes:
+        models: how many models the project has; ``analysed`` of them were followed column by
+            column.
+        opaque: models, snapshots and other nodes with a query that could not be seen through.
+        broken: those that read a column that does not exist.
+        kinds: how many nodes of each resource type the project has.
+        seconds: wall time of the stages ``read``, ``parse`` and ``link``.
+        uncompiled: how many nodes with SQL dbt has not compiled.
+    """
+
+    project: str
+    dbt_version: str
+    adapter: str
+    kinds: dict[str, int]
+    models: int
+    analysed: int
+    opaque: list[Unseen]
+    broken: list[Unseen]
+    columns: int
+    edges: int
+    value_edges: int
+    seconds: dict[str, float]
+    uncompiled: int
+    has_catalog: bool
+    widest: str
+
+
+def summarise(project: Project, analysis: Analysis, read_seconds: float) -> Summary:
+    """Count what the analysis saw."""
+    kinds: dict[str, int] = {}
+    for node in project.nodes.values():
+        kinds[node.resource_type] = kinds.get(node.resource_type, 0) + 1
+    unseen: dict[str, list[Unseen]] = {"opaque": [], "broken": []}
+    analysed = columns = 0
+    for unique_id, seen in analysis.nodes.items():
+        columns += len(seen.columns)
+        found = project.nodes.get(unique_id)
+        if seen.status in unseen:
+            name = found.display_name if found else unique_id
+            reason = " ".join((seen.reason or "no reason given").split())
+            unseen[seen.status].append(Unseen(unique_id, name, reason))
+        elif seen.status == "analysed" and found and found.resource_type == "model":
+            analysed += 1
+    seconds = {stage: round(analysis.seconds.get(stage, 0.0), 3) for stage in _STAGES}
+    seconds["read"] = round(seconds["read"] + read_seconds, 3)
+    return Summary(
+        project=project.name,
+        dbt_version=project.metadata.dbt_version or "of unknown version",
+        adapter=project.metadata.adapter_type or "unknown adapter",
+        kinds=kinds,
+        models=kinds.get("model", 0),
+        analysed=analysed,
+        opaque=sorted(unseen["opaque"], key=lambda item: item.unique_id),
+        broken=sorted(unseen["broken"], key=lambda item: item.unique_id),
+        columns=columns,
+        edges=len(analysis.edges),
+        value_edges=sum(edge.type == "DIRECT" for edge in analysis.edges),
+        seconds=seconds,
+        uncompiled=len(project.uncompiled()),
+        has_catalog=bool(project.catalog),
+        widest=_widest(project),
+    )
+
+
+_STAGES = ("read", "parse", "link")
+
+
+def _widest(project: Project) -> str:
+    """The source (or else the node) with most children: a good first thing to trace."""
+    candidates = project.of_type("source", "seed") or project.of_type("model")
+    best = max(candidates, key=lambda node: len(project.children[node.unique_id]), default=None)
+    if best is None:
+        return ""
+    return f"{best.source_name}.{best.name}" if best.source_name else best.display_name
+
+
+# --- how it is printed -----------------------------------------------------------------------------
+
+
+def render(summary: Summary, style: str) -> str:
+    """The summary in one of the formats of ``--format``, without a final newline."""
+    if style == "json":
+        return as_json(_document(summary))
+    lines = _markdown(summary) if style == "markdown" else _text(summary)
+    return "\n".join(lines)
+
+
+def _document(summary: Summary) -> dict[str, Any]:
+    # A broken node is not seen through either; its reason says what is missing.
+    unseen = [*summary.opaque, *(_as_broken(item) for item in summary.broken)]
+    return {
+        "models": summary.models,
+        "analysed": summary.analysed,
+        "opaque": [{"unique_id": item.unique_id, "reason": item.reason} for item in unseen],
+        "columns": summary.columns,
+        "edges": summary.edges,
+        "seconds": summary.seconds,
+    }
+
+
+def _as_broken(item: Unseen) -> Unseen:
+    return Unseen(item.unique_id, item.name, f"broken: {item.reason}")
+
+
+def _facts(summary: Summary) -> list[tuple[str, str]]:
+    share = f" ({summary.analysed / summary.models:.0%})" if summary.models else ""
+    rows = summary.edges - summary.value_edges
+    stages = ", ".join(f"{stage} {summary.seconds[stage]:.1f}" for stage in _STAGES)
+    return [
+        ("analysed", f"{summary.analysed:,} of {count(summary.models, 'model')}{share}"),
+        ("opaque", f"{len(summary.opaque):,}"),
+        ("broken", f"{len(summary.broken):,}"),
+        ("columns", f"{summary.columns:,}"),
+        ("edges", f"{summary.edges:,} ({summary.value_edges:,} value, {rows:,} influence)"),
+        ("seconds", f"{sum(summary.seconds.values()):.1f} ({stages})"),
+    ]
+
+
+def _heading(summary: Summary) -> str:
+    kinds = [count(n, kind.replace("_", " ")) for kind, n in summary.kinds.items()]
+    return f"{summary.project} · dbt {summary.dbt_version} · {summary.adapter} · {', '.join(kinds)}"
+
+
+_EXPLAINED = {
+    "Opaque": "every column is taken to depend on all that its parents hold",
+    "Broken": "a column it reads does not exist, or is ambiguous",
+}
+
+
+def _unseen(summary: Summary) -> list[tuple[str, list[Unseen]]]:
+    both = [("Opaque", summary.opaque), ("Broken", summary.broken)]
+    return [(title, items) for title, items in both if items]
+
+
+def _next(summary: Summary) -> Iterator[str]:
+    if summary.uncompiled:
+        yield (
+            f"{count(summary.uncompiled, 'node')} not compiled: run `dbt docs generate "
+            "--target-path target-ripple` on the whole project and pass that --target-path"
+        )
+    elif (summary.opaque or summary.broken) and not summary.has_catalog:
+        yield "no catalog.json: `dbt docs generate` tells the columns of sources, for `select *`"
+    if summary.widest:
+        yield f"dbt-ripple trace {summary.widest}"
+
+
+def _text(summary: Summary) -> Iterator[str]:
+    yield click.style(_heading(summary), bold=True)
+    yield ""
+    facts = _facts(summary)
+    for name, value in facts:
+        alarming = (name == "broken" and summary.broken) or (name == "opaque" and summary.opaque)
+        shown = click.style(value, fg="yellow") if alarming else value
+        yield f"  {name:<9} {shown}"
+    for title, items in _unseen(summary):
+        yield ""
+        yield f"{click.style(title, fg='yellow')}: {_EXPLAINED[title]}"
+        width = max(len(item.name) for item in items[:_SHOWN])
+        for item in items[:_SHOWN]:
+            yield f"  {item.name:<{width}}  {_short(item.reason)}"
+        if len(items) > _SHOWN:
+            yield f"  and {len(items) - _SHOWN:,} more; --format json has all"
+    yield ""
+    for step in _next(summary):
+        yield f"Next: {step}"
+
+
+_SHOWN = 20
+
+
+def _short(reason: str, limit: int = 160) -> str:
+    return reason if len(reason) <= limit else f"{reason[: limit - 3]}..."
+
+
+def _markdown(summary: Summary) -> Iterator[str]:
+    yield f"### {_heading(summary)}"
+    yield ""
+    yield from _table(("", ""), _facts(summary))
+    for title, items in _unseen(summary):
+        yield ""
+        yield f"**{title}**: {_EXPLAINED[title]}"
+        yield ""
+        rows = ((f"`{item.unique_id}`", item.reason) for item in items)
+        yield from _table(("node", "reason"), rows)
+
+
+def _table(head: tuple[str, str], rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+    yield f"| {head[0]} | {head[1]} |"
+    yield "| --- | --- |"
+    for left, right in rows:
+        yield f"| {left} | {right.replace('|', chr(92) + '|')} |"

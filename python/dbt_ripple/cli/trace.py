@@ -1,0 +1,380 @@
+"""`dbt-ripple trace`: what is upstream and downstream of a node or of one column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+
+import click
+
+from dbt_ripple.cli.options import answer, as_json, load_project, project_options
+from dbt_ripple.errors import RippleError
+from dbt_ripple.graph.rows import ROWS
+
+if TYPE_CHECKING:
+    from dbt_ripple.artifacts import Node, Project
+    from dbt_ripple.graph.analysis import Analysis
+    from dbt_ripple.graph.traversal import ColumnGraph, Direction, Trace, Vertex
+
+HIDDEN = frozenset({"test", "unit_test", "operation"})
+"""Resource types left out unless asked for: they read the data, nothing reads them."""
+
+V = TypeVar("V", bound=Hashable)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  dbt-ripple trace raw_orders
+  dbt-ripple trace fct_orders --direction upstream --depth 2
+  dbt-ripple trace raw.raw_orders.order_total --format json
+  dbt-ripple trace dim_customers.v2 --format mermaid > lineage.mmd
+""",
+)
+@click.argument("node", metavar="NODE[.COLUMN]")
+@click.option(
+    "--direction",
+    "-d",
+    type=click.Choice(["upstream", "downstream", "both"]),
+    default="downstream",
+    show_default=True,
+    help="Which way to go.",
+)
+@click.option("--depth", type=click.IntRange(min=0), help="How many steps to go.  [default: all]")
+@click.option("--include-tests", is_flag=True, help="Show data tests, unit tests and hooks, too.")
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["tree", "text", "json", "mermaid", "markdown"]),
+    default="tree",
+    show_default=True,
+    help="How to print it; text is the tree.",
+)
+@project_options
+def trace(
+    node: str,
+    direction: Direction,
+    depth: int | None,
+    include_tests: bool,
+    style: str,
+    project_dir: Path,
+    target_path: Path | None,
+) -> None:
+    """Show what is upstream or downstream of NODE, or of one of its columns.
+
+    NODE is a name, a versioned name (dim_customers.v2), source.table, a unique_id or, where names
+    clash, exposure:name. With a COLUMN, everything that depends on its values is followed; where it
+    decides which rows there are (a filter, a join key), the row set is shown as "(rows)", and
+    everything below depends on it.
+    """
+    from dbt_ripple.artifacts import find_node
+
+    project = load_project(project_dir, target_path)
+    root, column = find_node(project, node)
+    view: _View[Any]
+    if column is None:
+        view = node_view(project, root, direction, depth, include_tests)
+    else:
+        from dbt_ripple.artifacts import check_compiled
+        from dbt_ripple.graph.analyse import analyse
+
+        check_compiled(project)
+        view = column_view(project, analyse(project), root, column, direction, depth)
+    answer(render(view, style))
+
+
+# --- what is shown ---------------------------------------------------------------------------------
+
+
+class Label(NamedTuple):
+    """How a vertex reads: ``TABLE raw_orders``, ``DBT_MODEL fct_orders.amount``."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(slots=True)
+class _View(Generic[V]):
+    """A trace with all that is needed to print it in any form."""
+
+    found: Trace[V]
+    label: Callable[[V], Label]
+    kinds: Callable[[V, V], list[str]]
+    """The kinds of dependency between a parent and a child; empty for nodes."""
+    document: dict[str, Any]
+    """The trace as ``--format json`` prints it."""
+
+
+def node_view(
+    project: Project, root: Node, direction: Direction, depth: int | None, include_tests: bool
+) -> _View[str]:
+    """Trace whole nodes, along dbt's own graph."""
+    from dbt_ripple.graph.traversal import trace as walk
+
+    nodes = project.nodes
+
+    def keep(unique_id: str) -> bool:
+        return include_tests or nodes[unique_id].resource_type not in HIDDEN
+
+    found = walk(root.unique_id, project.parents, project.children, direction, depth, keep)
+    return _View(
+        found,
+        label=lambda unique_id: _label(project, unique_id),
+        kinds=lambda _parent, _child: [],
+        document={
+            "root": root.unique_id,
+            "direction": direction,
+            "depth": depth,
+            "nodes": [
+                {
+                    "unique_id": unique_id,
+                    "name": nodes[unique_id].display_name,
+                    "resource_type": nodes[unique_id].resource_type,
+                    "depth": distance,
+                }
+                for unique_id, distance in found.depths.items()
+            ],
+            "edges": [{"from": parent, "to": child} for parent, child in found.edges],
+        },
+    )
+
+
+def column_view(
+    project: Project,
+    analysis: Analysis,
+    root: Node,
+    column: str,
+    direction: Direction,
+    depth: int | None,
+) -> _View[Vertex]:
+    """Trace one column, along the column edges of the analysis.
+
+    Raises:
+        RippleError: the node has no such column; the nearest are given.
+    """
+    from dbt_ripple.graph.traversal import column_graph
+    from dbt_ripple.graph.traversal import trace as walk
+
+    graph = column_graph(analysis.edges)
+    start = (root.unique_id, _column(analysis, graph, root, column))
+    found = walk(start, graph.parents, graph.children, direction, depth)
+    return _View(
+        found,
+        label=lambda vertex: _column_label(project, vertex),
+        kinds=lambda parent, child: [
+            f"{kind.type} {kind.subtype}" for kind in graph.kinds[parent, child]
+        ],
+        document={
+            "root": start[0],
+            "column": start[1],
+            "direction": direction,
+            "depth": depth,
+            "nodes": [
+                {
+                    "unique_id": unique_id,
+                    "name": _name(project, unique_id),
+                    "resource_type": _resource_type(project, unique_id),
+                    "depth": distance,
+                    "column": name,
+                }
+                for (unique_id, name), distance in found.depths.items()
+            ],
+            "edges": [
+                {
+                    "from": parent[0],
+                    "to": child[0],
+                    "from_column": parent[1],
+                    "to_column": child[1],
+                    "type": kind.type,
+                    "subtype": kind.subtype,
+                    "masking": kind.masking,
+                }
+                for parent, child in found.edges
+                for kind in graph.kinds[parent, child]
+            ],
+        },
+    )
+
+
+def _column(analysis: Analysis, graph: ColumnGraph, root: Node, asked: str) -> str:
+    """The column as the analysis spells it."""
+    seen = analysis.nodes.get(root.unique_id)
+    columns = dict.fromkeys([*(seen.columns if seen else []), *graph.columns(root.unique_id)])
+    if asked in columns or asked == ROWS:
+        return asked
+    same = [name for name in columns if name.casefold() == asked.casefold()]
+    if same:
+        return same[0]
+    from dbt_ripple.artifacts import nearest
+
+    near = nearest(asked, columns)
+    if near:
+        fix = f"did you mean {' or '.join(near)}?"
+    elif columns:
+        fix = f"it has {', '.join(list(columns)[:10])}{', ...' if len(columns) > 10 else ''}"
+    else:
+        fix = "none of its columns is known: `dbt docs generate` writes them to catalog.json"
+    raise RippleError(f"{root.unique_id} has no column of this name", asked, fix)
+
+
+def _label(project: Project, unique_id: str) -> Label:
+    from dbt_ripple.artifacts import asset_type
+
+    node = project.nodes.get(unique_id)
+    # Relations the project reads without declaring them have no node.
+    return Label(asset_type(node) if node else "TABLE", _name(project, unique_id))
+
+
+def _column_label(project: Project, vertex: Vertex) -> Label:
+    kind, name = _label(project, vertex[0])
+    return Label(kind, f"{name} (rows)" if vertex[1] == ROWS else f"{name}.{vertex[1]}")
+
+
+def _name(project: Project, unique_id: str) -> str:
+    node = project.nodes.get(unique_id)
+    return node.display_name if node else unique_id
+
+
+def _resource_type(project: Project, unique_id: str) -> str:
+    node = project.nodes.get(unique_id)
+    return node.resource_type if node else "relation"
+
+
+# --- how it is printed -----------------------------------------------------------------------------
+
+SEEN = "(see above)"
+"""Stands after a vertex that was reached before: what follows it is shown there."""
+
+
+class Line(NamedTuple):
+    """One line of a tree: where it hangs, and what it says."""
+
+    last: tuple[bool, ...]
+    """For each level below the root, whether the line (or the one it hangs from) is the last."""
+    label: Label
+    kinds: list[str]
+    seen: bool
+
+
+def render(view: _View[Any], style: str) -> str:
+    """The trace in one of the formats of ``--format``, without a final newline."""
+    if style == "json":
+        return as_json(view.document)
+    if style == "mermaid":
+        return "\n".join(_mermaid(view))
+    if style == "markdown":
+        return "\n".join(_markdown(view))
+    return "\n\n".join(
+        "\n".join([*heading, *(_drawn(line) for line in tree_lines(view, direction))])
+        for heading, direction in _headed(view.found.direction)
+    )
+
+
+def _headed(direction: Direction) -> list[tuple[list[str], Literal["upstream", "downstream"]]]:
+    if direction == "both":
+        return [(["upstream:"], "upstream"), (["downstream:"], "downstream")]
+    return [([], direction)]
+
+
+def tree_lines(view: _View[V], direction: Literal["upstream", "downstream"]) -> Iterator[Line]:
+    """The trace as the lines of a tree; what follows a vertex is shown once, the first time."""
+    depths = getattr(view.found, direction)
+    limit = view.found.depth
+    following: Mapping[V, Sequence[V]] = _following(view, direction)
+    expanded: set[V] = set()
+    # A stack of iterators instead of recursion: chains of models can be longer than Python's stack.
+    stack: list[tuple[V, V | None, tuple[bool, ...]]] = [(view.found.root, None, ())]
+    while stack:
+        vertex, reached_from, last = stack.pop()
+        kinds: list[str] = []
+        if reached_from is not None:
+            pair = (reached_from, vertex) if direction == "downstream" else (vertex, reached_from)
+            kinds = view.kinds(*pair)
+        more = following.get(vertex, ()) if limit is None or depths[vertex] < limit else ()
+        seen = vertex in expanded
+        yield Line(last, view.label(vertex), kinds, seen and bool(more))
+        if seen:
+            continue
+        expanded.add(vertex)
+        stack.extend(
+            (neighbour, vertex, (*last, index == 0))
+            for index, neighbour in enumerate(reversed(more))
+        )
+
+
+def _following(view: _View[V], direction: Literal["upstream", "downstream"]) -> dict[V, list[V]]:
+    """What hangs below each vertex: the far end of its edges, models first, then by name."""
+    depths = getattr(view.found, direction)
+    following: dict[V, list[V]] = {}
+    for parent, child in view.found.edges:
+        near, far = (parent, child) if direction == "downstream" else (child, parent)
+        if near in depths and far in depths:
+            following.setdefault(near, []).append(far)
+    for found in following.values():
+        found.sort(key=lambda vertex: _order(view.label(vertex)))
+    return following
+
+
+_FIRST = {"DBT_MODEL": 0, "TABLE": 1}
+
+
+def _order(label: Label) -> tuple[int, str, str]:
+    return (_FIRST.get(label.kind, 2), label.kind, label.name)
+
+
+def _drawn(line: Line) -> str:
+    branch = ""
+    if line.last:
+        branch = "".join("    " if last else "│   " for last in line.last[:-1])
+        branch += "└── " if line.last[-1] else "├── "
+    text = f"{branch}{click.style(line.label.kind, fg='cyan')} {line.label.name}"
+    if line.kinds:
+        text += "  " + click.style(", ".join(line.kinds), dim=True)
+    return f"{text} {click.style(SEEN, dim=True)}" if line.seen else text
+
+
+def _markdown(view: _View[Any]) -> Iterator[str]:
+    root = view.label(view.found.root)
+    for number, (_, direction) in enumerate(_headed(view.found.direction)):
+        if number:
+            yield ""
+        yield f"### {direction.capitalize()} of `{root.name}`"
+        yield ""
+        for line in tree_lines(view, direction):
+            text = f"{'  ' * len(line.last)}- {line.label.kind} `{line.label.name}`"
+            if line.kinds:
+                text += f" ({', '.join(line.kinds)})"
+            yield f"{text} *{SEEN[1:-1]}*" if line.seen else text
+
+
+def _mermaid(view: _View[Any]) -> Iterator[str]:
+    """A Mermaid flowchart, whatever characters the names have."""
+    vertices = list(view.found.depths)
+    ids = {vertex: f"n{number}" for number, vertex in enumerate(vertices)}
+    yield "flowchart LR"
+    for vertex in vertices:
+        label = view.label(vertex)
+        opening, closing = _SHAPES.get(label.kind, ("([", "])"))
+        yield f'  {ids[vertex]}{opening}"{_quoted(label.kind)}<br/>{_quoted(label.name)}"{closing}'
+    for parent, child in view.found.edges:
+        kinds = view.kinds(parent, child)
+        # A dashed arrow: the value does not flow, it only decides.
+        arrow = "-.->" if kinds and all(k.startswith("INDIRECT") for k in kinds) else "-->"
+        text = f'|"{"<br/>".join(kinds)}"|' if kinds else ""
+        yield f"  {ids[parent]} {arrow}{text} {ids[child]}"
+    yield f"  style {ids[view.found.root]} stroke-width:4px"
+
+
+_SHAPES = {"TABLE": ("[(", ")]"), "DBT_MODEL": ("[", "]")}
+
+
+def _quoted(text: str) -> str:
+    """Text that means nothing to Mermaid, whatever it holds."""
+    return "".join(
+        char if char.isalnum() or char in " _.-()" else f"#{ord(char)};" for char in text
+    )
