@@ -245,9 +245,13 @@ Rel: TypeAlias = Table | CteRef | Generator | Values | SetOp | Pivot | Unpivot |
 
 
 class Lowered(msgspec.Struct, array_like=True):
-    """A lowered query, or the reason why it could not be lowered."""
+    """A lowered query, or the reason why it could not be lowered.
+
+    ``expressions`` holds, where it was asked for, the SQL behind each output, by key.
+    """
 
     rel: Rel | None
     reason: str | None
     ctes: int = 0
     tables: list[str] = []
+    expressions: dict[str, str] = {}

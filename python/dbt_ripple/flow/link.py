@@ -9,20 +9,15 @@ named where it is applied.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final, Protocol
 
-import xxhash
-
+from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import (
     AGGREGATION,
     CONDITIONAL,
     DIRECT,
     FILTER,
     GROUP_BY,
-    IDENTITY,
     JOIN,
-    KINDS,
-    MASK_SHIFT,
     SORT,
     TRANSFORMATION,
     CteRef,
@@ -43,596 +38,18 @@ from dbt_ripple.flow.ir import (
     With,
     X,
 )
-from dbt_ripple.flow.names import fold
-
-ROWS: Final = "*rows*"
-
-Key = tuple[str, str]
-Deps = dict[Key, int]
-Column = tuple[bytes, Deps]
-
-_xxh = xxhash.xxh3_128_digest
-
-
-def digest(*parts: bytes) -> bytes:
-    """Return the 16-byte fingerprint of the parts, in order."""
-    return _xxh(b"\x00".join(parts))
-
-
-class Rest(Protocol):
-    """The columns of a relation that are not known by name: they are looked up when asked for."""
-
-    def get(self, key: str, name: str) -> Column | None:
-        """Return the column, or None where it cannot be among these."""
-
-    def fp(self) -> bytes:
-        """Return a fingerprint of all of them."""
-
-
-class Relation:
-    """A relation as linked: parallel lists of its known columns, and its row set.
-
-    Attributes:
-        names: columns as shown. keys: as compared. fps: ``V`` of each. deps: what each depends on.
-        rest: what else it may have (empty: the columns above are all).
-        rows_fp: ``N``. rows: what the row set depends on.
-        leaf: a digest of the relations below, which tells the sides of a join apart.
-        joins: the leaves already joined into it, leftmost first.
-        order: fingerprint of its ORDER BY, which matters once a LIMIT or an aggregate sees it.
-        ghost: where to look for a name that, as far as we know, does not exist: the query is broken
-            or our schema is out of date, and what it would depend on must not be lost.
-    """
-
-    __slots__ = (
-        "_index",
-        "deps",
-        "duplicates",
-        "fps",
-        "ghost",
-        "joins",
-        "keys",
-        "leaf",
-        "names",
-        "order",
-        "rest",
-        "rows",
-        "rows_fp",
-    )
-
-    def __init__(
-        self,
-        names: list[str],
-        keys: list[str],
-        fps: list[bytes],
-        deps: list[Deps],
-        rest: list[Rest],
-        rows_fp: bytes,
-        rows: Deps,
-        leaf: bytes,
-        joins: tuple[bytes, ...] | None = None,
-        order: bytes = b"",
-        ghost: list[Rest] | None = None,
-    ) -> None:
-        self.names = names
-        self.keys = keys
-        self.fps = fps
-        self.deps = deps
-        self.rest = rest
-        self.rows_fp = rows_fp
-        self.rows = rows
-        self.leaf = leaf
-        self.joins = joins if joins is not None else (leaf,)
-        self.order = order
-        self.ghost = ghost if ghost is not None else []
-        self._index: dict[str, int] | None = None
-        self.duplicates: set[str] = set()
-
-    @property
-    def index(self) -> dict[str, int]:
-        """Position by key; of a repeated name the first, and the name is in `duplicates`."""
-        index = self._index
-        if index is None:
-            index = {}
-            for i, key in enumerate(self.keys):
-                if key in index:
-                    self.duplicates.add(key)
-                else:
-                    index[key] = i
-            self._index = index
-        return index
-
-    def get(self, key: str, name: str) -> Column | None:
-        """Return one column, from the known ones or the rest; None where there is none."""
-        i = self.index.get(key)
-        if i is not None:
-            return self.fps[i], self.deps[i]
-        found = [c for r in self.rest if (c := r.get(key, name)) is not None]
-        return combine(found) if found else None
-
-    def all_fp(self) -> bytes:
-        """A fingerprint of every column by name."""
-        pairs = sorted(zip((k.encode() for k in self.keys), self.fps, strict=True))
-        return digest(b"all", *(b"=".join(p) for p in pairs), *(r.fp() for r in self.rest))
-
-    def renamed(self, columns: list[str], dialect: str) -> Relation:
-        """The same relation under a list of column aliases."""
-        n = len(columns)
-        names = [*columns, *self.names[n:]]
-        keys = [*(fold(c, False, dialect) for c in columns), *self.keys[n:]]
-        return Relation(
-            names,
-            keys,
-            self.fps,
-            self.deps,
-            self.rest,
-            self.rows_fp,
-            self.rows,
-            self.leaf,
-            self.joins,
-            self.order,
-            self.ghost,
-        )
-
-
-def combine(found: list[Column]) -> Column:
-    """A name that may mean any of several columns depends on all of them."""
-    if len(found) == 1:
-        return found[0]
-    deps: Deps = {}
-    for _, d in found:
-        merge(deps, d)
-    return digest(b"any", *(fp for fp, _ in found)), deps
-
-
-def merge(into: Deps, other: Deps) -> None:
-    """Add dependencies to others."""
-    for key, mask in other.items():
-        into[key] = into.get(key, 0) | mask
-
-
-_NOTHING: Final[Deps] = {}
-
-_composed: dict[tuple[int, int], int] = {}
-
-
-def compose(outer: int, inner: int) -> int:
-    """The kinds of a dependency through another one.
-
-    DIRECT through DIRECT is DIRECT, with the stronger subtype and masking once masked anywhere; an
-    INDIRECT use of a column is that use of whatever the column comes from; an INDIRECT dependency
-    of a column stays what it is where the column is used DIRECTly.
-    """
-    if outer == IDENTITY:
-        return inner
-    if inner == IDENTITY:
-        return outer
-    known = _composed.get((outer, inner))
-    if known is not None:
-        return known
-    result = 0
-    for o, *_ in KINDS:
-        if not outer & o:
-            continue
-        for i, *_ in KINDS:
-            if not inner & i:
-                continue
-            if not o & DIRECT:
-                result |= o
-            elif not i & DIRECT:
-                result |= i
-            else:
-                masked = o > AGGREGATION or i > AGGREGATION
-                strength = max(
-                    o >> MASK_SHIFT if o > AGGREGATION else o,
-                    i >> MASK_SHIFT if i > AGGREGATION else i,
-                )
-                result |= strength << MASK_SHIFT if masked else strength
-    _composed[(outer, inner)] = result
-    return result
-
-
-def through(kind: int, deps: Deps) -> Deps:
-    """Dependencies seen through a use of this kind."""
-    if kind == IDENTITY:
-        return deps
-    return {key: compose(kind, mask) for key, mask in deps.items()}
-
-
-class _PassRest:
-    """The unknown columns of one source of a scope, seen through ``*``."""
-
-    __slots__ = ("env", "excluded", "ghost", "source")
-
-    def __init__(
-        self, env: _Env, source: int, excluded: frozenset[str], ghost: bool = False
-    ) -> None:
-        self.env = env
-        self.source = source
-        self.excluded = excluded
-        self.ghost = ghost
-
-    def _inner(self) -> list[Rest]:
-        relation = _relation(self.env, self.source)
-        return relation.ghost if self.ghost else relation.rest
-
-    def get(self, key: str, name: str) -> Column | None:
-        if key in self.excluded:
-            return None
-        if key in _relation(self.env, self.source).index:
-            return None  # named already, or left out on purpose
-        found = [c for r in self._inner() if (c := r.get(key, name)) is not None]
-        return self.env.wrap(self.source, combine(found)) if found else None
-
-    def fp(self) -> bytes:
-        inner = digest(b"rest", *(r.fp() for r in self._inner()))
-        wrapped, _ = self.env.wrap(self.source, (inner, {}))
-        if not self.excluded:
-            return wrapped
-        return digest(b"except", wrapped, *(e.encode() for e in sorted(self.excluded)))
-
-
-class _FieldRest:
-    """The fields of a struct of which only the name of the column is known."""
-
-    __slots__ = ("column",)
-
-    def __init__(self, column: Column) -> None:
-        self.column = column
-
-    def get(self, key: str, name: str) -> Column | None:
-        fp, deps = self.column
-        field = digest(b"name", key.encode())
-        return digest(b"Dot", b"this", fp, b"expression", field), through(TRANSFORMATION, deps)
-
-    def fp(self) -> bytes:
-        return digest(b"fields", self.column[0])
-
-
-class _BlendRest:
-    """The columns of a set operation whose branches do not show theirs: any may be any."""
-
-    __slots__ = ("branches",)
-
-    def __init__(self, branches: list[Relation]) -> None:
-        self.branches = branches
-
-    def get(self, key: str, name: str) -> Column | None:
-        deps: Deps = {}
-        for branch in self.branches:
-            column = branch.get(key, name)
-            if column is not None:
-                merge(deps, column[1])
-            for d in branch.deps:
-                merge(deps, through(TRANSFORMATION, d))
-            for k, mask in branch.rows.items():
-                if k[1] == ROWS:
-                    deps[k] = deps.get(k, 0) | compose(TRANSFORMATION, mask)
-        return digest(b"blend", key.encode(), self.fp()), deps
-
-    def fp(self) -> bytes:
-        return digest(b"blend", *(b.all_fp() for b in self.branches))
-
-
-class _Env:
-    """One scope being linked: its sources, its references, its outputs so far."""
-
-    __slots__ = (
-        "aliases",
-        "cache",
-        "linker",
-        "merged",
-        "over",
-        "parent",
-        "refs",
-        "relations",
-        "row_deps",
-        "select",
-        "sources",
-        "sub_relations",
-        "subs",
-        "visible",
-        "win",
-        "wraps",
-    )
-
-    def __init__(
-        self,
-        linker: _Linker,
-        parent: _Env | None,
-        refs: list[Ref],
-        subs: list[Rel],
-        sources: list[Source],
-        select: Select | None = None,
-    ) -> None:
-        self.linker = linker
-        self.parent = parent
-        self.refs = refs
-        self.subs = subs
-        self.sources = sources
-        self.select = select
-        self.cache: list[Column | None] = [None] * len(refs)
-        self.relations: list[Relation | None] = [None] * len(sources)
-        self.wraps: list[tuple[bytes, ...]] = [()] * len(sources)
-        self.visible: list[bool] = [True] * len(sources)
-        self.merged: dict[str, tuple[str, Column]] = {}
-        self.sub_relations: list[Relation | None] = [None] * len(subs)
-        self.aliases: dict[str, int] | None = None
-        self.over = b""
-        self.win = b""
-        self.row_deps: Deps = {}
-
-    # -- columns --
-
-    def wrap(self, source: int, column: Column) -> Column:
-        """Rule 1: the right sides of joins are told apart from the left, and from each other."""
-        wraps = self.wraps[source]
-        if not wraps:
-            return column
-        fp, deps = column
-        for w in wraps:
-            fp = _xxh(b"R\x00" + w + fp)
-        return fp, deps
-
-    def known(self, source: int, key: str) -> Column | None:
-        relation = self.relations[source]
-        if relation is None:
-            return None
-        i = relation.index.get(key)
-        if i is None:
-            return None
-        if key in relation.duplicates:
-            self.linker.miss(f"{key} is ambiguous")
-        column = (relation.fps[i], relation.deps[i])
-        return self.wrap(source, column) if self.wraps[source] else column
-
-    def column(self, source: int, key: str, name: str) -> Column | None:
-        """One column of one source, known or not."""
-        found = self.known(source, key)
-        if found is not None:
-            return found
-        relation = self.relations[source]
-        if relation is None or not relation.rest:
-            return None
-        rest = relation.get(key, name)
-        return self.wrap(source, rest) if rest is not None else None
-
-    def ref(self, i: int) -> Column:
-        """The column a reference means (rules 1, 4, 5, 10)."""
-        column = self.cache[i]
-        if column is None:
-            column = self.cache[i] = self.resolve(self.refs[i])
-        return column
-
-    def resolve(self, ref: Ref) -> Column:
-        if ref.source == -2:
-            return self.whole_row(ref)
-        if ref.source >= 0:
-            env: _Env = self
-            for _ in range(ref.up):
-                assert env.parent is not None
-                env = env.parent
-            column = env.column(ref.source, ref.key, ref.name)
-            if column is None:
-                source = env.sources[ref.source]
-                struct = self._struct_named(env, source, ref)
-                if struct is not None:
-                    return struct
-                self.linker.miss(f"{source.alias}.{ref.name}" if source.alias else ref.name)
-                return self.lost(ref, [(env, ref.source, ref.up)])
-            return outer(column, ref.up)
-        if ref.outputs_first:
-            column = self.alias(ref, ref.outputs_first)
-            if column is not None:
-                return column
-        found: list[Column] = []
-        env_: _Env | None = self
-        up = 0
-        while env_ is not None:
-            known, unknown = env_.unqualified(ref)
-            if known is not None:
-                found.append(outer(known, up))
-                break
-            found.extend(outer(c, up) for c in unknown)
-            if up == 0 and ref.outputs:
-                column = self.alias(ref, ref.outputs)
-                if column is not None:
-                    found.append(column)
-                    break
-            env_ = env_.parent
-            up += 1
-        if found:
-            return combine(found)
-        env_ = self
-        up = 0
-        while env_ is not None:
-            for i, source in enumerate(env_.sources):
-                if source.alias == ref.key and env_.relations[i] is not None:
-                    return outer(env_.row_of(i), up)
-            env_ = env_.parent
-            up += 1
-        self.linker.miss(ref.name)
-        everywhere: list[tuple[_Env, int, int]] = []
-        env_ = self
-        up = 0
-        while env_ is not None:
-            everywhere.extend((env_, i, up) for i in range(len(env_.sources)))
-            env_ = env_.parent
-            up += 1
-        return self.lost(ref, everywhere)
-
-    def lost(self, ref: Ref, where: list[tuple[_Env, int, int]]) -> Column:
-        """A name nobody has: it may be what any of these sources would have had."""
-        found: list[Column] = []
-        for env, source, up in where:
-            relation = env.relations[source]
-            for ghost in relation.ghost if relation is not None else ():
-                column = ghost.get(ref.key, ref.name)
-                if column is not None:
-                    found.append(outer(env.wrap(source, column), up))
-        missing = (digest(b"missing", ref.key.encode()), _NOTHING)
-        return combine([missing, *found]) if found else missing
-
-    def _struct_named(self, env: _Env, source: Source, ref: Ref) -> Column | None:
-        """`a.b` where the source a has no column b, but some source has a struct column a."""
-        if source.alias is None:
-            return None
-        for i in range(len(env.sources)):
-            struct = env.known(i, source.alias)
-            if struct is not None:
-                return _FieldRest(struct).get(ref.key, ref.name)
-        return None
-
-    def unqualified(self, ref: Ref) -> tuple[Column | None, list[Column]]:
-        """The source column of a bare name, or the candidates of sources not fully known."""
-        key = ref.key
-        merged = self.merged.get(key)
-        if merged is not None:
-            return merged[1], []
-        found: list[Column] = []
-        for i in range(len(self.sources)):
-            if self.visible[i] and (column := self.known(i, key)) is not None:
-                found.append(column)
-        if found:
-            if len(found) > 1:
-                self.linker.miss(f"{ref.name} is ambiguous")
-            return combine(found), []
-        unknown = []
-        for i, relation in enumerate(self.relations):
-            if relation is not None and relation.rest and self.visible[i]:
-                column = relation.get(key, ref.name)
-                if column is not None:
-                    unknown.append(self.wrap(i, column))
-        return None, unknown
-
-    def alias(self, ref: Ref, among: int) -> Column | None:
-        """An output of the same SELECT, by its alias (lateral aliases, GROUP BY, ORDER BY)."""
-        select = self.select
-        if select is None:
-            return None
-        aliases = self.aliases
-        if aliases is None:
-            aliases = {}
-            for i, out in enumerate(select.outs):
-                for key in out.keys:
-                    aliases.setdefault(key, i)
-            self.aliases = aliases
-        i = aliases.get(ref.key, -1)
-        if i < 0 or i >= among:
-            return None
-        x = select.outs[i].x
-        if x is None:
-            return None
-        return self.value(x)
-
-    def row_of(self, source: int, excluded: frozenset[str] = frozenset()) -> Column:
-        """All columns of a source as one value: their names are data there."""
-        relation = self.relations[source]
-        assert relation is not None
-        deps: Deps = {}
-        parts = []
-        for key, fp, d in zip(relation.keys, relation.fps, relation.deps, strict=True):
-            if key not in excluded:
-                parts.append(digest(key.encode(), self.wrap(source, (fp, d))[0]))
-                merge(deps, through(TRANSFORMATION, d))
-        if relation.rest:
-            for k, mask in relation.rows.items():
-                if k[1] == ROWS:
-                    deps[k] = deps.get(k, 0) | compose(TRANSFORMATION, mask)
-            parts.append(_PassRest(self, source, excluded).fp())
-        return digest(b"row", *parts), deps
-
-    def whole_row(self, ref: Ref) -> Column:
-        excluded = frozenset(ref.name.split("\x1f")) if ref.name else frozenset()
-        if ref.up >= 0:
-            return self.row_of(ref.up, excluded)
-        columns = [
-            self.row_of(i, excluded)
-            for i, relation in enumerate(self.relations)
-            if relation is not None and self.visible[i]
-        ]
-        return combine(columns) if columns else (digest(b"row"), {})
-
-    # -- expressions --
-
-    def sub(self, i: int) -> Relation:
-        relation = self.sub_relations[i]
-        if relation is None:
-            relation = self.sub_relations[i] = self.linker.rel(self.subs[i], self)
-        return relation
-
-    def fp(self, e: Expr) -> bytes:
-        """The fingerprint of an expression, its references replaced by what they refer to."""
-        t = type(e)
-        if t is int:
-            return self.ref(e)[0]
-        if t is bytes:
-            return e  # type: ignore[no-any-return]
-        head = e[0]
-        if type(head) is bytes:
-            fp = self.fp
-            return _xxh(b"\x00".join([p if type(p) is bytes else fp(p) for p in e]))
-        if head == "F":
-            tag = e[1]
-            value = self.fp(e[2])
-            for term in e[3:]:
-                value = _xxh(b"\x00".join((tag, value, self.fp(term))))
-            return value
-        if head == "A":
-            return digest(b"A", self.fp(e[1]), self.over)
-        if head == "W":
-            return digest(b"W", self.fp(e[1]), self.win)
-        if head == "Q":
-            relation = self.sub(e[2])
-            if e[1] == "exists":
-                return digest(b"exists", relation.rows_fp)
-            return digest(
-                e[1].encode(), relation.rows_fp, *relation.fps, *(r.fp() for r in relation.rest)
-            )
-        pieces = [self.fp(p) for p in e]
-        return digest(*pieces)
-
-    def deps_of(self, x: X) -> Deps:
-        """What an expression depends on, with kinds."""
-        deps = x.deps
-        if len(deps) == 1 and not x.subs and not x.rows:
-            ((i, kind),) = deps.items()
-            return through(kind, self.ref(i)[1])
-        found: Deps = {}
-        for i, kind in deps.items():
-            for key, mask in self.ref(i)[1].items():
-                found[key] = found.get(key, 0) | compose(kind, mask)
-        for i, kind in x.subs.items():
-            self.sub_deps(i, kind, found)
-        if x.rows:
-            for key, mask in self.row_deps.items():
-                if key[1] == ROWS and mask & DIRECT:
-                    found[key] = found.get(key, 0) | compose(x.rows, mask & DIRECT)
-        return found
-
-    def sub_deps(self, i: int, kind: int, found: Deps) -> None:
-        """A subquery's value depends on its outputs, and on which rows it saw."""
-        relation = self.sub(i)
-        for d in relation.deps:
-            for key, mask in d.items():
-                found[key] = found.get(key, 0) | compose(kind, mask)
-        # Which rows it saw: indirect whatever the value is.
-        seen = kind if not kind & DIRECT else FILTER
-        for key, mask in relation.rows.items():
-            kept = compose(kind, mask & ~DIRECT) if mask & ~DIRECT else 0
-            if mask & DIRECT:
-                kept |= seen
-            found[key] = found.get(key, 0) | kept
-
-    def value(self, x: X) -> Column:
-        return self.fp(x.e), self.deps_of(x)
-
-
-def outer(column: Column, up: int) -> Column:
-    """Rule 4: a correlated column is not the inner column of the same relation."""
-    fp, deps = column
-    for _ in range(up):
-        fp = digest(b"outer", fp)
-    return fp, deps
+from dbt_ripple.flow.relation import (
+    Column,
+    Deps,
+    Relation,
+    Rest,
+    combine,
+    compose,
+    merge,
+    through,
+    union,
+)
+from dbt_ripple.flow.scope import BlendRest, Env, FieldRest, PassRest, relation_of
 
 
 class Linked:
@@ -680,7 +97,7 @@ class _Linker:
     def miss(self, name: str) -> None:
         self.missing.setdefault(name)
 
-    def rel(self, rel: Rel, env: _Env | None) -> Relation:
+    def rel(self, rel: Rel, env: Env | None) -> Relation:
         if type(rel) is Select:
             return self.select(rel, env)
         if type(rel) is Table:
@@ -721,7 +138,7 @@ class _Linker:
 
     # -- WITH --
 
-    def with_(self, rel: With, env: _Env | None) -> Relation:
+    def with_(self, rel: With, env: Env | None) -> Relation:
         for cte in rel.ctes:
             relation = (
                 self.recursive(cte.index, cte.rel, cte.columns, env) if cte.recursive else None
@@ -734,7 +151,7 @@ class _Linker:
         return self.rel(rel.body, env)
 
     def recursive(
-        self, index: int, rel: Rel, columns: list[str] | None, env: _Env | None
+        self, index: int, rel: Rel, columns: list[str] | None, env: Env | None
     ) -> Relation:
         """A recursive CTE: every column moves with the whole of it; dependencies to a fixpoint."""
         first: Rel = rel
@@ -775,7 +192,7 @@ class _Linker:
 
     # -- set operations --
 
-    def set_operation(self, rel: SetOp, env: _Env | None) -> Relation:
+    def set_operation(self, rel: SetOp, env: Env | None) -> Relation:
         left = self.rel(rel.branches[0], env)
         for branch, op, by_name in zip(rel.branches[1:], rel.ops, rel.by_name, strict=True):
             left = self.combine(left, self.rel(branch, env), op, by_name)
@@ -783,7 +200,7 @@ class _Linker:
 
     def combine(self, left: Relation, right: Relation, op: str, by_name: bool) -> Relation:
         """Rule 3: positional; the operator and its flags count; distinct puts every V into N."""
-        union = op.startswith("UNION")
+        is_union = op.startswith("UNION")
         tag = op.encode()
         leaf = digest(b"set", left.leaf, right.leaf)
         pairs: list[tuple[str, str, Column, Column | None]] = []
@@ -798,11 +215,11 @@ class _Linker:
                     column = left.get(key, name)
                     pairs.append((name, key, (fp, d), column))
             if left.rest or right.rest:
-                rest = [_BlendRest([left, right])]
+                rest = [BlendRest([left, right])]
         elif left.rest or right.rest:
-            if union or right.rest or left.rest:
+            if is_union or right.rest or left.rest:
                 self.unknown = self.unknown or "a set operation over columns that are not known"
-            blend = _BlendRest([left, right])
+            blend = BlendRest([left, right])
             for name, key in zip(left.names, left.keys, strict=True):
                 column = blend.get(key, name)
                 assert column is not None
@@ -819,7 +236,7 @@ class _Linker:
         for name, key, a, b in pairs:
             names.append(name)
             keys.append(key)
-            if not union:
+            if not is_union:
                 fps.append(a[0])
                 deps.append(a[1])
             elif b is None:
@@ -827,27 +244,27 @@ class _Linker:
                 deps.append(a[1])
             elif a[0] == b[0]:
                 fps.append(a[0])
-                deps.append(_union(a[1], b[1]))
+                deps.append(union(a[1], b[1]))
             else:
                 fps.append(digest(b"UNION", a[0], b[0]))
-                deps.append(_union(a[1], b[1]))
-        if union:
+                deps.append(union(a[1], b[1]))
+        if is_union:
             merge(rows, right.rows)
         else:
             merge(rows, {k: compose(FILTER, m) for k, m in right.rows.items()})
         parts = [tag, b"by name" if by_name else b"", left.rows_fp, right.rows_fp]
-        if "DISTINCT" in op or not union:
+        if "DISTINCT" in op or not is_union:
             parts += [*left.fps, b"|", *right.fps]
             parts += [r.fp() for r in (*left.rest, *right.rest)]
             for d in (*left.deps, *right.deps):
-                merge(rows, through(GROUP_BY if union else FILTER, d))
+                merge(rows, through(GROUP_BY if is_union else FILTER, d))
         ghost = [*left.ghost, *right.ghost]
         return Relation(names, keys, fps, deps, rest, digest(*parts), rows, leaf, None, b"", ghost)
 
     # -- leaves --
 
-    def values(self, rel: Values, env: _Env | None) -> Relation:
-        scope = _Env(self, env, rel.refs, rel.subs, [])
+    def values(self, rel: Values, env: Env | None) -> Relation:
+        scope = Env(self, env, rel.refs, rel.subs, [])
         columns = [scope.value(x) for x in rel.columns]
         leaf = digest(b"values", str(rel.count).encode())
         return Relation(
@@ -861,7 +278,7 @@ class _Linker:
             leaf,
         )
 
-    def generator(self, rel: Generator, env: _Env | None) -> Relation:
+    def generator(self, rel: Generator, env: Env | None) -> Relation:
         assert env is not None
         fp, deps = env.value(rel.x)
         leaf = digest(b"generator")
@@ -869,7 +286,7 @@ class _Linker:
         rows = through(JOIN, deps)
         if rel.names is None or rel.keys is None:
             return Relation(
-                [], [], [], [], [_FieldRest((fp, direct))], digest(b"rows", fp), rows, leaf
+                [], [], [], [], [FieldRest((fp, direct))], digest(b"rows", fp), rows, leaf
             )
         fps = [digest(b"generated", str(i).encode(), fp) for i in range(len(rel.names))]
         return Relation(
@@ -878,9 +295,9 @@ class _Linker:
 
     # -- pivots --
 
-    def pivot(self, rel: Pivot, env: _Env | None) -> Relation:
+    def pivot(self, rel: Pivot, env: Env | None) -> Relation:
         source = self.rel(rel.rel, env)
-        scope = _Env(self, env, rel.refs, rel.subs, [Source(None, rel.rel, None)])
+        scope = Env(self, env, rel.refs, rel.subs, [Source(None, rel.rel, None)])
         scope.relations[0] = source
         scope.row_deps = source.rows
         used: set[str] = set()
@@ -889,7 +306,7 @@ class _Linker:
         fields = [scope.value(x) for x in rel.fields]
         kept = [i for i, key in enumerate(source.keys) if key not in used]
         groups = sorted({source.fps[i] for i in kept})
-        rest: list[Rest] = [_PassRest(scope, 0, frozenset(used))] if source.rest else []
+        rest: list[Rest] = [PassRest(scope, 0, frozenset(used))] if source.rest else []
         rows_fp = digest(b"G", source.rows_fp, *groups, *(r.fp() for r in rest))
         scope.over = digest(b"pivot", rows_fp, rel.flags)
         names = [source.names[i] for i in kept]
@@ -918,18 +335,16 @@ class _Linker:
             whole: Deps = {}
             for _, d in (*aggregates, *fields):
                 merge(whole, d)
-            rest.append(
-                _FieldRest((digest(b"pivot", field_fp, *(a[0] for a in aggregates)), whole))
-            )
+            rest.append(FieldRest((digest(b"pivot", field_fp, *(a[0] for a in aggregates)), whole)))
         return Relation(names, keys, fps, deps, rest, rows_fp, rows, source.leaf, source.joins)
 
-    def unpivot(self, rel: Unpivot, env: _Env | None) -> Relation:
+    def unpivot(self, rel: Unpivot, env: Env | None) -> Relation:
         source = self.rel(rel.rel, env)
-        scope = _Env(self, env, rel.refs, [], [Source(None, rel.rel, None)])
+        scope = Env(self, env, rel.refs, [], [Source(None, rel.rel, None)])
         scope.relations[0] = source
         used = {rel.refs[i].key for group in rel.groups for i in group}
         kept = [i for i, key in enumerate(source.keys) if key not in used]
-        rest: list[Rest] = [_PassRest(scope, 0, frozenset(used))] if source.rest else []
+        rest: list[Rest] = [PassRest(scope, 0, frozenset(used))] if source.rest else []
         columns = [[scope.ref(i) for i in group] for group in rel.groups]
         flags = digest(rel.labels, b"nulls" if rel.include_nulls else b"")
         parts = [b"unpivot", source.rows_fp, flags]
@@ -962,7 +377,7 @@ class _Linker:
     # -- SELECT --
 
     def from_items(
-        self, items: list[FromItem], env: _Env
+        self, items: list[FromItem], env: Env
     ) -> tuple[bytes, Deps, bytes, tuple[bytes, ...], list[int]]:
         """Link a left-deep FROM tree: its N, its rows, its leaf and joins, and its sources.
 
@@ -1022,17 +437,17 @@ class _Linker:
             members += side
         return rows_fp, rows, leaf, joins, members
 
-    def natural(self, env: _Env, left: list[int], right: list[int]) -> list[str]:
+    def natural(self, env: Env, left: list[int], right: list[int]) -> list[str]:
         """The columns both sides of a NATURAL join have, as far as they are known."""
         keys: list[str] = []
-        mine = {k for i in left for k in _relation(env, i).keys}
-        if any(_relation(env, i).rest for i in (*left, *right)):
+        mine = {k for i in left for k in relation_of(env, i).keys}
+        if any(relation_of(env, i).rest for i in (*left, *right)):
             self.unknown = self.unknown or "a NATURAL join over columns that are not known"
         for i in right:
-            keys.extend(k for k in _relation(env, i).keys if k in mine and k not in keys)
+            keys.extend(k for k in relation_of(env, i).keys if k in mine and k not in keys)
         return keys
 
-    def using(self, env: _Env, key: str, left: list[int], right: list[int], kind: str) -> Column:
+    def using(self, env: Env, key: str, left: list[int], right: list[int], kind: str) -> Column:
         """One column of USING: the condition it makes, and the merged column it leaves."""
         a: Column | None = None
         if key in env.merged:
@@ -1053,7 +468,7 @@ class _Linker:
         if "FULL" in kind:
             merged: Column = (
                 digest(b"coalesce", a[0], b[0]),
-                _union(through(TRANSFORMATION, a[1]), through(TRANSFORMATION, b[1])),
+                union(through(TRANSFORMATION, a[1]), through(TRANSFORMATION, b[1])),
             )
         elif "RIGHT" in kind:
             merged = b
@@ -1063,18 +478,18 @@ class _Linker:
             (
                 r.names[r.index[key]]
                 for i in (*left, *right)
-                if key in (r := _relation(env, i)).index
+                if key in (r := relation_of(env, i)).index
             ),
             key,
         )
         env.merged[key] = (name, merged)
-        return digest(b"using", a[0], b[0]), _union(a[1], b[1])
+        return digest(b"using", a[0], b[0]), union(a[1], b[1])
 
-    def select(self, rel: Select, parent: _Env | None) -> Relation:
-        env = _Env(self, parent, rel.refs, rel.subs, rel.sources, rel)
+    def select(self, rel: Select, parent: Env | None) -> Relation:
+        env = Env(self, parent, rel.refs, rel.subs, rel.sources, rel)
         rows_fp, rows, leaf, joins, _ = self.from_items(rel.items, env)
         single = len(rel.sources) == 1 and bool(rel.items)
-        order = _relation(env, 0).order if single else b""
+        order = relation_of(env, 0).order if single else b""
         if not rel.items:
             leaf = digest(b"no from")
             joins = (leaf,)
@@ -1124,11 +539,11 @@ class _Linker:
         env.win = digest(b"win", rows_fp, order) if order else rows_fp
         names, keys, fps, all_deps, rest = self.outputs(rel, env)
         ghost: list[Rest] = [
-            _PassRest(env, i, frozenset(out.star.except_), ghost=True)
+            PassRest(env, i, frozenset(out.star.except_), ghost=True)
             for out in rel.outs
             if out.star is not None and out.star.up == 0
             for i in ([out.star.source] if out.star.source >= 0 else range(len(rel.sources)))
-            if out.star.source >= -1 and _relation(env, i).ghost
+            if out.star.source >= -1 and relation_of(env, i).ghost
         ]
         for x in rel.qualify:
             fp, deps = env.value(x)
@@ -1171,7 +586,7 @@ class _Linker:
         return Relation(names, keys, fps, all_deps, rest, rows_fp, rows, leaf, joins, order, ghost)
 
     def group(
-        self, rel: Select, env: _Env, rows_fp: bytes, add: Callable[[Deps, int], None]
+        self, rel: Select, env: Env, rows_fp: bytes, add: Callable[[Deps, int], None]
     ) -> bytes:
         """N of a grouping: what goes in, and the keys; their structure where there is one."""
         keys: list[bytes] = []
@@ -1213,7 +628,7 @@ class _Linker:
         return digest(b"G", rows_fp, *sorted(set(keys)))
 
     def outputs(
-        self, rel: Select, env: _Env
+        self, rel: Select, env: Env
     ) -> tuple[list[str], list[str], list[bytes], list[Deps], list[Rest]]:
         outs = rel.outs
         if len(outs) == 1 and outs[0].star is not None and len(rel.sources) == 1:
@@ -1228,7 +643,7 @@ class _Linker:
                 and not star.renames
                 and not star.replaces
             ):
-                rest: list[Rest] = [_PassRest(env, 0, frozenset())] if relation.rest else []
+                rest: list[Rest] = [PassRest(env, 0, frozenset())] if relation.rest else []
                 return relation.names, relation.keys, relation.fps, relation.deps, rest
         names: list[str] = []
         keys: list[str] = []
@@ -1257,7 +672,7 @@ class _Linker:
     def star(
         self,
         rel: Select,
-        env: _Env,
+        env: Env,
         star: Star,
         x: X | None,
         names: list[str],
@@ -1268,11 +683,11 @@ class _Linker:
     ) -> None:
         if star.source == -3:  # a generator whose columns have no names in the text
             assert x is not None
-            rest.append(_FieldRest(env.value(x)))
+            rest.append(FieldRest(env.value(x)))
             return
         if star.source == -2:
             assert star.struct is not None
-            rest.append(_FieldRest(env.value(star.struct)))
+            rest.append(FieldRest(env.value(star.struct)))
             return
         owner = env
         for _ in range(star.up):
@@ -1301,7 +716,7 @@ class _Linker:
         for key, (name, column) in merged.items():
             put(name, key, column)
         for i in sources:
-            relation = _relation(owner, i)
+            relation = relation_of(owner, i)
             for name, key, fp, deps in zip(
                 relation.names, relation.keys, relation.fps, relation.deps, strict=True
             ):
@@ -1309,7 +724,7 @@ class _Linker:
                     put(name, key, owner.wrap(i, (fp, deps)))
             if relation.rest:
                 excluded = frozenset(hidden | set(star.renames) | set(star.replaces) | set(merged))
-                rest.append(_PassRest(owner, i, excluded))
+                rest.append(PassRest(owner, i, excluded))
                 for key, x_ in star.replaces.items():
                     if key not in relation.index and key not in keys:
                         put(key, key, env.value(x_))
@@ -1321,20 +736,6 @@ def _in_order(items: list[FromItem]) -> Iterable[int]:
             yield from _in_order(item.nested)
         else:
             yield item.source
-
-
-def _relation(env: _Env, source: int) -> Relation:
-    relation = env.relations[source]
-    assert relation is not None
-    return relation
-
-
-def _union(a: Deps, b: Deps) -> Deps:
-    if a is b:
-        return a
-    both = dict(a)
-    merge(both, b)
-    return both
 
 
 def _aggregated_alias(rel: Select, ref: Ref) -> bool:

@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from dbt_ripple.artifacts import Node, Project, referenced_columns
+from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, IDENTITY, JOIN, KINDS, MASK_SHIFT, TRANSFORMATION, Lowered
-from dbt_ripple.flow.link import Deps, Relation, Rest, digest, link, merge, through
+from dbt_ripple.flow.link import link
 from dbt_ripple.flow.lower import EPHEMERAL_PREFIX, lower
 from dbt_ripple.flow.names import dialect_of, fold, fold_stored
+from dbt_ripple.flow.relation import Deps, Relation, Rest, merge, through
 from dbt_ripple.graph.analysis import Analysis, ColumnEdge, NodeAnalysis, Status
 from dbt_ripple.graph.rows import ROWS
 
@@ -74,19 +76,20 @@ _BITS: Final = {bit: (kind, subtype, masking) for bit, kind, subtype, masking in
 _KIND_CACHE: dict[int, list[tuple[str, str, bool]]] = {}
 
 
-def analyse(project: Project, *, read_seconds: float = 0.0) -> Analysis:
+def analyse(project: Project, *, read_seconds: float = 0.0, expressions: bool = False) -> Analysis:
     """Analyse a whole project.
 
     Args:
         project: its artifacts.
         read_seconds: what reading them took, to be passed on in `Analysis.seconds`.
+        expressions: whether to write out the SQL behind each column, which takes its time.
 
     Returns:
         Columns, fingerprints and edges of every relation, and what every test reads. Never raises
         on what a model says: that model is then opaque or broken, with the reason.
     """
     with _quiet_collector():
-        return _Analyser(project).run(read_seconds)
+        return _Analyser(project, expressions).run(read_seconds)
 
 
 @contextmanager
@@ -192,8 +195,9 @@ class _SelfRest:
 
 
 class _Analyser:
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, expressions: bool) -> None:
         self.project = project
+        self.expressions = expressions
         self.dialect = dialect_of(project.metadata.adapter_type)
         self.known: dict[str, _Known] = {}
         self.in_progress: dict[str, None] = {}
@@ -492,14 +496,14 @@ class _Analyser:
             reason,
             names,
             [fp.hex() for fp in fps],
-            [None] * len(names),
+            [lowered.expressions.get(key) for key in keys],
             rows_fp.hex(),
         )
         return _Known(analysis, visible, deps, rows)
 
     def lower(self, node: Node) -> Lowered:
         start = time.perf_counter()
-        lowered = lower(node.compiled_code or "", self.dialect)
+        lowered = lower(node.compiled_code or "", self.dialect, expressions=self.expressions)
         self.parse_seconds += time.perf_counter() - start
         return lowered
 

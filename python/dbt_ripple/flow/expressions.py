@@ -1,0 +1,683 @@
+"""Expressions of a parse tree -> the plain expressions of `ir.py`, with what they depend on.
+
+Every handler returns the expression and notes its references in the collectors of the scope; a
+node no handler knows is hashed argument by argument, so that nothing of it is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from sqlglot import exp
+
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.ir import (
+    AGGREGATION,
+    CONDITIONAL,
+    DIRECT,
+    GROUP_BY,
+    IDENTITY,
+    MASK_SHIFT,
+    SORT,
+    TRANSFORMATION,
+    WINDOW,
+    Expr,
+    FromItem,
+    Ref,
+    Rel,
+    Source,
+    X,
+)
+from dbt_ripple.flow.names import fold
+from dbt_ripple.flow.vocabulary import AGGREGATE_NAMES, GENERATOR_NAMES, MASKING_NAMES
+
+MAX_NESTING: Final = 200
+"""Parentheses or expressions nested deeper than this are reported, not followed: the parser and
+the walk recurse, and a stack must not overflow on somebody's generated SQL."""
+
+_MASKING_TYPES: Final = tuple(
+    t
+    for n in (
+        "MD5",
+        "MD5Digest",
+        "SHA",
+        "SHA1Digest",
+        "SHA2",
+        "SHA2Digest",
+        "FarmFingerprint",
+        "Encrypt",
+    )
+    if (t := getattr(exp, n, None)) is not None
+)
+_VALUE_WINDOW_TYPES: Final = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
+_CHAIN_TYPES: Final = frozenset({exp.And, exp.Or, exp.Add, exp.Mul, exp.DPipe, exp.Sub})
+_GENERATOR_TYPES: Final = tuple(
+    t
+    for n in (
+        "Explode",
+        "ExplodeOuter",
+        "Posexplode",
+        "PosexplodeOuter",
+        "Inline",
+        "Stack",
+        "Unnest",
+        "ExplodingGenerateSeries",
+        "Flatten",
+    )
+    if (t := getattr(exp, n, None)) is not None and n != "Flatten"
+)
+
+_RANKS: Final = tuple(
+    t
+    for n in ("RowNumber", "Rank", "DenseRank", "PercentRank", "CumeDist", "Ntile")
+    if (t := getattr(exp, n, None)) is not None
+)
+
+
+class Unsupported(Exception):  # noqa: N818  (it is a reason, not an error of the user's)
+    """The query holds something this module does not follow; the message says what."""
+
+
+class Scope:
+    """What one SELECT has gathered so far."""
+
+    __slots__ = (
+        "aggregated",
+        "full_names",
+        "generators",
+        "items",
+        "names",
+        "outputs",
+        "outputs_first",
+        "ref_index",
+        "refs",
+        "sources",
+        "subs",
+        "windows",
+    )
+
+    def __init__(self) -> None:
+        self.names: dict[str, int] = {}
+        self.full_names: dict[str, int] = {}
+        self.sources: list[Source] = []
+        self.items: list[FromItem] = []
+        self.refs: list[Ref] = []
+        self.ref_index: dict[tuple[int, int, str, int, int], int] = {}
+        self.subs: list[Rel] = []
+        self.generators: list[X] = []
+        self.windows: dict[str, exp.Window] = {}
+        self.aggregated = False
+        self.outputs_first = 0
+        self.outputs = 0
+
+
+def _direct(kind: int) -> int:
+    """The kind of what stands inside a transformation of this kind."""
+    if kind == IDENTITY:
+        return TRANSFORMATION
+    if kind == IDENTITY << MASK_SHIFT:
+        return TRANSFORMATION << MASK_SHIFT
+    return kind
+
+
+def _masked(kind: int) -> int:
+    return kind << MASK_SHIFT if kind & (IDENTITY | TRANSFORMATION | AGGREGATION) else kind
+
+
+def _aggregate(kind: int) -> int:
+    if kind & (IDENTITY | TRANSFORMATION | AGGREGATION):
+        return AGGREGATION
+    if kind & DIRECT:
+        return AGGREGATION << MASK_SHIFT
+    return kind
+
+
+def _indirect(kind: int, to: int) -> int:
+    return to if kind & DIRECT else kind
+
+
+class Expressions:
+    """The walk over one statement, as far as expressions go; `lower` adds queries."""
+
+    def __init__(self, dialect: str) -> None:
+        self.dialect = dialect
+        self.scopes: list[Scope] = []
+        self.visible_ctes: list[dict[str, int]] = []
+        self.cte_count = 0
+        self.tables: dict[str, None] = {}
+        self.lambdas: list[dict[str, bytes]] = []
+        self.depth = 0
+        self.deps: dict[int, int] = {}
+        self.sub_deps: dict[int, int] = {}
+        self.rows = 0
+        self.named_arguments: dict[str, bytes] = {}
+        self.handlers: dict[type, Callable[[Any, int], Expr]] = {
+            exp.Column: self.column,
+            exp.Literal: self.literal,
+            exp.Paren: self.paren,
+            exp.Alias: self.inner_alias,
+            exp.Identifier: self.identifier,
+            exp.Star: self.inner_star,
+            exp.Subquery: self.scalar,
+            exp.Select: self.scalar,
+            exp.Union: self.scalar,
+            exp.Except: self.scalar,
+            exp.Intersect: self.scalar,
+            exp.Exists: self.exists,
+            exp.In: self.is_in,
+            exp.Case: self.case,
+            exp.If: self.condition,
+            exp.Window: self.window,
+            exp.Filter: self.filter,
+            exp.WithinGroup: self.within_group,
+            exp.Order: self.inner_order,
+            exp.Lambda: self.lambda_,
+            exp.DataType: self.data_type,
+            exp.Anonymous: self.anonymous,
+            exp.AnonymousAggFunc: self.aggregate,
+            exp.Grouping: self.grouping,
+            exp.GroupingId: self.grouping,
+        }
+        for t in vars(exp).values():
+            if isinstance(t, type) and issubclass(t, exp.AggFunc) and t not in self.handlers:
+                self.handlers[t] = self.aggregate
+        for t in _CHAIN_TYPES:
+            self.handlers[t] = self.chain
+        for t in _GENERATOR_TYPES:
+            self.handlers[t] = self.generator
+        for t in _MASKING_TYPES:
+            self.handlers[t] = self.masking
+
+    def fold(self, node: Any) -> str:
+        """The key of an identifier (or of the bare string sqlglot sometimes leaves)."""
+        if isinstance(node, exp.Identifier):
+            return fold(node.this, bool(node.args.get("quoted")), self.dialect)
+        return fold(node if isinstance(node, str) else node.name, False, self.dialect)
+
+    def query(self, node: Any) -> Rel:
+        """Lower a query; it stands in `lower`, which knows about FROM."""
+        raise NotImplementedError
+
+    @contextmanager
+    def scope(self) -> Iterator[Scope]:
+        """A new scope, with collectors of its own."""
+        scope = Scope()
+        saved = (self.deps, self.sub_deps, self.rows, self.lambdas)
+        self.scopes.append(scope)
+        self.lambdas = []
+        try:
+            yield scope
+        finally:
+            self.scopes.pop()
+            self.deps, self.sub_deps, self.rows, self.lambdas = saved
+
+    # -- expressions ----------------------------------------------------------------------------
+
+    def x(self, node: Any, kind: int) -> X:
+        """Lower one expression on its own, with what it depends on."""
+        saved = (self.deps, self.sub_deps, self.rows)
+        self.deps, self.sub_deps, self.rows = {}, {}, 0
+        e = self.expr(node, kind)
+        x = X(e, self.deps, self.sub_deps, self.rows)
+        self.deps, self.sub_deps, self.rows = saved
+        return x
+
+    def x_of(self, nodes: Iterable[Any], kind: int, tag: bytes) -> X:
+        """Lower several expressions as one."""
+        saved = (self.deps, self.sub_deps, self.rows)
+        self.deps, self.sub_deps, self.rows = {}, {}, 0
+        pieces: list[Expr] = [tag]
+        for node in nodes:
+            pieces.append(
+                self.expr(node, kind)
+                if isinstance(node, exp.Expression)
+                else digest(repr(node).encode())
+            )
+        x = X(merkle(pieces), self.deps, self.sub_deps, self.rows)
+        self.deps, self.sub_deps, self.rows = saved
+        return x
+
+    def constant(self, node: Any) -> bytes:
+        e = self.expr(node, TRANSFORMATION)
+        if not isinstance(e, bytes):
+            raise Unsupported("PIVOT over values that are not constant")
+        return e
+
+    def expr(self, node: Any, kind: int) -> Expr:
+        handler = self.handlers.get(type(node))
+        self.depth += 1
+        if self.depth > 2 * MAX_NESTING:
+            raise Unsupported(f"nested deeper than {MAX_NESTING} levels")
+        e = handler(node, kind) if handler is not None else self.generic(node, kind)
+        self.depth -= 1
+        return e
+
+    def generic(self, node: Any, kind: int, skip: str = "") -> Expr:
+        """Any node: its class, then every argument that is set, in the order of the class."""
+        if kind == IDENTITY:
+            kind = TRANSFORMATION
+        pieces: list[Expr] = [type(node).__name__.encode()]
+        for name, value in node.args.items():
+            if value is None or value is False or name == skip:
+                continue
+            if isinstance(value, exp.Expression):
+                pieces.append(name.encode())
+                pieces.append(self.expr(value, kind))
+            elif isinstance(value, list):
+                if value:
+                    pieces.append(name.encode())
+                    for item in value:
+                        pieces.append(
+                            self.expr(item, kind)
+                            if isinstance(item, exp.Expression)
+                            else digest(repr(item).encode())
+                        )
+            else:
+                pieces.append(name.encode())
+                pieces.append(digest(repr(value).encode()))
+        return merkle(pieces)
+
+    def paren(self, node: exp.Paren, kind: int) -> Expr:
+        return self.expr(node.args["this"], kind)
+
+    def inner_alias(self, node: exp.Alias, kind: int) -> Expr:
+        return merkle(
+            [
+                b"named",
+                digest(self.fold(node.args["alias"]).encode()),
+                self.expr(node.this, _direct(kind)),
+            ]
+        )
+
+    def literal(self, node: exp.Literal, kind: int) -> Expr:
+        args = node.args
+        return digest(b"string" if args.get("is_string") else b"number", args["this"].encode())
+
+    def identifier(self, node: exp.Identifier, kind: int) -> Expr:
+        key = self.fold(node)
+        for names in reversed(self.lambdas):
+            if key in names:
+                return names[key]
+        return digest(b"name", key.encode())
+
+    def data_type(self, node: exp.DataType, kind: int) -> Expr:
+        if not node.args.get("expressions") and not node.args.get("nested"):
+            return digest(
+                b"type", repr(node.args["this"]).encode(), repr(node.args.get("kind")).encode()
+            )
+        return self.generic(node, kind)
+
+    def ref(self, up: int, source: int, key: str, name: str) -> int:
+        scope = self.scopes[-1]
+        known = (up, source, key, scope.outputs_first, scope.outputs)
+        index = scope.ref_index.get(known)
+        if index is None:
+            index = scope.ref_index[known] = len(scope.refs)
+            if source < 0:
+                scope.refs.append(Ref(up, source, key, name, scope.outputs_first, scope.outputs))
+            else:
+                scope.refs.append(Ref(up, source, key, name))
+        return index
+
+    def depend(self, ref: int, kind: int) -> int:
+        self.deps[ref] = self.deps.get(ref, 0) | kind
+        return ref
+
+    def column(self, node: exp.Column, kind: int) -> Expr:
+        args = node.args
+        table = args.get("table")
+        this = args["this"]
+        if isinstance(this, exp.Star):
+            return self.inner_star(node, kind)
+        if not self.scopes:
+            raise Unsupported("a column outside of a query")
+        if table is None:
+            key = self.fold(this)
+            for names in reversed(self.lambdas):
+                if key in names:
+                    return names[key]
+            return self.depend(self.ref(0, -1, key, this.name), kind)
+        parts = node.parts
+        keys = [self.fold(p) for p in parts]
+        for names in reversed(self.lambdas):
+            if keys[0] in names:
+                return self.fields(names[keys[0]], keys[1:])
+        # The longest qualifier that names a source wins; what is left are fields of a struct.
+        for length in range(len(keys) - 1, 0, -1):
+            qualifier = ".".join(keys[:length])
+            for up, scope in enumerate(reversed(self.scopes)):
+                index = scope.full_names.get(qualifier)
+                if index is None and length == 1:
+                    index = scope.names.get(qualifier)
+                if index is None and length > 1:
+                    index = by_suffix(scope.full_names, qualifier)
+                if index is not None:
+                    rest = keys[length + 1 :]
+                    ref = self.ref(up, index, keys[length], parts[length].name)
+                    return self.fields(self.depend(ref, _direct(kind) if rest else kind), rest)
+        ref = self.ref(0, -1, keys[0], parts[0].name)
+        return self.fields(self.depend(ref, _direct(kind)), keys[1:])
+
+    def fields(self, e: Expr, keys: list[str]) -> Expr:
+        """Access to fields of a struct, written as a longer name."""
+        for key in keys:
+            e = merkle([b"Dot", b"this", e, b"expression", digest(b"name", key.encode())])
+        return e
+
+    def inner_star(self, node: Any, kind: int) -> Expr:
+        """A ``*`` inside an expression: every column, by name."""
+        source = -1
+        if isinstance(node, exp.Column):
+            key = self.fold(node.parts[-2])
+            source = self.scopes[-1].names.get(key, -1)
+            node = node.this
+        excluded = [
+            self.fold(c.this if isinstance(c, exp.Column) else c)
+            for c in listed(node.args.get("except_"))
+        ]
+        # A reference to all columns: `up` holds the source, `name` what is left out.
+        known = (source, -2, "\x1f".join(excluded), 0, 0)
+        index = self.scopes[-1].ref_index.get(known)
+        if index is None:
+            index = self.scopes[-1].ref_index[known] = len(self.scopes[-1].refs)
+            self.scopes[-1].refs.append(Ref(source, -2, "*", known[2]))
+        return self.depend(index, _direct(kind))
+
+    def subquery(self, node: Any, mode: str, kind: int) -> Expr:
+        while isinstance(node, exp.Paren):
+            node = node.this
+        saved_lambdas = self.lambdas
+        rel = self.query(node)
+        self.lambdas = saved_lambdas
+        subs = self.scopes[-1].subs if self.scopes else []
+        subs.append(rel)
+        index = len(subs) - 1
+        self.sub_deps[index] = kind
+        return ["Q", mode, index]
+
+    def scalar(self, node: Any, kind: int) -> Expr:
+        if not self.scopes:
+            raise Unsupported("a subquery outside of a query")
+        return self.subquery(node, "scalar", kind)
+
+    def exists(self, node: exp.Exists, kind: int) -> Expr:
+        inner = node.this
+        if not isinstance(inner, (exp.Query, exp.Subquery)):
+            return self.generic(node, kind)  # the higher-order function exists(array, lambda)
+        return merkle([b"Exists", self.subquery(inner, "exists", _indirect(kind, CONDITIONAL))])
+
+    def is_in(self, node: exp.In, kind: int) -> Expr:
+        query = node.args.get("query")
+        if query is None:
+            return self.generic(node, kind)
+        return merkle(
+            [
+                b"In",
+                self.expr(node.this, _direct(kind)),
+                self.subquery(query, "in", _indirect(kind, CONDITIONAL)),
+                self.generic(
+                    exp.In(**{k: v for k, v in node.args.items() if k not in ("this", "query")}),
+                    kind,
+                ),
+            ]
+        )
+
+    def case(self, node: exp.Case, kind: int) -> Expr:
+        kind = _direct(kind)
+        test = _indirect(kind, CONDITIONAL)
+        args = node.args
+        pieces: list[Expr] = [b"Case"]
+        if args.get("this") is not None:
+            pieces += [b"this", self.expr(args["this"], test)]
+        for branch in args.get("ifs") or []:
+            pieces += [
+                b"when",
+                self.expr(branch.args["this"], test),
+                self.expr(branch.args["true"], kind),
+            ]
+        if args.get("default") is not None:
+            pieces += [b"else", self.expr(args["default"], kind)]
+        return merkle(pieces)
+
+    def condition(self, node: exp.If, kind: int) -> Expr:
+        kind = _direct(kind)
+        args = node.args
+        pieces: list[Expr] = [
+            b"Case",
+            b"when",
+            self.expr(args["this"], _indirect(kind, CONDITIONAL)),
+        ]
+        pieces.append(self.expr(args["true"], kind))
+        if args.get("false") is not None:
+            pieces += [b"else", self.expr(args["false"], kind)]
+        return merkle(pieces)
+
+    def chain(self, node: Any, kind: int) -> Expr:
+        """A left-deep run of one operator, without recursion: 10,000 terms are data, not depth."""
+        kind = _direct(kind)
+        t = type(node)
+        terms: list[Any] = []
+        current: Any = node
+        while type(current) is t:
+            terms.append(current.args["expression"])
+            if len(current.args) > 2:
+                extra = {
+                    k: v for k, v in current.args.items() if k not in ("this", "expression") and v
+                }
+                if extra:
+                    return self.generic(node, kind)
+            current = current.args["this"]
+            while type(current) is exp.Paren:
+                current = current.args["this"]
+        pieces: list[Expr] = [self.expr(current, kind)]
+        terms.reverse()
+        for term in terms:
+            pieces.append(self.expr(term, kind))
+        tag = t.__name__.encode()
+        while len(pieces) > 1 and isinstance(pieces[0], bytes) and isinstance(pieces[1], bytes):
+            pieces[0:2] = [digest(tag, pieces[0], pieces[1])]
+        return pieces[0] if len(pieces) == 1 else ["F", tag, *pieces]
+
+    def masking(self, node: Any, kind: int) -> Expr:
+        return self.generic(node, _masked(_direct(kind)))
+
+    def anonymous(self, node: exp.Anonymous, kind: int) -> Expr:
+        name = str(node.this.name if isinstance(node.this, exp.Expression) else node.this).lower()
+        if name in AGGREGATE_NAMES:
+            return self.aggregate(node, kind)
+        if name in GENERATOR_NAMES:
+            return self.generator(node, kind)
+        kind = _direct(kind)
+        if name in MASKING_NAMES:
+            kind = _masked(kind)
+        return self.call(node, kind)
+
+    def generator(self, node: Any, kind: int) -> Expr:
+        """A function that gives several rows for one: its expression also decides the rows."""
+        saved = (self.deps, self.sub_deps, self.rows)
+        self.deps, self.sub_deps, self.rows = {}, {}, 0
+        if isinstance(node, exp.Anonymous):
+            e = self.call(node, TRANSFORMATION)
+        else:
+            e = self.generic(node, TRANSFORMATION)
+        x = X(e, self.deps, self.sub_deps, self.rows)
+        self.deps, self.sub_deps, self.rows = saved
+        if self.scopes:
+            self.scopes[-1].generators.append(x)
+        for ref, mask in x.deps.items():
+            self.depend(ref, mask if kind & DIRECT else kind)
+        for sub, mask in x.subs.items():
+            self.sub_deps[sub] = self.sub_deps.get(sub, 0) | (mask if kind & DIRECT else kind)
+        return e
+
+    def call(self, node: exp.Anonymous, kind: int) -> Expr:
+        """A function sqlglot does not know: its folded name and its arguments in order."""
+        name = node.this.name if isinstance(node.this, exp.Expression) else node.this
+        pieces: list[Expr] = [b"call", digest(str(name).lower().encode())]
+        pieces.extend(self.expr(e, kind) for e in node.expressions)
+        return merkle(pieces)
+
+    def grouping(self, node: Any, kind: int) -> Expr:
+        self.scopes[-1].aggregated = True
+        return self.generic(node, _indirect(kind, GROUP_BY))
+
+    def aggregate(self, node: Any, kind: int) -> Expr:
+        if self.scopes:
+            self.scopes[-1].aggregated = True
+        return self.aggregate_call(node, kind, "A")
+
+    def aggregate_call(self, node: Any, kind: int, mode: str) -> Expr:
+        """The call of an aggregate, over a group (``A``) or, from `window`, over a frame."""
+        inner = _aggregate(kind)
+        if (
+            isinstance(node, exp.Count)
+            and isinstance(node.this, exp.Star)
+            and not node.this.args.get("except_")
+        ):
+            self.rows |= inner
+            return [mode, digest(b"count(*)")]
+        before = len(self.deps), len(self.sub_deps)
+        if isinstance(node, (exp.Count, exp.CountIf, exp.ApproxDistinct)):
+            e = self.generic(node, _masked(inner))
+        elif isinstance(node, exp.Anonymous):
+            e = self.call(node, inner)
+        else:
+            e = self.generic(node, inner)
+        if isinstance(e, bytes) and before == (len(self.deps), len(self.sub_deps)):
+            self.rows |= inner  # sum(1), count(1): a number of rows
+        return [mode, e]
+
+    def filter(self, node: exp.Filter, kind: int) -> Expr:
+        return self.filtered(node, kind, self.expr(node.this, kind))
+
+    def filtered(self, node: exp.Filter, kind: int, call: Expr) -> Expr:
+        where = node.args["expression"]
+        test = where.this if isinstance(where, exp.Where) else where
+        return merkle([b"Filter", call, self.expr(test, _indirect(kind, CONDITIONAL))])
+
+    def within_group(self, node: exp.WithinGroup, kind: int) -> Expr:
+        inner = _aggregate(kind)
+        self.scopes[-1].aggregated = True
+        order = node.args["expression"]
+        e = merkle([b"WithinGroup", self.generic(node.this, inner), self.generic(order, inner)])
+        return ["A", e]
+
+    def inner_order(self, node: exp.Order, kind: int) -> Expr:
+        pieces: list[Expr] = [b"Order"]
+        if node.args.get("this") is not None:
+            pieces.append(self.expr(node.this, kind))
+        pieces.extend(self.expr(e, _indirect(kind, SORT)) for e in node.expressions)
+        return merkle(pieces)
+
+    def lambda_(self, node: exp.Lambda, kind: int) -> Expr:
+        level = len(self.lambdas)
+        self.lambdas = [
+            *self.lambdas,
+            {
+                self.fold(p): digest(b"lambda", f"{level}.{i}".encode())
+                for i, p in enumerate(node.expressions)
+            },
+        ]
+        body = self.expr(node.this, kind)
+        self.lambdas = self.lambdas[:-1]
+        return merkle([b"Lambda", str(len(node.expressions)).encode(), body])
+
+    def window(self, node: exp.Window, kind: int) -> Expr:
+        kind = _direct(kind)
+        partition, order, spec, leftover = self.window_parts(node)
+        over = _indirect(kind, WINDOW)
+        pieces: list[Expr] = [b"Window", self.window_function(node.this, kind)]
+        pieces.append(b"partition")
+        pieces.extend(self.expr(p, over) for p in partition)
+        if order is not None:
+            pieces.append(b"order")
+            pieces.extend(self.expr(o, over) for o in order.expressions)
+        if spec is not None:
+            pieces += [b"spec", self.expr(spec, over)]
+        pieces += [digest(repr(leftover).encode())]
+        return ["W", merkle(pieces)]
+
+    def window_parts(self, node: exp.Window) -> tuple[list[Any], Any, Any, dict[str, str]]:
+        """PARTITION BY, ORDER BY and frame of a window, those of the window it names included."""
+        args = node.args
+        partition = list(args.get("partition_by") or [])
+        order = args.get("order")
+        spec = args.get("spec")
+        leftover = {
+            k: repr(v)
+            for k, v in args.items()
+            if v and k not in ("this", "partition_by", "order", "spec", "alias", "over")
+        }
+        alias = args.get("alias")
+        if alias is not None:
+            base = self.scopes[-1].windows.get(
+                self.fold(alias if isinstance(alias, exp.Identifier) else alias.this)
+            )
+            if base is None:
+                raise Unsupported(f"window {alias.name} is not defined")
+            if base is not node:
+                base_partition, base_order, base_spec, base_left = self.window_parts(base)
+                partition = partition or base_partition
+                order = order or base_order
+                spec = spec or base_spec
+                leftover = {**base_left, **leftover}
+        return partition, order, spec, leftover
+
+    def window_function(self, node: Any, kind: int) -> Expr:
+        """The function of a window: it aggregates over its frame and does not group the scope."""
+        if isinstance(node, exp.Filter):
+            return self.filtered(node, kind, self.window_function(node.this, kind))
+        if isinstance(node, (exp.IgnoreNulls, exp.RespectNulls)):
+            return merkle([type(node).__name__.encode(), self.window_function(node.this, kind)])
+        if isinstance(node, _VALUE_WINDOW_TYPES):
+            return self.generic(node, kind)
+        if isinstance(node, exp.WithinGroup):
+            return merkle(
+                [
+                    b"WithinGroup",
+                    self.generic(node.this, _aggregate(kind)),
+                    self.generic(node.args["expression"], _aggregate(kind)),
+                ]
+            )
+        if isinstance(node, (exp.First, exp.Last)):
+            return self.generic(node, kind)
+        if isinstance(node, exp.AggFunc) and not isinstance(node, _RANKS):
+            return self.aggregate_call(node, kind, "W")
+        if isinstance(node, exp.Anonymous) and str(node.this).lower() in AGGREGATE_NAMES:
+            return self.aggregate_call(node, kind, "W")
+        if isinstance(node, _RANKS):
+            return self.generic(node, _indirect(kind, WINDOW))
+        return self.expr(node, kind)
+
+
+def merkle(pieces: list[Expr]) -> Expr:
+    """Combine pieces into a node; a node without references is its fingerprint already."""
+    for piece in pieces:
+        if type(piece) is not bytes:
+            return pieces
+    return digest(*pieces)
+
+
+def listed(value: Any) -> list[Any]:
+    """An argument that may be one node, a list of them, or absent."""
+    return value if isinstance(value, list) else [] if value is None or value is False else [value]
+
+
+def by_suffix(full_names: dict[str, int], qualifier: str) -> int | None:
+    """A source written `cat.db.t` may be qualified as `db.t`."""
+    found = [i for name, i in full_names.items() if name.endswith("." + qualifier)]
+    return found[0] if len(found) == 1 else None
+
+
+def generates(node: Any) -> bool:
+    """Whether a call gives several rows for one."""
+    return isinstance(node, _GENERATOR_TYPES) or (
+        isinstance(node, exp.Anonymous) and str(node.this).lower() in GENERATOR_NAMES
+    )
+
+
+def function_name(node: Any) -> str:
+    """The folded name of a function call."""
+    return str(node.this).lower() if isinstance(node, exp.Anonymous) else str(node.key)

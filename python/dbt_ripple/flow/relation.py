@@ -1,0 +1,209 @@
+"""A relation as linked, and how dependencies compose."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.ir import (
+    AGGREGATION,
+    DIRECT,
+    IDENTITY,
+    KINDS,
+    MASK_SHIFT,
+)
+from dbt_ripple.flow.names import fold
+
+ROWS: Final = "*rows*"
+
+Key = tuple[str, str]
+Deps = dict[Key, int]
+Column = tuple[bytes, Deps]
+
+
+class Rest(Protocol):
+    """The columns of a relation that are not known by name: they are looked up when asked for."""
+
+    def get(self, key: str, name: str) -> Column | None:
+        """Return the column, or None where it cannot be among these."""
+
+    def fp(self) -> bytes:
+        """Return a fingerprint of all of them."""
+
+
+class Relation:
+    """A relation as linked: parallel lists of its known columns, and its row set.
+
+    Attributes:
+        names: columns as shown. keys: as compared. fps: ``V`` of each. deps: what each depends on.
+        rest: what else it may have (empty: the columns above are all).
+        rows_fp: ``N``. rows: what the row set depends on.
+        leaf: a digest of the relations below, which tells the sides of a join apart.
+        joins: the leaves already joined into it, leftmost first.
+        order: fingerprint of its ORDER BY, which matters once a LIMIT or an aggregate sees it.
+        ghost: where to look for a name that, as far as we know, does not exist: the query is broken
+            or our schema is out of date, and what it would depend on must not be lost.
+    """
+
+    __slots__ = (
+        "_index",
+        "deps",
+        "duplicates",
+        "fps",
+        "ghost",
+        "joins",
+        "keys",
+        "leaf",
+        "names",
+        "order",
+        "rest",
+        "rows",
+        "rows_fp",
+    )
+
+    def __init__(
+        self,
+        names: list[str],
+        keys: list[str],
+        fps: list[bytes],
+        deps: list[Deps],
+        rest: list[Rest],
+        rows_fp: bytes,
+        rows: Deps,
+        leaf: bytes,
+        joins: tuple[bytes, ...] | None = None,
+        order: bytes = b"",
+        ghost: list[Rest] | None = None,
+    ) -> None:
+        self.names = names
+        self.keys = keys
+        self.fps = fps
+        self.deps = deps
+        self.rest = rest
+        self.rows_fp = rows_fp
+        self.rows = rows
+        self.leaf = leaf
+        self.joins = joins if joins is not None else (leaf,)
+        self.order = order
+        self.ghost = ghost if ghost is not None else []
+        self._index: dict[str, int] | None = None
+        self.duplicates: set[str] = set()
+
+    @property
+    def index(self) -> dict[str, int]:
+        """Position by key; of a repeated name the first, and the name is in `duplicates`."""
+        index = self._index
+        if index is None:
+            index = {}
+            for i, key in enumerate(self.keys):
+                if key in index:
+                    self.duplicates.add(key)
+                else:
+                    index[key] = i
+            self._index = index
+        return index
+
+    def get(self, key: str, name: str) -> Column | None:
+        """Return one column, from the known ones or the rest; None where there is none."""
+        i = self.index.get(key)
+        if i is not None:
+            return self.fps[i], self.deps[i]
+        found = [c for r in self.rest if (c := r.get(key, name)) is not None]
+        return combine(found) if found else None
+
+    def all_fp(self) -> bytes:
+        """A fingerprint of every column by name."""
+        pairs = sorted(zip((k.encode() for k in self.keys), self.fps, strict=True))
+        return digest(b"all", *(b"=".join(p) for p in pairs), *(r.fp() for r in self.rest))
+
+    def renamed(self, columns: list[str], dialect: str) -> Relation:
+        """The same relation under a list of column aliases."""
+        n = len(columns)
+        names = [*columns, *self.names[n:]]
+        keys = [*(fold(c, False, dialect) for c in columns), *self.keys[n:]]
+        return Relation(
+            names,
+            keys,
+            self.fps,
+            self.deps,
+            self.rest,
+            self.rows_fp,
+            self.rows,
+            self.leaf,
+            self.joins,
+            self.order,
+            self.ghost,
+        )
+
+
+def combine(found: list[Column]) -> Column:
+    """A name that may mean any of several columns depends on all of them."""
+    if len(found) == 1:
+        return found[0]
+    deps: Deps = {}
+    for _, d in found:
+        merge(deps, d)
+    return digest(b"any", *(fp for fp, _ in found)), deps
+
+
+def merge(into: Deps, other: Deps) -> None:
+    """Add dependencies to others."""
+    for key, mask in other.items():
+        into[key] = into.get(key, 0) | mask
+
+
+NOTHING: Final[Deps] = {}
+
+_composed: dict[tuple[int, int], int] = {}
+
+
+def compose(outer: int, inner: int) -> int:
+    """The kinds of a dependency through another one.
+
+    DIRECT through DIRECT is DIRECT, with the stronger subtype and masking once masked anywhere; an
+    INDIRECT use of a column is that use of whatever the column comes from; an INDIRECT dependency
+    of a column stays what it is where the column is used DIRECTly.
+    """
+    if outer == IDENTITY:
+        return inner
+    if inner == IDENTITY:
+        return outer
+    known = _composed.get((outer, inner))
+    if known is not None:
+        return known
+    result = 0
+    for o, *_ in KINDS:
+        if not outer & o:
+            continue
+        for i, *_ in KINDS:
+            if not inner & i:
+                continue
+            if not o & DIRECT:
+                result |= o
+            elif not i & DIRECT:
+                result |= i
+            else:
+                masked = o > AGGREGATION or i > AGGREGATION
+                strength = max(
+                    o >> MASK_SHIFT if o > AGGREGATION else o,
+                    i >> MASK_SHIFT if i > AGGREGATION else i,
+                )
+                result |= strength << MASK_SHIFT if masked else strength
+    _composed[(outer, inner)] = result
+    return result
+
+
+def through(kind: int, deps: Deps) -> Deps:
+    """Dependencies seen through a use of this kind."""
+    if kind == IDENTITY:
+        return deps
+    return {key: compose(kind, mask) for key, mask in deps.items()}
+
+
+def union(a: Deps, b: Deps) -> Deps:
+    """Dependencies of either."""
+    if a is b:
+        return a
+    both = dict(a)
+    merge(both, b)
+    return both

@@ -1,0 +1,444 @@
+"""One scope being linked: what its names mean, and the fingerprints of its expressions."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from dbt_ripple.flow.fingerprint import digest, hashed
+from dbt_ripple.flow.ir import (
+    DIRECT,
+    FILTER,
+    TRANSFORMATION,
+    Expr,
+    Ref,
+    Rel,
+    Select,
+    Source,
+    X,
+)
+from dbt_ripple.flow.relation import (
+    NOTHING,
+    ROWS,
+    Column,
+    Deps,
+    Relation,
+    Rest,
+    combine,
+    compose,
+    merge,
+    through,
+)
+
+
+class Linking(Protocol):
+    """What a scope needs of the linker."""
+
+    def miss(self, name: str) -> None:
+        """Note a name that is nowhere, or in two places."""
+
+    def rel(self, rel: Rel, env: Env | None) -> Relation:
+        """Link a query inside a scope."""
+
+
+class PassRest:
+    """The unknown columns of one source of a scope, seen through ``*``."""
+
+    __slots__ = ("env", "excluded", "ghost", "source")
+
+    def __init__(
+        self, env: Env, source: int, excluded: frozenset[str], ghost: bool = False
+    ) -> None:
+        self.env = env
+        self.source = source
+        self.excluded = excluded
+        self.ghost = ghost
+
+    def _inner(self) -> list[Rest]:
+        relation = relation_of(self.env, self.source)
+        return relation.ghost if self.ghost else relation.rest
+
+    def get(self, key: str, name: str) -> Column | None:
+        if key in self.excluded:
+            return None
+        if key in relation_of(self.env, self.source).index:
+            return None  # named already, or left out on purpose
+        found = [c for r in self._inner() if (c := r.get(key, name)) is not None]
+        return self.env.wrap(self.source, combine(found)) if found else None
+
+    def fp(self) -> bytes:
+        inner = digest(b"rest", *(r.fp() for r in self._inner()))
+        wrapped, _ = self.env.wrap(self.source, (inner, {}))
+        if not self.excluded:
+            return wrapped
+        return digest(b"except", wrapped, *(e.encode() for e in sorted(self.excluded)))
+
+
+class FieldRest:
+    """The fields of a struct of which only the name of the column is known."""
+
+    __slots__ = ("column",)
+
+    def __init__(self, column: Column) -> None:
+        self.column = column
+
+    def get(self, key: str, name: str) -> Column | None:
+        fp, deps = self.column
+        field = digest(b"name", key.encode())
+        return digest(b"Dot", b"this", fp, b"expression", field), through(TRANSFORMATION, deps)
+
+    def fp(self) -> bytes:
+        return digest(b"fields", self.column[0])
+
+
+class BlendRest:
+    """The columns of a set operation whose branches do not show theirs: any may be any."""
+
+    __slots__ = ("branches",)
+
+    def __init__(self, branches: list[Relation]) -> None:
+        self.branches = branches
+
+    def get(self, key: str, name: str) -> Column | None:
+        deps: Deps = {}
+        for branch in self.branches:
+            column = branch.get(key, name)
+            if column is not None:
+                merge(deps, column[1])
+            for d in branch.deps:
+                merge(deps, through(TRANSFORMATION, d))
+            for k, mask in branch.rows.items():
+                if k[1] == ROWS:
+                    deps[k] = deps.get(k, 0) | compose(TRANSFORMATION, mask)
+        return digest(b"blend", key.encode(), self.fp()), deps
+
+    def fp(self) -> bytes:
+        return digest(b"blend", *(b.all_fp() for b in self.branches))
+
+
+class Env:
+    """One scope being linked: its sources, its references, its outputs so far."""
+
+    __slots__ = (
+        "aliases",
+        "cache",
+        "linker",
+        "merged",
+        "over",
+        "parent",
+        "refs",
+        "relations",
+        "row_deps",
+        "select",
+        "sources",
+        "sub_relations",
+        "subs",
+        "visible",
+        "win",
+        "wraps",
+    )
+
+    def __init__(
+        self,
+        linker: Linking,
+        parent: Env | None,
+        refs: list[Ref],
+        subs: list[Rel],
+        sources: list[Source],
+        select: Select | None = None,
+    ) -> None:
+        self.linker = linker
+        self.parent = parent
+        self.refs = refs
+        self.subs = subs
+        self.sources = sources
+        self.select = select
+        self.cache: list[Column | None] = [None] * len(refs)
+        self.relations: list[Relation | None] = [None] * len(sources)
+        self.wraps: list[tuple[bytes, ...]] = [()] * len(sources)
+        self.visible: list[bool] = [True] * len(sources)
+        self.merged: dict[str, tuple[str, Column]] = {}
+        self.sub_relations: list[Relation | None] = [None] * len(subs)
+        self.aliases: dict[str, int] | None = None
+        self.over = b""
+        self.win = b""
+        self.row_deps: Deps = {}
+
+    # -- columns --
+
+    def wrap(self, source: int, column: Column) -> Column:
+        """Rule 1: the right sides of joins are told apart from the left, and from each other."""
+        wraps = self.wraps[source]
+        if not wraps:
+            return column
+        fp, deps = column
+        for w in wraps:
+            fp = hashed(b"R\x00" + w + fp)
+        return fp, deps
+
+    def known(self, source: int, key: str) -> Column | None:
+        relation = self.relations[source]
+        if relation is None:
+            return None
+        i = relation.index.get(key)
+        if i is None:
+            return None
+        if key in relation.duplicates:
+            self.linker.miss(f"{key} is ambiguous")
+        column = (relation.fps[i], relation.deps[i])
+        return self.wrap(source, column) if self.wraps[source] else column
+
+    def column(self, source: int, key: str, name: str) -> Column | None:
+        """One column of one source, known or not."""
+        found = self.known(source, key)
+        if found is not None:
+            return found
+        relation = self.relations[source]
+        if relation is None or not relation.rest:
+            return None
+        rest = relation.get(key, name)
+        return self.wrap(source, rest) if rest is not None else None
+
+    def ref(self, i: int) -> Column:
+        """The column a reference means (rules 1, 4, 5, 10)."""
+        column = self.cache[i]
+        if column is None:
+            column = self.cache[i] = self.resolve(self.refs[i])
+        return column
+
+    def resolve(self, ref: Ref) -> Column:
+        if ref.source == -2:
+            return self.whole_row(ref)
+        if ref.source >= 0:
+            env: Env = self
+            for _ in range(ref.up):
+                assert env.parent is not None
+                env = env.parent
+            column = env.column(ref.source, ref.key, ref.name)
+            if column is None:
+                source = env.sources[ref.source]
+                struct = self._struct_named(env, source, ref)
+                if struct is not None:
+                    return struct
+                self.linker.miss(f"{source.alias}.{ref.name}" if source.alias else ref.name)
+                return self.lost(ref, [(env, ref.source, ref.up)])
+            return outer(column, ref.up)
+        if ref.outputs_first:
+            column = self.alias(ref, ref.outputs_first)
+            if column is not None:
+                return column
+        found: list[Column] = []
+        env_: Env | None = self
+        up = 0
+        while env_ is not None:
+            known, unknown = env_.unqualified(ref)
+            if known is not None:
+                found.append(outer(known, up))
+                break
+            found.extend(outer(c, up) for c in unknown)
+            if up == 0 and ref.outputs:
+                column = self.alias(ref, ref.outputs)
+                if column is not None:
+                    found.append(column)
+                    break
+            env_ = env_.parent
+            up += 1
+        if found:
+            return combine(found)
+        env_ = self
+        up = 0
+        while env_ is not None:
+            for i, source in enumerate(env_.sources):
+                if source.alias == ref.key and env_.relations[i] is not None:
+                    return outer(env_.row_of(i), up)
+            env_ = env_.parent
+            up += 1
+        self.linker.miss(ref.name)
+        everywhere: list[tuple[Env, int, int]] = []
+        env_ = self
+        up = 0
+        while env_ is not None:
+            everywhere.extend((env_, i, up) for i in range(len(env_.sources)))
+            env_ = env_.parent
+            up += 1
+        return self.lost(ref, everywhere)
+
+    def lost(self, ref: Ref, where: list[tuple[Env, int, int]]) -> Column:
+        """A name nobody has: it may be what any of these sources would have had."""
+        found: list[Column] = []
+        for env, source, up in where:
+            relation = env.relations[source]
+            for ghost in relation.ghost if relation is not None else ():
+                column = ghost.get(ref.key, ref.name)
+                if column is not None:
+                    found.append(outer(env.wrap(source, column), up))
+        missing = (digest(b"missing", ref.key.encode()), NOTHING)
+        return combine([missing, *found]) if found else missing
+
+    def _struct_named(self, env: Env, source: Source, ref: Ref) -> Column | None:
+        """`a.b` where the source a has no column b, but some source has a struct column a."""
+        if source.alias is None:
+            return None
+        for i in range(len(env.sources)):
+            struct = env.known(i, source.alias)
+            if struct is not None:
+                return FieldRest(struct).get(ref.key, ref.name)
+        return None
+
+    def unqualified(self, ref: Ref) -> tuple[Column | None, list[Column]]:
+        """The source column of a bare name, or the candidates of sources not fully known."""
+        key = ref.key
+        merged = self.merged.get(key)
+        if merged is not None:
+            return merged[1], []
+        found: list[Column] = []
+        for i in range(len(self.sources)):
+            if self.visible[i] and (column := self.known(i, key)) is not None:
+                found.append(column)
+        if found:
+            if len(found) > 1:
+                self.linker.miss(f"{ref.name} is ambiguous")
+            return combine(found), []
+        unknown = []
+        for i, relation in enumerate(self.relations):
+            if relation is not None and relation.rest and self.visible[i]:
+                column = relation.get(key, ref.name)
+                if column is not None:
+                    unknown.append(self.wrap(i, column))
+        return None, unknown
+
+    def alias(self, ref: Ref, among: int) -> Column | None:
+        """An output of the same SELECT, by its alias (lateral aliases, GROUP BY, ORDER BY)."""
+        select = self.select
+        if select is None:
+            return None
+        aliases = self.aliases
+        if aliases is None:
+            aliases = {}
+            for i, out in enumerate(select.outs):
+                for key in out.keys:
+                    aliases.setdefault(key, i)
+            self.aliases = aliases
+        i = aliases.get(ref.key, -1)
+        if i < 0 or i >= among:
+            return None
+        x = select.outs[i].x
+        if x is None:
+            return None
+        return self.value(x)
+
+    def row_of(self, source: int, excluded: frozenset[str] = frozenset()) -> Column:
+        """All columns of a source as one value: their names are data there."""
+        relation = self.relations[source]
+        assert relation is not None
+        deps: Deps = {}
+        parts = []
+        for key, fp, d in zip(relation.keys, relation.fps, relation.deps, strict=True):
+            if key not in excluded:
+                parts.append(digest(key.encode(), self.wrap(source, (fp, d))[0]))
+                merge(deps, through(TRANSFORMATION, d))
+        if relation.rest:
+            for k, mask in relation.rows.items():
+                if k[1] == ROWS:
+                    deps[k] = deps.get(k, 0) | compose(TRANSFORMATION, mask)
+            parts.append(PassRest(self, source, excluded).fp())
+        return digest(b"row", *parts), deps
+
+    def whole_row(self, ref: Ref) -> Column:
+        excluded = frozenset(ref.name.split("\x1f")) if ref.name else frozenset()
+        if ref.up >= 0:
+            return self.row_of(ref.up, excluded)
+        columns = [
+            self.row_of(i, excluded)
+            for i, relation in enumerate(self.relations)
+            if relation is not None and self.visible[i]
+        ]
+        return combine(columns) if columns else (digest(b"row"), {})
+
+    # -- expressions --
+
+    def sub(self, i: int) -> Relation:
+        relation = self.sub_relations[i]
+        if relation is None:
+            relation = self.sub_relations[i] = self.linker.rel(self.subs[i], self)
+        return relation
+
+    def fp(self, e: Expr) -> bytes:
+        """The fingerprint of an expression, its references replaced by what they refer to."""
+        t = type(e)
+        if t is int:
+            return self.ref(e)[0]
+        if t is bytes:
+            return e  # type: ignore[no-any-return]
+        head = e[0]
+        if type(head) is bytes:
+            fp = self.fp
+            return hashed(b"\x00".join([p if type(p) is bytes else fp(p) for p in e]))
+        if head == "F":
+            tag = e[1]
+            value = self.fp(e[2])
+            for term in e[3:]:
+                value = hashed(b"\x00".join((tag, value, self.fp(term))))
+            return value
+        if head == "A":
+            return digest(b"A", self.fp(e[1]), self.over)
+        if head == "W":
+            return digest(b"W", self.fp(e[1]), self.win)
+        if head == "Q":
+            relation = self.sub(e[2])
+            if e[1] == "exists":
+                return digest(b"exists", relation.rows_fp)
+            return digest(
+                e[1].encode(), relation.rows_fp, *relation.fps, *(r.fp() for r in relation.rest)
+            )
+        pieces = [self.fp(p) for p in e]
+        return digest(*pieces)
+
+    def deps_of(self, x: X) -> Deps:
+        """What an expression depends on, with kinds."""
+        deps = x.deps
+        if len(deps) == 1 and not x.subs and not x.rows:
+            ((i, kind),) = deps.items()
+            return through(kind, self.ref(i)[1])
+        found: Deps = {}
+        for i, kind in deps.items():
+            for key, mask in self.ref(i)[1].items():
+                found[key] = found.get(key, 0) | compose(kind, mask)
+        for i, kind in x.subs.items():
+            self.sub_deps(i, kind, found)
+        if x.rows:
+            for key, mask in self.row_deps.items():
+                if key[1] == ROWS and mask & DIRECT:
+                    found[key] = found.get(key, 0) | compose(x.rows, mask & DIRECT)
+        return found
+
+    def sub_deps(self, i: int, kind: int, found: Deps) -> None:
+        """A subquery's value depends on its outputs, and on which rows it saw."""
+        relation = self.sub(i)
+        for d in relation.deps:
+            for key, mask in d.items():
+                found[key] = found.get(key, 0) | compose(kind, mask)
+        # Which rows it saw: indirect whatever the value is.
+        seen = kind if not kind & DIRECT else FILTER
+        for key, mask in relation.rows.items():
+            kept = compose(kind, mask & ~DIRECT) if mask & ~DIRECT else 0
+            if mask & DIRECT:
+                kept |= seen
+            found[key] = found.get(key, 0) | kept
+
+    def value(self, x: X) -> Column:
+        return self.fp(x.e), self.deps_of(x)
+
+
+def outer(column: Column, up: int) -> Column:
+    """Rule 4: a correlated column is not the inner column of the same relation."""
+    fp, deps = column
+    for _ in range(up):
+        fp = digest(b"outer", fp)
+    return fp, deps
+
+
+def relation_of(env: Env, source: int) -> Relation:
+    """The relation of a source that has been linked."""
+    relation = env.relations[source]
+    assert relation is not None
+    return relation
