@@ -15,6 +15,7 @@ What is guaranteed, so that the dbt package's tests can hold:
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping
@@ -53,6 +54,7 @@ from dbt_ripple.graph.rows import (
     SnapshotRow,
     TestColumnRow,
 )
+from dbt_ripple.graph.traversal import closure, reach
 
 MAX_CLOSURE: Final = 5_000_000
 """Pairs of the node closure above which it is cut at a depth: a dense graph of 10,000 nodes has 31
@@ -149,14 +151,12 @@ def build_rows(
         )
     ]
     children = _children(project, nodes, analysis, column_edges)
-    closure, depth = _closure(
-        {
-            parent: [child for child in below if not _is_check(nodes.get(child))]
-            for parent, below in children.items()
-            if not _is_check(nodes.get(parent))
-        },
-        max_closure,
-    )
+    parents: dict[str, list[str]] = {i: [] for i in everything if not _is_check(nodes.get(i))}
+    for parent, below in children.items():
+        for child in below:
+            if parent in parents and child in parents:
+                parents[child].append(parent)
+    closure_rows, depth = _closure_rows(id_, parents, max_closure)
     metadata = project.metadata
     rows: dict[str, list[msgspec.Struct]] = {
         "nodes": [
@@ -195,10 +195,7 @@ def build_rows(
             )
             for result in project.run_results
         ],
-        "node_closure": [
-            NodeClosureRow(id_, ancestor, descendant, steps)
-            for ancestor, descendant, steps in closure
-        ],
+        "node_closure": list(closure_rows),
         "snapshots": [
             SnapshotRow(
                 id_,
@@ -256,75 +253,27 @@ def _children(
     for parent, child in dict.fromkeys((edge.parent_id, edge.child_id) for edge in column_edges):
         if child in children[parent] or child == parent:
             continue
-        if parent not in _reachable(children, child):
+        if parent not in reach(child, children):
             children[parent].append(child)
     return children
 
 
-def _reachable(children: Mapping[str, list[str]], start: str) -> set[str]:
-    """Everything downstream of a node, itself included."""
-    seen = {start}
-    frontier = [start]
-    while frontier:
-        frontier = [child for node in frontier for child in children[node] if child not in seen]
-        seen.update(frontier)
-    return seen
-
-
-def _closure(
-    children: Mapping[str, list[str]], limit: int
-) -> tuple[Iterator[tuple[str, str, int]], int | None]:
-    """``(ancestor, descendant, length of the shortest path)`` of every pair, each node with itself.
-
-    Computed a depth at a time on integers as bit sets: what lies ``d`` steps below a node lies
-    ``d - 1`` steps below one of its children.
-
-    Returns:
-        The pairs, and the depth they were cut at; None where they are all there.
-    """
-    names = list(children)
-    position = {name: number for number, name in enumerate(names)}
-    below = [[position[child] for child in children[name]] for name in names]
-    frontier = [1 << number for number in range(len(names))]
-    seen = list(frontier)
-    levels = [frontier]
-    pairs = len(names)
-    cut = None
-    while True:
-        following = []
-        for number, direct in enumerate(below):
-            reached = 0
-            for child in direct:
-                reached |= frontier[child]
-            following.append(reached & ~seen[number])
-        new = sum(map(int.bit_count, following))
-        if not new:
-            break
-        if pairs + new > limit:
-            cut = len(levels) - 1
-            break
-        pairs += new
-        frontier = following
-        for number, reached in enumerate(frontier):
-            seen[number] |= reached
-        levels.append(frontier)
-
-    def rows() -> Iterator[tuple[str, str, int]]:
-        for steps, level in enumerate(levels):
-            for number, reached in enumerate(level):
-                for descendant in _bits(reached):
-                    yield names[number], names[descendant], steps
-
-    return rows(), cut
-
-
-def _bits(number: int) -> Iterator[int]:
-    """The positions of the bits that are set, from the lowest."""
-    text = bin(number)[:1:-1]
-    found = text.find("1")
-    while found >= 0:
-        yield found
-        found = text.find("1", found + 1)
+def _closure_rows(
+    id_: str, parents: Mapping[str, list[str]], limit: int
+) -> tuple[list[NodeClosureRow], int | None]:
+    """All pairs of the closure, or those of the depths that fit; then the deepest of these too."""
+    rows: list[NodeClosureRow] = []
+    level = 0  # of the pairs in `rows` from `level_start` on
+    level_start = 0
+    for batch in closure(parents):
+        ancestors, descendants, depths = (column.to_pylist() for column in batch.columns)
+        if depths[0] != level:
+            level, level_start = depths[0], len(rows)
+        if len(rows) + len(depths) > limit:
+            del rows[level_start:]
+            return rows, max(level - 1, 0)
+        rows += map(NodeClosureRow, itertools.repeat(id_), ancestors, descendants, depths)
+    return rows, None
 
 
 def _node_row(

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dbt_ripple.artifacts import CatalogColumn, Column, Metadata, Node, Project, RunResult, Timing
 from dbt_ripple.graph.analysis import Analysis, ColumnEdge, NodeAnalysis
 from dbt_ripple.graph.rows import ROWS, TABLES
-from dbt_ripple.graph.snapshot import _closure, build_rows, git_commit, snapshot_id
+from dbt_ripple.graph.snapshot import build_rows, git_commit, snapshot_id
 
 LOADED_AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -214,44 +213,17 @@ def test_same_artifacts_same_rows_other_artifacts_another_id(shop):
     assert snapshot_id(project) != first
 
 
-@given(st.integers(1, 12).flatmap(lambda n: st.tuples(
-    st.just(n), st.sets(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1))))))  # fmt: skip
-def test_closure_is_the_shortest_paths_of_brute_force(graph):
-    count, pairs = graph
-    below = {str(i): [] for i in range(count)}
-    for parent, child in sorted(pairs):
-        if parent < child:
-            below[str(parent)].append(str(child))
-    expected = {}
-    for start in below:
-        frontier, steps = {start}, 0
-        while frontier:
-            for found in frontier:
-                expected.setdefault((start, found), steps)
-            frontier = {
-                child
-                for found in frontier
-                for child in below[found]
-                if (start, child) not in expected
-            }
-            steps += 1
-    rows, cut = _closure(below, 10_000)
-    found = list(rows)
-    assert cut is None
-    assert {(a, d): depth for a, d, depth in found} == expected
-    assert len(found) == len(expected)
-
-
 def test_closure_is_cut_at_the_deepest_depth_that_fits():
-    chain = {str(i): [str(i + 1)] if i < 9 else [] for i in range(10)}
-    rows, cut = _closure(chain, 10 + 9 + 8)
-    assert cut == 2
-    assert max(depth for _, _, depth in rows) == 2
-
-
-def test_closure_of_nothing():
-    rows, cut = _closure({}, 10)
-    assert (list(rows), cut) == ([], None)
+    nodes = {unique_id: node(unique_id) for unique_id in (f"model.shop.m{i}" for i in range(10))}
+    chain = project_of(nodes, list(itertools.pairwise(nodes)))
+    nothing = Analysis(nodes={}, edges=[], test_columns=[], seconds={})
+    whole = build_rows(chain, nothing)
+    assert (whole.closure_depth, len(whole.rows["node_closure"])) == (None, 55)
+    cut = build_rows(chain, nothing, max_closure=10 + 9 + 8)
+    assert cut.closure_depth == 2
+    assert [row.depth for row in cut.rows["node_closure"]] == [0] * 10 + [1] * 9 + [2] * 8
+    assert build_rows(chain, nothing, max_closure=28).closure_depth == 2
+    assert build_rows(chain, nothing, max_closure=0).rows["node_closure"] == []
 
 
 def test_git_commit_is_the_head_or_nothing(tmp_path):
