@@ -247,8 +247,11 @@ def _decode(content: bytes | msgspec.Raw, as_type: type[_Struct], path: Path) ->
         return msgspec.json.decode(content, type=as_type)
     except msgspec.ValidationError:
         return _loosely(msgspec.Raw(bytes(content)), as_type, path, path.name, [])
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except _NOT_JSON as error:
         raise _not_json(path, error) from None
+
+
+_NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def _not_json(path: Path, error: Exception) -> RippleError:
@@ -270,6 +273,8 @@ def _entries(raw: msgspec.Raw, as_type: Any, path: Path, section: str, notes: li
         return msgspec.json.decode(raw, type=dict[str, as_type])
     except msgspec.ValidationError:
         pass
+    except _NOT_JSON as error:
+        raise _not_json(path, error) from None
     try:
         entries = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
     except msgspec.ValidationError:
@@ -300,7 +305,10 @@ def _loosely(
     A null is the same as no field. A field of another type is left out, and said; if lineage
     depends on it the file is refused.
     """
-    value = msgspec.json.decode(raw)
+    try:
+        value = msgspec.json.decode(raw)
+    except _NOT_JSON as error:
+        raise _not_json(path, error) from None
     if not isinstance(value, dict):
         raise RippleError(f"`{key}` is not an object", str(path), REGENERATE)
     value = _without_nulls(value)

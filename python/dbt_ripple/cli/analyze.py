@@ -200,9 +200,11 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _heading(summary: Summary) -> str:
-    kinds = [count(n, kind.replace("_", " ")) for kind, n in summary.kinds.items()]
+    kinds = [count(summary.kinds[kind], kind) for kind in _MAIN_KINDS if kind in summary.kinds]
     return f"{summary.project} · dbt {summary.dbt_version} · {summary.adapter} · {', '.join(kinds)}"
 
+
+_MAIN_KINDS = ("model", "source", "seed", "snapshot", "test", "exposure")
 
 _EXPLAINED = {
     "Opaque": "every column is taken to depend on all that its parents hold",
@@ -221,7 +223,7 @@ def _next(summary: Summary) -> Iterator[str]:
             f"{count(summary.uncompiled, 'node')} not compiled: run `dbt docs generate "
             "--target-path target-ripple` on the whole project and pass that --target-path"
         )
-    elif (summary.opaque or summary.broken) and not summary.has_catalog:
+    elif not summary.has_catalog and any("not known" in item.reason for item in summary.opaque):
         yield "no catalog.json: `dbt docs generate` tells the columns of sources, for `select *`"
     if summary.widest:
         yield f"dbt-ripple trace {summary.widest}"

@@ -48,8 +48,7 @@ class Trace(Generic[V]):
     @property
     def depths(self) -> dict[V, int]:
         """Every vertex with its distance from the root, the root first, nearest first."""
-        both = {**self.downstream, **{v: d for v, d in self.upstream.items() if v != self.root}}
-        return dict(sorted(both.items(), key=lambda item: item[1]))
+        return dict(sorted((self.upstream | self.downstream).items(), key=lambda item: item[1]))
 
 
 def reach(

@@ -1,0 +1,1 @@
+{% macro cents(x) %}{{ x }} * 100{% endmacro %}

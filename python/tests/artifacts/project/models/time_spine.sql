@@ -1,0 +1,1 @@
+select date '2026-01-01' as date_day

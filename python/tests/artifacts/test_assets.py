@@ -1,0 +1,163 @@
+"""What a node is to the people who ask."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dbt_ripple.artifacts import (
+    Column,
+    Group,
+    Metadata,
+    Node,
+    Project,
+    asset_type,
+    column_pii,
+    contract_version,
+    criticality,
+    has_pii,
+    is_canonical,
+    is_certified,
+    owner,
+    read_project,
+    referenced_columns,
+)
+
+FIXTURE = Path(__file__).parent / "fixtures" / "v12_dbt_1_11"
+
+
+def project_of(*nodes: Node, **groups: Group) -> Project:
+    return Project(
+        target_path="",
+        metadata=Metadata(project_name="shop"),
+        nodes={node.unique_id: node for node in nodes},
+        parents={},
+        children={},
+        groups=groups,
+    )
+
+
+@pytest.mark.parametrize(
+    ("node", "kind"),
+    [
+        (Node(resource_type="source"), "TABLE"),
+        (Node(resource_type="seed"), "TABLE"),
+        (Node(resource_type="snapshot"), "TABLE"),
+        (Node(resource_type="model"), "DBT_MODEL"),
+        (Node(resource_type="model", meta={"asset_type": "dag"}), "DBT_MODEL"),
+        (Node(resource_type="exposure", type="dashboard"), "DASHBOARD"),
+        (Node(resource_type="exposure", type="notebook"), "NOTEBOOK"),
+        (Node(resource_type="exposure", type="analysis"), "ANALYSIS"),
+        (Node(resource_type="exposure", type="application"), "APPLICATION"),
+        (Node(resource_type="exposure", type="ml"), "ML_MODEL"),
+        (Node(resource_type="exposure", type="ml", meta={"asset_type": "dag"}), "DAG"),
+        (Node(resource_type="exposure", meta={"asset_type": "ml-feature_set"}), "ML_FEATURE_SET"),
+        (Node(resource_type="exposure", type="ml", meta={"asset_type": " "}), "ML_MODEL"),
+        (Node(resource_type="exposure"), "EXPOSURE"),
+        (Node(resource_type="unit_test"), "UNIT_TEST"),
+        (Node(resource_type="semantic_model"), "SEMANTIC_MODEL"),
+    ],
+)
+def test_asset_type(node: Node, kind: str) -> None:
+    assert asset_type(node) == kind
+
+
+@pytest.mark.parametrize(
+    ("node", "name"),
+    [
+        (Node(), None),
+        (Node(meta={"owner": "orders team"}), "orders team"),
+        (Node(meta={"owner": ["a", {"email": "b@x"}]}), "a, b@x"),
+        (Node(meta={"owner": {"email": "a@x"}}), "a@x"),
+        (Node(owner={"name": None, "email": ["a@x", "b@x"]}), "a@x, b@x"),
+        (Node(owner={"name": "N", "email": "a@x"}, meta={"owner": "other"}), "N"),
+        (Node(group="finance", meta={"owner": "other"}), "Finance data"),
+        (Node(group="nobody", meta={"owner": "other"}), "other"),
+        (Node(group="no such group"), None),
+        (Node(meta={"owner": True}), None),
+    ],
+)
+def test_owner(node: Node, name: str | None) -> None:
+    finance = Group(name="finance", owner={"name": "Finance data", "email": "f@x"})
+    nobody = Group(name="nobody", owner={"name": None, "email": None})
+    assert owner(node, project_of(node, a=finance, b=nobody)) == name
+
+
+def test_a_group_of_the_nodes_own_package_comes_first() -> None:
+    node = Node(group="g", package_name="shop")
+    other = Group(name="g", package_name="pkg", owner={"name": "theirs"})
+    own = Group(name="g", package_name="shop", owner={"name": "ours"})
+    assert owner(node, project_of(node, a=other, b=own)) == "ours"
+
+
+@pytest.mark.parametrize(
+    ("node", "version"),
+    [
+        (Node(), None),
+        (Node(version=2), "2"),
+        (Node(version="2024_1", meta={"contract_version": "9"}), "2024_1"),
+        (Node(meta={"contract_version": "1.2.0"}), "1.2.0"),
+        (Node(meta={"contract_version": 3}), "3"),
+        (Node(meta={"contract_version": True}), None),
+        (Node(meta={"contract_version": {}}), None),
+    ],
+)
+def test_contract_version(node: Node, version: str | None) -> None:
+    assert contract_version(node) == version
+
+
+def test_flags_and_criticality() -> None:
+    said = Node(meta={"criticality": "high", "certified": True, "canonical": "yes"})
+    assert (criticality(said), is_certified(said), is_canonical(said)) == ("high", True, True)
+    other = Node(meta={"criticality": 1, "certified": "no", "canonical": 1})
+    assert (criticality(other), is_certified(other), is_canonical(other)) == ("1", False, False)
+    assert (criticality(Node()), is_certified(Node()), is_canonical(Node())) == (None, False, False)
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (Column(), None),
+        (Column(meta={"pii": "email"}), "email"),
+        (Column(meta={"pii": True}), "pii"),
+        (Column(meta={"pii": False}, tags=["pii"]), None),
+        (Column(meta={"pii": "None"}), None),
+        (Column(tags=["PII"]), "pii"),
+        (Column(tags=["key"]), None),
+    ],
+)
+def test_pii(column: Column, kind: str | None) -> None:
+    assert column_pii(column) == kind
+    assert has_pii(Node(columns={"id": Column(), "x": column})) is (kind is not None)
+    assert has_pii(Node(meta=column.meta, tags=column.tags)) is (kind is not None)
+
+
+@pytest.mark.parametrize(
+    ("said", "columns"),
+    [
+        (None, None),
+        (["a", "m.b"], ["a", "m.b"]),
+        ("a", ["a"]),
+        ([], []),
+        ({"m": ["a", "b"], "n": "c"}, ["m.a", "m.b", "n.c"]),
+        (3, None),
+    ],
+)
+def test_referenced_columns(said: Any, columns: list[str] | None) -> None:
+    assert referenced_columns(Node(meta={"referenced_columns": said})) == columns
+
+
+def test_on_a_real_project() -> None:
+    project = read_project(FIXTURE)
+    exposure = project.nodes["exposure.shop.daily_revenue_report"]
+    assert asset_type(exposure) == "DAG"
+    assert owner(exposure, project) == "Finance data"
+    assert referenced_columns(exposure) == ["amount"]
+    dim = project.nodes["model.shop.dim_customers.v2"]
+    assert (owner(dim, project), contract_version(dim)) == ("Finance data", "2")
+    assert is_certified(dim)
+    source = project.nodes["source.shop.raw.orders"]
+    assert owner(source, project) == "platform"
+    assert has_pii(source)

@@ -1,0 +1,260 @@
+"""`dbt-ripple analyze`, on a project compiled by dbt 1.11 and on analyses made by hand."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from cli_shell import Shell
+
+from dbt_ripple.artifacts import CatalogColumn, Metadata, Node, Project
+from dbt_ripple.cli.analyze import render, summarise
+from dbt_ripple.cli.edges import COLUMNS, writer
+from dbt_ripple.errors import RippleError
+from dbt_ripple.graph.analysis import Analysis, ColumnEdge, NodeAnalysis
+
+EDGES = [
+    ColumnEdge("source.s.raw.x", "a", "model.s.m", 'a "quoted", name', "DIRECT", "IDENTITY", False),
+    ColumnEdge("source.s.raw.x", "b", "model.s.m", "*rows*", "INDIRECT", "FILTER", True),
+]
+
+
+def project(**catalog: list[CatalogColumn]) -> Project:
+    nodes = {
+        "source.s.raw.x": Node(name="x", resource_type="source", source_name="raw"),
+        "model.s.m": Node(name="m", resource_type="model", compiled_code="select 1"),
+        "model.s.star": Node(name="star", resource_type="model", compiled_code="select *"),
+        "model.s.bad": Node(name="bad", resource_type="model", compiled_code="select z"),
+        "snapshot.s.snap": Node(name="snap", resource_type="snapshot", compiled_code="select"),
+    }
+    for unique_id, node in nodes.items():
+        node.unique_id = unique_id
+    children = {unique_id: [] for unique_id in nodes} | {"source.s.raw.x": ["model.s.m"]}
+    return Project(
+        target_path="",
+        metadata=Metadata(project_name="s", dbt_version="1.11.16", adapter_type="spark"),
+        nodes=nodes,
+        parents={unique_id: [] for unique_id in nodes},
+        children=children,
+        catalog=catalog,
+    )
+
+
+ANALYSIS = Analysis(
+    nodes={
+        "source.s.raw.x": NodeAnalysis("source.s.raw.x", "leaf", columns=["a", "b"]),
+        "model.s.m": NodeAnalysis("model.s.m", "analysed", columns=["a"]),
+        "model.s.star": NodeAnalysis("model.s.star", "opaque", "columns of a * are not known"),
+        "model.s.bad": NodeAnalysis("model.s.bad", "broken", "cannot find\n z | of x"),
+        "snapshot.s.snap": NodeAnalysis("snapshot.s.snap", "analysed", columns=["a", "b"]),
+    },
+    edges=EDGES,
+    test_columns=[],
+    seconds={"parse": 1.25, "link": 0.5},
+)
+
+
+def shown(style: str, of: Project | None = None) -> str:
+    return render(summarise(of or project(), ANALYSIS, 0.25), style)
+
+
+# --- what is printed -------------------------------------------------------------------------------
+
+
+def test_json_has_the_shape_of_the_issue() -> None:
+    found = json.loads(shown("json"))
+    assert list(found) == ["models", "analysed", "opaque", "columns", "edges", "seconds"]
+    assert found == {
+        "models": 3,
+        "analysed": 1,
+        "opaque": [
+            {"unique_id": "model.s.star", "reason": "columns of a * are not known"},
+            {"unique_id": "model.s.bad", "reason": "broken: cannot find z | of x"},
+        ],
+        "columns": 5,
+        "edges": 2,
+        "seconds": {"read": 0.25, "parse": 1.25, "link": 0.5},
+    }
+
+
+def plain(text: str) -> list[str]:
+    for style in ("\x1b[1m", "\x1b[33m", "\x1b[0m"):
+        text = text.replace(style, "")
+    return text.splitlines()
+
+
+def test_text_is_short_and_says_what_to_do_next() -> None:
+    assert plain(shown("text")) == [
+        "s · dbt 1.11.16 · spark · 3 models, 1 source, 1 snapshot",
+        "",
+        "  analysed  1 of 3 models (33%)",
+        "  opaque    1",
+        "  broken    1",
+        "  columns   5",
+        "  edges     2 (1 value, 1 influence)",
+        "  seconds   2.0 (read 0.2, parse 1.2, link 0.5)",
+        "",
+        "Opaque: every column is taken to depend on all that its parents hold",
+        "  star  columns of a * are not known",
+        "",
+        "Broken: a column it reads does not exist, or is ambiguous",
+        "  bad  cannot find z | of x",
+        "",
+        "Next: no catalog.json: `dbt docs generate` tells the columns of sources, for `select *`",
+        "Next: dbt-ripple trace raw.x",
+    ]
+
+
+def test_what_to_do_next_depends() -> None:
+    with_catalog = project(x=[CatalogColumn(name="a")])
+    assert plain(shown("text", with_catalog))[-2:] == ["", "Next: dbt-ripple trace raw.x"]
+    with_catalog.nodes["model.s.m"].compiled_code = None
+    assert "Next: 1 node not compiled: run `dbt docs generate" in shown("text", with_catalog)
+
+
+def test_many_opaque_models_do_not_flood_the_screen() -> None:
+    many = {f"m{i}": NodeAnalysis(f"m{i}", "opaque", "because " * 40) for i in range(50)}
+    analysis = Analysis(nodes=many, edges=[], test_columns=[], seconds={})
+    lines = plain(render(summarise(project(), analysis, 0.0), "text"))
+    assert len(lines) < 40
+    assert max(map(len, lines)) < 200
+    assert "  and 30 more; --format json has all" in lines
+
+
+def test_markdown() -> None:
+    lines = shown("markdown").splitlines()
+    assert "| analysed | 1 of 3 models (33%) |" in lines
+    assert r"| `model.s.bad` | cannot find z \| of x |" in lines
+
+
+def test_a_project_without_models() -> None:
+    empty = Project(target_path="", metadata=Metadata(), nodes={}, parents={}, children={})
+    nothing = Analysis({}, [], [], {})
+    assert json.loads(render(summarise(empty, nothing, 0.0), "json"))["models"] == 0
+    assert "0 of 0 models" in render(summarise(empty, nothing, 0.0), "text")
+
+
+# --- the command -----------------------------------------------------------------------------------
+
+
+def test_on_a_real_project(shell: Shell) -> None:
+    done = shell("analyze", "--format", "json")
+    assert (done.code, done.err) == (0, "")
+    found = done.json
+    assert (found["models"], found["analysed"]) == (6, 5)
+    assert [item["unique_id"] for item in found["opaque"]] == ["model.shop.py_model"]
+    assert found["columns"] > 0
+    assert found["edges"] > 0
+    assert found["seconds"].keys() == {"read", "parse", "link"}
+
+    text = shell("analyze")
+    assert text.code == 0
+    assert "5 of 6 models" in text.out
+    assert "py_model" in text.out
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet", ".CSV"])
+def test_edges_go_to_a_file(shell: Shell, suffix: str) -> None:
+    path = shell.folder / f"edges{suffix}"
+    done = shell("analyze", "--format", "json", "--edges", str(path))
+    assert done.code == 0
+    if suffix == ".jsonl":
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+    elif suffix == ".parquet":
+        rows = pq.read_table(path).to_pylist()
+    else:
+        rows = list(csv.DictReader(path.open(newline="")))
+    assert len(rows) == done.json["edges"]
+    assert all(list(row) == list(COLUMNS) for row in rows)
+    assert {
+        "parent_id": "source.shop.raw.orders",
+        "parent_column": "amount",
+        "child_id": "model.shop.stg_orders",
+        "child_column": "amount",
+        "type": "DIRECT",
+        "subtype": "IDENTITY",
+        "masking": "false" if suffix.lower() == ".csv" else False,
+    } in rows
+    assert f"edges to {path}" in done.err
+
+
+def test_parsed_but_not_compiled(shell: Shell) -> None:
+    manifest = shell.folder / "target" / "manifest.json"
+    content = json.loads(manifest.read_text())
+    for node in content["nodes"].values():
+        node.pop("compiled_code", None)
+    manifest.write_text(json.dumps(content))
+    assert "dbt docs generate" in shell.refused("analyze")
+    assert "dbt docs generate" in shell.refused("trace", "stg_orders.amount")
+    assert shell("trace", "stg_orders").code == 0  # nodes need no SQL
+
+
+@pytest.mark.parametrize(
+    ("file", "says"),
+    [
+        ("edges.xlsx", "unknown suffix"),
+        ("edges", "without a suffix"),
+        ("no/such/edges.csv", "no such folder"),
+        (".", "without a suffix"),
+    ],
+)
+def test_edges_that_have_nowhere_to_go(shell: Shell, file: str, says: str) -> None:
+    assert says in shell.refused("analyze", "--edges", file)
+
+
+def test_a_folder_in_the_files_place(shell: Shell) -> None:
+    (shell.folder / "edges.csv").mkdir()
+    assert "is a folder" in shell.refused("analyze", "--edges", "edges.csv")
+
+
+def test_help_has_an_example(shell: Shell) -> None:
+    assert "dbt-ripple analyze --edges column_edges.parquet" in shell("analyze", "--help").out
+
+
+# --- the file --------------------------------------------------------------------------------------
+
+
+def test_csv_and_jsonl_hold_any_name(tmp_path: Path) -> None:
+    for suffix in (".csv", ".jsonl"):
+        path = tmp_path / f"edges{suffix}"
+        writer(path)(path, EDGES)
+        assert [p.name for p in tmp_path.iterdir()] == [path.name]
+        if suffix == ".csv":
+            rows = list(csv.DictReader(path.open(newline="")))
+        else:
+            rows = [json.loads(line) for line in path.read_text().splitlines()]
+        assert [row["child_column"] for row in rows] == ['a "quoted", name', "*rows*"]
+        path.unlink()
+
+
+def test_no_edges_is_a_file_with_columns_only(tmp_path: Path) -> None:
+    path = tmp_path / "edges.parquet"
+    writer(path)(path, [])
+    table = pq.read_table(path)
+    assert table.num_rows == 0
+    assert table.schema.names == list(COLUMNS)
+    assert table.schema.field("masking").type == pa.bool_()
+    path = tmp_path / "edges.csv"
+    writer(path)(path, [])
+    assert path.read_text() == ",".join(COLUMNS) + "\n"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_what_stops_halfway_leaves_the_file_as_it_was(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"edges{suffix}"
+    path.write_text("before")
+    unencodable = EDGES[0]._replace(child_column="\ud800")
+    with pytest.raises(UnicodeEncodeError):
+        writer(path)(path, [*EDGES * 1000, unencodable])
+    assert path.read_text() == "before"
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_folder_nobody_may_write_to() -> None:
+    path = Path("/proc/edges.csv")
+    with pytest.raises(RippleError, match="cannot be written"):
+        writer(path)(path, EDGES)
