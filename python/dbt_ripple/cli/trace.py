@@ -308,15 +308,16 @@ def tree_lines(view: _View[V], direction: Literal["upstream", "downstream"]) -> 
 
 
 def _following(view: _View[V], direction: Literal["upstream", "downstream"]) -> dict[V, list[V]]:
-    """What hangs below each vertex: the far end of its edges, models first, then by name."""
+    """What hangs below each vertex: the busiest branch first, then models, then by name."""
     depths = getattr(view.found, direction)
     following: dict[V, list[V]] = {}
     for parent, child in view.found.edges:
         near, far = (parent, child) if direction == "downstream" else (child, parent)
         if near in depths and far in depths:
             following.setdefault(near, []).append(far)
+    branches = {vertex: len(found) for vertex, found in following.items()}
     for found in following.values():
-        found.sort(key=lambda vertex: _order(view.label(vertex)))
+        found.sort(key=lambda vertex: (-branches.get(vertex, 0), *_order(view.label(vertex))))
     return following
 
 

@@ -112,6 +112,34 @@ def test_the_order_does_not_depend_on_the_manifest() -> None:
     assert tree(one, "raw") == tree(other, "raw")
 
 
+def test_the_busiest_branch_comes_first() -> None:
+    project = shop(raw=["a", "b", "c_report"], a=["x"], b=["y", "z"])
+    assert plain(tree(project, "raw")) == [
+        "TABLE raw",
+        "├── DBT_MODEL b",
+        "│   ├── DBT_MODEL y",
+        "│   └── DBT_MODEL z",
+        "├── DBT_MODEL a",
+        "│   └── DBT_MODEL x",
+        "└── DAG c_report",
+    ]
+
+
+def test_an_incremental_model_that_reads_itself() -> None:
+    edges = [
+        ColumnEdge("raw", "x", "inc", "x", "DIRECT", "IDENTITY", False),
+        ColumnEdge("inc", "x", "inc", "x", "DIRECT", "AGGREGATION", False),
+    ]
+    analysis = Analysis({}, edges, [], {})
+    project = shop(raw=["inc"])
+    view = column_view(project, analysis, project.nodes["raw"], "x", "downstream", None)
+    assert plain(render(view, "tree")) == [
+        "TABLE raw.x",
+        "└── DBT_MODEL inc.x  DIRECT IDENTITY",
+        "    └── DBT_MODEL inc.x  DIRECT AGGREGATION (see above)",
+    ]
+
+
 def test_directions_and_depth() -> None:
     project = shop(raw=["a"], a=["b"], b=["x_report"])
     assert plain(tree(project, "b", "upstream", 1)) == ["DBT_MODEL b", "└── DBT_MODEL a"]
@@ -387,7 +415,7 @@ def test_an_encoding_without_line_drawing() -> None:
     done = run("trace", "stg_orders", "--target-path", str(FIXTURE), PYTHONIOENCODING="ascii")
     assert done.returncode == 0
     assert b"|-- DBT_MODEL eph_orders" in done.stdout
-    assert b"`-- SEMANTIC_MODEL orders" in done.stdout
+    assert b"`-- ANALYSIS how_many" in done.stdout
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
