@@ -52,7 +52,9 @@ _MASKING_TYPES: Final = tuple(
     if (t := getattr(exp, n, None)) is not None
 )
 _VALUE_WINDOW_TYPES: Final = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
-_CHAIN_TYPES: Final = frozenset({exp.And, exp.Or, exp.Add, exp.Mul, exp.DPipe, exp.Sub})
+_CHAIN_TYPES: Final = frozenset(
+    {exp.And, exp.Or, exp.Add, exp.Mul, exp.DPipe, exp.Sub, exp.Div}
+)
 _GENERATOR_TYPES: Final = tuple(
     t
     for n in (
@@ -458,16 +460,11 @@ class Expressions:
         """A left-deep run of one operator, without recursion: 10,000 terms are data, not depth."""
         kind = _direct(kind)
         t = type(node)
+        flags = _flags(node)
         terms: list[Any] = []
         current: Any = node
-        while type(current) is t:
+        while type(current) is t and _flags(current) == flags:
             terms.append(current.args["expression"])
-            if len(current.args) > 2:
-                extra = {
-                    k: v for k, v in current.args.items() if k not in ("this", "expression") and v
-                }
-                if extra:
-                    return self.generic(node, kind)
             current = current.args["this"]
             while type(current) is exp.Paren:
                 current = current.args["this"]
@@ -475,7 +472,7 @@ class Expressions:
         terms.reverse()
         for term in terms:
             pieces.append(self.expr(term, kind))
-        tag = t.__name__.encode()
+        tag = t.__name__.encode() + flags
         while len(pieces) > 1 and isinstance(pieces[0], bytes) and isinstance(pieces[1], bytes):
             pieces[0:2] = [digest(tag, pieces[0], pieces[1])]
         return pieces[0] if len(pieces) == 1 else ["F", tag, *pieces]
@@ -663,6 +660,14 @@ def merkle(pieces: list[Expr]) -> Expr:
 def listed(value: Any) -> list[Any]:
     """An argument that may be one node, a list of them, or absent."""
     return value if isinstance(value, list) else [] if value is None or value is False else [value]
+
+
+def _flags(node: Any) -> bytes:
+    """What a binary operator says besides its two sides (`safe`, `typed`)."""
+    args = node.args
+    if len(args) == 2:
+        return b""
+    return repr([(k, v) for k, v in args.items() if k not in ("this", "expression") and v]).encode()
 
 
 def by_suffix(full_names: dict[str, int], qualifier: str) -> int | None:
