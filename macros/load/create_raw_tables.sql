@@ -4,7 +4,13 @@
 
 
 {% macro default__create_raw_tables() %}
-    {% if execute and var('ripple_create_raw_tables', true) and dbt_ripple.package_is_selected() %}
+    {# `dbt compile` and `dbt docs generate` also render hooks: they look, and create nothing. #}
+    {% if
+        execute
+        and flags.WHICH in ('run', 'build', 'test', 'retry')
+        and var('ripple_create_raw_tables', true)
+        and dbt_ripple.package_is_selected()
+    %}
         {% set missing = dbt_ripple.missing_raw_tables() %}
 
         {% if missing %}

@@ -1,3 +1,5 @@
+{{ config(file_format=var('ripple_file_format', 'parquet')) }}
+
 with nodes as (
     select * from {{ ref('dbt_ripple', 'stg_ripple__nodes') }}
 ),

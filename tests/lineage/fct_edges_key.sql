@@ -1,1 +1,1 @@
-{{ dbt_ripple.repeated_keys(ref('dbt_ripple', 'fct_edges'), ['snapshot_id', 'parent_id', 'child_id']) }}
+{{ dbt_ripple.bad_keys(ref('dbt_ripple', 'fct_edges'), ['snapshot_id', 'parent_id', 'child_id']) }}

@@ -1,0 +1,21 @@
+-- The columns that break when a column (vars ripple_node and ripple_column) is renamed or dropped, nearest first.
+-- `value`: its value comes from that column. `rows`: it only decides which rows there are, or a condition.
+with reached as (
+    {{ dbt_ripple.downstream_columns(var('ripple_node', none), var('ripple_column', none) or '*rows*') | indent(4) }}
+)
+
+select
+    reached.depth,
+    nodes.asset_type,
+    nodes.name as node,
+    reached.column_name,
+    case when reached.is_value then 'value' else 'rows' end as through,
+    nodes.owner,
+    nodes.criticality
+from reached
+inner join {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
+    on
+        reached.snapshot_id = nodes.snapshot_id
+        and reached.unique_id = nodes.unique_id
+where reached.depth > 0
+order by reached.depth, nodes.asset_type, node, reached.column_name

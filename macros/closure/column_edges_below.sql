@@ -1,0 +1,25 @@
+{% macro column_edges_below(node) %}
+select
+    column_edges.snapshot_id,
+    column_edges.parent_id,
+    column_edges.parent_column,
+    column_edges.child_id,
+    column_edges.child_column,
+    max(case when column_edges.type = 'DIRECT' then 1 else 0 end) as is_value
+from {{ ref('dbt_ripple', 'fct_column_edges') }} as column_edges
+inner join {{ ref('dbt_ripple', 'fct_node_closure') }} as closure
+    on
+        column_edges.snapshot_id = closure.snapshot_id
+        and column_edges.parent_id = closure.descendant_id
+inner join {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
+    on
+        closure.snapshot_id = nodes.snapshot_id
+        and closure.ancestor_id = nodes.unique_id
+where {{ dbt_ripple.node_is('nodes', node) }}
+group by
+    column_edges.snapshot_id,
+    column_edges.parent_id,
+    column_edges.parent_column,
+    column_edges.child_id,
+    column_edges.child_column
+{% endmacro %}
