@@ -171,6 +171,8 @@ class Expressions:
             exp.In: self.is_in,
             exp.Case: self.case,
             exp.If: self.condition,
+            exp.Nullif: self.null_if,
+            exp.Nvl2: self.condition,
             exp.Window: self.window,
             exp.Filter: self.filter,
             exp.WithinGroup: self.within_group,
@@ -455,6 +457,14 @@ class Expressions:
         if args.get("false") is not None:
             pieces += [b"else", self.expr(args["false"], kind)]
         return merkle(pieces)
+
+    def null_if(self, node: exp.Nullif, kind: int) -> Expr:
+        """NULLIF(a, b) is CASE WHEN a = b THEN NULL ELSE a END: both choose, a is the value."""
+        kind = _direct(kind)
+        test = _indirect(kind, CONDITIONAL)
+        this = node.args["this"]
+        self.expr(this, test)
+        return merkle([b"Nullif", self.expr(this, kind), self.expr(node.args["expression"], test)])
 
     def chain(self, node: Any, kind: int) -> Expr:
         """A left-deep run of one operator, without recursion: 10,000 terms are data, not depth."""

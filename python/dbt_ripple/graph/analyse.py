@@ -69,6 +69,8 @@ _SNAPSHOT_CONFIG: Final = (
     "dbt_valid_to_current",
     "snapshot_meta_column_names",
 )
+_WITHOUT_KEY: Final = frozenset({"append", "insert_overwrite", "microbatch"})
+"""Incremental strategies that do not look at unique_key."""
 _SNAPSHOT_COLUMNS: Final = ("dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to")
 _RELATION_PARTS: Final = re.compile(r'`([^`]+)`|"([^"]+)"|\[([^\]]+)\]|([^.`"\[\]]+)')
 _JINJA_COMMENT: Final = re.compile(r"\{#.*?#\}", re.S)
@@ -461,6 +463,13 @@ class _Analyser:
             keys = [fold_stored(n, self.dialect) for n in names]
         if linked.unknown and status == "analysed" and not declared:
             status, reason = "opaque", linked.unknown
+        if node.contract_enforced and node.materialized in ("table", "incremental"):
+            # dbt selects the declared columns, in the declared order.
+            place = {k: i for i, k in enumerate(self.declared_keys(node))}
+            if set(place) == set(keys):
+                order = sorted(range(len(keys)), key=lambda i: place[keys[i]])
+                names, keys = [names[i] for i in order], [keys[i] for i in order]
+                fps, deps = [fps[i] for i in order], [deps[i] for i in order]
         if linked.missing:
             status = "broken"
             reason = "cannot find " + ", ".join(linked.missing)
@@ -501,6 +510,9 @@ class _Analyser:
         )
         return _Known(analysis, visible, deps, rows)
 
+    def declared_keys(self, node: Node) -> list[str]:
+        return [fold(c.name, bool(c.quote), self.dialect) for c in node.columns.values()]
+
     def lower(self, node: Node) -> Lowered:
         start = time.perf_counter()
         lowered = lower(node.compiled_code or "", self.dialect, expressions=self.expressions)
@@ -513,7 +525,7 @@ class _Analyser:
         """Rule 7: settings of an incremental model or a snapshot decide which rows it holds."""
         rows = dict(rows)
         parts = [b"config", rows_fp, config]
-        for kind, name in _row_settings(node):
+        for kind, name in _row_settings(node, self.project.metadata.adapter_type):
             column = relation.get(fold(name, False, self.dialect), name)
             if column is not None:
                 parts.append(column[0])
@@ -728,10 +740,14 @@ def _config_digest(node: Node) -> bytes:
     return digest(b"config", repr(sorted(said.items())).encode())
 
 
-def _row_settings(node: Node) -> Iterator[tuple[int, str]]:
+def _row_settings(node: Node, adapter_type: str | None) -> Iterator[tuple[int, str]]:
     """The columns that the settings of an incremental model or a snapshot name, with their use."""
-    for name in _listed(node.config.get("unique_key")):
-        yield JOIN, str(name)
+    strategy = node.config.get("incremental_strategy")
+    if strategy is None and adapter_type == "spark":
+        strategy = "append"  # dbt-spark's default, which leaves unique_key aside
+    if node.resource_type == "snapshot" or strategy not in _WITHOUT_KEY:
+        for name in _listed(node.config.get("unique_key")):
+            yield JOIN, str(name)
     if node.resource_type == "snapshot":
         updated_at = node.config.get("updated_at")
         if isinstance(updated_at, str):
