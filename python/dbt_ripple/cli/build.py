@@ -1,0 +1,303 @@
+"""`dbt-ripple build`: artifacts, load, and dbt's build of the lineage models, in one process.
+
+dbt overwrites target/manifest.json at every command, mostly without compiled SQL, so this command
+compiles the whole project into a folder of its own, ``ripple`` in the target folder. dbt and the
+loader share one Spark session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dbt_ripple.cli.load import (
+    document,
+    progress_of,
+    snapshot_of,
+    spark_options,
+    summary,
+)
+from dbt_ripple.cli.options import answer, artifacts_folder, as_json, count, project_options
+from dbt_ripple.errors import RippleError
+
+PACKAGE = "dbt_ripple"
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  dbt-ripple build
+  dbt-ripple build --project-dir shop --target prod --threads 8
+  dbt-ripple build --remote sc://spark.internal:15002 --format json
+""",
+)
+@click.option(
+    "--profiles-dir",
+    envvar="DBT_PROFILES_DIR",
+    show_envvar=True,
+    type=click.Path(path_type=Path),
+    help="Folder with profiles.yml.  [default: dbt's]",
+)
+@click.option("--profile", envvar="DBT_PROFILE", help="The profile.  [default: the project's]")
+@click.option(
+    "--target",
+    envvar="DBT_TARGET",
+    help="The target of the profile.  [default: the profile's]",
+)
+@click.option("--vars", "variables", metavar="YAML", help="Variables for dbt, as dbt takes them.")
+@click.option("--threads", type=click.IntRange(min=1), help="Threads of dbt.")
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to print what was built; dbt's own lines go to stderr.",
+)
+@spark_options
+@project_options
+def build(
+    profiles_dir: Path | None,
+    profile: str | None,
+    target: str | None,
+    variables: str | None,
+    threads: int | None,
+    style: str,
+    master: str | None,
+    remote: str | None,
+    project_dir: Path,
+    target_path: Path | None,
+) -> None:
+    """Compile the project, load its lineage, build and test the lineage models.
+
+    The same as `dbt docs generate`, `dbt-ripple load` and `dbt build --select package:dbt_ripple`,
+    with all of dbt's files in a folder `ripple` of the target folder: nothing of yours is
+    overwritten.
+    """
+    if not (project_dir / "dbt_project.yml").is_file():
+        raise RippleError(
+            "no dbt_project.yml in this folder",
+            str(project_dir),
+            "name the project by --project-dir",
+        )
+    folder = artifacts_folder(project_dir, target_path).resolve() / "ripple"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".writable").touch()
+        (folder / ".writable").unlink()
+    except OSError as error:
+        raise RippleError(
+            f"cannot be written ({error.strerror})",
+            str(folder),
+            "make it writable or name another folder by --target-path",
+        ) from error
+    dbt = _Dbt(project_dir.resolve(), folder, profiles_dir, profile, target, variables, threads)
+    clock = _Clock()
+
+    manifest = dbt("parse").result
+    _check_package(manifest, project_dir)
+    connection = _Connection.of(manifest)
+    connection.check(master, remote)
+    clock.lap("parse")
+
+    from dbt_ripple.spark.session import get_session
+
+    session = get_session(master, remote, config=connection.session_config)
+    clock.lap("session")
+
+    dbt("docs", "generate")
+    clock.lap("compile")
+
+    from dbt_ripple.artifacts import read_project
+    from dbt_ripple.spark.load import destination, load
+
+    project = read_project(folder)
+    snapshot = snapshot_of(project, project_dir, target_name=connection.target_name)
+    to = destination(project)
+    clock.lap("analyse")
+    with progress_of(snapshot) as progress:
+        loaded = load(session, snapshot, to, progress=progress)
+    clock.lap("load")
+
+    # Into a folder below, so that the compiled artifacts stay for `analyze`, `trace` and `load`.
+    results = dbt("build", "--select", f"package:{PACKAGE}", target_path=folder / "build").result
+    clock.lap("build")
+
+    statuses: dict[str, int] = {}
+    for result in results.results:
+        statuses[str(result.status)] = statuses.get(str(result.status), 0) + 1
+    if style == "json":
+        answer(as_json({**document(loaded, snapshot, str(to), clock.laps), "dbt": statuses}))
+        return
+    answer("\n".join(_text(statuses, [*summary(loaded, str(to), clock.laps)], folder)))
+
+
+def _text(statuses: dict[str, int], loaded: list[str], folder: Path) -> Iterator[str]:
+    yield from loaded[:-1]
+    total = sum(statuses.values())
+    said = ", ".join(f"{number} {status}" for status, number in sorted(statuses.items()))
+    yield f"  lineage models and their tests: {count(total, 'node')} ({said})"
+    yield loaded[-1]
+    yield ""
+    yield f"Next: dbt-ripple trace <node> --target-path {folder}"
+
+
+class _Clock:
+    """Wall time between laps, by name."""
+
+    def __init__(self) -> None:
+        self.laps: dict[str, float] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.laps[name] = now - self._last
+        self._last = now
+
+
+class _Dbt:
+    """dbt in this process, its lines on stderr and its files in one folder."""
+
+    def __init__(
+        self,
+        project_dir: Path,
+        target_path: Path,
+        profiles_dir: Path | None,
+        profile: str | None,
+        target: str | None,
+        variables: str | None,
+        threads: int | None,
+    ) -> None:
+        try:
+            from dbt.cli.main import dbtRunner
+        except ImportError as error:
+            raise RippleError(
+                "dbt is not installed in this Python",
+                sys.prefix,
+                'install it with `pip install "dbt-ripple[spark]"`',
+            ) from error
+        self._invoke = dbtRunner().invoke
+        self._project_dir = project_dir
+        self._target_path = target_path
+        self._options = [
+            argument
+            for option, value in (
+                ("--project-dir", project_dir),
+                # Resolved: dbt changes into the project.
+                ("--profiles-dir", profiles_dir and profiles_dir.resolve()),
+                ("--profile", profile),
+                ("--target", target),
+                ("--vars", variables),
+                ("--threads", threads),
+            )
+            if value is not None
+            for argument in (option, str(value))
+        ]
+
+    def __call__(self, *command: str, target_path: Path | None = None) -> Any:
+        """Run a dbt command and return its result.
+
+        Raises:
+            RippleError: it failed; dbt has said why on stderr.
+        """
+        folder = target_path or self._target_path
+        arguments = [
+            # Only the build of the lineage models is worth following line by line.
+            *(() if command[0] == "build" else ("--quiet",)),
+            "--log-path",
+            str(self._target_path / "logs"),
+            *command,
+            *self._options,
+            "--target-path",
+            str(folder),
+        ]
+        with contextlib.redirect_stdout(sys.stderr):
+            result = self._invoke(arguments)
+        if result.success:
+            return result
+        raise RippleError(
+            f"`dbt {' '.join(command)}` failed ({_why(result)})",
+            str(self._project_dir),
+            f"dbt's log has more: {self._target_path / 'logs' / 'dbt.log'}",
+        ) from result.exception
+
+
+def _why(result: Any) -> str:
+    """What a failed dbt command says of itself, short."""
+    if result.exception is not None:
+        return " ".join(str(result.exception).split())[:300] or type(result.exception).__name__
+    failed = [
+        found
+        for found in getattr(result.result, "results", None) or ()
+        if str(getattr(found, "status", "")) in {"error", "fail", "runtime error"}
+    ]
+    if not failed:
+        return "see its lines above"
+    first = failed[0]
+    name = getattr(getattr(first, "node", None), "name", "")
+    more = f"; {len(failed) - 1} more" if len(failed) > 1 else ""
+    return " ".join(f"{first.status} in {name}: {first.message}".split())[:300] + more
+
+
+def _check_package(manifest: Any, project_dir: Path) -> None:
+    """Refuse a project in which the dbt package is not installed."""
+    if any(source.package_name == PACKAGE for source in manifest.sources.values()):
+        return
+    raise RippleError(
+        f"the dbt package {PACKAGE} is not installed in this project",
+        str(project_dir / "packages.yml"),
+        f"add {PACKAGE} there and run `dbt deps` (`dbt-ripple load --schema` needs no package)",
+    )
+
+
+class _Connection:
+    """How dbt reaches its warehouse, as the profile says.
+
+    Attributes:
+        kind: the adapter and its method, for example ``spark (thrift)``.
+        shares_session: whether dbt works on the Spark session of its own process.
+        target_name: of the profile.
+    """
+
+    def __init__(
+        self, kind: str, method: str, target_name: str | None, config: dict[str, str]
+    ) -> None:
+        self.kind = kind
+        self.shares_session = method == "session"
+        self.target_name = target_name
+        self._config = config
+
+    @classmethod
+    def of(cls, manifest: Any) -> _Connection:
+        """The connection of the adapter that dbt has registered when it parsed."""
+        from dbt.adapters.factory import get_adapter_by_type
+
+        adapter: Any = get_adapter_by_type(manifest.metadata.adapter_type)
+        credentials = adapter.config.credentials
+        method = str(getattr(credentials, "method", ""))
+        kind = f"{credentials.type} ({method})" if method else credentials.type
+        config = dict(getattr(credentials, "server_side_parameters", None) or {})
+        return cls(kind, method, adapter.config.target_name, config)
+
+    @property
+    def session_config(self) -> dict[str, str]:
+        """Settings the session is started with, so that it is the one dbt would start."""
+        return self._config if self.shares_session else {}
+
+    def check(self, master: str | None, remote: str | None) -> None:
+        """Refuse to load into an embedded Spark what dbt would look for in another one."""
+        if self.shares_session or master or remote or os.environ.get("SPARK_REMOTE"):
+            return
+        raise RippleError(
+            f"dbt connects by {self.kind}, and the loader cannot load through that",
+            "profiles.yml",
+            "name a Spark that sees the same metastore by --remote or --master, or use"
+            " `method: session`",
+        )

@@ -1,0 +1,198 @@
+"""`dbt-ripple load`: the lineage of a dbt project into Spark tables."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dbt_ripple.cli.options import answer, as_json, count, load_project, project_options, warn
+from dbt_ripple.graph.rows import TABLES
+
+if TYPE_CHECKING:
+    from dbt_ripple.artifacts import Project
+    from dbt_ripple.graph.snapshot import Snapshot
+    from dbt_ripple.spark.load import Loaded, Progress
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def spark_options(command: _Command) -> _Command:
+    """Add ``--master`` and ``--remote``, which say what Spark to work on."""
+    command = click.option(
+        "--remote",
+        metavar="URL",
+        # The variable is read where the session is made: it gives way to --master.
+        help="A Spark Connect server, for example sc://host:15002.  [env var: SPARK_REMOTE]",
+    )(command)
+    return click.option(
+        "--master",
+        metavar="URL",
+        help="A Spark master to drive from here, for example spark://host:7077 or yarn.  "
+        "[default: an embedded Spark, as SPARK_CONF_DIR configures it]",
+    )(command)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  dbt-ripple load --target-path target/ripple
+  dbt-ripple load --remote sc://spark.internal:15002 --format json
+  dbt-ripple load --schema lake.lineage_raw --file-format delta
+""",
+)
+@click.option(
+    "--schema",
+    metavar="SCHEMA",
+    help="Schema (or catalog.schema) of the lineage tables.  "
+    "[default: where the project's dbt_ripple package reads them]",
+)
+@click.option(
+    "--file-format",
+    type=click.Choice(["parquet", "delta", "iceberg"]),
+    help="What missing tables are made of.  [default: the package's ripple_file_format]",
+)
+@click.option(
+    "--max-closure",
+    type=click.IntRange(min=0),
+    metavar="PAIRS",
+    help="Cut the node closure at the deepest depth that keeps it within this many pairs.  "
+    "[default: 5,000,000]",
+)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to print what was loaded.",
+)
+@spark_options
+@project_options
+def load(
+    schema: str | None,
+    file_format: str | None,
+    max_closure: int | None,
+    style: str,
+    master: str | None,
+    remote: str | None,
+    project_dir: Path,
+    target_path: Path | None,
+) -> None:
+    """Load the lineage of a dbt project into Spark tables.
+
+    Reads what `dbt docs generate` or `dbt compile` of the whole project left in the target folder.
+    Loading the same artifacts twice adds nothing. A load that dies halfway shows readers nothing:
+    run it again.
+    """
+    from dbt_ripple.spark.load import destination
+    from dbt_ripple.spark.load import load as load_snapshot
+    from dbt_ripple.spark.session import get_session
+
+    started = time.perf_counter()
+    project = load_project(project_dir, target_path)
+    to = destination(project, schema, file_format)
+    snapshot = snapshot_of(project, project_dir, max_closure=max_closure)
+    analysed = time.perf_counter()
+    session = get_session(master, remote)
+    connected = time.perf_counter()
+    with progress_of(snapshot) as progress:
+        loaded = load_snapshot(session, snapshot, to, progress=progress)
+    seconds = {"analyse": analysed - started, "session": connected - analysed, **loaded.seconds}
+    if style == "json":
+        answer(as_json(document(loaded, snapshot, str(to), seconds)))
+    else:
+        answer("\n".join(summary(loaded, str(to), seconds)))
+
+
+def snapshot_of(
+    project: Project,
+    project_dir: Path,
+    *,
+    target_name: str | None = None,
+    max_closure: int | None = None,
+) -> Snapshot:
+    """Analyse a project and make its rows; a closure that was cut is said on stderr.
+
+    Raises:
+        RippleError: dbt has compiled nothing of it.
+    """
+    from dbt_ripple.artifacts import check_compiled
+    from dbt_ripple.graph.analyse import analyse
+    from dbt_ripple.graph.snapshot import MAX_CLOSURE, build_rows, git_commit
+
+    check_compiled(project)
+    if missing := len(project.uncompiled()):
+        warn(
+            f"{count(missing, 'node')} not compiled, so their columns are not followed; "
+            "`dbt docs generate` of the whole project into its own --target-path compiles them"
+        )
+    snapshot = build_rows(
+        project,
+        analyse(project, expressions=True),
+        git_sha=git_commit(project_dir),
+        target_name=target_name,
+        max_closure=MAX_CLOSURE if max_closure is None else max_closure,
+    )
+    if snapshot.closure_depth is not None:
+        warn(
+            f"the node closure is cut at depth {snapshot.closure_depth}; "
+            "--max-closure allows more pairs"
+        )
+    return snapshot
+
+
+@contextmanager
+def progress_of(snapshot: Snapshot) -> Iterator[Progress | None]:
+    """A bar on stderr while a snapshot is written; none where stderr is not a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("loading", total=sum(map(len, snapshot.rows.values())))
+        before = 0
+
+        def advance(table: str, rows: int) -> None:
+            nonlocal before
+            bar.update(task, advance=before, description=table)
+            before = rows
+
+        yield advance
+
+
+def document(
+    loaded: Loaded, snapshot: Snapshot, schema: str, seconds: dict[str, float]
+) -> dict[str, Any]:
+    """What was loaded, as ``--format json`` prints it."""
+    return {
+        "snapshot_id": loaded.snapshot_id,
+        "schema": schema,
+        "already_loaded": loaded.already,
+        "rows": loaded.rows,
+        "closure_depth": snapshot.closure_depth,
+        "seconds": {stage: round(time_, 3) for stage, time_ in seconds.items()},
+    }
+
+
+def summary(loaded: Loaded, schema: str, seconds: dict[str, float]) -> Iterator[str]:
+    """What was loaded, as text."""
+    done = "was already loaded: nothing was written" if loaded.already else "loaded"
+    yield click.style(f"snapshot {loaded.snapshot_id} in {schema}: {done}", bold=True)
+    yield ""
+    for table in TABLES:
+        yield f"  {table:<13} {count(loaded.rows[table], 'row'):>16}"
+    yield ""
+    yield "  " + stages(seconds)
+
+
+def stages(seconds: dict[str, float]) -> str:
+    """Stages and their wall times, on one line."""
+    return "seconds: " + ", ".join(f"{stage} {time_:.1f}" for stage, time_ in seconds.items())
