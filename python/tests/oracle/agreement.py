@@ -1,0 +1,313 @@
+"""Our lineage against Catalyst's, query by query, and the report of where they differ.
+
+    python tests/oracle/agreement.py [CORPUS ...] [--all]
+
+Corpora: ``fixtures`` (the Spark files of tests/fixtures/lineage), ``tpch`` and ``tpcds`` (after
+`make_tpc.py`), and any folder that holds a dbt ``manifest.json`` with compiled SQL. Compared, as
+sets of base columns: each output's value sources (DIRECT), each output's indirect sources, and the
+row set's sources. A query where either side has no answer counts as disagreement in all of them.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # as pytest does
+
+from oracle.catalyst import Catalyst, Deps, OracleGapError, Reading
+from oracle.make_tpc import load
+
+from dbt_ripple.flow.ir import DIRECT, KINDS
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.link import link
+from dbt_ripple.flow.lower import lower
+from dbt_ripple.flow.relation import ROWS, Relation
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Tables = dict[str, list[tuple[str, str]]]
+"""Table (as written, with or without its schema) -> its columns and their Spark types."""
+
+
+@dataclass
+class Case:
+    """One query of a corpus, in Spark's dialect."""
+
+    name: str
+    sql: str
+
+
+@dataclass
+class Corpus:
+    """Queries over the same empty tables, in a schema of their own."""
+
+    name: str
+    schema: str
+    tables: Tables
+    cases: list[Case]
+
+
+@dataclass
+class Disagreement:
+    """One place where the two differ.
+
+    Attributes:
+        case: the query. what: ``names``, ``columns``, ``direct``, ``indirect``, ``rows``, or
+            ``error`` where a side has no answer. where: the output column, if one.
+        ours, catalyst: what each side says.
+    """
+
+    case: Case
+    what: str
+    where: str
+    ours: str
+    catalyst: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.case.name} {self.what} {self.where}\n"
+            f"    ours:     {self.ours}\n    Catalyst: {self.catalyst}"
+        )
+
+
+@dataclass
+class Report:
+    """Agreement over one corpus: how many were compared, how many equal, and what was not."""
+
+    corpus: str
+    queries: int = 0
+    queries_equal: int = 0
+    columns: int = 0
+    direct: int = 0
+    indirect: int = 0
+    rows: int = 0
+    disagreements: list[Disagreement] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.corpus}: queries {self.queries_equal}/{self.queries}, value sources "
+            f"{self.direct}/{self.columns} columns, indirect sources {self.indirect}/"
+            f"{self.columns} columns, row sources {self.rows}/{self.queries} queries"
+        )
+
+
+# -- our side ------------------------------------------------------------------------------------
+
+
+def base_relation(name: str, columns: Iterable[str]) -> Relation:
+    """A base table as the engine sees a parent: every column comes from itself."""
+    keys = [c.lower() for c in columns]
+    leaf = digest(b"leaf", name.encode())
+    return Relation(
+        list(columns),
+        keys,
+        [digest(leaf, k.encode()) for k in keys],
+        [{(name, k): 1} for k in keys],
+        [],
+        leaf,
+        {(name, ROWS): 1},
+        leaf,
+    )
+
+
+def read_ours(sql: str, corpus: Corpus, dialect: str = "spark") -> Reading:
+    """Lower and link one query over the corpus's tables.
+
+    Raises:
+        ValueError: the query was not analysed, reads a name that is missing, or has columns
+            that are not known.
+    """
+    relations = {
+        qualified(name, corpus.schema): base_relation(
+            qualified(name, corpus.schema), [c for c, _ in columns]
+        )
+        for name, columns in corpus.tables.items()
+    }
+    lowered = lower(sql, dialect)
+    if lowered.rel is None:
+        raise ValueError(lowered.reason)
+    linked = link(lowered, lambda key, _: relations[qualified(key, corpus.schema)], dialect)
+    if linked.missing or linked.unknown:
+        raise ValueError(linked.unknown or f"missing {', '.join(linked.missing)}")
+    relation = linked.relation
+    if relation.rest:
+        raise ValueError("columns of the output that are not known")
+    return Reading(relation.names, [_columns_only(d) for d in relation.deps], _columns_only(relation.rows))
+
+
+def qualified(name: str, schema: str) -> str:
+    """``schema.table`` of a name as written, whatever the catalog before it."""
+    parts = name.lower().replace("`", "").split(".")
+    return ".".join(parts[-2:] if len(parts) > 1 else [schema, parts[0]])
+
+
+def _columns_only(deps: dict[tuple[str, str], int]) -> Deps:
+    return {key: mask for key, mask in deps.items() if key[1] != ROWS}
+
+
+# -- comparison ----------------------------------------------------------------------------------
+
+
+def _direct(deps: Deps) -> set[str]:
+    return {".".join(key) for key, mask in deps.items() if mask & DIRECT}
+
+
+def _indirect(deps: Deps) -> set[str]:
+    return {".".join(key) for key, mask in deps.items() if mask & ~DIRECT}
+
+
+def shown(deps: Deps) -> str:
+    """Dependencies as one line, for people."""
+    parts = []
+    for key, mask in sorted(deps.items()):
+        kinds = "+".join(kind for bit, _, kind, _ in KINDS if mask & bit)
+        parts.append(f"{key[0].rpartition('.')[2]}.{key[1]} {kinds}")
+    return ", ".join(parts) or "nothing"
+
+
+def compare(case: Case, ours: Reading, theirs: Reading, report: Report) -> None:
+    """Count one query into the report."""
+    before = len(report.disagreements)
+
+    def differ(what: str, where: str, a: str, b: str) -> None:
+        report.disagreements.append(Disagreement(case, what, where, a, b))
+
+    report.queries += 1
+    report.columns += len(theirs.columns)
+    if len(ours.columns) != len(theirs.columns):
+        differ("columns", "", ", ".join(ours.names), ", ".join(theirs.names))
+    else:
+        for i, (mine, other) in enumerate(zip(ours.columns, theirs.columns, strict=True)):
+            name = theirs.names[i]
+            # Names the engine makes up for expressions are spelled its own way.
+            if re.fullmatch(r"\w+", name) and ours.names[i].lower() != name.lower():
+                differ("names", f"column {i + 1}", ours.names[i], name)
+            where = f"column {i + 1} ({name})"
+            if _direct(mine) == _direct(other):
+                report.direct += 1
+            else:
+                differ("direct", where, shown(mine), shown(other))
+            if _indirect(mine) == _indirect(other):
+                report.indirect += 1
+            else:
+                differ("indirect", where, shown(mine), shown(other))
+    if set(ours.rows) == set(theirs.rows):
+        report.rows += 1
+    else:
+        extra, lacking = set(ours.rows) - set(theirs.rows), set(theirs.rows) - set(ours.rows)
+        differ(
+            "rows",
+            "",
+            f"too many: {shown({k: ours.rows[k] for k in extra})}",
+            f"not ours: {shown({k: theirs.rows[k] for k in lacking})}",
+        )
+    report.queries_equal += len(report.disagreements) == before
+
+
+def agreement(spark: SparkSession, corpus: Corpus) -> Report:
+    """Compare all queries of a corpus; its tables are created (empty) and dropped again."""
+    oracle = Catalyst(spark)
+    report = Report(corpus.name)
+    made = create_tables(spark, corpus)
+    try:
+        spark.sql(f"use {corpus.schema}")
+        for case in corpus.cases:
+            try:
+                theirs = oracle.read(case.sql)
+            except Exception as error:  # Spark's own errors come through py4j
+                kind = "oracle" if isinstance(error, OracleGapError) else "Spark"
+                reason = str(error).strip().splitlines()[0][:300]
+                report.queries += 1
+                report.disagreements.append(
+                    Disagreement(case, "error", "", "", f"{kind}: {reason}")
+                )
+                continue
+            try:
+                ours = read_ours(case.sql, corpus)
+            except ValueError as error:
+                report.queries += 1
+                report.columns += len(theirs.columns)
+                report.disagreements.append(Disagreement(case, "error", "", str(error), ""))
+                continue
+            compare(case, ours, theirs, report)
+    finally:
+        spark.sql("use default")
+        for schema in made:
+            spark.sql(f"drop schema if exists {schema} cascade")
+    return report
+
+
+def create_tables(spark: SparkSession, corpus: Corpus) -> list[str]:
+    """Create a corpus's empty tables; returns the schemas that were made for them."""
+    made: list[str] = []
+    names = {qualified(name, corpus.schema): columns for name, columns in corpus.tables.items()}
+    for schema in {corpus.schema, *(n.split(".")[0] for n in names)}:
+        spark.sql(f"create schema if not exists {schema}")
+        made.append(schema)
+    for name, columns in names.items():
+        listed = ", ".join(f"`{c}` {kind}" for c, kind in columns)
+        spark.sql(f"create table {name.replace('.', '.`')}` ({listed}) using parquet")
+    return made
+
+
+# -- corpora -------------------------------------------------------------------------------------
+
+
+def tpc(name: str) -> Corpus | None:
+    """TPC-H or TPC-DS in Spark SQL, or None where `make_tpc.py` has not run."""
+    import sqlglot
+
+    made = load(name)
+    if made is None:
+        return None
+    tables: Tables = {
+        table: [(c, "string" if kind == "VARCHAR" else kind) for c, kind in columns]
+        for table, columns in made["tables"].items()
+    }
+    cases = [
+        Case(f"{name} {number}", sqlglot.transpile(sql, read="duckdb", write="spark")[0])
+        for number, sql in made["queries"].items()
+    ]
+    return Corpus(name, f"oracle_{name}", tables, cases)
+
+
+def main(names: list[str]) -> int:
+    """Print the agreement of the corpora named."""
+    from pyspark.sql import SparkSession
+
+    from dbt_ripple.spark.session import local_environment
+
+    with tempfile.TemporaryDirectory() as folder:
+        local_environment(Path(folder))
+        spark = SparkSession.builder.config(
+            "spark.sql.catalogImplementation", "in-memory"
+        ).getOrCreate()
+        bad = 0
+        for corpus in corpora(names):
+            report = agreement(spark, corpus)
+            print(report)
+            for disagreement in report.disagreements:
+                print(disagreement)
+            bad += len(report.disagreements)
+        spark.stop()
+    return 1 if bad else 0
+
+
+def corpora(names: list[str]) -> Iterator[Corpus]:
+    for name in names:
+        if name in ("tpch", "tpcds"):
+            corpus = tpc(name)
+            if corpus is None:
+                raise SystemExit(f"{name}: run make_tpc.py first")
+            yield corpus
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:] or ["tpch", "tpcds"]))
