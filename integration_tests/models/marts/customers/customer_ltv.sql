@@ -1,7 +1,7 @@
 with
 
 customers as (
-    select * from {{ ref('dim_customers') }}
+    select * from {{ ref('dim_customers', v=2) }}
 ),
 
 orders as (
