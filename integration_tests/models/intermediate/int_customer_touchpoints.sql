@@ -10,9 +10,9 @@ union all
 
 select
     customer_id,
-    'order',
+    'order' as kind,
     ordered_at,
-    cast(order_id as string)
+    cast(order_id as string) as order_reference
 from {{ ref('stg_orders') }}
 where status != 'cancelled'
 

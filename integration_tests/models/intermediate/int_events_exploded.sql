@@ -14,7 +14,7 @@ exploded as (
         batches.utm_source,
         event
     from batches
-    {{ explode_as('batches.events', 'event') }}
+        {{ explode_as('batches.events', 'event') }}
 )
 
 select

@@ -11,11 +11,11 @@ settled as (
 
 select *
 from settled
-pivot (
-    sum(signed_amount) for method in (
-        'card' as card_amount,
-        'paypal' as paypal_amount,
-        'bank_transfer' as bank_transfer_amount,
-        'gift_card' as gift_card_amount
+    pivot (
+        sum(signed_amount) for method in (
+            'card' as card_amount,
+            'paypal' as paypal_amount,
+            'bank_transfer' as bank_transfer_amount,
+            'gift_card' as gift_card_amount
+        )
     )
-)

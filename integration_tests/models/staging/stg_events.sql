@@ -6,7 +6,7 @@ select
     device.os as device_os,
     device.browser as device_browser,
     device.geo.country as country_code,
-    device.geo.city as city,
+    device.geo.city as visit_city,
     {{ json_value('context', '$.utm.source') }} as utm_source,
     {{ json_value('context', '$.utm.campaign') }} as utm_campaign,
     {{ json_value('context', '$.ab') }} as experiment_arm,

@@ -6,5 +6,5 @@ select
 from {{ ref('customer_ltv') }} as ltv
 left join {{ ref('customer_360') }} as profile
     on ltv.customer_id = profile.customer_id
-order by ltv.lifetime_value_usd desc, ltv.customer_id
+order by ltv.lifetime_value_usd desc, ltv.customer_id asc
 limit 50

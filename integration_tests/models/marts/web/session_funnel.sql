@@ -6,7 +6,7 @@ steps as (
     select
         sessions.session_id,
         coalesce(sessions.first_utm_source, 'direct') as utm_source,
-        exists (
+        exists(
             select 1
             from {{ ref('int_events_exploded') }} as carts
             where
