@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache, lru_cache
 from typing import Any, Final
 
 from sqlglot import exp
@@ -17,7 +18,7 @@ from dbt_ripple.flow.ir import (
     AGGREGATION,
     CONDITIONAL,
     DIRECT,
-    GROUP_BY,
+    EXISTS,
     IDENTITY,
     MASK_SHIFT,
     SORT,
@@ -52,9 +53,8 @@ _MASKING_TYPES: Final = tuple(
     if (t := getattr(exp, n, None)) is not None
 )
 _VALUE_WINDOW_TYPES: Final = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
-_CHAIN_TYPES: Final = frozenset(
-    {exp.And, exp.Or, exp.Add, exp.Mul, exp.DPipe, exp.Sub, exp.Div}
-)
+_CHAIN_TYPES: Final = frozenset({exp.And, exp.Or, exp.Add, exp.Mul, exp.DPipe, exp.Sub, exp.Div})
+_BINARY_TYPES: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.Mod)
 _GENERATOR_TYPES: Final = tuple(
     t
     for n in (
@@ -87,11 +87,11 @@ class Scope:
 
     __slots__ = (
         "aggregated",
+        "aliases",
         "full_names",
         "generators",
         "items",
         "names",
-        "outputs",
         "outputs_first",
         "ref_index",
         "refs",
@@ -106,13 +106,13 @@ class Scope:
         self.sources: list[Source] = []
         self.items: list[FromItem] = []
         self.refs: list[Ref] = []
-        self.ref_index: dict[tuple[int, int, str, int, int], int] = {}
+        self.ref_index: dict[tuple[int, int, str, bool, int], int] = {}
         self.subs: list[Rel] = []
         self.generators: list[X] = []
         self.windows: dict[str, exp.Window] = {}
         self.aggregated = False
-        self.outputs_first = 0
-        self.outputs = 0
+        self.outputs_first = False
+        self.aliases: dict[str, int] = {}
 
 
 def _direct(kind: int) -> int:
@@ -155,49 +155,12 @@ class Expressions:
         self.sub_deps: dict[int, int] = {}
         self.rows = 0
         self.named_arguments: dict[str, bytes] = {}
-        self.handlers: dict[type, Callable[[Any, int], Expr]] = {
-            exp.Column: self.column,
-            exp.Literal: self.literal,
-            exp.Paren: self.paren,
-            exp.Alias: self.inner_alias,
-            exp.Identifier: self.identifier,
-            exp.Star: self.inner_star,
-            exp.Subquery: self.scalar,
-            exp.Select: self.scalar,
-            exp.Union: self.scalar,
-            exp.Except: self.scalar,
-            exp.Intersect: self.scalar,
-            exp.Exists: self.exists,
-            exp.In: self.is_in,
-            exp.Case: self.case,
-            exp.If: self.condition,
-            exp.Nullif: self.null_if,
-            exp.Nvl2: self.condition,
-            exp.Window: self.window,
-            exp.Filter: self.filter,
-            exp.WithinGroup: self.within_group,
-            exp.Order: self.inner_order,
-            exp.Lambda: self.lambda_,
-            exp.DataType: self.data_type,
-            exp.Anonymous: self.anonymous,
-            exp.AnonymousAggFunc: self.aggregate,
-            exp.Grouping: self.grouping,
-            exp.GroupingId: self.grouping,
-        }
-        for t in vars(exp).values():
-            if isinstance(t, type) and issubclass(t, exp.AggFunc) and t not in self.handlers:
-                self.handlers[t] = self.aggregate
-        for t in _CHAIN_TYPES:
-            self.handlers[t] = self.chain
-        for t in _GENERATOR_TYPES:
-            self.handlers[t] = self.generator
-        for t in _MASKING_TYPES:
-            self.handlers[t] = self.masking
 
     def fold(self, node: Any) -> str:
         """The key of an identifier (or of the bare string sqlglot sometimes leaves)."""
-        if isinstance(node, exp.Identifier):
-            return fold(node.this, bool(node.args.get("quoted")), self.dialect)
+        if type(node) is exp.Identifier:
+            args = node.args
+            return fold(args["this"], bool(args.get("quoted")), self.dialect)
         return fold(node if isinstance(node, str) else node.name, False, self.dialect)
 
     def query(self, node: Any) -> Rel:
@@ -250,11 +213,11 @@ class Expressions:
         return e
 
     def expr(self, node: Any, kind: int) -> Expr:
-        handler = self.handlers.get(type(node))
+        handler = _HANDLERS.get(type(node))
         self.depth += 1
         if self.depth > 2 * MAX_NESTING:
             raise Unsupported(f"nested deeper than {MAX_NESTING} levels")
-        e = handler(node, kind) if handler is not None else self.generic(node, kind)
+        e = handler(self, node, kind) if handler is not None else self.generic(node, kind)
         self.depth -= 1
         return e
 
@@ -262,7 +225,7 @@ class Expressions:
         """Any node: its class, then every argument that is set, in the order of the class."""
         if kind == IDENTITY:
             kind = TRANSFORMATION
-        pieces: list[Expr] = [type(node).__name__.encode()]
+        pieces: list[Expr] = [_tag(type(node).__name__)]
         for name, value in node.args.items():
             if value is None or value is False or name == skip:
                 continue
@@ -283,6 +246,17 @@ class Expressions:
                 pieces.append(digest(repr(value).encode()))
         return merkle(pieces)
 
+    def binary(self, node: Any, kind: int) -> Expr:
+        """A comparison and its like: what `generic` gives, without the detours."""
+        args = node.args
+        if len(args) != 2:
+            return self.generic(node, kind)
+        if kind == IDENTITY:
+            kind = TRANSFORMATION
+        left = self.expr(args["this"], kind)
+        right = self.expr(args["expression"], kind)
+        return merkle([_tag(type(node).__name__), b"this", left, b"expression", right])
+
     def paren(self, node: exp.Paren, kind: int) -> Expr:
         return self.expr(node.args["this"], kind)
 
@@ -297,7 +271,7 @@ class Expressions:
 
     def literal(self, node: exp.Literal, kind: int) -> Expr:
         args = node.args
-        return digest(b"string" if args.get("is_string") else b"number", args["this"].encode())
+        return _literal(bool(args.get("is_string")), args["this"])
 
     def identifier(self, node: exp.Identifier, kind: int) -> Expr:
         key = self.fold(node)
@@ -314,15 +288,22 @@ class Expressions:
         return self.generic(node, kind)
 
     def ref(self, up: int, source: int, key: str, name: str) -> int:
+        """The index of a reference in its scope; a bare name may also mean an earlier output."""
         scope = self.scopes[-1]
-        known = (up, source, key, scope.outputs_first, scope.outputs)
+        alias = source < 0 and key in scope.aliases
+        known = (
+            up,
+            source,
+            key,
+            scope.outputs_first if alias else False,
+            alias and scope.aliases[key],
+        )
         index = scope.ref_index.get(known)
         if index is None:
             index = scope.ref_index[known] = len(scope.refs)
-            if source < 0:
-                scope.refs.append(Ref(up, source, key, name, scope.outputs_first, scope.outputs))
-            else:
-                scope.refs.append(Ref(up, source, key, name))
+            among = scope.aliases[key] + 1 if alias else 0
+            first = among if scope.outputs_first else 0
+            scope.refs.append(Ref(up, source, key, name, first, among))
         return index
 
     def depend(self, ref: int, kind: int) -> int:
@@ -342,7 +323,11 @@ class Expressions:
             for names in reversed(self.lambdas):
                 if key in names:
                     return names[key]
-            return self.depend(self.ref(0, -1, key, this.name), kind)
+            return self.depend(self.ref(0, -1, key, this.args["this"]), kind)
+        if not self.lambdas and args.get("db") is None:
+            index = self.scopes[-1].names.get(self.fold(table))
+            if index is not None:
+                return self.depend(self.ref(0, index, self.fold(this), this.args["this"]), kind)
         parts = node.parts
         keys = [self.fold(p) for p in parts]
         for names in reversed(self.lambdas):
@@ -382,7 +367,7 @@ class Expressions:
             for c in listed(node.args.get("except_"))
         ]
         # A reference to all columns: `up` holds the source, `name` what is left out.
-        known = (source, -2, "\x1f".join(excluded), 0, 0)
+        known = (source, -2, "\x1f".join(excluded), False, 0)
         index = self.scopes[-1].ref_index.get(known)
         if index is None:
             index = self.scopes[-1].ref_index[known] = len(self.scopes[-1].refs)
@@ -398,7 +383,7 @@ class Expressions:
         subs = self.scopes[-1].subs if self.scopes else []
         subs.append(rel)
         index = len(subs) - 1
-        self.sub_deps[index] = kind
+        self.sub_deps[index] = kind | EXISTS if mode == "exists" else kind
         return ["Q", mode, index]
 
     def scalar(self, node: Any, kind: int) -> Expr:
@@ -527,8 +512,13 @@ class Expressions:
         return merkle(pieces)
 
     def grouping(self, node: Any, kind: int) -> Expr:
+        """GROUPING(k) says which grouping set a row is of: no value of k shows in it."""
         self.scopes[-1].aggregated = True
-        return self.generic(node, _indirect(kind, GROUP_BY))
+        saved = self.deps
+        self.deps = {}
+        e = self.generic(node, kind)
+        self.deps = saved
+        return e
 
     def aggregate(self, node: Any, kind: int) -> Expr:
         if self.scopes:
@@ -659,6 +649,16 @@ class Expressions:
         return self.expr(node, kind)
 
 
+@lru_cache(maxsize=50_000)
+def _literal(is_string: bool, text: str) -> bytes:
+    return digest(b"string" if is_string else b"number", text.encode())
+
+
+@cache
+def _tag(name: str) -> bytes:
+    return name.encode()
+
+
 def merkle(pieces: list[Expr]) -> Expr:
     """Combine pieces into a node; a node without references is its fingerprint already."""
     for piece in pieces:
@@ -696,3 +696,51 @@ def generates(node: Any) -> bool:
 def function_name(node: Any) -> str:
     """The folded name of a function call."""
     return str(node.this).lower() if isinstance(node, exp.Anonymous) else str(node.key)
+
+
+def _handlers() -> dict[type, Callable[[Any, Any, int], Expr]]:
+    """Which method lowers which class of node; the others are lowered generically."""
+    handlers: dict[type, Callable[[Any, Any, int], Expr]] = {
+        exp.Column: Expressions.column,
+        exp.Literal: Expressions.literal,
+        exp.Paren: Expressions.paren,
+        exp.Alias: Expressions.inner_alias,
+        exp.Identifier: Expressions.identifier,
+        exp.Star: Expressions.inner_star,
+        exp.Subquery: Expressions.scalar,
+        exp.Select: Expressions.scalar,
+        exp.Union: Expressions.scalar,
+        exp.Except: Expressions.scalar,
+        exp.Intersect: Expressions.scalar,
+        exp.Exists: Expressions.exists,
+        exp.In: Expressions.is_in,
+        exp.Case: Expressions.case,
+        exp.If: Expressions.condition,
+        exp.Nullif: Expressions.null_if,
+        exp.Nvl2: Expressions.condition,
+        exp.Window: Expressions.window,
+        exp.Filter: Expressions.filter,
+        exp.WithinGroup: Expressions.within_group,
+        exp.Order: Expressions.inner_order,
+        exp.Lambda: Expressions.lambda_,
+        exp.DataType: Expressions.data_type,
+        exp.Anonymous: Expressions.anonymous,
+        exp.AnonymousAggFunc: Expressions.aggregate,
+        exp.Grouping: Expressions.grouping,
+        exp.GroupingId: Expressions.grouping,
+    }
+    for t in vars(exp).values():
+        if isinstance(t, type) and issubclass(t, exp.AggFunc):
+            handlers.setdefault(t, Expressions.aggregate)
+    for t in _BINARY_TYPES:
+        handlers[t] = Expressions.binary
+    for t in _CHAIN_TYPES:
+        handlers[t] = Expressions.chain
+    for t in _GENERATOR_TYPES:
+        handlers[t] = Expressions.generator
+    for t in _MASKING_TYPES:
+        handlers[t] = Expressions.masking
+    return handlers
+
+
+_HANDLERS: Final = _handlers()

@@ -33,6 +33,8 @@ GROUP_BY: Final = 256
 SORT: Final = 512
 WINDOW: Final = 1024
 CONDITIONAL: Final = 2048
+EXISTS: Final = 4096
+"""Not a kind: marks a subquery of which only the rows matter, not the columns."""
 
 KINDS: Final[tuple[tuple[int, str, str, bool], ...]] = (
     (1, "DIRECT", "IDENTITY", False),
@@ -51,7 +53,7 @@ KINDS: Final[tuple[tuple[int, str, str, bool], ...]] = (
 """Bit, OpenLineage type, subtype, masking."""
 
 
-class Ref(msgspec.Struct, array_like=True, frozen=True):
+class Ref(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A column reference as written.
 
     ``up`` counts scopes outwards, ``source`` is an index there, -1 where the name has no
@@ -68,7 +70,7 @@ class Ref(msgspec.Struct, array_like=True, frozen=True):
     outputs: int = 0
 
 
-class X(msgspec.Struct, array_like=True):
+class X(msgspec.Struct, array_like=True, gc=False):
     """An expression with what it depends on.
 
     ``deps`` maps a reference to kinds, ``subs`` a subquery to the kinds its value has here, ``rows``
@@ -81,7 +83,7 @@ class X(msgspec.Struct, array_like=True):
     rows: int = 0
 
 
-class Table(msgspec.Struct, array_like=True, tag="t"):
+class Table(msgspec.Struct, array_like=True, gc=False, tag="t"):
     """A relation by name; ``key`` is its folded name, ``extra`` what else was said (time travel)."""
 
     key: str
@@ -89,13 +91,13 @@ class Table(msgspec.Struct, array_like=True, tag="t"):
     extra: bytes = b""
 
 
-class CteRef(msgspec.Struct, array_like=True, tag="c"):
+class CteRef(msgspec.Struct, array_like=True, gc=False, tag="c"):
     """A reference to a CTE of the query, by its index."""
 
     index: int
 
 
-class Generator(msgspec.Struct, array_like=True, tag="g"):
+class Generator(msgspec.Struct, array_like=True, gc=False, tag="g"):
     """Rows out of an expression of the scope around it: LATERAL VIEW, UNNEST, a table function.
 
     ``names`` are its output columns; ``None`` where they cannot be known from the text.
@@ -106,7 +108,7 @@ class Generator(msgspec.Struct, array_like=True, tag="g"):
     keys: list[str] | None
 
 
-class Values(msgspec.Struct, array_like=True, tag="v"):
+class Values(msgspec.Struct, array_like=True, gc=False, tag="v"):
     """Literal rows, column by column."""
 
     columns: list[X]
@@ -117,7 +119,7 @@ class Values(msgspec.Struct, array_like=True, tag="v"):
     subs: list[Rel]
 
 
-class SetOp(msgspec.Struct, array_like=True, tag="s"):
+class SetOp(msgspec.Struct, array_like=True, gc=False, tag="s"):
     """A left fold of set operations; ``ops[i]`` combines what stands before with ``branches[i+1]``."""
 
     branches: list[Rel]
@@ -125,7 +127,7 @@ class SetOp(msgspec.Struct, array_like=True, tag="s"):
     by_name: list[bool]
 
 
-class Pivot(msgspec.Struct, array_like=True, tag="p"):
+class Pivot(msgspec.Struct, array_like=True, gc=False, tag="p"):
     """PIVOT of ``rel``; ``names`` is empty where the values are not listed in the text."""
 
     rel: Rel
@@ -139,7 +141,7 @@ class Pivot(msgspec.Struct, array_like=True, tag="p"):
     subs: list[Rel]
 
 
-class Unpivot(msgspec.Struct, array_like=True, tag="u"):
+class Unpivot(msgspec.Struct, array_like=True, gc=False, tag="u"):
     """UNPIVOT of ``rel``: ``groups[v]`` are the references that feed value column ``v``."""
 
     rel: Rel
@@ -153,7 +155,7 @@ class Unpivot(msgspec.Struct, array_like=True, tag="u"):
     refs: list[Ref]
 
 
-class Source(msgspec.Struct, array_like=True):
+class Source(msgspec.Struct, array_like=True, gc=False):
     """A relation in a FROM clause, with the names its alias gives to it and its columns."""
 
     alias: str | None
@@ -161,7 +163,7 @@ class Source(msgspec.Struct, array_like=True):
     columns: list[str] | None
 
 
-class FromItem(msgspec.Struct, array_like=True):
+class FromItem(msgspec.Struct, array_like=True, gc=False):
     """One step of a left-deep FROM tree: a source, or a nested (parenthesised) list of steps."""
 
     source: int
@@ -173,7 +175,7 @@ class FromItem(msgspec.Struct, array_like=True):
     extra: bytes
 
 
-class Star(msgspec.Struct, array_like=True):
+class Star(msgspec.Struct, array_like=True, gc=False):
     """A ``*`` in a select list. ``source`` is -1 for all; ``struct`` is the column of ``s.*``."""
 
     source: int
@@ -185,7 +187,7 @@ class Star(msgspec.Struct, array_like=True):
     like: bytes
 
 
-class Out(msgspec.Struct, array_like=True):
+class Out(msgspec.Struct, array_like=True, gc=False):
     """One item of a select list; ``names`` holds several where a generator gives several columns."""
 
     names: list[str]
@@ -196,7 +198,7 @@ class Out(msgspec.Struct, array_like=True):
     generated: bool = False
 
 
-class Select(msgspec.Struct, array_like=True, tag="q"):
+class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
     """One SELECT, or the query modifiers around another query (``passes``)."""
 
     sources: list[Source]
@@ -223,7 +225,7 @@ class Select(msgspec.Struct, array_like=True, tag="q"):
     outputs_win: bool = False
 
 
-class Cte(msgspec.Struct, array_like=True):
+class Cte(msgspec.Struct, array_like=True, gc=False):
     """A CTE: ``node`` is set where it is an ephemeral model's text, which is that node."""
 
     index: int
@@ -234,7 +236,7 @@ class Cte(msgspec.Struct, array_like=True):
     ephemeral: bool
 
 
-class With(msgspec.Struct, array_like=True, tag="w"):
+class With(msgspec.Struct, array_like=True, gc=False, tag="w"):
     """CTE definitions in order, then the query that sees them."""
 
     ctes: list[Cte]
@@ -244,7 +246,7 @@ class With(msgspec.Struct, array_like=True, tag="w"):
 Rel: TypeAlias = Table | CteRef | Generator | Values | SetOp | Pivot | Unpivot | Select | With
 
 
-class Lowered(msgspec.Struct, array_like=True):
+class Lowered(msgspec.Struct, array_like=True, gc=False):
     """A lowered query, or the reason why it could not be lowered.
 
     ``expressions`` holds, where it was asked for, the SQL behind each output, by key.

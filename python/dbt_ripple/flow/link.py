@@ -17,6 +17,7 @@ from dbt_ripple.flow.ir import (
     DIRECT,
     FILTER,
     GROUP_BY,
+    IDENTITY,
     JOIN,
     SORT,
     TRANSFORMATION,
@@ -654,8 +655,12 @@ class _Linker:
             if out.star is not None:
                 self.star(rel, env, out.star, out.x, names, keys, fps, all_deps, rest)
                 continue
-            assert out.x is not None
-            fp, deps = env.value(out.x)
+            x = out.x
+            assert x is not None
+            if type(x.e) is int and x.deps.get(x.e) == IDENTITY and out.field < 0:
+                fp, deps = env.ref(x.e)
+            else:
+                fp, deps = env.value(x)
             if out.field < 0:
                 names.append(out.names[0])
                 keys.append(out.keys[0])

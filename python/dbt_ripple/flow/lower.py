@@ -9,7 +9,9 @@ guess: `lower` itself does not raise on bad SQL.
 
 from __future__ import annotations
 
+import re
 import sys
+import threading
 from typing import Any, Final
 
 import sqlglot
@@ -88,35 +90,12 @@ def lower(sql: str, dialect: str, *, expressions: bool = False) -> Lowered:
     """
     limit = sys.getrecursionlimit()
     try:
-        reader = Dialect.get_or_raise(dialect)
-        tokens = reader.tokenize(sql)
-        depth = deepest = 0
-        unary = types = 0
-        previous = None
-        for token in tokens:
-            kind = token.token_type
-            if kind in _OPENING:
-                depth += 1
-                if depth > deepest:
-                    deepest = depth
-            elif kind in _CLOSING:
-                depth -= 1
-            elif kind in _TYPE_BRACKETS:
-                # array<map<..>>: the parser tries each level twice, so these must stay few.
-                types = types + 1 if kind is _T.LT and previous in _NESTED_TYPES else 0
-                if types * 4 > deepest:
-                    deepest = types * 4
-            if kind in _UNARY:
-                unary += 1
-                if unary > deepest:
-                    deepest = unary
-            else:
-                unary = 0
-            previous = kind
-        if deepest > MAX_NESTING:
+        tokenizer, parser = _reader(dialect)
+        tokens = tokenizer.tokenize(sql)
+        if _may_nest(sql) and _nesting(tokens) > MAX_NESTING:
             return Lowered(None, f"nested deeper than {MAX_NESTING} levels")
         sys.setrecursionlimit(max(limit, 20_000))
-        statements = [s for s in reader.parser().parse(tokens, sql) if s is not None]
+        statements = [s for s in parser.parse(tokens, sql) if s is not None]
         if len(statements) != 1:
             return Lowered(None, f"{len(statements)} statements where one query was expected")
         lowered = _Lowering(dialect).statement(statements[0])
@@ -139,6 +118,57 @@ _CLOSING: Final = frozenset({_T.R_PAREN, _T.R_BRACKET, _T.R_BRACE, _T.END})
 _TYPE_BRACKETS: Final = frozenset({_T.LT, _T.GT, _T.COMMA})
 _NESTED_TYPES: Final = frozenset({_T.ARRAY, _T.MAP, _T.STRUCT})
 _UNARY: Final = frozenset({_T.NOT, _T.DASH, _T.PLUS, _T.TILDE})
+_FEW: Final = MAX_NESTING // 4
+_UNARY_RUN: Final = re.compile(r"(?:(?:\bnot\b|[-+~])\s*){%d}" % _FEW, re.IGNORECASE)
+
+
+def _may_nest(sql: str) -> bool:
+    """Whether a text could nest deeply at all; most cannot, and this looks at no token."""
+    count = sql.count
+    return (
+        count("(") > MAX_NESTING
+        or count("[") > _FEW
+        or count("<") > _FEW
+        or count("{") > _FEW
+        or count("case") + count("CASE") > _FEW
+        or (
+            count("-") + count("+") + count("~") + count("not") + count("NOT") > _FEW
+            and _UNARY_RUN.search(sql) is not None
+        )
+    )
+
+
+def _nesting(tokens: list[Any]) -> int:
+    """How deep a query nests, read off its tokens before the parser recurses into it."""
+    depth = deepest = unary = types = 0
+    previous = None
+    for token in tokens:
+        kind = token.token_type
+        if kind in _OPENING:
+            depth += 1
+            deepest = max(deepest, depth)
+        elif kind in _CLOSING:
+            depth -= 1
+        elif kind in _TYPE_BRACKETS:
+            # array<map<..>>: the parser tries each level twice, so these must stay few.
+            types = types + 1 if kind is _T.LT and previous in _NESTED_TYPES else 0
+            deepest = max(deepest, types * 4)
+        unary = unary + 1 if kind in _UNARY else 0
+        deepest = max(deepest, unary)
+        previous = kind
+    return deepest
+
+
+_readers = threading.local()
+
+
+def _reader(dialect: str) -> tuple[Any, Any]:
+    """The tokenizer and parser of a dialect: making them anew costs as much as a small query."""
+    known: dict[str, tuple[Any, Any]] = _readers.__dict__
+    if dialect not in known:
+        reader = Dialect.get_or_raise(dialect)
+        known[dialect] = (reader.tokenizer(), reader.parser())
+    return known[dialect]
 
 
 def _first_line(error: Exception) -> str:
@@ -303,16 +333,17 @@ class _Lowering(Expressions):
             for window in args.get("windows") or []:
                 scope.windows[self.fold(window.this)] = window
             outs: list[Out] = []
-            for projection in node.expressions:
-                scope.outputs = len(outs)
-                outs.append(self.projection(projection))
+            for projection in args["expressions"]:
+                out = self.projection(projection)
+                for key in out.keys:
+                    scope.aliases.setdefault(key, len(outs))
+                outs.append(out)
             return self.rest_of_select(node, scope, outs)
 
     def rest_of_select(self, node: Any, scope: Scope, outs: list[Out]) -> Select:
         """Everything of a SELECT after its FROM and select list."""
         args = node.args
         outputs_win = self.dialect in ("spark", "databricks", "hive")
-        scope.outputs = len(outs)
         where = self.conjuncts(args.get("where"), FILTER)
         group: list[X] = []
         group_outs: list[int] = []
@@ -344,12 +375,12 @@ class _Lowering(Expressions):
                 )
                 group.append(self.x(structure, GROUP_BY))
                 tag += b"*"
-        scope.outputs_first = len(outs) if outputs_win else 0
+        scope.outputs_first = outputs_win
         having = self.conjuncts(args.get("having"), FILTER)
-        scope.outputs_first = 0
+        scope.outputs_first = False
         qualify = self.conjuncts(args.get("qualify"), FILTER)
         aggregated = scope.aggregated
-        scope.outputs_first = len(outs)
+        scope.outputs_first = True
         order: list[X] = []
         order_outs: list[int] = []
         for name in ("order", "sort", "cluster", "distribute"):
@@ -370,7 +401,7 @@ class _Lowering(Expressions):
                     order_outs.extend(range(1, len(outs) + 1))
                 else:
                     order.append(self.x(item, SORT))
-        scope.outputs_first = 0
+        scope.outputs_first = False
         limit = [self.x(args[k], FILTER) for k in ("limit", "offset") if args.get(k)]
         distinct = args.get("distinct")
         on = distinct.args.get("on") if distinct is not None else None
@@ -430,6 +461,17 @@ class _Lowering(Expressions):
         return found
 
     def projection(self, node: Any) -> Out:
+        t = type(node)
+        if t is exp.Alias:
+            alias = node.args["alias"]
+            inner = node.args["this"]
+            out = Out([alias.args["this"]], [self.fold(alias)], self.x(inner, IDENTITY))
+            if generates(inner) and _first_width(inner) == 1:
+                out.field = 0
+            return out
+        if t is exp.Column and type(node.args["this"]) is exp.Identifier:
+            this = node.args["this"]
+            return Out([this.args["this"]], [self.fold(this)], self.x(node, IDENTITY))
         if isinstance(node, exp.Star):
             return Out([], [], None, self.star(node, -1, 0, None))
         if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
@@ -448,12 +490,6 @@ class _Lowering(Expressions):
             names = [e.name for e in node.expressions]
             keys = [self.fold(e) for e in node.expressions]
             return Out(names, keys, self.x(node.this, TRANSFORMATION), None, 0)
-        if isinstance(node, exp.Alias):
-            inner = node.this
-            x = self.x(inner, IDENTITY)
-            if generates(inner) and _first_width(inner) == 1:
-                return Out([node.alias], [self.fold(node.args["alias"])], x, None, 0)
-            return Out([node.alias], [self.fold(node.args["alias"])], x)
         x = self.x(node, IDENTITY)
         if generates(node):
             default = GENERATED_COLUMNS.get(function_name(node))

@@ -6,6 +6,7 @@ compares; the spelling the user wrote is what it shows.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 DIALECTS: Final[dict[str, str]] = {
@@ -56,6 +57,7 @@ def dialect_of(adapter_type: str | None) -> str:
     return DIALECTS.get(adapter_type or "spark", "spark")
 
 
+@lru_cache(maxsize=100_000)
 def fold(name: str, quoted: bool, dialect: str) -> str:
     """Return the key of an identifier as written.
 

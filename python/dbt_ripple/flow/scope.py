@@ -7,6 +7,7 @@ from typing import Protocol
 from dbt_ripple.flow.fingerprint import digest, hashed
 from dbt_ripple.flow.ir import (
     DIRECT,
+    EXISTS,
     FILTER,
     TRANSFORMATION,
     Expr,
@@ -414,7 +415,9 @@ class Env:
     def sub_deps(self, i: int, kind: int, found: Deps) -> None:
         """A subquery's value depends on its outputs, and on which rows it saw."""
         relation = self.sub(i)
-        for d in relation.deps:
+        columns = () if kind & EXISTS else relation.deps
+        kind &= ~EXISTS
+        for d in columns:
             for key, mask in d.items():
                 found[key] = found.get(key, 0) | compose(kind, mask)
         # Which rows it saw: indirect whatever the value is.

@@ -44,6 +44,9 @@ MAX_OPAQUE_EDGES: Final = 20_000
 """Of an opaque node, parent columns times own columns above which the pairs are not spelled out:
 its parents' columns then lead to its rows, and its columns come from its parents' rows."""
 
+RELAXED_COLLECTOR: Final = (200_000, 50, 1000)
+"""Thresholds of the garbage collector while analysing."""
+
 _INCREMENTAL_CONFIG: Final = (
     "unique_key",
     "incremental_strategy",
@@ -96,9 +99,16 @@ def analyse(project: Project, *, read_seconds: float = 0.0, expressions: bool = 
 
 @contextmanager
 def _quiet_collector() -> Iterator[None]:
-    """Millions of small tuples and no cycles: the garbage collector would double the time."""
+    """Millions of small tuples and few cycles: the garbage collector would double the time.
+
+    Where the process has already relaxed it (the command line does), there is nothing to put back,
+    which itself would cost a full collection.
+    """
     thresholds = gc.get_threshold()
-    gc.set_threshold(200_000, 50, 100)
+    if thresholds[0] >= RELAXED_COLLECTOR[0]:
+        yield
+        return
+    gc.set_threshold(*RELAXED_COLLECTOR)
     try:
         yield
     finally:
@@ -764,7 +774,7 @@ def _listed(value: Any) -> list[Any]:
 
 def _generated(lowered: Lowered, names: list[str]) -> list[bool]:
     """Which outputs have a name the engine makes up: the warehouse then knows it better."""
-    return [not re.fullmatch(r"\w+", n) for n in names]
+    return [not n.isidentifier() for n in names]
 
 
 def _why_unknown(relation: Relation) -> str:
