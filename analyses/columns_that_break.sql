@@ -1,7 +1,7 @@
 -- The columns that break when a column (vars ripple_node and ripple_column) is renamed or dropped, nearest first.
 -- `value`: its value comes from that column. `rows`: it only decides which rows there are, or a condition.
 with reached as (
-    {{ dbt_ripple.downstream_columns(var('ripple_node', none), var('ripple_column', none) or '*rows*') | indent(4) }}
+    {{ downstream_columns(var('ripple_node', none), var('ripple_column', none) or '*rows*') | indent(4) }}
 )
 
 select

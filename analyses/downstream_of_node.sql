@@ -17,6 +17,6 @@ inner join {{ ref('dbt_ripple', 'dim_nodes') }} as found
         closure.snapshot_id = found.snapshot_id
         and closure.descendant_id = found.unique_id
 where
-    {{ dbt_ripple.node_is('asked', var('ripple_node', none)) }}
+    {{ node_is('asked', var('ripple_node', none)) }}
     and closure.depth > 0
 order by node, closure.depth, found.asset_type, found.name

@@ -64,5 +64,5 @@ left join columns
         nodes.snapshot_id = columns.snapshot_id
         and nodes.unique_id = columns.unique_id
 where nodes.resource_type in ('model', 'snapshot')
-order by reach.all_readers desc, readers.direct_readers desc, nodes.name
+order by reach.all_readers desc, readers.direct_readers desc, nodes.name asc
 limit 10

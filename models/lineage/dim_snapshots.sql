@@ -6,7 +6,7 @@ with snapshots as (
 
 ranked as (
     select
-        snapshots.*,
+        *,
         -- Artifacts made later are newer, whatever the order they were loaded in.
         row_number() over (
             partition by project_name

@@ -1,1 +1,1 @@
-{{ dbt_ripple.bad_keys(ref('dbt_ripple', 'dim_columns'), ['snapshot_id', 'unique_id', 'column_name']) }}
+{{ bad_keys(ref('dbt_ripple', 'dim_columns'), ['snapshot_id', 'unique_id', 'column_name']) }}

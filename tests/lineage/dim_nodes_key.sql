@@ -1,1 +1,1 @@
-{{ dbt_ripple.bad_keys(ref('dbt_ripple', 'dim_nodes'), ['snapshot_id', 'unique_id']) }}
+{{ bad_keys(ref('dbt_ripple', 'dim_nodes'), ['snapshot_id', 'unique_id']) }}

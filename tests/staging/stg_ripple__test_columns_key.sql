@@ -1,1 +1,3 @@
-{{ dbt_ripple.bad_keys(ref('dbt_ripple', 'stg_ripple__test_columns'), ['snapshot_id', 'test_id', 'unique_id', 'column_name']) }}
+{{ bad_keys(
+    ref('dbt_ripple', 'stg_ripple__test_columns'), ['snapshot_id', 'test_id', 'unique_id', 'column_name']
+) }}
