@@ -2,9 +2,9 @@
 select
     orders.order_id,
     orders.order_total,
-    sum(items.net_amount) as items_total
+    sum(order_lines.net_amount) as items_total
 from {{ ref('stg_orders') }} as orders
-inner join {{ ref('stg_order_items') }} as items
-    on orders.order_id = items.order_id
+inner join {{ ref('stg_order_items') }} as order_lines
+    on orders.order_id = order_lines.order_id
 group by orders.order_id, orders.order_total
-having abs(orders.order_total - sum(items.net_amount)) > 0.5 * count(*)
+having abs(orders.order_total - sum(order_lines.net_amount)) > 0.5 * count(*)
