@@ -3,7 +3,7 @@
     python tests/oracle/agreement.py [CORPUS ...] [--all]
 
 Corpora: ``fixtures`` (the Spark files of tests/fixtures/lineage), ``tpch`` and ``tpcds`` (after
-`make_tpc.py`), and any folder that holds a dbt ``manifest.json`` with compiled SQL. Compared, as
+`make_tpc.py`), and the path of any dbt target folder with compiled SQL. Compared, as
 sets of base columns: each output's value sources (DIRECT), each output's indirect sources, and the
 row set's sources. A query where either side has no answer counts as disagreement in all of them.
 """
@@ -16,17 +16,19 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # as pytest does
 
+from flow.lineage_fixtures import read_fixtures, read_tables
 from oracle.catalyst import Catalyst, Deps, OracleGapError, Reading
 from oracle.make_tpc import load
 
+from dbt_ripple.artifacts import read_project
 from dbt_ripple.flow.ir import DIRECT, KINDS
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import link
-from dbt_ripple.flow.lower import lower
+from dbt_ripple.flow.lower import EPHEMERAL_PREFIX, lower
 from dbt_ripple.flow.relation import ROWS, Relation
 
 if TYPE_CHECKING:
@@ -38,20 +40,31 @@ Tables = dict[str, list[tuple[str, str]]]
 
 @dataclass
 class Case:
-    """One query of a corpus, in Spark's dialect."""
+    """One query of a corpus, in Spark's dialect.
+
+    Attributes:
+        name: what to call it. sql: one statement.
+        creates: a table that later cases read and that has this query's columns.
+    """
 
     name: str
     sql: str
+    creates: str | None = None
 
 
 @dataclass
 class Corpus:
-    """Queries over the same empty tables, in a schema of their own."""
+    """Queries over the same empty tables, in a schema of their own.
+
+    Attributes:
+        ephemeral: ephemeral models' SQL by name; queries hold it as a CTE ``__dbt__cte__<name>``.
+    """
 
     name: str
     schema: str
     tables: Tables
     cases: list[Case]
+    ephemeral: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -124,22 +137,29 @@ def read_ours(sql: str, corpus: Corpus, dialect: str = "spark") -> Reading:
         ValueError: the query was not analysed, reads a name that is missing, or has columns
             that are not known.
     """
-    relations = {
-        qualified(name, corpus.schema): base_relation(
-            qualified(name, corpus.schema), [c for c, _ in columns]
-        )
-        for name, columns in corpus.tables.items()
-    }
-    lowered = lower(sql, dialect)
-    if lowered.rel is None:
-        raise ValueError(lowered.reason)
-    linked = link(lowered, lambda key, _: relations[qualified(key, corpus.schema)], dialect)
-    if linked.missing or linked.unknown:
-        raise ValueError(linked.unknown or f"missing {', '.join(linked.missing)}")
-    relation = linked.relation
-    if relation.rest:
-        raise ValueError("columns of the output that are not known")
-    return Reading(relation.names, [_columns_only(d) for d in relation.deps], _columns_only(relation.rows))
+    tables = {qualified(n, corpus.schema): [c for c, _ in t] for n, t in corpus.tables.items()}
+
+    def relation_of(key: str, _: str) -> Relation:
+        if key.startswith(EPHEMERAL_PREFIX):
+            return linked_of(corpus.ephemeral[key.removeprefix(EPHEMERAL_PREFIX)])
+        name = qualified(key, corpus.schema)
+        return base_relation(name, tables[name])
+
+    def linked_of(query: str) -> Relation:
+        lowered = lower(query, dialect)
+        if lowered.rel is None:
+            raise ValueError(lowered.reason)
+        linked = link(lowered, relation_of, dialect)
+        if linked.missing or linked.unknown:
+            raise ValueError(linked.unknown or f"missing {', '.join(linked.missing)}")
+        if linked.relation.rest:
+            raise ValueError("columns of the output that are not known")
+        return linked.relation
+
+    relation = linked_of(sql)
+    return Reading(
+        relation.names, [_columns_only(d) for d in relation.deps], _columns_only(relation.rows)
+    )
 
 
 def qualified(name: str, schema: str) -> str:
@@ -221,6 +241,9 @@ def agreement(spark: SparkSession, corpus: Corpus) -> Report:
         for case in corpus.cases:
             try:
                 theirs = oracle.read(case.sql)
+                if case.creates and case.creates not in corpus.tables:
+                    corpus.tables[case.creates] = theirs.types
+                    create_table(spark, case.creates, theirs.types)
             except Exception as error:  # Spark's own errors come through py4j
                 kind = "oracle" if isinstance(error, OracleGapError) else "Spark"
                 reason = str(error).strip().splitlines()[0][:300]
@@ -252,9 +275,14 @@ def create_tables(spark: SparkSession, corpus: Corpus) -> list[str]:
         spark.sql(f"create schema if not exists {schema}")
         made.append(schema)
     for name, columns in names.items():
-        listed = ", ".join(f"`{c}` {kind}" for c, kind in columns)
-        spark.sql(f"create table {name.replace('.', '.`')}` ({listed}) using parquet")
+        create_table(spark, name, columns)
     return made
+
+
+def create_table(spark: SparkSession, name: str, columns: list[tuple[str, str]]) -> None:
+    """Create one empty table."""
+    listed = ", ".join(f"`{c}` {kind}" for c, kind in columns)
+    spark.sql(f"create table {name.replace('.', '.`')}` ({listed}) using parquet")
 
 
 # -- corpora -------------------------------------------------------------------------------------
@@ -276,6 +304,60 @@ def tpc(name: str) -> Corpus | None:
         for number, sql in made["queries"].items()
     ]
     return Corpus(name, f"oracle_{name}", tables, cases)
+
+
+# Catalogs written on Spark name types as printSchema does, and nested ones only by their kind.
+_CATALOG_TYPES: Final = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+_NESTED: Final = frozenset({"array", "struct", "map"})
+
+
+def dbt_target(folder: Path) -> Corpus:
+    """Every compiled query of a dbt project (models, tests), over the tables its nodes stand for.
+
+    A node's columns come from its declared types or the catalog; a model whose types are not told
+    there gets those of its own query once that was analysed.
+    """
+    project = read_project(folder)
+    tables: Tables = {}
+    cases: list[Case] = []
+    ephemeral: dict[str, str] = {}
+    done: set[str] = set()
+
+    def visit(unique_id: str) -> None:
+        if unique_id in done or unique_id not in project.nodes:
+            return
+        done.add(unique_id)
+        for parent in project.parents.get(unique_id, []):
+            visit(parent)
+        node = project.nodes[unique_id]
+        relation = (node.relation_name or "").replace("`", "").lower() or None
+        if relation is not None:
+            declared = {c.name.lower(): c.data_type for c in node.columns.values()}
+            columns = [
+                (c.name, declared.get(c.name.lower()) or _CATALOG_TYPES.get(c.type, c.type))
+                for c in project.catalog.get(unique_id, [])
+            ]
+            if columns and not any(kind in _NESTED for _, kind in columns):
+                tables[relation] = columns
+        if node.is_ephemeral:
+            ephemeral[node.name] = node.compiled_code or ""
+        if node.compiled_code and node.resource_type in ("model", "test", "snapshot", "analysis"):
+            creates = relation if node.resource_type == "model" else None
+            cases.append(Case(unique_id, node.compiled_code, creates))
+
+    for unique_id in project.nodes:
+        visit(unique_id)
+    return Corpus("integration_tests", "oracle_dbt", tables, cases, ephemeral)
+
+
+def fixtures() -> Corpus:
+    """The construct fixtures that Spark's analyser can judge."""
+    cases = [
+        Case(f.id, f.sql)
+        for f in read_fixtures()
+        if f.dialect in ("spark", "databricks") and not {"spark", "opaque", "missing"} & {*f.pragmas}
+    ]
+    return Corpus("fixtures", "oracle_fixtures", read_tables(), cases)
 
 
 def main(names: list[str]) -> int:
@@ -307,6 +389,10 @@ def corpora(names: list[str]) -> Iterator[Corpus]:
             if corpus is None:
                 raise SystemExit(f"{name}: run make_tpc.py first")
             yield corpus
+        elif name == "fixtures":
+            yield fixtures()
+        else:
+            yield dbt_target(Path(name))
 
 
 if __name__ == "__main__":

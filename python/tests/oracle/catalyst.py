@@ -62,11 +62,13 @@ class Reading:
         names: output columns, in order.
         columns: what each depends on.
         rows: what the row set depends on.
+        types: output columns with their Spark types (empty where not asked of Spark).
     """
 
     names: list[str]
     columns: list[Deps]
     rows: Deps
+    types: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass
@@ -109,7 +111,11 @@ class Catalyst:
         """
         parsed = self._state.sqlParser().parsePlan(sql)
         analyzed = self._state.executePlan(parsed, self._skip).analyzed()
-        return read_plan(json.loads(analyzed.toJSON()))
+        reading = read_plan(json.loads(analyzed.toJSON()))
+        reading.types = [
+            (f.name(), f.dataType().catalogString()) for f in analyzed.schema().fields()
+        ]
+        return reading
 
 
 def read_plan(flat: list[dict[str, Any]]) -> Reading:
@@ -175,8 +181,7 @@ _PASSING: Final = frozenset(
     """
     SubqueryAlias View GlobalLimit LocalLimit Offset Tail Sample ResolvedHint PipeOperator
     Repartition CTERelationDef Subquery WithWindowDefinition
-    CreateDataSourceTableAsSelectCommand InsertIntoHadoopFsRelationCommand InsertIntoHiveTable
-    CreateHiveTableAsSelectCommand InsertIntoHadoopFsRelation
+    InsertIntoHadoopFsRelationCommand InsertIntoHiveTable
     """.split()
 )
 _LEAVES: Final = frozenset({"LocalRelation", "OneRowRelation", "Range"})
@@ -412,6 +417,11 @@ class _Walk:
         return Plan(
             [_id(a) for a in made], [a.fields["name"] for a in made], [every for _ in made], rows
         )
+
+    def plan_createdatasourcetableasselectcommand(self, node: Node, outer: dict[int, Deps]) -> Plan:
+        return self.plan(_tree(node.fields["query"]), outer)
+
+    plan_createhivetableasselectcommand = plan_createdatasourcetableasselectcommand
 
     # -- CTEs and recursion ---------------------------------------------------------------------
 

@@ -1,0 +1,80 @@
+"""Every lineage fixture, without Spark: what is written down is what the engine says."""
+
+from __future__ import annotations
+
+import pytest
+from flow.lineage_fixtures import Deps, Fixture, read_fixtures, read_tables, written
+
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.link import link
+from dbt_ripple.flow.lower import lower
+from dbt_ripple.flow.names import dialect_of
+from dbt_ripple.flow.relation import ROWS, Relation
+
+TABLES = {name: [c for c, _ in columns] for name, columns in read_tables().items()}
+
+
+def table(key: str, name: str) -> Relation:
+    """A base table of the fixtures; one that does not exist has unknown columns elsewhere."""
+    base = key.rpartition(".")[2].strip('"')
+    columns = TABLES[base]
+    leaf = digest(b"leaf", base.encode())
+    return Relation(
+        columns,
+        columns,
+        [digest(leaf, c.encode()) for c in columns],
+        [{(base, c): 1} for c in columns],
+        [],
+        leaf,
+        {(base, ROWS): 1},
+        leaf,
+    )
+
+
+def as_expected(found: Deps, expected: Deps) -> Deps:
+    """What was found, without the rows of tables where the expectation does not name any."""
+    if any(column == ROWS for _, column in expected):
+        return found
+    return {key: mask for key, mask in found.items() if key[1] != ROWS}
+
+
+def told(fixture: Fixture) -> str:
+    """The expectation as text, output by output."""
+    lines = [f"{name} <- {written(deps)}" for name, deps in fixture.outputs]
+    return "\n".join([*lines, f"rows <- {written(fixture.rows)}"])
+
+
+def found(fixture: Fixture) -> str:
+    """What the engine says, in the same words."""
+    lowered = lower(fixture.sql, dialect_of(fixture.dialect))
+    assert lowered.rel is not None, lowered.reason
+    linked = link(lowered, table, dialect_of(fixture.dialect))
+    relation = linked.relation
+    missing = fixture.pragmas.get("missing")
+    assert linked.missing == (missing.split(", ") if missing else [])
+    assert (linked.unknown or "") == fixture.pragmas.get("unknown", "")
+    assert bool(relation.rest) == ("rest" in fixture.pragmas)
+    lines = []
+    for i, (name, deps) in enumerate(zip(relation.names, relation.deps, strict=True)):
+        name_told, deps_told = fixture.outputs[i] if i < len(fixture.outputs) else ("", {})
+        shown = "?" if name_told == "?" else name
+        lines.append(f"{shown} <- {written(as_expected(deps, deps_told))}")
+    return "\n".join([*lines, f"rows <- {written(as_expected(relation.rows, fixture.rows))}"])
+
+
+@pytest.mark.parametrize(
+    "fixture", [f for f in read_fixtures() if "opaque" not in f.pragmas], ids=lambda f: f.id
+)
+def test_lineage_is_as_written(fixture: Fixture, request: pytest.FixtureRequest) -> None:
+    if "open" in fixture.pragmas:
+        request.applymarker(pytest.mark.xfail(reason=fixture.pragmas["open"], strict=True))
+    assert found(fixture) == told(fixture), f"\n{fixture.path}:{fixture.line}\n{fixture.sql}"
+
+
+@pytest.mark.parametrize(
+    "fixture", [f for f in read_fixtures() if "opaque" in f.pragmas], ids=lambda f: f.id
+)
+def test_what_is_not_followed_says_why(fixture: Fixture) -> None:
+    lowered = lower(fixture.sql, dialect_of(fixture.dialect))
+    assert lowered.rel is None
+    assert fixture.pragmas["opaque"] in (lowered.reason or "")
