@@ -1,4 +1,5 @@
-{#- The absolute path of `data/`. dbt tells Jinja the project's folder only through its seeds. -#}
+{#- The path of `data/`. Not from a seed's `root_path`: dbt keeps that from an earlier command, which may have run
+    in another folder. -#}
 {% macro raw_data_folder() %}
-    {{ return(graph.nodes['seed.shop.countries'].root_path ~ '/data') }}
+    {{ return(invocation_args_dict['project_dir'] ~ '/data') }}
 {% endmacro %}
