@@ -301,8 +301,7 @@ def fx_rates(rng: random.Random) -> list[Row]:
                     "rate_date": day.isoformat(),
                     "currency": currency,
                     "usd_rate": f"{rates[currency]:.6f}" if published else None,
-                    "_loaded_at": datetime.combine(day, datetime.min.time())
-                    + timedelta(hours=17),
+                    "_loaded_at": datetime.combine(day, datetime.min.time()) + timedelta(hours=17),
                 }
             )
     return rows
