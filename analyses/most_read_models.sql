@@ -1,11 +1,16 @@
 -- The models most others rest on: where a mistake costs most, and where tests and an owner pay first.
 with readers as (
     select
-        snapshot_id,
-        parent_id as unique_id,
-        count(*) as direct_readers
-    from {{ ref('dbt_ripple', 'fct_edges') }}
-    group by snapshot_id, parent_id
+        edges.snapshot_id,
+        edges.parent_id as unique_id,
+        count(case when children.resource_type not in ('test', 'unit_test') then 1 end) as direct_readers,
+        count(case when children.resource_type in ('test', 'unit_test') then 1 end) as tests
+    from {{ ref('dbt_ripple', 'fct_edges') }} as edges
+    inner join {{ ref('dbt_ripple', 'dim_nodes') }} as children
+        on
+            edges.snapshot_id = children.snapshot_id
+            and edges.child_id = children.unique_id
+    group by edges.snapshot_id, edges.parent_id
 ),
 
 reach as (
@@ -41,6 +46,7 @@ select
     nodes.name,
     nodes.asset_type,
     readers.direct_readers,
+    readers.tests,
     reach.all_readers,
     coalesce(column_reads.columns_read, 0) as columns_read,
     coalesce(columns.columns, 0) as columns,

@@ -1,12 +1,18 @@
 -- Node edges that the closure does not have as pairs one step apart, and the other way round.
+-- Edges to tests aside: tests are not in the closure.
 with edges as (
     select
-        snapshot_id,
-        parent_id,
-        child_id
-    from {{ ref('dbt_ripple', 'fct_edges') }}
-    -- An incremental model that reads itself is no step.
-    where parent_id != child_id
+        edges.snapshot_id,
+        edges.parent_id,
+        edges.child_id
+    from {{ ref('dbt_ripple', 'fct_edges') }} as edges
+    left join {{ ref('dbt_ripple', 'dim_nodes') }} as children
+        on
+            edges.snapshot_id = children.snapshot_id
+            and edges.child_id = children.unique_id
+    where
+        children.resource_type not in ('test', 'unit_test')
+        or children.resource_type is null
 ),
 
 steps as (

@@ -1,0 +1,15 @@
+{% macro unknown_nodes(relation, columns) %}
+{%- for column in columns %}
+select
+    named.snapshot_id,
+    named.{{ column }} as unique_id,
+    '{{ column }}' as found_in
+from {{ relation }} as named
+left join {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
+    on
+        named.snapshot_id = nodes.snapshot_id
+        and named.{{ column }} = nodes.unique_id
+where nodes.unique_id is null
+{{ 'union all' if not loop.last }}
+{%- endfor %}
+{% endmacro %}

@@ -1,0 +1,223 @@
+"""What can be said of the dbt package without a warehouse: it parses, and documents all it has."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dbt_ripple.graph.rows import TABLES
+
+REPOSITORY = Path(__file__).parents[3]
+PACKAGE = "dbt_ripple"
+
+PROJECT = """
+name: somebody
+version: 1.0.0
+profile: somebody
+"""
+PROFILE = """
+somebody:
+  target: dev
+  outputs:
+    dev: {type: spark, method: session, host: none, schema: analytics}
+"""
+
+
+def _dbt(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run dbt in a process of its own; nothing is asked of a network or a warehouse."""
+    environment = {name: value for name, value in os.environ.items() if name[:4] != "DBT_"}
+    return subprocess.run(
+        [sys.executable, "-m", "dbt.cli.main", *arguments],
+        cwd=folder,
+        env=environment | {"DBT_SEND_ANONYMOUS_USAGE_STATS": "false"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def _project(folder: Path, settings: str = "") -> Path:
+    """Make a project of somebody's that installs the package from this clone."""
+    (folder / "models").mkdir()
+    # Their own models may well have the names of ours.
+    (folder / "models" / "dim_nodes.sql").write_text("select 1 as theirs")
+    (folder / "dbt_project.yml").write_text(PROJECT + settings)
+    (folder / "profiles.yml").write_text(PROFILE)
+    (folder / "packages.yml").write_text(json.dumps({"packages": [{"local": str(REPOSITORY)}]}))
+    installed = _dbt(folder, "deps")
+    assert installed.returncode == 0, installed.stdout
+    return folder
+
+
+def _manifest(folder: Path, *arguments: str) -> dict[str, Any]:
+    """Parse the project, every warning an error, and read what dbt made of it."""
+    parsed = _dbt(folder, "--warn-error", "parse", *arguments)
+    assert parsed.returncode == 0, parsed.stdout
+    manifest: dict[str, Any] = json.loads((folder / "target" / "manifest.json").read_text())
+    return manifest
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return _project(tmp_path_factory.mktemp("somebody"))
+
+
+@pytest.fixture(scope="module")
+def manifest(folder: Path) -> dict[str, Any]:
+    return _manifest(folder)
+
+
+def _ours(resources: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    """The package's resources of a kind."""
+    found = [
+        resource
+        for resource in resources.values()
+        if resource["package_name"] == PACKAGE and resource["resource_type"] == kind
+    ]
+    assert found
+    return found
+
+
+def _selected_columns(sql: str) -> list[str]:
+    """The columns a model's last CTE, `final`, hands on."""
+    final = re.search(r"\nfinal as \(\n    select\n(.*?)\n    from ", sql, flags=re.DOTALL)
+    assert final is not None
+    # Eight spaces deep stand the columns; an expression over several lines ends at the same depth.
+    columns = re.findall(r"^ {8}(?! )(.*?),?$", final[1], flags=re.MULTILINE)
+    names = [re.split(r"[ .]", column)[-1] for column in columns]
+    return [name for name in names if name not in ("case", "--")]
+
+
+def test_every_model_and_every_column_is_documented(manifest: dict[str, Any]) -> None:
+    for model in _ours(manifest["nodes"], "model"):
+        assert model["description"], model["name"]
+        assert list(model["columns"]) == _selected_columns(model["raw_code"]), model["name"]
+        for column in model["columns"].values():
+            assert column["description"], (model["name"], column["name"])
+
+
+def test_sources_are_documented_and_hold_what_is_loaded(manifest: dict[str, Any]) -> None:
+    sources = {source["name"]: source for source in _ours(manifest["sources"], "source")}
+    assert list(sources) == list(TABLES)
+    for name, source in sources.items():
+        assert source["description"] and source["source_description"]
+        assert tuple(source["columns"]) == TABLES[name].__struct_fields__
+        assert all(column["description"] for column in source["columns"].values())
+
+
+def test_macros_tests_analyses_and_exposures_are_documented(manifest: dict[str, Any]) -> None:
+    for macro in _ours(manifest["macros"], "macro"):
+        if "__" in macro["name"]:  # an adapter's version of a macro that is documented
+            continue
+        assert macro["description"], macro["name"]
+        signature = re.search(r"macro \w+\((.*?)\)", macro["macro_sql"])
+        assert signature is not None
+        arguments = [argument.split("=")[0].strip() for argument in signature[1].split(",")]
+        declared = [argument["name"] for argument in macro["arguments"]]
+        assert declared == [argument for argument in arguments if argument], macro["name"]
+        assert all(argument["description"] for argument in macro["arguments"])
+    for test in _ours(manifest["nodes"], "test"):
+        assert test["description"] or test["test_metadata"], test["name"]
+    for analysis in _ours(manifest["nodes"], "analysis"):
+        assert analysis["description"], analysis["name"]
+    for exposure in _ours(manifest["exposures"], "exposure"):
+        assert exposure["description"] and exposure["depends_on"]["nodes"], exposure["name"]
+
+
+def test_every_lineage_model_has_a_key_and_edges_have_both_ends(manifest: dict[str, Any]) -> None:
+    tests: dict[str, set[str]] = {}
+    for test in _ours(manifest["nodes"], "test"):
+        for parent in test["depends_on"]["nodes"]:
+            tests.setdefault(parent.split(".")[-1], set()).add(test["name"])
+    for model in ("dim_nodes", "dim_columns", "fct_edges", "fct_column_edges", "fct_node_closure"):
+        assert f"{model}_key" in tests[model]
+        assert model == "dim_nodes" or f"{model}_known_nodes" in tests[model]
+    assert "dim_snapshots_key" in tests["dim_snapshots"]
+    assert "lineage_is_acyclic" in tests["fct_node_closure"]
+
+
+def test_names_of_theirs_are_not_mistaken_for_ours(manifest: dict[str, Any]) -> None:
+    theirs = "model.somebody.dim_nodes"
+    assert theirs in manifest["nodes"]
+    for resources in (manifest["nodes"], manifest["exposures"]):
+        for resource in resources.values():
+            assert theirs not in resource["depends_on"]["nodes"], resource["unique_id"]
+
+
+def test_where_things_land(manifest: dict[str, Any]) -> None:
+    schemas = {model["name"]: model["schema"] for model in _ours(manifest["nodes"], "model")}
+    assert set(schemas.values()) == {"analytics_ripple"}
+    for source in _ours(manifest["sources"], "source"):
+        assert source["schema"] == "analytics_ripple_raw"
+        assert source["config"]["meta"] == {"file_format": "parquet"}
+
+
+def test_settings_are_the_projects_to_make(tmp_path: Path) -> None:
+    folder = _project(
+        tmp_path,
+        """
+vars:
+  dbt_ripple:
+    ripple_raw_schema: shared_lineage
+    ripple_file_format: delta
+models:
+  dbt_ripple:
+    +schema: lineage
+    lineage:
+      +materialized: view
+""",
+    )
+    manifest = _manifest(folder)
+    for source in _ours(manifest["sources"], "source"):
+        assert source["schema"] == "shared_lineage"
+        assert source["config"]["meta"] == {"file_format": "delta"}
+    for model in _ours(manifest["nodes"], "model"):
+        assert model["schema"] == "analytics_lineage"
+        assert model["config"]["materialized"] == "view"
+        if model["fqn"][1] == "lineage":
+            assert model["config"]["file_format"] == "delta"
+
+
+def test_every_setting_is_explained() -> None:
+    """Each var has a comment above it, and a line in the page that says how to install it."""
+    lines = (REPOSITORY / "dbt_project.yml").read_text().splitlines()
+    project = yaml.safe_load("\n".join(lines))
+    page = (REPOSITORY / "docs" / "package.md").read_text()
+    used = {
+        name
+        for path in (*REPOSITORY.glob("m*/**/*.sql"), *REPOSITORY.glob("analyses/*.sql"))
+        for name in re.findall(r"var\('(\w+)'", path.read_text())
+    }
+    settings = project["vars"][PACKAGE]
+    assert used <= set(settings)
+    for name in settings:
+        (at,) = (number for number, line in enumerate(lines) if line.startswith(f"    {name}:"))
+        above = lines[at - 1].strip()
+        assert above.startswith(("#", "ripple_node:")), name
+        assert f"`{name}`" in page, name
+
+
+def test_yaml_is_what_dbt_on_databricks_checks_it_against() -> None:
+    """dbt holds files against its JSON schemas with some adapters only, ours not among them."""
+    schemas = pytest.importorskip("dbt.jsonschemas.jsonschemas", reason="dbt before 1.10")
+    files = [
+        path
+        for folder in ("models", "macros", "analyses", "tests")
+        for path in (REPOSITORY / folder).rglob("*.yml")
+    ]
+    assert files
+    validator = schemas.CustomDraft7Validator
+    for path in files:
+        content = yaml.safe_load(path.read_text())
+        errors = list(validator(schemas.resources_schema()).iter_errors(content))
+        assert not errors, (path, errors)
+    project = yaml.safe_load((REPOSITORY / "dbt_project.yml").read_text())
+    assert not list(validator(schemas.project_schema()).iter_errors(project))

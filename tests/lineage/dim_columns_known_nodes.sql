@@ -1,0 +1,1 @@
+{{ unknown_nodes(ref('dbt_ripple', 'dim_columns'), ['unique_id']) }}
