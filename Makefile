@@ -1,0 +1,63 @@
+# What a clone can do. `make help` lists it; every target installs what it needs first.
+# Everything made here lies in git-ignored folders: .venv, .cache, target/ and the dbt project's own.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CONSTRAINTS := python/constraints.txt
+PYPROJECT := python/pyproject.toml
+# dbt's own progress and Spark's warnings go to this file; the screen has the answer.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help install demo test lint unit spark wheel format lock clean
+
+help:  ## List the targets.
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+install: $(VENV)/.installed  ## Install the package and its tools into .venv, pinned.
+
+$(VENV)/.installed: $(PYPROJECT) $(CONSTRAINTS)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "dbt-ripple needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) -V 2>&1): make PYTHON=..." >&2; exit 2; }
+	@echo "installing into $(VENV) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) uv
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c $(CONSTRAINTS) -e 'python[spark]' --group $(PYPROJECT):dev
+	@touch $@
+
+demo: install  ## The main job, end to end: build a shop, load its lineage, answer questions.
+	@$(BIN)/python integration_tests/demo.py
+
+test: lint unit spark wheel  ## Everything CI runs.
+
+lint: install  ## Format, lint, types, the order of the rooms, SQL style.
+	$(BIN)/ruff format --check python
+	$(BIN)/ruff check python integration_tests
+	$(BIN)/mypy --config-file $(PYPROJECT)
+	cd python && ../$(BIN)/lint-imports
+	$(BIN)/sqlfluff lint --processes 2 --disable-progress-bar models analyses tests integration_tests/models
+
+unit: install  ## The tests that need no Spark, in seconds.
+	$(BIN)/pytest -c $(PYPROJECT) --rootdir python python/tests python/dbt_ripple -q -m "not spark" --doctest-modules --cov=dbt_ripple --cov-report=term:skip-covered
+
+spark: install  ## The tests on a real Spark, a real metastore and a real dbt.
+	$(BIN)/pytest -c $(PYPROJECT) --rootdir python python/tests -q -m spark --durations=15
+
+wheel: install  ## Build the wheel and use it alone.
+	@rm -rf target/wheel && mkdir -p target/wheel
+	$(BIN)/python -m build --quiet --wheel --outdir target/wheel python
+	$(BIN)/uv venv --quiet target/wheel/venv
+	$(BIN)/uv pip install --quiet --python target/wheel/venv/bin/python -c $(CONSTRAINTS) target/wheel/*.whl
+	target/wheel/venv/bin/dbt-ripple --version
+
+format: install  ## Put the code into shape.
+	$(BIN)/ruff format python integration_tests
+	$(BIN)/ruff check --fix python integration_tests
+
+lock: install  ## Compile the constraints anew from pyproject.toml.
+	$(BIN)/uv pip compile --quiet --upgrade $(PYPROJECT) --all-extras --group $(PYPROJECT):dev --universal --python-version 3.11 \
+	  --no-annotate --no-header --no-emit-index-url --no-emit-find-links -o $(CONSTRAINTS)
+
+clean:  ## Remove what the other targets made.
+	rm -rf $(VENV) .cache target dist integration_tests/target integration_tests/logs integration_tests/dbt_packages
