@@ -19,7 +19,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -215,7 +215,12 @@ _WINDOWS: Final[tuple[tuple[str, tuple[str, ...], str, str], ...]] = (
     ("int", (), "dense_rank() over ({w})", "row_rank"),
     ("ts", ("ts",), "lag({0}) over ({w})", "previous_{0}"),
     ("str", ("str",), "lead({0}) over ({w})", "next_{0}"),
-    ("num", ("num",), "sum({0}) over (\n    {w}\n    rows between unbounded preceding and current row\n)", "running_{0}"),
+    (
+        "num",
+        ("num",),
+        "sum({0}) over (\n    {w}\n    rows between unbounded preceding and current row\n)",
+        "running_{0}",
+    ),
     ("num", ("num",), "avg({0}) over ({p})", "usual_{0}"),
     ("str", ("str",), "first_value({0}) over ({w})", "initial_{0}"),
 )
@@ -273,6 +278,8 @@ class _Writer:
             if any(not scope.get(k) for k in needs):
                 continue
             used = [self.rng.choice(scope[k]) for k in needs]
+            if len(set(used)) < len(used):
+                continue
             values = {f"v{i}": v for i, v in enumerate(self.rng.sample(_VALUES, 5))}
             written = text.format(*(u[0] for u in used), **values, **more)
             called = name.format(*(u[1] for u in used), **values)
@@ -306,7 +313,9 @@ class _Writer:
     def pick(self, columns: Sequence[Column], least: int, most: int) -> list[Column]:
         """Some of the columns, in their order, the identifiers more likely than others."""
         count = min(len(columns), self.rng.randint(least, most))
-        weight = [(self.rng.random() * (0.5 if c.kind == "id" else 1.0), i) for i, c in enumerate(columns)]
+        weight = [
+            (self.rng.random() * (0.5 if c.kind == "id" else 1.0), i) for i, c in enumerate(columns)
+        ]
         return [columns[i] for i in sorted(i for _, i in sorted(weight)[:count])]
 
     def window(self, relation: Sequence[Column]) -> tuple[str, str] | None:
@@ -326,7 +335,7 @@ class _Writer:
         names = _Names()
         selected: list[tuple[str, str]] = []
         columns: list[Column] = []
-        entity = source.name.rsplit("_", 1)[0] if source.name[-1].isdigit() else source.name
+        entity = source.name.split("_", 1)[1].rstrip("_0123456789")
         for column in source.columns:
             if column.name.startswith("_"):
                 continue
@@ -355,10 +364,14 @@ class _Writer:
                     f"order by {order} desc) as _recency\nfrom renamed",
                 )
             )
-            ctes.append(("deduplicated", "select * except (_recency)\nfrom ranked\nwhere _recency = 1"))
+            ctes.append(
+                ("deduplicated", "select * except (_recency)\nfrom ranked\nwhere _recency = 1")
+            )
             last = "deduplicated"
         if self.rng.random() < 0.5:
-            extra = self.derived(self.rng.randint(3, 9), _scope(columns), _Names(c.name for c in columns))
+            extra = self.derived(
+                self.rng.randint(3, 9), _scope(columns), _Names(c.name for c in columns)
+            )
             ctes.append(("final", f"select\n    *,\n{_aliased(extra)}\nfrom {last}"))
             columns += [c for _, c in extra]
             last = "final"
@@ -414,7 +427,8 @@ class _Writer:
         ctes: list[tuple[str, str]] = []
         aliases: list[str] = []
         for parent in parents:
-            alias = names.free(parent.name.split("__")[-1].removeprefix("int_"))
+            alias = parent.name.split("__")[-1]
+            alias = names.free(alias if alias[-1] in "s0123456789" else f"{alias}s")
             body = f"select * from {parent.reference}"
             if self.rng.random() < 0.2:
                 body = f"select *\nfrom {parent.reference}{self.where(_scope(parent.columns), 2)}"
@@ -423,7 +437,9 @@ class _Writer:
         return ctes, aliases
 
     def join(self, parents: Sequence[Relation], aliases: Sequence[str], index: int) -> str:
-        kind = self.rng.choice(("left join", "left join", "left join", "inner join", "full outer join"))
+        kind = self.rng.choice(
+            ("left join", "left join", "left join", "inner join", "full outer join")
+        )
         right = {c.name for c in parents[index].of("id")}
         for left in range(index):
             common = [c.name for c in parents[left].of("id") if c.name in right]
@@ -482,8 +498,7 @@ class _Writer:
 
     def union(self, parents: Sequence[Relation]) -> tuple[str, list[Column]]:
         """The same columns of several parents, one below the other."""
-        first, *others = parents
-        wanted = self.pick(first.columns, 8, 22)
+        wanted = self.pick(parents[0].columns, 8, 22)
         branches = []
         imports, aliases = self.imports(parents)
         for parent, alias in zip(parents, aliases, strict=True):
@@ -499,11 +514,16 @@ class _Writer:
                     written = f"cast(null as {TYPES[column.kind]})"
                 selected.append((written, column.name))
             selected.append((f"'{parent.name}'", "record_source"))
-            branches.append(f"select\n{_listed(selected)}\nfrom {alias}{self.where(_scope(parent.columns), 1)}")
+            branches.append(
+                f"select\n{_listed(selected)}\nfrom {alias}{self.where(_scope(parent.columns), 1)}"
+            )
         operator = "\n\nunion all\n\n" if self.rng.random() < 0.85 else "\n\nunion\n\n"
         if any(c.kind == "list" for c in wanted):
             operator = "\n\nunion all\n\n"
-        columns = [*(c for c in wanted if c.name != "record_source"), Column("record_source", "str")]
+        columns = [
+            *(c for c in wanted if c.name != "record_source"),
+            Column("record_source", "str"),
+        ]
         if len(columns) != len(wanted) + 1:
             return self.joined(parents)
         return self.finish([*imports, ("unioned", operator.join(branches))], "unioned", columns)
@@ -530,7 +550,9 @@ class _Writer:
         keys = self.pick(facts.of("id", "str", "date"), 1, 3)
         if not keys:
             return self.joined(parents)
-        imports, aliases = self.imports(parents[:2])
+        key = next((c for c in keys if c.kind == "id"), None)
+        about = parents[1] if key and len(parents) > 1 and parents[1].of("id") else None
+        imports, aliases = self.imports([facts] if about is None else [facts, about])
         names = _Names(c.name for c in keys)
         scope = _scope(facts.columns)
         found = [self.fill(_AGGREGATES, scope, names) for _ in range(self.rng.randint(6, 18))]
@@ -549,24 +571,20 @@ class _Writer:
             body += "\nhaving count(*) > 1"
         ctes = [*imports, ("aggregated", body)]
         columns = [*keys, *(c for _, c in measures)]
-        key = next((c for c in keys if c.kind == "id"), None)
-        if len(parents) > 1 and key is not None:
-            other = parents[1]
-            theirs = next((c for c in other.of("id") if c.name == key.name), None)
-            theirs = theirs or next(iter(other.of("id")), None)
-            if theirs is not None:
-                names = _Names(c.name for c in columns)
-                about = [
-                    (f"{aliases[1]}.{c.name}", Column(names.free(c.name), c.kind))
-                    for c in self.pick(other.columns, 4, 12)
-                ]
-                body = (
-                    f"select\n    aggregated.*,\n{_aliased(about)}\nfrom aggregated\n"
-                    f"left join {aliases[1]}\n    on aggregated.{key.name} = {aliases[1]}.{theirs.name}"
-                )
-                ctes.append(("described", body))
-                columns += [c for _, c in about]
-                return self.finish(ctes, "described", columns)
+        if about is not None and key is not None:
+            theirs = next((c for c in about.of("id") if c.name == key.name), about.of("id")[0])
+            names = _Names(c.name for c in columns)
+            added = [
+                (f"{aliases[1]}.{c.name}", Column(names.free(c.name), c.kind))
+                for c in self.pick(about.columns, 4, 12)
+            ]
+            body = (
+                f"select\n    aggregated.*,\n{_aliased(added)}\nfrom aggregated\n"
+                f"left join {aliases[1]}\n"
+                f"    on aggregated.{key.name} = {aliases[1]}.{theirs.name}"
+            )
+            ctes.append(("described", body))
+            return self.finish(ctes, "described", [*columns, *(c for _, c in added)])
         return self.finish(ctes, "aggregated", columns)
 
     def pivoted(self, parents: Sequence[Relation]) -> tuple[str, list[Column]]:
@@ -596,7 +614,9 @@ class _Writer:
         columns = [c for c in self.pick(parent.columns, 8, 20) if c.kind != "list"]
         names = _Names(c.name for c in columns)
         columns = columns or [parent.columns[0]]
-        array = self.rng.choice(lists).name if lists else f"split({self.rng.choice(texts).name}, ',')"
+        array = (
+            self.rng.choice(lists).name if lists else f"split({self.rng.choice(texts).name}, ',')"
+        )
         if self.rng.random() < 0.5:
             position, element = names.free("element_index"), names.free("element")
             view = f"lateral view outer posexplode({array}) exploded as {position}, {element}"
@@ -727,9 +747,8 @@ class _Builder:
     ) -> Model:
         sql, columns = built
         # A query may have left parents out (a pivot needs but one).
-        read = [p for p in dict.fromkeys(p.unique_id for p in parents)]
         by_id = {p.unique_id: p for p in parents}
-        used = [by_id[u] for u in read if by_id[u].reference in sql]
+        used = [p for p in by_id.values() if p.reference in sql]
         relation = self.relation(
             f"model.{PROJECT}.{name}",
             name,
@@ -771,8 +790,8 @@ class _Builder:
         if camel:
             columns = [Column(_camel(c.name), c.kind) for c in columns]
         columns.append(Column("_loaded_at", "ts"))
-        name = self.names.free(f"{system}_{entity}")
-        table = name.removeprefix(f"{system}_")
+        # Every source table has a name of its own, because some tools know relations by that alone.
+        table = self.names.free(f"{system}_{entity}")
         unique_id = f"source.{PROJECT}.{system}.{table}"
         jinja = f"{{{{ source('{system}', '{table}') }}}}"
         relation = self.relation(unique_id, table, f"raw_{system}", jinja, columns, 0)
@@ -800,7 +819,7 @@ class _Builder:
         for _ in range(staging_count):
             system = rng.choice(systems)
             source = self.source(system, rng.choice(_ENTITIES))
-            name = self.names.free(f"stg_{system}__{source.name}")
+            name = self.names.free(f"stg_{system}__{source.name.split('_', 1)[1]}")
             model = self.model(
                 name, "staging", self.write.staging(source), [source], f"staging/{system}"
             )
@@ -808,21 +827,27 @@ class _Builder:
             yield model
         middle: list[Relation] = []
         for _ in range(size - staging_count - marts_count):
-            parents = self.parents(staging, middle, rng.choices((1, 2, 3, 4, 5), (20, 40, 25, 10, 5))[0])
+            parents = self.parents(
+                staging, middle, rng.choices((1, 2, 3, 4, 5), (20, 40, 25, 10, 5))[0]
+            )
             verb, built = self.shape(parents)
             name = self.names.free(f"int_{topic}__{parents[0].name.split('__')[-1][:20]}_{verb}")
             model = self.model(name, "intermediate", built, parents, f"intermediate/{topic}")
             middle.append(model.relation)
             yield model
         for _ in range(marts_count):
-            parents = self.parents(staging, middle, rng.choices((1, 2, 3, 4, 5), (15, 30, 30, 15, 10))[0])
+            parents = self.parents(
+                staging, middle, rng.choices((1, 2, 3, 4, 5), (15, 30, 30, 15, 10))[0]
+            )
             kind = rng.choice(("fct", "fct", "dim", "rpt"))
             name = self.names.free(f"{kind}_{topic}_{rng.choice(_ENTITIES)}s")
             if kind == "fct" and rng.random() < 0.25:
                 built = self.write.incremental(parents, self.reference("marts", name))
                 model = self.model(name, "marts", built, parents, f"marts/{topic}", "incremental")
             else:
-                built = self.write.aggregated(parents) if kind == "rpt" else self.write.joined(parents)
+                built = (
+                    self.write.aggregated(parents) if kind == "rpt" else self.write.joined(parents)
+                )
                 model = self.model(name, "marts", built, parents, f"marts/{topic}", "table")
             if len(self.shared) < 400 and model.relation.depth <= MAX_DEPTH - 6:
                 self.shared.append(model.relation)
@@ -851,7 +876,9 @@ class _Builder:
 
     def shape(self, parents: Sequence[Relation]) -> tuple[str, tuple[str, list[Column]]]:
         write = self.write
-        options: list[tuple[float, str, Callable[[Sequence[Relation]], tuple[str, list[Column]]]]] = [
+        options: list[
+            tuple[float, str, Callable[[Sequence[Relation]], tuple[str, list[Column]]]]
+        ] = [
             (34, "joined", write.joined),
             (12, "unioned", write.union),
             (12, "deduplicated", write.deduplicated),
@@ -867,17 +894,23 @@ class _Builder:
 
     def wide(self) -> Iterator[Model]:
         """A model of `count` columns over a source that has them all, and one that reads it."""
-        source = self.source("erp", "ledger", width=self.count)
+        source = self.source("erp", "ledger", width=self.count + 1)
         relation: Relation = source
         for name in ("stg_erp__wide", "int_wide", "fct_wide"):
             scope = _scope(relation.columns)
             if name == "stg_erp__wide":
                 built = self.write.staging(source)
             elif name == "int_wide":
-                built = (f"with wide as (\n    select * from {relation.reference}\n)\n\nselect * from wide", relation.columns)
+                built = (
+                    f"with wide as (\n    select * from {relation.reference}\n)\n\nselect * from wide",
+                    relation.columns,
+                )
             else:
                 names = _Names()
-                selected = [(f"coalesce({c.name}, null)", Column(names.free(c.name), c.kind)) for c in relation.columns]
+                selected = [
+                    (f"coalesce({c.name}, null)", Column(names.free(c.name), c.kind))
+                    for c in relation.columns
+                ]
                 built = (
                     f"select\n{_aliased(selected)}\nfrom {relation.reference}{self.write.where(scope)}",
                     [c for _, c in selected],
@@ -892,7 +925,11 @@ class _Builder:
         for i in range(10):
             source = self.source(_SYSTEMS[i], _ENTITIES[i])
             model = self.model(
-                f"stg_{_SYSTEMS[i]}__{source.name}", "staging", self.write.staging(source), [source], "staging"
+                f"stg_{_SYSTEMS[i]}__{_ENTITIES[i]}",
+                "staging",
+                self.write.staging(source),
+                [source],
+                "staging",
             )
             staging.append(model.relation)
             yield model
@@ -1004,7 +1041,9 @@ def generate(
         for source in builder.sources:
             done.sources += 1
             parents[source.unique_id] = []
-            out.write(f"{glue}{json.dumps(source.unique_id)}: {json.dumps(_source(source, adapter))}")
+            out.write(
+                f"{glue}{json.dumps(source.unique_id)}: {json.dumps(_source(source, adapter))}"
+            )
             glue = ", "
         for unique_id, above in parents.items():
             children.setdefault(unique_id, [])

@@ -1,0 +1,39 @@
+"""parrant: its registry, which parses every model when it is loaded."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from common import Clock, Edge, run
+
+
+def _analyse(target: Path, clock: Clock) -> tuple[int, Any]:
+    from parrant.artifacts.registry import ModelRegistry
+
+    logging.disable(logging.ERROR)
+    clock.lap("import")
+    registry = ModelRegistry(str(target / "catalog.json"), str(target / "manifest.json"))
+    registry.load()
+    clock.lap("analyse")
+    return registry.get_coverage().parsed_ok, (registry, target)
+
+
+def _edges(found: Any) -> Iterator[Edge]:
+    registry, target = found
+    manifest = json.loads((target / "manifest.json").read_text())
+    ids = {node["name"].lower(): key for key, node in manifest["nodes"].items()}
+    ids |= {node["identifier"].lower(): key for key, node in manifest["sources"].items()}
+    for name, model in registry.get_models().items():
+        for column in model.columns.values():
+            for lineage in column.lineage or ():
+                for token in lineage.source_columns:
+                    parent, _, parent_column = token.rpartition(".")
+                    parent = parent.split(".")[-1].strip('`"').lower()
+                    yield ids.get(parent, parent), parent_column.strip('`"'), ids[name], column.name
+
+
+run(_analyse, _edges)
