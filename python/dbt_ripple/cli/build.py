@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -113,6 +114,7 @@ def build(
     clock.lap("session")
 
     dbt("docs", "generate")
+    _take_run_results(folder.parent, folder)
     clock.lap("compile")
 
     from dbt_ripple.artifacts import read_project
@@ -136,10 +138,18 @@ def build(
     if style == "json":
         answer(as_json({**document(loaded, snapshot, str(to), clock.laps), "dbt": statuses}))
         return
-    answer("\n".join(_text(statuses, [*summary(loaded, str(to), clock.laps)], folder)))
+    there = os.path.relpath(folder, project_dir)
+    answer("\n".join(_text(statuses, [*summary(loaded, str(to), clock.laps)], there)))
 
 
-def _text(statuses: dict[str, int], loaded: list[str], folder: Path) -> Iterator[str]:
+def _take_run_results(target: Path, folder: Path) -> None:
+    """Put what the user's last run said beside the manifest, in place of what compiling said."""
+    (folder / "run_results.json").unlink(missing_ok=True)
+    with contextlib.suppress(FileNotFoundError):
+        shutil.copyfile(target / "run_results.json", folder / "run_results.json")
+
+
+def _text(statuses: dict[str, int], loaded: list[str], folder: str) -> Iterator[str]:
     yield from loaded[:-1]
     total = sum(statuses.values())
     said = ", ".join(f"{number} {status}" for status, number in sorted(statuses.items()))

@@ -20,11 +20,10 @@ import os
 import re
 import socket
 import sys
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dbt_ripple.errors import RippleError
 from dbt_ripple.spark.java import Java, company_truststore, find_java, write_atomically
@@ -36,10 +35,9 @@ FileFormat = Literal["parquet", "delta", "iceberg"]
 INSTALL_PYSPARK: Final = 'install it with `pip install "dbt-ripple[spark]"`'
 CONNECT_TIMEOUT: Final = 5.0
 """Seconds within which an address must take a connection."""
-FIRST_ANSWER_TIMEOUT: Final = 60.0
-"""Seconds within which a Spark Connect server must answer its first question."""
+HANDSHAKE_TIMEOUT: Final = 20.0
+"""Seconds within which a Spark Connect server must take part in the protocol's handshake."""
 
-_T = TypeVar("_T")
 _DEFAULT_PORTS: Final = {"spark": 7077, "sc": 15002, "k8s": 443}
 
 # One release line of each for each Spark they follow: (pyspark minor, Maven coordinates).
@@ -173,14 +171,14 @@ def get_session(
     remote = remote or (None if master else os.environ.get("SPARK_REMOTE"))
     if remote:
         return _connect(builder, remote)
+    if master:
+        _check_master(master)
+        builder = builder.master(master)
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # under spark-submit the JVM already runs
         minimum, maximum = _java_range(version)
         java = find_java(minimum=minimum, maximum=maximum)
         os.environ["JAVA_HOME"] = str(java.home)
         print(f"Spark {'.'.join(map(str, version))} on {java}", file=sys.stderr)
-    if master:
-        _check_master(master)
-        builder = builder.master(master)
     return _start(builder, master)
 
 
@@ -199,16 +197,10 @@ def _connect(builder: SparkSession.Builder, url: str) -> SparkSession:
     if not url.startswith("sc://"):
         raise RippleError("is no Spark Connect address", url, "write it as sc://host:15002")
     _check_addresses(url, "Spark Connect server", "start the server or correct --remote")
-
-    def ask() -> SparkSession:
+    try:
+        _shake_hands(url)
         session = builder.remote(url).getOrCreate()
         session.sql("show databases").collect()
-        return session
-
-    # dbt, in the same process, finds the server through the variable.
-    os.environ["SPARK_REMOTE"] = url
-    try:
-        return _within(FIRST_ANSWER_TIMEOUT, ask)
     except ImportError as error:
         raise RippleError(
             f"the Spark Connect client is not installed ({first_line(error)})",
@@ -217,35 +209,36 @@ def _connect(builder: SparkSession.Builder, url: str) -> SparkSession:
         ) from error
     except TimeoutError as error:
         raise RippleError(
-            f"gave no answer within {FIRST_ANSWER_TIMEOUT:.0f} seconds",
+            f"no Spark Connect server answers there within {HANDSHAKE_TIMEOUT:.0f} seconds",
             url,
-            "check that a Spark Connect server listens there",
+            "check what listens there, and `use_ssl` and `token` of the address",
         ) from error
     except Exception as error:
         raise RippleError(
             f"the Spark Connect server refused ({first_line(error)})", url, "see its log"
         ) from error
+    # dbt, in the same process, finds the server through the variable.
+    os.environ["SPARK_REMOTE"] = url
+    return session
 
 
-def _within(seconds: float, call: Callable[[], _T]) -> _T:
-    """The call's result or error, or TimeoutError; a late call is left to die with the process."""
-    outcome: list[tuple[_T | None, BaseException | None]] = []
+def _shake_hands(url: str) -> None:
+    """Open a channel to a Spark Connect server and drop it; the client itself retries for minutes.
 
-    def run() -> None:
+    Raises:
+        ImportError: the client is not installed.
+        TimeoutError: what listens there does not speak gRPC.
+    """
+    from pyspark.sql.connect import client
+
+    name = "DefaultChannelBuilder" if hasattr(client, "DefaultChannelBuilder") else "ChannelBuilder"
+    import grpc  # type: ignore[import-untyped]
+
+    with getattr(client, name)(url).toChannel() as channel:
         try:
-            outcome.append((call(), None))
-        except BaseException as error:
-            outcome.append((None, error))
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if not outcome:
-        raise TimeoutError
-    result, error = outcome[0]
-    if error is not None:
-        raise error
-    return result  # type: ignore[return-value]
+            grpc.channel_ready_future(channel).result(timeout=HANDSHAKE_TIMEOUT)
+        except grpc.FutureTimeoutError as error:
+            raise TimeoutError from error
 
 
 def _check_master(master: str) -> None:
@@ -284,43 +277,49 @@ def _check_addresses(url: str, what: str, fix: str) -> None:
 
 def _explain(error: Exception, master: str | None) -> RippleError:
     """The one line for a session that did not start, read off Java's chain of causes."""
-    causes = _causes(error)
-    if "XSDB6" in causes or "Another instance of Derby" in causes:
-        where = re.search(
-            r"Another instance of Derby may have already booted the database (\S+)", causes
-        )
+    causes = "\n".join(_causes(error))
+    if "XSDB6" in causes:
+        where = re.search(r"already booted the database (\S+?)\.?(\s|$)", causes)
         return RippleError(
             "the metastore is locked by another process (an embedded one serves one at a time)",
-            where[1].rstrip(".") if where else "metastore_db",
+            where[1] if where else "metastore_db",
             "end the other Spark or dbt process and run again",
         )
-    if re.search(r"XBM0H|XSDB[A-Z0-9]*: .*read-only|40XT0|read-?only|Permission denied", causes):
+    if re.search(r"XBM0H|XBM0S|40XT0|[Rr]ead-?only|Permission denied|AccessDenied", causes):
         return RippleError(
-            f"the metastore or warehouse cannot be written ({first_line(error)})",
-            os.environ.get("SPARK_CONF_DIR", str(Path.cwd())),
-            "make the folder writable or set SPARK_CONF_DIR to a configuration that names another",
+            f"the metastore or the warehouse cannot be written ({first_line(error)})",
+            os.environ.get("SPARK_CONF_DIR") or str(Path.cwd()),
+            "make the folder writable, or set SPARK_CONF_DIR to a configuration that names another",
+        )
+    if master and master.startswith("spark:") and "stopped SparkContext" in causes:
+        return RippleError(
+            "what listens there did not take the application within its three attempts",
+            master,
+            "check that it is a Spark master, of the version of this pyspark",
         )
     return RippleError(
         f"Spark did not start ({first_line(error)})",
-        master or os.environ.get("SPARK_CONF_DIR", "embedded Spark"),
+        master or os.environ.get("SPARK_CONF_DIR") or "embedded Spark",
         "check its configuration",
     )
 
 
-def _causes(error: BaseException) -> str:
-    """The texts of an error and of the Java exceptions behind it."""
-    texts = [str(error)]
+def _causes(error: BaseException) -> list[str]:
+    """What an error says, and the Java exceptions behind it, the outermost first."""
+    texts: list[str] = []
     java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     while java is not None and len(texts) < 30:
         texts.append(str(java.toString()))
         java = java.getCause()
-    return "\n".join(texts)
+    return [*texts, str(error)]
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what an error says: Spark's go on for pages."""
-    lines = str(error).strip().splitlines()
-    return lines[0][:300] if lines else type(error).__name__
+    """The first line of what an error, or the Java exception behind it, says of itself."""
+    for text in _causes(error):
+        if lines := text.strip().splitlines():
+            return lines[0][:300]
+    return type(error).__name__
 
 
 def _pyspark_version() -> tuple[int, int]:
