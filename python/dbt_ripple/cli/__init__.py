@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import sys
 from typing import Final
@@ -34,6 +35,16 @@ class _Commands(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and name not in COMMANDS:
+            near = difflib.get_close_matches(name, COMMANDS, n=1)
+            hint = f" (did you mean {near[0]}?)" if near else ""
+            raise click.UsageError(f"no command {name!r}{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(sorted(COMMANDS.items()))
@@ -46,9 +57,21 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line; a `RippleError` is one line on stderr and exit code 2."""
+    """Run the command line; whatever is wrong is one line on stderr and exit code 2."""
     try:
-        cli()
+        code = cli(standalone_mode=False)
     except RippleError as error:
         click.echo(f"dbt-ripple: {error}", err=True)
         sys.exit(EXIT_CANNOT_RUN)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        sys.exit(EXIT_CANNOT_RUN)
+    except click.ClickException as error:
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context is not None else "dbt-ripple"
+        said = error.format_message().rstrip(".")
+        click.echo(f"dbt-ripple: {said}; see `{path} --help`", err=True)
+        sys.exit(EXIT_CANNOT_RUN)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    sys.exit(code if isinstance(code, int) else 0)

