@@ -443,6 +443,17 @@ class Expressions:
             pieces += [b"else", self.expr(args["false"], kind)]
         return merkle(pieces)
 
+    def decode(self, node: exp.DecodeCase, kind: int) -> Expr:
+        """DECODE(value, search, result, ..., default) chooses like a CASE."""
+        kind = _direct(kind)
+        test = _indirect(kind, CONDITIONAL)
+        value, *rest = node.expressions
+        pieces: list[Expr] = [b"Decode", self.expr(value, test)]
+        for i, argument in enumerate(rest):
+            searched = i % 2 == 0 and i + 1 < len(rest)
+            pieces.append(self.expr(argument, test if searched else kind))
+        return merkle(pieces)
+
     def null_if(self, node: exp.Nullif, kind: int) -> Expr:
         """NULLIF(a, b) is CASE WHEN a = b THEN NULL ELSE a END: both choose, a is the value."""
         kind = _direct(kind)
@@ -484,6 +495,9 @@ class Expressions:
         kind = _direct(kind)
         if name in MASKING_NAMES:
             kind = _masked(kind)
+        if name == "iff" and len(node.expressions) == 3:
+            test, true, false = node.expressions
+            return self.condition(exp.If(this=test, true=true, false=false), kind)
         return self.call(node, kind)
 
     def generator(self, node: Any, kind: int) -> Expr:
@@ -718,6 +732,7 @@ def _handlers() -> dict[type, Callable[[Any, Any, int], Expr]]:
         exp.If: Expressions.condition,
         exp.Nullif: Expressions.null_if,
         exp.Nvl2: Expressions.condition,
+        exp.DecodeCase: Expressions.decode,
         exp.Window: Expressions.window,
         exp.Filter: Expressions.filter,
         exp.WithinGroup: Expressions.within_group,

@@ -100,12 +100,14 @@ class CteRef(msgspec.Struct, array_like=True, gc=False, tag="c"):
 class Generator(msgspec.Struct, array_like=True, gc=False, tag="g"):
     """Rows out of an expression of the scope around it: LATERAL VIEW, UNNEST, a table function.
 
-    ``names`` are its output columns; ``None`` where they cannot be known from the text.
+    ``names`` are its output columns; ``None`` where they cannot be known from the text. ``each``
+    holds what each of them is made of, where that is not all of ``x`` (STACK).
     """
 
     x: X
     names: list[str] | None
     keys: list[str] | None
+    each: list[X] = []
 
 
 class Values(msgspec.Struct, array_like=True, gc=False, tag="v"):
@@ -176,7 +178,10 @@ class FromItem(msgspec.Struct, array_like=True, gc=False):
 
 
 class Star(msgspec.Struct, array_like=True, gc=False):
-    """A ``*`` in a select list. ``source`` is -1 for all; ``struct`` is the column of ``s.*``."""
+    """A ``*`` in a select list. ``source`` is -1 for all; ``struct`` is the column of ``s.*``.
+
+    A column of one source only that is left out stands in ``except_`` as `hidden_in` writes it.
+    """
 
     source: int
     up: int
@@ -185,6 +190,11 @@ class Star(msgspec.Struct, array_like=True, gc=False):
     renames: dict[str, list[str]]
     replaces: dict[str, X]
     like: bytes
+
+
+def hidden_in(source: int, key: str) -> str:
+    """How a column that is left out of one source only is written."""
+    return f"{source}\x1f{key}"
 
 
 class Out(msgspec.Struct, array_like=True, gc=False):

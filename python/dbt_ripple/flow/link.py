@@ -38,6 +38,7 @@ from dbt_ripple.flow.ir import (
     Values,
     With,
     X,
+    hidden_in,
 )
 from dbt_ripple.flow.relation import (
     Column,
@@ -290,9 +291,9 @@ class _Linker:
                 [], [], [], [], [FieldRest((fp, direct))], digest(b"rows", fp), rows, leaf
             )
         fps = [digest(b"generated", str(i).encode(), fp) for i in range(len(rel.names))]
-        return Relation(
-            rel.names, rel.keys, fps, [direct] * len(fps), [], digest(b"rows", fp), rows, leaf
-        )
+        made = [through(TRANSFORMATION, env.deps_of(x)) for x in rel.each]
+        of = [made[i] if i < len(made) else direct for i in range(len(fps))]
+        return Relation(rel.names, rel.keys, fps, of, [], digest(b"rows", fp), rows, leaf)
 
     # -- pivots --
 
@@ -725,10 +726,13 @@ class _Linker:
             for name, key, fp, deps in zip(
                 relation.names, relation.keys, relation.fps, relation.deps, strict=True
             ):
-                if key not in merged:
+                if key not in merged and hidden_in(i, key) not in hidden:
                     put(name, key, owner.wrap(i, (fp, deps)))
             if relation.rest:
-                excluded = frozenset(hidden | set(star.renames) | set(star.replaces) | set(merged))
+                left_out = {h.partition("\x1f")[2] for h in hidden if h.startswith(f"{i}\x1f")}
+                excluded = frozenset(
+                    left_out | hidden | set(star.renames) | set(star.replaces) | set(merged)
+                )
                 rest.append(PassRest(owner, i, excluded))
                 for key, x_ in star.replaces.items():
                     if key not in relation.index and key not in keys:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any, Final
 
 import sqlglot
@@ -55,9 +56,10 @@ from dbt_ripple.flow.ir import (
     Values,
     With,
     X,
+    hidden_in,
 )
 from dbt_ripple.flow.names import fold
-from dbt_ripple.flow.vocabulary import GENERATED_COLUMNS
+from dbt_ripple.flow.vocabulary import CASTS, GENERATED_COLUMNS
 
 EPHEMERAL_PREFIX: Final = "__dbt__cte__"
 
@@ -119,7 +121,7 @@ _TYPE_BRACKETS: Final = frozenset({_T.LT, _T.GT, _T.COMMA})
 _NESTED_TYPES: Final = frozenset({_T.ARRAY, _T.MAP, _T.STRUCT})
 _UNARY: Final = frozenset({_T.NOT, _T.DASH, _T.PLUS, _T.TILDE})
 _FEW: Final = MAX_NESTING // 4
-_UNARY_RUN: Final = re.compile(r"(?:(?:\bnot\b|[-+~])\s*){%d}" % _FEW, re.IGNORECASE)
+_UNARY_RUN: Final = re.compile(rf"(?:(?:\bnot\b|[-+~])\s*){{{_FEW}}}", re.IGNORECASE)
 
 
 def _may_nest(sql: str) -> bool:
@@ -130,7 +132,7 @@ def _may_nest(sql: str) -> bool:
         or count("[") > _FEW
         or count("<") > _FEW
         or count("{") > _FEW
-        or count("case") + count("CASE") > _FEW
+        or sql.lower().count("case") > _FEW
         or (
             count("-") + count("+") + count("~") + count("not") + count("NOT") > _FEW
             and _UNARY_RUN.search(sql) is not None
@@ -183,14 +185,19 @@ class _Lowering(Expressions):
     # -- statements and queries -----------------------------------------------------------------
 
     def statement(self, node: Any) -> Lowered:
+        columns: list[str] = []
         if isinstance(node, (exp.Create, exp.Insert)):
             if node.expression is None:
                 raise Unsupported(f"{node.key.upper()} without a query")
             inner = node.args.get("with_")
+            named = node.this.expressions if isinstance(node.this, exp.Schema) else []
+            columns = [c.name for c in named if isinstance(c, (exp.Identifier, exp.ColumnDef))]
             node = node.expression
             if inner is not None and node.args.get("with_") is None:
                 node.set("with_", inner)
         rel = self.query(node)
+        if columns:
+            rel = self.passed_on(rel, columns)
         return Lowered(rel, None, self.cte_count, list(self.tables))
 
     def query(self, node: Any) -> Rel:
@@ -258,13 +265,17 @@ class _Lowering(Expressions):
     def around(self, node: Any, rel: Rel) -> Rel:
         """Apply the ORDER BY, LIMIT and the like that stand after a set operation or a subquery."""
         modifiers = {k: v for k, v in node.args.items() if v and k in _MODIFIERS and k != "sample"}
-        if not modifiers:
-            return rel
+        return self.passed_on(rel, None, modifiers) if modifiers else rel
+
+    def passed_on(
+        self, rel: Rel, columns: list[str] | None, modifiers: dict[str, Any] | None = None
+    ) -> Select:
+        """`select * from rel`, under other column names or with what stands behind it."""
         with self.scope() as scope:
-            self.add_source(None, None, rel, None)
-            scope.items.append(FromItem(0, [], "", [], [], False, b""))
+            self.add_source(None, None, rel, columns)
+            scope.items.append(_leaf_item(0))
             return self.rest_of_select(
-                exp.Subquery(**modifiers), scope, [Out([], [], None, _star())]
+                exp.Subquery(**(modifiers or {})), scope, [Out([], [], None, _star())]
             )
 
     def set_operation(self, node: exp.SetOperation) -> Rel:
@@ -333,8 +344,7 @@ class _Lowering(Expressions):
             for window in args.get("windows") or []:
                 scope.windows[self.fold(window.this)] = window
             outs: list[Out] = []
-            for projection in args["expressions"]:
-                out = self.projection(projection)
+            for out in self.projections(args["expressions"]):
                 for key in out.keys:
                     scope.aliases.setdefault(key, len(outs))
                 outs.append(out)
@@ -394,7 +404,7 @@ class _Lowering(Expressions):
                     order.append(
                         X(digest(b"ordinal", str(ordinal).encode(), repr(flags).encode()), {}, {})
                     )
-                elif target.name.lower() == "all" and isinstance(target, exp.Column):
+                elif isinstance(target, exp.Var) and target.name.upper() == "ALL":
                     order.append(
                         X(digest(b"order by all", repr(item.args.get("desc")).encode()), {}, {})
                     )
@@ -459,6 +469,38 @@ class _Lowering(Expressions):
             else:
                 found.append(self.x(node, kind))
         return found
+
+    def projections(self, nodes: list[Any]) -> Iterator[Out]:
+        """The outputs of a select list, one after the other: later ones may use earlier aliases."""
+        for node in nodes:
+            if type(node) is exp.Aliases and type(node.this) is exp.Stack:
+                x = self.x(node.this, TRANSFORMATION)
+                each = self.stacked(node.this, x)
+                for i, alias in enumerate(node.expressions):
+                    of = each[i] if i < len(each) else x
+                    yield Out([alias.name], [self.fold(alias)], of)
+            else:
+                yield self.projection(node)
+
+    def stacked(self, node: exp.Stack, whole: X) -> list[X]:
+        """STACK(n, ...) is positional: column j is made of the arguments j, j + width, ..."""
+        rows = _ordinal(node.this)
+        arguments = node.expressions
+        if not rows:
+            return []
+        width = -(-len(arguments) // rows)
+        made = [self.x_of(arguments[j::width], TRANSFORMATION, b"stack") for j in range(width)]
+        return [
+            X(
+                [b"stacked", str(j).encode(), whole.e]
+                if type(whole.e) is not bytes
+                else digest(b"stacked", str(j).encode(), whole.e),
+                x.deps,
+                x.subs,
+                x.rows,
+            )
+            for j, x in enumerate(made)
+        ]
 
     def projection(self, node: Any) -> Out:
         t = type(node)
@@ -527,6 +569,8 @@ class _Lowering(Expressions):
             return node.expression.name, False
         if isinstance(node, exp.Cast) and isinstance(node.this, exp.Column):
             return node.this.name, False
+        if function_name(node) in CASTS and len(node.expressions) == 1:
+            return self.auto_name(node.expressions[0])
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
             return "count_star()" if self.dialect == "duckdb" else "count(1)", True
         if isinstance(node, exp.Literal):
@@ -553,10 +597,7 @@ class _Lowering(Expressions):
 
     def star(self, node: Any, source: int, up: int, struct: X | None) -> Star:
         args = node.args
-        except_ = [
-            self.fold(c.this if isinstance(c, exp.Column) else c)
-            for c in listed(args.get("except_"))
-        ]
+        except_ = [self.hidden(c) for c in listed(args.get("except_"))]
         renames: dict[str, list[str]] = {}
         for r in listed(args.get("rename")):
             renames[self.fold(r.this.this if isinstance(r.this, exp.Column) else r.this)] = [
@@ -570,6 +611,15 @@ class _Lowering(Expressions):
         if like:
             raise Unsupported("a * filtered by a name pattern")
         return Star(source, up, struct, except_, renames, replaces, like)
+
+    def hidden(self, node: Any) -> str:
+        """A column left out of a star, of one source where it is qualified."""
+        if not isinstance(node, exp.Column):
+            return self.fold(node)
+        key = self.fold(node.this)
+        table = node.args.get("table")
+        source = self.scopes[-1].names.get(self.fold(table)) if table is not None else None
+        return key if source is None else hidden_in(source, key)
 
     # -- FROM -----------------------------------------------------------------------------------
 
@@ -726,12 +776,9 @@ class _Lowering(Expressions):
         return Table(key, ".".join(p.name for p in node.parts), b"".join(extra))
 
     def sampled(self, rel: Rel, sample: Any) -> Rel:
-        with self.scope() as scope:
-            self.add_source(None, None, rel, None)
-            scope.items.append(FromItem(0, [], "", [], [], False, b""))
-            select = self.rest_of_select(exp.Subquery(), scope, [Out([], [], None, _star())])
-            select.extra.append(X(digest(b"sample", repr(sample).encode()), {}, {}))
-            return select
+        select = self.passed_on(rel, None)
+        select.extra.append(X(digest(b"sample", repr(sample).encode()), {}, {}))
+        return select
 
     def table_function(self, node: Any, columns: list[str]) -> Rel:
         """A function in FROM; with a query as argument (TABLE(...)) it is seen as a whole."""
@@ -754,7 +801,10 @@ class _Lowering(Expressions):
         ):
             names = None  # a map gives key and value, an array col
         keys = [fold(n, False, self.dialect) for n in names] if names is not None else None
-        return Generator(x, names, keys)
+        each = self.stacked(inner, x) if isinstance(inner, exp.Stack) else []
+        if each and names is None:
+            names = keys = [f"col{j}" for j in range(len(each))]
+        return Generator(x, names, keys, each)
 
     def unnest(self, node: exp.Unnest, columns: list[str]) -> Rel:
         x = self.x_of(node.expressions, TRANSFORMATION, b"unnest")
@@ -832,6 +882,7 @@ class _Lowering(Expressions):
         field = fields[0]
         value_nodes: list[Any] = []
         for e in node.expressions:
+            e = e.this if isinstance(e, exp.Paren) else e
             value_nodes.extend(e.expressions if isinstance(e, exp.Tuple) else [e])
         groups: list[list[int]] = [[] for _ in value_nodes]
         labels: list[str] = []
@@ -839,6 +890,8 @@ class _Lowering(Expressions):
             label = None
             if isinstance(entry, exp.PivotAlias):
                 label = entry.args["alias"].name
+                entry = entry.this
+            if isinstance(entry, exp.Paren):
                 entry = entry.this
             parts = entry.expressions if isinstance(entry, exp.Tuple) else [entry]
             if len(parts) != len(value_nodes):

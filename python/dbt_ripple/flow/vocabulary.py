@@ -53,3 +53,8 @@ GENERATED_COLUMNS: Final = {
     "variant_explode_outer": ["pos", "key", "value"],
 }
 """Spark's column names where a generator's alias names none (maps differ and stay unknown)."""
+
+CASTS: Final = frozenset(
+    "bigint binary boolean decimal double float int smallint string timestamp tinyint".split()
+)
+"""Functions of Spark that cast; like CAST, they leave a column its name."""
