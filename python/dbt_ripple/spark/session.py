@@ -15,6 +15,7 @@ socket first; every way to fail is one line (:class:`~dbt_ripple.errors.RippleEr
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import re
@@ -26,7 +27,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dbt_ripple.errors import RippleError
-from dbt_ripple.spark.java import Java, company_truststore, find_java, write_atomically
+from dbt_ripple.spark.java import (
+    Java,
+    company_truststore,
+    find_java,
+    user_cache,
+    write_atomically,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -178,6 +185,9 @@ def get_session(
         minimum, maximum = _java_range(version)
         java = find_java(minimum=minimum, maximum=maximum)
         os.environ["JAVA_HOME"] = str(java.home)
+        if not _is_configured():
+            _check_current_folder()
+            _quiet_log()
         print(f"Spark {'.'.join(map(str, version))} on {java}", file=sys.stderr)
     return _start(builder, master)
 
@@ -285,9 +295,9 @@ def _explain(error: Exception, master: str | None) -> RippleError:
             where[1] if where else "metastore_db",
             "end the other Spark or dbt process and run again",
         )
-    if re.search(r"XBM0H|XBM0S|40XT0|[Rr]ead-?only|Permission denied|AccessDenied", causes):
+    if re.search(r"Failed to (create|start) database|[Rr]ead-?only|Permission denied", causes):
         return RippleError(
-            f"the metastore or the warehouse cannot be written ({first_line(error)})",
+            "the embedded metastore cannot be made or opened here",
             os.environ.get("SPARK_CONF_DIR") or str(Path.cwd()),
             "make the folder writable, or set SPARK_CONF_DIR to a configuration that names another",
         )
@@ -297,6 +307,12 @@ def _explain(error: Exception, master: str | None) -> RippleError:
             master,
             "check that it is a Spark master, of the version of this pyspark",
         )
+    if "JAVA_GATEWAY_EXITED" in causes:
+        return RippleError(
+            "Spark's Java process ended before Spark was up",
+            os.environ.get("SPARK_CONF_DIR") or str(Path.cwd()),
+            "it has said why above: often a folder that cannot be written or a setting it rejects",
+        )
     return RippleError(
         f"Spark did not start ({first_line(error)})",
         master or os.environ.get("SPARK_CONF_DIR") or "embedded Spark",
@@ -305,21 +321,48 @@ def _explain(error: Exception, master: str | None) -> RippleError:
 
 
 def _causes(error: BaseException) -> list[str]:
-    """What an error says, and the Java exceptions behind it, the outermost first."""
-    texts: list[str] = []
+    """What an error says, then what the Java exceptions behind it say, the innermost last."""
+    texts = [str(error)]
     java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     while java is not None and len(texts) < 30:
         texts.append(str(java.toString()))
         java = java.getCause()
-    return [*texts, str(error)]
+    return texts
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what an error, or the Java exception behind it, says of itself."""
-    for text in _causes(error):
-        if lines := text.strip().splitlines():
-            return lines[0][:300]
-    return type(error).__name__
+    """What an error says, in one line; of a chain of Java exceptions the innermost has the cause."""
+    lines = _causes(error)[-1].strip().splitlines()
+    said = re.sub(r"^[\w.$]+(Exception|Error): ", "", lines[0]) if lines else ""
+    return said[:300] or type(error).__name__
+
+
+def _is_configured() -> bool:
+    """Whether somebody has told Spark where things are; else it uses the current folder."""
+    return bool({"SPARK_CONF_DIR", "SPARK_HOME", "HIVE_CONF_DIR"} & os.environ.keys())
+
+
+def _check_current_folder() -> None:
+    """Refuse a folder in which an unconfigured Spark could not keep its metastore."""
+    if not os.access(Path.cwd(), os.W_OK):
+        raise RippleError(
+            "cannot be written, and Spark's embedded metastore would be made there",
+            str(Path.cwd()),
+            "run in another folder, or set SPARK_CONF_DIR to a configuration that names one",
+        )
+
+
+def _quiet_log() -> None:
+    """Send Spark's log to a file: its default puts pages of a failed start before our one line."""
+    options = os.environ.get("SPARK_SUBMIT_OPTS", "")
+    if "log4j" in options:
+        return
+    folder = user_cache()
+    path = folder / "log4j2.properties"
+    with contextlib.suppress(OSError):
+        write_atomically(path, _LOG4J.format(file=folder / "spark.log").encode())
+        option = _quote_option(f"-Dlog4j2.configurationFile={path}")
+        os.environ["SPARK_SUBMIT_OPTS"] = f"{options} {option}".strip()
 
 
 def _pyspark_version() -> tuple[int, int]:
