@@ -32,7 +32,12 @@ from dbt_ripple.flow.ir import (
     X,
 )
 from dbt_ripple.flow.names import fold
-from dbt_ripple.flow.vocabulary import AGGREGATE_NAMES, GENERATOR_NAMES, MASKING_NAMES
+from dbt_ripple.flow.vocabulary import (
+    AGGREGATE_NAMES,
+    GENERATOR_NAMES,
+    MASKING_NAMES,
+    ORDERED_SET_NAMES,
+)
 
 MAX_NESTING: Final = 200
 """Parentheses or expressions nested deeper than this are reported, not followed: the parser and
@@ -53,6 +58,7 @@ _MASKING_TYPES: Final = tuple(
     if (t := getattr(exp, n, None)) is not None
 )
 _VALUE_WINDOW_TYPES: Final = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
+_ORDERED_SETS: Final = (exp.PercentileCont, exp.PercentileDisc, exp.Mode, exp.Median)
 _CHAIN_TYPES: Final = frozenset({exp.And, exp.Or, exp.Add, exp.Mul, exp.DPipe, exp.Sub, exp.Div})
 _BINARY_TYPES: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.Mod)
 _GENERATOR_TYPES: Final = tuple(
@@ -399,6 +405,11 @@ class Expressions:
 
     def is_in(self, node: exp.In, kind: int) -> Expr:
         query = node.args.get("query")
+        unnest = node.args.get("unnest")
+        if unnest is not None:  # BigQuery: an element of an array, no rows of its own
+            kind = _direct(kind)
+            arrays = [self.expr(e, kind) for e in unnest.expressions]
+            return merkle([b"In unnest", self.expr(node.this, kind), *arrays])
         if query is None:
             return self.generic(node, kind)
         return merkle(
@@ -495,6 +506,10 @@ class Expressions:
         kind = _direct(kind)
         if name in MASKING_NAMES:
             kind = _masked(kind)
+        if name == "nullifzero" and len(node.expressions) == 1:
+            return self.null_if(
+                exp.Nullif(this=node.expressions[0], expression=exp.Literal.number(0)), kind
+            )
         if name == "iff" and len(node.expressions) == 3:
             test, true, false = node.expressions
             return self.condition(exp.If(this=test, true=true, false=false), kind)
@@ -569,11 +584,19 @@ class Expressions:
         return merkle([b"Filter", call, self.expr(test, _indirect(kind, CONDITIONAL))])
 
     def within_group(self, node: exp.WithinGroup, kind: int) -> Expr:
+        if self.scopes:
+            self.scopes[-1].aggregated = True
+        return ["A", self.within_group_call(node, kind)]
+
+    def within_group_call(self, node: exp.WithinGroup, kind: int) -> Expr:
+        """WITHIN GROUP (ORDER BY x): the value of a percentile, the mere order of a list."""
         inner = _aggregate(kind)
-        self.scopes[-1].aggregated = True
+        call = node.this
+        ordered_set = isinstance(call, _ORDERED_SETS) or function_name(call) in ORDERED_SET_NAMES
         order = node.args["expression"]
-        e = merkle([b"WithinGroup", self.generic(node.this, inner), self.generic(order, inner)])
-        return ["A", e]
+        pieces: list[Expr] = [b"WithinGroup", self.generic(call, inner)]
+        pieces.append(self.generic(order, inner if ordered_set else _indirect(inner, SORT)))
+        return merkle(pieces)
 
     def inner_order(self, node: exp.Order, kind: int) -> Expr:
         pieces: list[Expr] = [b"Order"]
@@ -594,6 +617,26 @@ class Expressions:
         body = self.expr(node.this, kind)
         self.lambdas = self.lambdas[:-1]
         return merkle([b"Lambda", str(len(node.expressions)).encode(), body])
+
+    def comprehension(self, node: exp.Comprehension, kind: int) -> Expr:
+        """[e FOR x IN array IF c]: x is a parameter, as of a lambda."""
+        args = node.args
+        pieces: list[Expr] = [b"Comprehension", self.expr(args["iterator"], _direct(kind))]
+        level = len(self.lambdas)
+        names = [args.get("expression"), args.get("position")]
+        self.lambdas = [
+            *self.lambdas,
+            {
+                self.fold(n): digest(b"lambda", f"{level}.{i}".encode())
+                for i, n in enumerate(names)
+                if n is not None
+            },
+        ]
+        pieces.append(self.expr(args["this"], _direct(kind)))
+        if args.get("condition") is not None:
+            pieces.append(self.expr(args["condition"], _direct(kind)))
+        self.lambdas = self.lambdas[:-1]
+        return merkle(pieces)
 
     def window(self, node: exp.Window, kind: int) -> Expr:
         kind = _direct(kind)
@@ -645,13 +688,7 @@ class Expressions:
         if isinstance(node, _VALUE_WINDOW_TYPES):
             return self.generic(node, kind)
         if isinstance(node, exp.WithinGroup):
-            return merkle(
-                [
-                    b"WithinGroup",
-                    self.generic(node.this, _aggregate(kind)),
-                    self.generic(node.args["expression"], _aggregate(kind)),
-                ]
-            )
+            return self.within_group_call(node, kind)
         if isinstance(node, (exp.First, exp.Last)):
             return self.generic(node, kind)
         if isinstance(node, exp.AggFunc) and not isinstance(node, _RANKS):
@@ -733,6 +770,7 @@ def _handlers() -> dict[type, Callable[[Any, Any, int], Expr]]:
         exp.Nullif: Expressions.null_if,
         exp.Nvl2: Expressions.condition,
         exp.DecodeCase: Expressions.decode,
+        exp.Comprehension: Expressions.comprehension,
         exp.Window: Expressions.window,
         exp.Filter: Expressions.filter,
         exp.WithinGroup: Expressions.within_group,

@@ -155,6 +155,7 @@ class Unpivot(msgspec.Struct, array_like=True, gc=False, tag="u"):
     labels: bytes
     include_nulls: bool
     refs: list[Ref]
+    values_first: bool = False
 
 
 class Source(msgspec.Struct, array_like=True, gc=False):

@@ -360,18 +360,21 @@ class _Linker:
         keys = [source.keys[i] for i in kept]
         fps = [source.fps[i] for i in kept]
         deps = [source.deps[i] for i in kept]
-        names.append(rel.name_column)
-        keys.append(rel.name_key)
-        fps.append(digest(b"unpivot name", rel.labels))
-        deps.append({})
+        added: list[tuple[str, str, Column]] = [
+            (rel.name_column, rel.name_key, (digest(b"unpivot name", rel.labels), {}))
+        ]
         for name, key, group in zip(rel.value_names, rel.value_keys, columns, strict=True):
-            names.append(name)
-            keys.append(key)
-            fps.append(digest(b"unpivot", *(fp for fp, _ in group)))
             found: Deps = {}
             for _, d in group:
                 merge(found, d)
-            deps.append(found)
+            added.append((name, key, (digest(b"unpivot", *(fp for fp, _ in group)), found)))
+        if rel.values_first:
+            added = [*added[1:], added[0]]
+        for name, key, column in added:
+            names.append(name)
+            keys.append(key)
+            fps.append(column[0])
+            deps.append(column[1])
         return Relation(
             names, keys, fps, deps, rest, digest(*parts), rows, source.leaf, source.joins
         )

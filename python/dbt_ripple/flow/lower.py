@@ -28,6 +28,7 @@ from dbt_ripple.flow.expressions import (
     function_name,
     generates,
     listed,
+    merkle,
 )
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import (
@@ -59,7 +60,8 @@ from dbt_ripple.flow.ir import (
     hidden_in,
 )
 from dbt_ripple.flow.names import fold
-from dbt_ripple.flow.vocabulary import CASTS, GENERATED_COLUMNS
+from dbt_ripple.flow.pipes import without_unknown_pipes
+from dbt_ripple.flow.vocabulary import CASTS, FLATTEN_COLUMNS, GENERATED_COLUMNS
 
 EPHEMERAL_PREFIX: Final = "__dbt__cte__"
 
@@ -93,6 +95,8 @@ def lower(sql: str, dialect: str, *, expressions: bool = False) -> Lowered:
     limit = sys.getrecursionlimit()
     try:
         tokenizer, parser = _reader(dialect)
+        if "|>" in sql:
+            sql = without_unknown_pipes(sql, tokenizer.tokenize)
         tokens = tokenizer.tokenize(sql)
         if _may_nest(sql) and _nesting(tokens) > MAX_NESTING:
             return Lowered(None, f"nested deeper than {MAX_NESTING} levels")
@@ -364,6 +368,8 @@ class _Lowering(Expressions):
             group_all = bool(grouping.args.get("all"))
             structures: list[Any] = []
             for key in grouping.expressions:
+                if isinstance(key, exp.Identifier):  # what sqlglot leaves of a pipe's alias
+                    key = exp.Column(this=key)
                 if isinstance(key, _GROUP_STRUCTURES):
                     structures.append(key)
                 elif (ordinal := _ordinal(key)) is not None:
@@ -473,12 +479,15 @@ class _Lowering(Expressions):
     def projections(self, nodes: list[Any]) -> Iterator[Out]:
         """The outputs of a select list, one after the other: later ones may use earlier aliases."""
         for node in nodes:
-            if type(node) is exp.Aliases and type(node.this) is exp.Stack:
-                x = self.x(node.this, TRANSFORMATION)
-                each = self.stacked(node.this, x)
-                for i, alias in enumerate(node.expressions):
+            stack = node.this if type(node) is exp.Aliases else node
+            if type(stack) is exp.Stack:
+                x = self.x(stack, TRANSFORMATION)
+                each = self.stacked(stack, x)
+                named = node.expressions if stack is not node else []
+                names = [a.name for a in named] or self.generated_columns(stack) or []
+                for i, name in enumerate(names):
                     of = each[i] if i < len(each) else x
-                    yield Out([alias.name], [self.fold(alias)], of)
+                    yield Out([name], [fold(name, False, self.dialect)], of)
             else:
                 yield self.projection(node)
 
@@ -534,7 +543,7 @@ class _Lowering(Expressions):
             return Out(names, keys, self.x(node.this, TRANSFORMATION), None, 0)
         x = self.x(node, IDENTITY)
         if generates(node):
-            default = GENERATED_COLUMNS.get(function_name(node))
+            default = self.generated_columns(node)
             if default is not None:
                 return Out(list(default), list(default), x, None, 0, True)
             return Out([], [], x, _star(-3), 0, True)
@@ -547,6 +556,16 @@ class _Lowering(Expressions):
             -1,
             generated,
         )
+
+    def generated_columns(self, node: Any) -> list[str] | None:
+        """The names a generator gives its columns; None where only its value would tell."""
+        name = function_name(node)
+        if name == "json_tuple":
+            return [f"c{i}" for i in range(len(node.expressions) - 1)]
+        if isinstance(node, exp.Stack):
+            rows = _ordinal(node.this)
+            return [f"col{i}" for i in range(-(-len(node.expressions) // rows))] if rows else None
+        return GENERATED_COLUMNS.get(name)
 
     def key_of_name(self, node: Any, name: str) -> str:
         while isinstance(node, (exp.Paren, exp.Cast)):
@@ -730,6 +749,8 @@ class _Lowering(Expressions):
             rel = self.unnest(node, columns)
             columns = []
         elif isinstance(node, exp.TableFromRows):
+            if self.dialect == "snowflake" and isinstance(node.this, exp.Explode):
+                columns = columns or list(FLATTEN_COLUMNS)
             rel = self.table_function(node.this, columns)
             columns = []
         elif isinstance(node, (exp.Func, exp.UDTF)):
@@ -783,7 +804,7 @@ class _Lowering(Expressions):
     def table_function(self, node: Any, columns: list[str]) -> Rel:
         """A function in FROM; with a query as argument (TABLE(...)) it is seen as a whole."""
         x = self.x(node, TRANSFORMATION)
-        names: list[str] | None = list(columns) or GENERATED_COLUMNS.get(function_name(node))
+        names: list[str] | None = list(columns) or self.generated_columns(node)
         keys = [fold(n, False, self.dialect) for n in names] if names is not None else None
         return Generator(x, names, keys)
 
@@ -791,9 +812,11 @@ class _Lowering(Expressions):
         inner = node.this
         if isinstance(inner, (exp.Subquery, exp.Select, exp.SetOperation)):
             return self.query(inner)
+        if isinstance(inner, exp.Unnest):
+            return self.unnest(inner, columns)
         flags = [k for k in ("view", "outer", "cross_apply", "ordinality") if node.args.get(k)]
         x = self.x_of([inner], TRANSFORMATION, " ".join(["lateral", *flags]).encode())
-        names: list[str] | None = list(columns) or GENERATED_COLUMNS.get(function_name(inner))
+        names: list[str] | None = list(columns) or self.generated_columns(inner)
         if (
             node.args.get("view")
             and not columns
@@ -802,30 +825,27 @@ class _Lowering(Expressions):
             names = None  # a map gives key and value, an array col
         keys = [fold(n, False, self.dialect) for n in names] if names is not None else None
         each = self.stacked(inner, x) if isinstance(inner, exp.Stack) else []
-        if each and names is None:
-            names = keys = [f"col{j}" for j in range(len(each))]
         return Generator(x, names, keys, each)
 
     def unnest(self, node: exp.Unnest, columns: list[str]) -> Rel:
+        """UNNEST; several arrays are zipped, one column each where the names say so."""
         x = self.x_of(node.expressions, TRANSFORMATION, b"unnest")
         names: list[str] | None = list(columns)
+        each = (
+            [self.x(e, TRANSFORMATION) for e in node.expressions]
+            if len(node.expressions) == len(columns)
+            else []
+        )
         offset = node.args.get("offset")
         if isinstance(offset, exp.Identifier):
             names = [*columns, offset.name]
+            each = [*each, x] if each else []
         elif offset:
-            x = X(
-                digest(b"offset", x.e) if isinstance(x.e, bytes) else [b"offset", x.e],
-                x.deps,
-                x.subs,
-                x.rows,
-            )
+            x = X(merkle([b"offset", x.e]), x.deps, x.subs, x.rows)
         if not names:
             names = ["unnest"] if self.dialect == "duckdb" else None
-        if names is not None and self.dialect == "bigquery" and columns:
-            # Fields of an unnested struct are columns too; only the alias is known from the text.
-            pass
         keys = [fold(n, False, self.dialect) for n in names] if names is not None else None
-        return Generator(x, names, keys)
+        return Generator(x, names, keys, each)
 
     def pivot(self, node: exp.Pivot, rel: Rel, columns: list[str]) -> Rel:
         with self.scope() as scope:
@@ -911,6 +931,7 @@ class _Lowering(Expressions):
             groups=groups,
             labels=(repr(labels) + repr(rest)).encode(),
             include_nulls=bool(node.args.get("include_nulls")),
+            values_first=self.dialect == "bigquery" or bool(node.args.get("value_columns_first")),
             refs=scope.refs,
         )
 

@@ -183,9 +183,11 @@ class Env:
         i = relation.index.get(key)
         if i is None:
             return None
+        column = (relation.fps[i], relation.deps[i])
         if key in relation.duplicates:
             self.linker.miss(f"{key} is ambiguous")
-        column = (relation.fps[i], relation.deps[i])
+            same = [j for j, k in enumerate(relation.keys) if k == key]
+            column = combine([(relation.fps[j], relation.deps[j]) for j in same])
         return self.wrap(source, column) if self.wraps[source] else column
 
     def column(self, source: int, key: str, name: str) -> Column | None:

@@ -58,3 +58,9 @@ CASTS: Final = frozenset(
     "bigint binary boolean decimal double float int smallint string timestamp tinyint".split()
 )
 """Functions of Spark that cast; like CAST, they leave a column its name."""
+
+FLATTEN_COLUMNS: Final = ("seq", "key", "path", "index", "value", "this")
+"""What Snowflake's FLATTEN puts out."""
+
+ORDERED_SET_NAMES: Final = frozenset({"percentile_cont", "percentile_disc", "mode", "median"})
+"""Aggregates whose value comes out of WITHIN GROUP (ORDER BY ...) itself."""
