@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from dbt_ripple.artifacts import read_project
 from dbt_ripple.graph.analyse import analyse
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SCRIPT = Path(__file__).resolve().parents[2] / "bench" / "generate.py"
 
@@ -85,3 +90,24 @@ def test_nonsense_is_refused(tmp_path: Path, options: tuple[str, ...]) -> None:
     done = subprocess.run([sys.executable, SCRIPT, tmp_path, *options], capture_output=True)
     assert done.returncode != 0
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.spark
+def test_spark_analyses_all(tmp_path: Path, spark: SparkSession) -> None:
+    """Spark itself takes every query and finds the columns that the catalog lists."""
+    folder = generate(tmp_path, 30, "--adapter", "spark", "--seed", "3")
+    project = read_project(folder)
+    relations = project.of_type("source", "model")
+    # Views instead of tables, because a metastore takes its time.
+    schemas = "|".join({node.schema for node in relations if node.schema})
+    view = re.compile(rf"\b({schemas})\.(\w+)")
+    for node in relations:
+        columns = ", ".join(
+            f"cast(null as {c.type}) as {c.name}" for c in project.catalog[node.unique_id]
+        )
+        name = view.sub(r"\1__\2", node.relation_name or "")
+        spark.sql(f"create or replace temporary view {name} as select {columns}")
+    for node in project.of_type("model", "test"):
+        found = spark.sql(view.sub(r"\1__\2", node.compiled_code or "")).columns
+        if node.resource_type == "model":
+            assert found == [c.name for c in project.catalog[node.unique_id]]
