@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -21,7 +22,7 @@ def fake_java(home: Path, version: str, modules: str | None = None) -> Path:
     executable.write_text(
         f"""#!/bin/sh
 if [ "$1" = "-XshowSettings:properties" ]; then
-  printf '    java.home = %s\\n    java.specification.version = {version}\\n' '{home}' >&2
+  printf '    java.home = %s\\n    java.specification.version = {version}\\n' {shlex.quote(str(home))} >&2
 else
   printf '%s\\n' "$@"
 fi

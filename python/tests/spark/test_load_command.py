@@ -1,0 +1,123 @@
+"""`dbt-ripple load` and `build` as commands: what they print, and how they refuse."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from dbt_ripple.cli import cli
+from dbt_ripple.cli.build import _Connection
+from dbt_ripple.errors import RippleError
+from dbt_ripple.graph.rows import TABLES
+
+
+def run(*arguments):
+    result = CliRunner().invoke(cli, list(map(str, arguments)))
+    if result.exception and not isinstance(result.exception, SystemExit | RippleError):
+        raise result.exception
+    return result
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A compiled project of a source and a model, as dbt would have written it."""
+    target = tmp_path / "target"
+    target.mkdir()
+    source = {
+        "unique_id": "source.shop.raw.orders",
+        "name": "orders",
+        "resource_type": "source",
+        "package_name": "shop",
+        "schema": "raw",
+        "identifier": "orders",
+        "relation_name": "`raw`.`orders`",
+        "columns": {"id": {"name": "id"}, "total": {"name": "total"}},
+    }
+    model = {
+        "unique_id": "model.shop.big_orders",
+        "name": "big_orders",
+        "resource_type": "model",
+        "package_name": "shop",
+        "language": "sql",
+        "relation_name": "`dev`.`big_orders`",
+        "config": {"materialized": "view"},
+        "compiled": True,
+        "compiled_code": "select id, total * 2 as twice from `raw`.`orders` where total > 100",
+        "depends_on": {"nodes": ["source.shop.raw.orders"]},
+    }
+    manifest = {
+        "metadata": {
+            "dbt_schema_version": "https://schemas.getdbt.com/dbt/manifest/v12.json",
+            "project_name": "shop",
+            "adapter_type": "spark",
+        },
+        "sources": {source["unique_id"]: source},
+        "nodes": {model["unique_id"]: model},
+    }
+    (target / "manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / "dbt_project.yml").write_text("name: shop\nprofile: shop\n")
+    return tmp_path
+
+
+def test_without_the_package_a_schema_is_needed(project):
+    result = run("load", "--project-dir", project)
+    assert isinstance(result.exception, RippleError)
+    assert "packages.yml" in str(result.exception)
+    assert "--schema" in str(result.exception)
+
+
+def test_build_refuses_what_is_no_project(tmp_path):
+    result = run("build", "--project-dir", tmp_path / "missing")
+    assert "no dbt_project.yml in this folder" in str(result.exception)
+
+
+def test_build_refuses_a_target_it_cannot_write(project):
+    (project / "file").touch()
+    result = run("build", "--project-dir", project, "--target-path", "file/below")
+    assert "cannot be written" in str(result.exception)
+
+
+def test_build_needs_a_spark_that_sees_dbts_metastore(monkeypatch):
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    thrift = _Connection("spark (thrift)", "thrift", "prod", {"a": "b"})
+    with pytest.raises(RippleError, match=r"by spark \(thrift\).*--remote or --master"):
+        thrift.check(None, None)
+    thrift.check(None, "sc://host")
+    assert thrift.session_config == {}
+    session = _Connection("spark (session)", "session", "dev", {"a": "b"})
+    session.check(None, None)
+    assert session.session_config == {"a": "b"}
+
+
+def test_build_without_the_package_says_how_to_install_it(project):
+    pytest.importorskip("dbt.cli.main")
+    (project / "profiles.yml").write_text(
+        "shop:\n  target: dev\n  outputs:\n"
+        "    dev: {type: spark, method: session, host: localhost, schema: dev}\n"
+    )
+    result = run("build", "--project-dir", project, "--profiles-dir", project)
+    assert "the dbt package dbt_ripple is not installed" in str(result.exception)
+    assert "run `dbt deps`" in str(result.exception)
+    # dbt's files of this command are in a folder of their own.
+    assert "compiled_code" in (project / "target" / "manifest.json").read_text()
+    assert (project / "target" / "ripple" / "manifest.json").exists()
+
+
+@pytest.mark.spark
+def test_load_prints_what_it_did(project, spark):
+    arguments = ["load", "--project-dir", project, "--schema", "load_command_raw"]
+    said = json.loads(run(*arguments, "--format", "json").stdout)
+    assert said["already_loaded"] is False
+    assert said["schema"] == "load_command_raw"
+    assert set(said["rows"]) == set(TABLES)
+    assert said["rows"]["nodes"] == 2
+    assert said["rows"]["node_closure"] == 3
+    edges = spark.table("load_command_raw.column_edges")
+    assert edges.count() == said["rows"]["column_edges"]
+    assert edges.where("child_column = 'twice' and parent_column = 'total'").count() >= 1
+    again = run(*arguments)
+    assert "was already loaded: nothing was written" in again.stdout
+    assert spark.table("load_command_raw.snapshots").count() == 1
+    assert spark.table("load_command_raw.column_edges").count() == edges.count()
