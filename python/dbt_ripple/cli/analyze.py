@@ -60,7 +60,7 @@ def analyze(
 
     from dbt_ripple.graph.analyse import analyse
 
-    analysis = analyse(project)
+    analysis = analyse(project, tests=False)
     summary = summarise(project, analysis, read)
     if write and edges_file:
         write(edges_file, analysis.edges)

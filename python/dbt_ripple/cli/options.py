@@ -15,6 +15,9 @@ import click
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
 
+RELAXED_COLLECTOR = (10_000, 100, 1000)
+"""Thresholds of the garbage collector of a command: nearly all it makes lives to its end."""
+
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
@@ -57,9 +60,13 @@ def _configured_target(project_dir: Path) -> str | None:
 
 
 def load_project(project_dir: Path, target_path: Path | None) -> Project:
-    """Read the project's artifacts; what had to be left out is said on stderr."""
+    """Read the project's artifacts; what had to be left out is said on stderr.
+
+    From here on the process' garbage collector is relaxed.
+    """
     from dbt_ripple.artifacts import read_project
 
+    gc.set_threshold(*RELAXED_COLLECTOR)
     project = read_project(artifacts_folder(project_dir, target_path))
     # All of it lives as long as the process: nothing the collector needs to look at again.
     gc.freeze()

@@ -81,7 +81,7 @@ def trace(
         from dbt_ripple.graph.analyse import analyse
 
         check_compiled(project)
-        view = column_view(project, analyse(project), root, column, direction, depth)
+        view = column_view(project, analyse(project, tests=False), root, column, direction, depth)
     answer(render(view, style))
 
 

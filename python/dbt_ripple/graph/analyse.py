@@ -44,8 +44,9 @@ MAX_OPAQUE_EDGES: Final = 20_000
 """Of an opaque node, parent columns times own columns above which the pairs are not spelled out:
 its parents' columns then lead to its rows, and its columns come from its parents' rows."""
 
-RELAXED_COLLECTOR: Final = (200_000, 50, 1000)
-"""Thresholds of the garbage collector while analysing."""
+RELAXED_COLLECTOR: Final = (10_000, 100, 1000)
+"""Thresholds of the garbage collector while analysing: parse trees, which are cyclic, are swept
+while they are still in the processor's cache, and what is kept is hardly ever looked at again."""
 
 _INCREMENTAL_CONFIG: Final = (
     "unique_key",
@@ -81,20 +82,28 @@ _BITS: Final = {bit: (kind, subtype, masking) for bit, kind, subtype, masking in
 _KIND_CACHE: dict[int, list[tuple[str, str, bool]]] = {}
 
 
-def analyse(project: Project, *, read_seconds: float = 0.0, expressions: bool = False) -> Analysis:
+def analyse(
+    project: Project,
+    *,
+    read_seconds: float = 0.0,
+    expressions: bool = False,
+    tests: bool = True,
+) -> Analysis:
     """Analyse a whole project.
 
     Args:
         project: its artifacts.
         read_seconds: what reading them took, to be passed on in `Analysis.seconds`.
         expressions: whether to write out the SQL behind each column, which takes its time.
+        tests: whether to say what tests read. Columns and edges are the same without: a test is
+            then followed only where it can show a column that nothing else lists.
 
     Returns:
         Columns, fingerprints and edges of every relation, and what every test reads. Never raises
         on what a model says: that model is then opaque or broken, with the reason.
     """
     with _quiet_collector():
-        return _Analyser(project, expressions).run(read_seconds)
+        return _Analyser(project, expressions).run(read_seconds, tests)
 
 
 @contextmanager
@@ -284,7 +293,7 @@ class _Analyser:
 
     # -- the run --------------------------------------------------------------------------------
 
-    def run(self, read_seconds: float) -> Analysis:
+    def run(self, read_seconds: float, every_test: bool) -> Analysis:
         start = time.perf_counter()
         project = self.project
         for unique_id in _topological(project):
@@ -296,7 +305,7 @@ class _Analyser:
         tests = {
             unique_id: self.test(unique_id, node)
             for unique_id, node in project.nodes.items()
-            if node.resource_type == "test"
+            if node.resource_type == "test" and (every_test or self.may_discover(unique_id))
         }
         edges = list(self.edges())
         test_columns = [
@@ -639,6 +648,12 @@ class _Analyser:
         return _Known(analysis, relation, [everything for _ in names], rows)
 
     # -- tests ----------------------------------------------------------------------------------
+
+    def may_discover(self, unique_id: str) -> bool:
+        """Whether a test can show a column that nothing lists: it reads an open relation."""
+        parents = (self.canonical.get(p, p) for p in self.project.parents.get(unique_id, ()))
+        known = (self.known.get(p) for p in parents)
+        return any(k is not None and k.relation.rest for k in known)
 
     def test(self, unique_id: str, node: Node) -> tuple[NodeAnalysis, list[tuple[str, str]]]:
         """A test's fingerprint and what it reads: the columns and row sets its query depends on."""
