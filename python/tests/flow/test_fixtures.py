@@ -7,18 +7,36 @@ from flow.lineage_fixtures import Deps, Fixture, read_fixtures, read_tables, wri
 
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import link
-from dbt_ripple.flow.lower import lower
+from dbt_ripple.flow.lower import EPHEMERAL_PREFIX, lower
 from dbt_ripple.flow.names import dialect_of
-from dbt_ripple.flow.relation import ROWS, Relation
+from dbt_ripple.flow.relation import ROWS, Column, Relation
 
 TABLES = {name: [c for c, _ in columns] for name, columns in read_tables().items()}
 
 
+class Unknown:
+    """The columns of a relation of which only the name is known."""
+
+    def __init__(self, base: str) -> None:
+        self.base = base
+
+    def get(self, key: str, name: str) -> Column | None:
+        return digest(self.base.encode(), key.encode()), {(self.base, name): 1}
+
+    def fp(self) -> bytes:
+        return digest(self.base.encode())
+
+
 def table(key: str, name: str) -> Relation:
-    """A base table of the fixtures; one that does not exist has unknown columns elsewhere."""
-    base = key.rpartition(".")[2].strip('"')
-    columns = TABLES[base]
+    """A table of the fixtures, whatever its schema; ``dark`` is one whose columns are not known.
+
+    An ephemeral model's CTE stands for the node, which has the columns of the table of its name.
+    """
+    base = key.rpartition(".")[2].strip('"').removeprefix(EPHEMERAL_PREFIX)
     leaf = digest(b"leaf", base.encode())
+    if base == "dark":
+        return Relation([], [], [], [], [Unknown(base)], leaf, {(base, ROWS): 1}, leaf)
+    columns = TABLES[base]
     return Relation(
         columns,
         columns,

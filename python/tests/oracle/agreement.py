@@ -5,7 +5,9 @@
 Corpora: ``fixtures`` (the Spark files of tests/fixtures/lineage), ``tpch`` and ``tpcds`` (after
 `make_tpc.py`), and the path of any dbt target folder with compiled SQL. Compared, as
 sets of base columns: each output's value sources (DIRECT), each output's indirect sources, and the
-row set's sources. A query where either side has no answer counts as disagreement in all of them.
+row set's sources. Where the columns agree, so must the kinds; only IDENTITY and TRANSFORMATION are
+taken as one there, because a plan does not tell Spark's own casts from the user's (the fixtures tell
+them apart by hand). A query where either side has no answer counts as disagreement in all of them.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ from oracle.catalyst import Catalyst, Deps, OracleGapError, Reading
 from oracle.make_tpc import load
 
 from dbt_ripple.artifacts import read_project
-from dbt_ripple.flow.ir import DIRECT, KINDS
 from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.ir import AGGREGATION, DIRECT, KINDS, MASK_SHIFT, TRANSFORMATION
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.lower import EPHEMERAL_PREFIX, lower
 from dbt_ripple.flow.relation import ROWS, Relation
@@ -72,8 +74,8 @@ class Disagreement:
     """One place where the two differ.
 
     Attributes:
-        case: the query. what: ``names``, ``columns``, ``direct``, ``indirect``, ``rows``, or
-            ``error`` where a side has no answer. where: the output column, if one.
+        case: the query. what: ``names``, ``columns``, ``direct``, ``indirect``, ``rows``, ``kinds``,
+            or ``error`` where a side has no answer. where: the output column, if one.
         ours, catalyst: what each side says.
     """
 
@@ -101,13 +103,15 @@ class Report:
     direct: int = 0
     indirect: int = 0
     rows: int = 0
+    kinds: int = 0
     disagreements: list[Disagreement] = field(default_factory=list)
 
     def __str__(self) -> str:
         return (
             f"{self.corpus}: queries {self.queries_equal}/{self.queries}, value sources "
             f"{self.direct}/{self.columns} columns, indirect sources {self.indirect}/"
-            f"{self.columns} columns, row sources {self.rows}/{self.queries} queries"
+            f"{self.columns} columns, row sources {self.rows}/{self.queries} queries, kinds "
+            f"{self.kinds}/{self.columns + self.queries}"
         )
 
 
@@ -183,6 +187,19 @@ def _indirect(deps: Deps) -> set[str]:
     return {".".join(key) for key, mask in deps.items() if mask & ~DIRECT}
 
 
+def _kinds(deps: Deps) -> dict[tuple[str, str], int]:
+    """Kinds with IDENTITY and masking folded away."""
+    folded = {}
+    for key, mask in deps.items():
+        direct = mask & DIRECT
+        aggregated = direct & (AGGREGATION | AGGREGATION << MASK_SHIFT)
+        other = direct & ~(AGGREGATION | AGGREGATION << MASK_SHIFT)
+        folded[key] = (
+            mask & ~DIRECT | (AGGREGATION if aggregated else 0) | (TRANSFORMATION if other else 0)
+        )
+    return folded
+
+
 def shown(deps: Deps) -> str:
     """Dependencies as one line, for people."""
     parts = []
@@ -218,8 +235,15 @@ def compare(case: Case, ours: Reading, theirs: Reading, report: Report) -> None:
                 report.indirect += 1
             else:
                 differ("indirect", where, shown(mine), shown(other))
+            if _kinds(mine) == _kinds(other):
+                report.kinds += 1
+            elif _direct(mine) == _direct(other) and _indirect(mine) == _indirect(other):
+                differ("kinds", where, shown(mine), shown(other))
+    report.kinds += _kinds(ours.rows) == _kinds(theirs.rows)
     if set(ours.rows) == set(theirs.rows):
         report.rows += 1
+        if _kinds(ours.rows) != _kinds(theirs.rows):
+            differ("kinds", "rows", shown(ours.rows), shown(theirs.rows))
     else:
         extra, lacking = set(ours.rows) - set(theirs.rows), set(theirs.rows) - set(ours.rows)
         differ(
@@ -261,9 +285,7 @@ def agreement(spark: SparkSession, corpus: Corpus) -> Report:
                 continue
             compare(case, ours, theirs, report)
     finally:
-        spark.sql("use default")
-        for schema in made:
-            spark.sql(f"drop schema if exists {schema} cascade")
+        drop_schemas(spark, made)
     return report
 
 
@@ -277,6 +299,13 @@ def create_tables(spark: SparkSession, corpus: Corpus) -> list[str]:
     for name, columns in names.items():
         create_table(spark, name, columns)
     return made
+
+
+def drop_schemas(spark: SparkSession, schemas: list[str]) -> None:
+    """Drop schemas with what is in them."""
+    spark.sql("use default")
+    for schema in schemas:
+        spark.sql(f"drop schema if exists {schema} cascade")
 
 
 def create_table(spark: SparkSession, name: str, columns: list[tuple[str, str]]) -> None:
@@ -334,7 +363,11 @@ def dbt_target(folder: Path) -> Corpus:
         if relation is not None:
             declared = {c.name.lower(): c.data_type for c in node.columns.values()}
             columns = [
-                (c.name, declared.get(c.name.lower()) or _CATALOG_TYPES.get(c.type, c.type))
+                (
+                    c.name or "",
+                    declared.get((c.name or "").lower())
+                    or _CATALOG_TYPES.get(c.type or "", c.type or ""),
+                )
                 for c in project.catalog.get(unique_id, [])
             ]
             if columns and not any(kind in _NESTED for _, kind in columns):
@@ -355,7 +388,8 @@ def fixtures() -> Corpus:
     cases = [
         Case(f.id, f.sql)
         for f in read_fixtures()
-        if f.dialect in ("spark", "databricks") and not {"spark", "opaque", "missing"} & {*f.pragmas}
+        if f.dialect in ("spark", "databricks")
+        and not {"spark", "opaque", "missing"} & {*f.pragmas}
     ]
     return Corpus("fixtures", "oracle_fixtures", read_tables(), cases)
 

@@ -15,7 +15,9 @@ Conventions, where Catalyst itself has no opinion (they are those of the engine)
   SORT. The first argument of NULLIF is a value and a condition;
 * a scalar subquery's value comes from its output; its rows and what it correlates with are indirect;
 * EXISTS and IN are conditions: of the row set where they filter, of the column where they are shown;
-* EXCEPT and INTERSECT: the value comes from the left; both sides' columns are row sources;
+* EXCEPT and INTERSECT: the value comes from the left; both sides' columns are row sources, and
+  what decides the right side's rows is a FILTER of the left's;
+* FIRST_VALUE and LAST_VALUE over a window pick a row's value: TRANSFORMATION, not AGGREGATION;
 * the row set depends on conditions, groupings, DISTINCT, ORDER BY, generators and, inside joins, on
   both sides. ``*rows*`` edges (which table's rows) are not compared: only columns are.
 """
@@ -140,7 +142,12 @@ def _tree(flat: list[dict[str, Any]]) -> Node:
 
 
 def _is_expression(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], dict) and "class" in value[0]
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and isinstance(value[0], dict)
+        and "class" in value[0]
+    )
 
 
 def _id(node: Node) -> int:
@@ -175,6 +182,7 @@ def _deeper(kind: int) -> int:
 
 
 _RANKS: Final = frozenset({"RowNumber", "Rank", "DenseRank", "PercentRank", "CumeDist", "NTile"})
+_PICKS: Final = frozenset({"First", "Last", "NthValue"})
 
 # Nodes that hand their only child's columns on, and change the rows (if at all) by constants alone.
 _PASSING: Final = frozenset(
@@ -345,7 +353,7 @@ class _Walk:
     def plan_except(self, node: Node, outer: dict[int, Deps]) -> Plan:
         left, right = (self.plan(c, outer) for c in node.children)
         rows = dict(left.rows)
-        add(rows, right.rows)
+        add(rows, right.rows, FILTER)
         for deps in (*left.columns, *right.columns):
             add(rows, deps, FILTER)
         return Plan(left.ids, left.names, left.columns, rows)
@@ -524,7 +532,9 @@ class _Scope:
         if deps is None:
             deps = self.outer.get(number)
         if deps is None:
-            raise OracleGapError(f"attribute {attribute.fields['name']}#{number} comes from nowhere")
+            raise OracleGapError(
+                f"attribute {attribute.fields['name']}#{number} comes from nowhere"
+            )
         add(found, deps, kind)
 
     def into(self, node: Node, kind: int, found: Deps) -> None:
@@ -568,7 +578,11 @@ class _Scope:
         elif name == "WindowExpression":
             function, spec = node.children
             over = WINDOW if kind & DIRECT else kind
-            self.into(function, over if function.kind in _RANKS else _deeper(kind), found)
+            if function.kind == "AggregateExpression" and function.children[0].kind in _PICKS:
+                self.each(function.children[0].children, _deeper(kind), found)
+                self.each(function.children[1:], _test(kind), found)
+            else:
+                self.into(function, over if function.kind in _RANKS else _deeper(kind), found)
             for part in spec.children:
                 self.each(part.children if part.kind == "SortOrder" else [part], over, found)
         elif name == "ScalarSubquery":
@@ -620,7 +634,10 @@ class _Scope:
                 same = {i for i, a in fresh.items() if a.fields["name"] == attribute.fields["name"]}
                 if len(same) != 1:
                     raise OracleGapError(f"{node.kind} over {attribute.fields['name']}, renumbered")
-                attribute.fields = {**attribute.fields, "exprId": fresh[same.pop()].fields["exprId"]}
+                attribute.fields = {
+                    **attribute.fields,
+                    "exprId": fresh[same.pop()].fields["exprId"],
+                }
         return found
 
     def gap(self, node: Node) -> list[Node]:

@@ -1,0 +1,108 @@
+"""Agreement with Spark's own analyser, corpus by corpus; it must not fall below the level reached."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from flow.lineage_fixtures import read_fixtures
+from oracle.agreement import (
+    Case,
+    Corpus,
+    Report,
+    agreement,
+    compare,
+    create_tables,
+    dbt_target,
+    drop_schemas,
+    fixtures,
+    read_ours,
+    tpc,
+)
+from oracle.catalyst import Catalyst
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+# dbt compiles the shop's project here; another place can be named by the variable.
+DBT_TARGET = Path(
+    os.environ.get(
+        "DBT_RIPPLE_ORACLE_TARGET", Path(__file__).parents[3] / "integration_tests" / "target"
+    )
+)
+
+
+LISTED = {f.id for f in read_fixtures() if {"exception", "open"} & {*f.pragmas}}
+"""Fixtures that say in the file why the two differ."""
+
+
+def compared(spark: SparkSession, corpus: Corpus) -> Report:
+    """The agreement over a corpus, every case of it compared."""
+    report = agreement(spark, corpus)
+    print(report)
+    assert report.queries == len(corpus.cases) > 0
+    return report
+
+
+@pytest.fixture(scope="module")
+def construct_report(spark: SparkSession) -> Report:
+    return compared(spark, fixtures())
+
+
+def test_construct_fixtures_agree(construct_report: Report) -> None:
+    differ = [str(d) for d in construct_report.disagreements if d.case.name not in LISTED]
+    assert differ == []
+
+
+def test_what_is_listed_as_an_exception_does_differ(construct_report: Report) -> None:
+    differ = {d.case.name for d in construct_report.disagreements}
+    judged = {c.name for c in fixtures().cases}
+    assert LISTED & judged <= differ
+
+
+def test_exceptions_are_at_most_one_in_a_hundred(construct_report: Report) -> None:
+    judged = {c.name for c in fixtures().cases}
+    assert len(LISTED & judged) <= construct_report.queries / 100
+
+
+def test_a_wrong_answer_is_noticed(spark: SparkSession) -> None:
+    """The comparison is no formality: our answer to another query is told from Spark's."""
+    corpus = fixtures()
+    right = Case("right", "select a, b + x as bx from t where y > 1")
+    wrong = "select b as a, b + case when x > 1 then 1 end as bx from t where z > 1"
+    report = Report("wrong")
+    made = create_tables(spark, corpus)
+    try:
+        spark.sql(f"use {corpus.schema}")
+        compare(right, read_ours(wrong, corpus), Catalyst(spark).read(right.sql), report)
+    finally:
+        drop_schemas(spark, made)
+    assert [(d.what, d.where) for d in report.disagreements] == [
+        ("direct", "column 1 (a)"),
+        ("direct", "column 2 (bx)"),
+        ("indirect", "column 2 (bx)"),
+        ("rows", ""),
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tpch", "tpcds"])
+def test_benchmark_queries_agree(spark: SparkSession, name: str) -> None:
+    corpus = tpc(name)
+    if corpus is None:
+        pytest.skip("run python tests/oracle/make_tpc.py first")
+    assert [str(d) for d in compared(spark, corpus).disagreements] == []
+
+
+@pytest.mark.slow
+def test_the_shop_agrees(spark: SparkSession) -> None:
+    if not (DBT_TARGET / "manifest.json").exists():
+        pytest.skip("compile integration_tests first (dbt docs generate)")
+    corpus = dbt_target(DBT_TARGET)
+    if not corpus.cases:
+        pytest.skip("the manifest has no compiled SQL")
+    assert [str(d) for d in compared(spark, corpus).disagreements] == []
