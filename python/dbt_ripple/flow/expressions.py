@@ -650,17 +650,17 @@ class Expressions:
             pieces.extend(self.expr(o, over) for o in order.expressions)
         if spec is not None:
             pieces += [b"spec", self.expr(spec, over)]
-        pieces += [digest(repr(leftover).encode())]
+        pieces += [digest(written(leftover))]
         return ["W", merkle(pieces)]
 
-    def window_parts(self, node: exp.Window) -> tuple[list[Any], Any, Any, dict[str, str]]:
+    def window_parts(self, node: exp.Window) -> tuple[list[Any], Any, Any, dict[str, bytes]]:
         """PARTITION BY, ORDER BY and frame of a window, those of the window it names included."""
         args = node.args
         partition = list(args.get("partition_by") or [])
         order = args.get("order")
         spec = args.get("spec")
         leftover = {
-            k: repr(v)
+            k: written(v)
             for k, v in args.items()
             if v and k not in ("this", "partition_by", "order", "spec", "alias", "over")
         }
@@ -729,6 +729,18 @@ def _flags(node: Any) -> bytes:
     if len(args) == 2:
         return b""
     return repr([(k, v) for k, v in args.items() if k not in ("this", "expression") and v]).encode()
+
+
+def written(value: Any) -> bytes:
+    """An argument as it stands, for what is hashed without being followed; comments do not count."""
+    if isinstance(value, exp.Expression):
+        inner = b",".join(k.encode() + b"=" + written(v) for k, v in value.args.items() if v)
+        return type(value).__name__.encode() + b"(" + inner + b")"
+    if isinstance(value, dict):
+        return b"{" + b",".join(k.encode() + b"=" + written(v) for k, v in value.items()) + b"}"
+    if isinstance(value, list):
+        return b"[" + b",".join(map(written, value)) + b"]"
+    return repr(value).encode()
 
 
 def by_suffix(full_names: dict[str, int], qualifier: str) -> int | None:

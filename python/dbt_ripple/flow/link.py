@@ -338,7 +338,12 @@ class _Linker:
             for _, d in (*aggregates, *fields):
                 merge(whole, d)
             rest.append(FieldRest((digest(b"pivot", field_fp, *(a[0] for a in aggregates)), whole)))
-        return Relation(names, keys, fps, deps, rest, rows_fp, rows, source.leaf, source.joins)
+        ghost: list[Rest] = (
+            [PassRest(scope, 0, frozenset(used), ghost=True)] if source.ghost else []
+        )
+        return Relation(
+            names, keys, fps, deps, rest, rows_fp, rows, source.leaf, source.joins, b"", ghost
+        )
 
     def unpivot(self, rel: Unpivot, env: Env | None) -> Relation:
         source = self.rel(rel.rel, env)
@@ -375,8 +380,21 @@ class _Linker:
             keys.append(key)
             fps.append(column[0])
             deps.append(column[1])
+        ghost: list[Rest] = (
+            [PassRest(scope, 0, frozenset(used), ghost=True)] if source.ghost else []
+        )
         return Relation(
-            names, keys, fps, deps, rest, digest(*parts), rows, source.leaf, source.joins
+            names,
+            keys,
+            fps,
+            deps,
+            rest,
+            digest(*parts),
+            rows,
+            source.leaf,
+            source.joins,
+            b"",
+            ghost,
         )
 
     # -- SELECT --
@@ -468,8 +486,8 @@ class _Linker:
         b = combine(candidates) if candidates else None
         if a is None or b is None:
             self.miss(key)
-            a = a or b or (digest(b"missing", key.encode()), {})
-            b = b or a
+            a = a or env.lost_in(key, left)
+            b = b or env.lost_in(key, right)
         if "FULL" in kind:
             merged: Column = (
                 digest(b"coalesce", a[0], b[0]),
@@ -737,9 +755,20 @@ class _Linker:
                     left_out | hidden | set(star.renames) | set(star.replaces) | set(merged)
                 )
                 rest.append(PassRest(owner, i, excluded))
-                for key, x_ in star.replaces.items():
-                    if key not in relation.index and key not in keys:
-                        put(key, key, env.value(x_))
+        if star.renames:
+            present = {k for i in sources for k in relation_of(owner, i).index}
+            for key in star.renames:
+                if key not in present:
+                    found = [c for i in sources if (c := owner.column(i, key, key)) is not None]
+                    if not found:
+                        self.miss(key)
+                        found = [owner.lost_in(key, sources)]
+                    put(key, key, combine(found))
+        for key in star.replaces:
+            if key not in keys:  # of a source whose columns are not known, or a mistake
+                if not rest:
+                    self.miss(key)
+                put(key, key, env.value(star.replaces[key]))
 
 
 def _in_order(items: list[FromItem]) -> Iterable[int]:

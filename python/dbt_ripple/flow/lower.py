@@ -29,6 +29,7 @@ from dbt_ripple.flow.expressions import (
     generates,
     listed,
     merkle,
+    written,
 )
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import (
@@ -62,6 +63,8 @@ from dbt_ripple.flow.ir import (
 from dbt_ripple.flow.names import fold
 from dbt_ripple.flow.pipes import without_unknown_pipes
 from dbt_ripple.flow.vocabulary import CASTS, FLATTEN_COLUMNS, GENERATED_COLUMNS
+
+_COMMENT: Final = re.compile(r"\s*/\*.*?\*/", re.S)
 
 EPHEMERAL_PREFIX: Final = "__dbt__cte__"
 
@@ -319,7 +322,7 @@ class _Lowering(Expressions):
                 *(str(args[k]).upper() for k in ("side", "kind") if args.get(k)),
             ]
             if args.get("on"):
-                flags.append(repr(args["on"]))
+                flags.append(written(args["on"]).decode())
             ops.append(" ".join(flags))
             by_name.append(bool(args.get("by_name")))
             current = args["this"]
@@ -429,7 +432,7 @@ class _Lowering(Expressions):
                     order_outs.append(ordinal)
                     flags = {k: v for k, v in item.args.items() if k != "this" and v}
                     order.append(
-                        X(digest(b"ordinal", str(ordinal).encode(), repr(flags).encode()), {}, {})
+                        X(digest(b"ordinal", str(ordinal).encode(), written(flags)), {}, {})
                     )
                 elif isinstance(target, exp.Var) and target.name.upper() == "ALL":
                     order.append(
@@ -451,7 +454,7 @@ class _Lowering(Expressions):
         for name, value in args.items():
             if value and name not in _KNOWN_SELECT:
                 if name == "hint":
-                    extra.append(X(digest(b"hint", repr(value).encode()), {}, {}))
+                    extra.append(X(digest(b"hint", written(value)), {}, {}))
                 elif name in _MODIFIERS or isinstance(node, exp.Select):
                     extra.append(self.x_of(listed(value), FILTER, name.encode()))
         grouped = grouping is not None
@@ -647,7 +650,7 @@ class _Lowering(Expressions):
         replaces = {}
         for r in listed(args.get("replace")):
             replaces[self.fold(r.args["alias"])] = self.x(r.this, IDENTITY)
-        like = repr(args["ilike"]).encode() if args.get("ilike") else b""
+        like = written(args["ilike"]) if args.get("ilike") else b""
         if like:
             raise Unsupported("a * filtered by a name pattern")
         return Star(source, up, struct, except_, renames, replaces, like)
@@ -808,7 +811,7 @@ class _Lowering(Expressions):
                 [fold(name, False, self.dialect)],
             )
         extra = [
-            digest(name.encode(), repr(value).encode())
+            digest(name.encode(), written(value))
             for name, value in node.args.items()
             if value
             and name not in ("this", "db", "catalog", "alias", "pivots", "joins", "laterals")
@@ -819,7 +822,7 @@ class _Lowering(Expressions):
 
     def sampled(self, rel: Rel, sample: Any) -> Rel:
         select = self.passed_on(rel, None)
-        select.extra.append(X(digest(b"sample", repr(sample).encode()), {}, {}))
+        select.extra.append(X(digest(b"sample", written(sample)), {}, {}))
         return select
 
     def table_function(self, node: Any, columns: list[str]) -> Rel:
@@ -873,7 +876,7 @@ class _Lowering(Expressions):
             self.add_source(None, None, rel, columns or None)
             args = node.args
             rest = {
-                k: repr(v)
+                k: written(v)
                 for k, v in args.items()
                 if v
                 and k
@@ -902,8 +905,11 @@ class _Lowering(Expressions):
                     for v in field.expressions
                 ]
                 values = [digest(a, b) for a in values for b in each] if values else each
-            names = [c.name for c in args.get("columns") or []] if listed else []
-            keys = [self.fold(c) for c in args.get("columns") or []] if listed else []
+            made: list[Any] = args.get("columns") or [] if listed else []
+            for column in made:  # sqlglot makes the names out of SQL, comments and all
+                column.set("this", _COMMENT.sub("", column.this))
+            names = [c.name for c in made]
+            keys = [self.fold(c) for c in made]
             return Pivot(
                 rel,
                 aggregates,
@@ -916,7 +922,7 @@ class _Lowering(Expressions):
                 scope.subs,
             )
 
-    def unpivot(self, node: exp.Pivot, rel: Rel, scope: Scope, rest: dict[str, str]) -> Rel:
+    def unpivot(self, node: exp.Pivot, rel: Rel, scope: Scope, rest: dict[str, bytes]) -> Rel:
         fields = node.args.get("fields") or []
         if len(fields) != 1 or not isinstance(fields[0], exp.In):
             raise Unsupported("UNPIVOT of this form")

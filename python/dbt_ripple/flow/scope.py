@@ -238,6 +238,10 @@ class Env:
                 found.append(outer(known, up))
                 break
             found.extend(outer(c, up) for c in unknown)
+            if unknown:  # or no column at all, but a source as one value
+                for i, source in enumerate(env_.sources):
+                    if source.alias == ref.key and env_.relations[i] is not None:
+                        found.append(outer(env_.row_of(i), up))
             if up == 0 and ref.outputs:
                 column = self.alias(ref, ref.outputs)
                 if column is not None:
@@ -264,6 +268,11 @@ class Env:
             env_ = env_.parent
             up += 1
         return self.lost(ref, everywhere)
+
+    def lost_in(self, key: str, sources: list[int]) -> Column:
+        """A column that none of these sources of the scope has."""
+        ref = Ref(0, -1, key, key)
+        return self.lost(ref, [(self, i, 0) for i in sources])
 
     def lost(self, ref: Ref, where: list[tuple[Env, int, int]]) -> Column:
         """A name nobody has: it may be what any of these sources would have had."""
