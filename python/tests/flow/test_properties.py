@@ -267,7 +267,7 @@ def test_a_missing_or_wrong_schema_never_claims_less() -> None:
             if what != "missing" and not isinstance(seen, str):
                 if not seen.missing:
                     continue  # valid under that schema, it is another query
-                if "alias" in fixture.name:
+                if "alias" in fixture.id:
                     continue  # without the column, the alias of its name is what is meant
             said = _claims(seen, fixture)
             for name, deps in truth.items():
