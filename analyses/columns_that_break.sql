@@ -1,5 +1,5 @@
 -- The columns that break when a column (vars ripple_node and ripple_column) is renamed or dropped, nearest first.
--- `value`: its value comes from that column. `rows`: it only decides which rows there are, or a condition.
+-- `value`: its value comes from that column. `condition`: that column only decides on rows, their order or a branch.
 with reached as (
     {{ downstream_columns(var('ripple_node', none), var('ripple_column', none) or '*rows*') | indent(4) }}
 )
@@ -9,7 +9,7 @@ select
     nodes.asset_type,
     nodes.name as node,
     reached.column_name,
-    case when reached.is_value then 'value' else 'rows' end as through,
+    case when reached.is_value then 'value' else 'condition' end as through,
     nodes.owner,
     nodes.criticality
 from reached

@@ -1,4 +1,5 @@
 -- How well the project could be analysed: what share of each kind of node was seen through, and a reason where not.
+-- A leaf has no query to follow.
 with columns as (
     select
         snapshot_id,
@@ -23,6 +24,6 @@ left join columns
     on
         nodes.snapshot_id = columns.snapshot_id
         and nodes.unique_id = columns.unique_id
-where nodes.analysis_status is not null
+where nodes.resource_type not in ('test', 'unit_test')
 group by nodes.project_name, nodes.resource_type, nodes.analysis_status
 order by nodes.project_name, nodes.resource_type, nodes.analysis_status

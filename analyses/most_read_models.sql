@@ -69,6 +69,8 @@ left join columns
     on
         nodes.snapshot_id = columns.snapshot_id
         and nodes.unique_id = columns.unique_id
-where nodes.resource_type in ('model', 'snapshot')
+where
+    nodes.resource_type in ('model', 'snapshot')
+    and nodes.package_name != 'dbt_ripple'
 order by reach.all_readers desc, readers.direct_readers desc, nodes.name asc
 limit 10

@@ -1,19 +1,26 @@
 -- What is loaded is read past the lineage models, so that this view also tells when they are behind.
-with loaded as (
+with published as (
+    select * from {{ ref('dbt_ripple', 'stg_ripple__snapshots') }}
+),
+
+-- Past the staging models too: they hide what was never published. `nodes` is the first table a load writes.
+written as (
+    select distinct snapshot_id from {{ source('ripple_raw', 'nodes') }}
+),
+
+loaded as (
     select
         count(*) as snapshot_count,
         count(distinct project_name) as project_count,
         max(loaded_at) as last_loaded_at
-    from {{ ref('dbt_ripple', 'stg_ripple__snapshots') }}
+    from published
 ),
 
--- Past the staging models too: they hide what was never published. `nodes` is the first table a load writes.
 unfinished as (
-    select count(distinct nodes.snapshot_id) as unfinished_load_count
-    from {{ source('ripple_raw', 'nodes') }} as nodes
-    left join {{ ref('dbt_ripple', 'stg_ripple__snapshots') }} as snapshots
-        on nodes.snapshot_id = snapshots.snapshot_id
-    where snapshots.snapshot_id is null
+    select count(*) as unfinished_load_count
+    from written
+    left join published on written.snapshot_id = published.snapshot_id
+    where published.snapshot_id is null
 ),
 
 shown as (

@@ -1,10 +1,18 @@
 -- Column edges whose end is neither the row set nor a column of its node.
-with ends as (
+with column_edges as (
+    select * from {{ ref('dbt_ripple', 'fct_column_edges') }}
+),
+
+columns as (
+    select * from {{ ref('dbt_ripple', 'dim_columns') }}
+),
+
+ends as (
     select
         snapshot_id,
         parent_id as unique_id,
         parent_column as column_name
-    from {{ ref('dbt_ripple', 'fct_column_edges') }}
+    from column_edges
 
     union distinct
 
@@ -12,12 +20,12 @@ with ends as (
         snapshot_id,
         child_id as unique_id,
         child_column as column_name
-    from {{ ref('dbt_ripple', 'fct_column_edges') }}
+    from column_edges
 )
 
 select ends.*
 from ends
-left join {{ ref('dbt_ripple', 'dim_columns') }} as columns
+left join columns
     on
         ends.snapshot_id = columns.snapshot_id
         and ends.unique_id = columns.unique_id

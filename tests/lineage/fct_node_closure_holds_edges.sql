@@ -1,27 +1,28 @@
 -- Node edges that the closure does not have as pairs one step apart, and the other way round.
--- Edges to tests aside: tests are not in the closure.
-with edges as (
-    select
-        edges.snapshot_id,
-        edges.parent_id,
-        edges.child_id
-    from {{ ref('dbt_ripple', 'fct_edges') }} as edges
-    left join {{ ref('dbt_ripple', 'dim_nodes') }} as children
-        on
-            edges.snapshot_id = children.snapshot_id
-            and edges.child_id = children.unique_id
-    where
-        children.resource_type not in ('test', 'unit_test')
-        or children.resource_type is null
+with all_edges as (
+    select * from {{ ref('dbt_ripple', 'fct_edges') }}
+),
+
+nodes as (
+    select * from {{ ref('dbt_ripple', 'dim_nodes') }}
 ),
 
 steps as (
-    select
-        snapshot_id,
-        ancestor_id,
-        descendant_id
-    from {{ ref('dbt_ripple', 'fct_node_closure') }}
+    select * from {{ ref('dbt_ripple', 'fct_node_closure') }}
     where depth = 1
+),
+
+edges as (
+    select all_edges.*
+    from all_edges
+    left join nodes
+        on
+            all_edges.snapshot_id = nodes.snapshot_id
+            and all_edges.child_id = nodes.unique_id
+    -- Tests are not in the closure: nothing lies downstream of one.
+    where
+        nodes.resource_type not in ('test', 'unit_test')
+        or nodes.resource_type is null
 )
 
 select
@@ -34,4 +35,6 @@ full outer join steps
         edges.snapshot_id = steps.snapshot_id
         and edges.parent_id = steps.ancestor_id
         and edges.child_id = steps.descendant_id
-where edges.parent_id is null or steps.ancestor_id is null
+where
+    edges.parent_id is null
+    or steps.ancestor_id is null

@@ -1,10 +1,18 @@
 -- Columns a test reads of a node that its snapshot does not have.
+with test_columns as (
+    select * from {{ ref('dbt_ripple', 'stg_ripple__test_columns') }}
+),
+
+nodes as (
+    select * from {{ ref('dbt_ripple', 'stg_ripple__nodes') }}
+)
+
 select
     test_columns.snapshot_id,
     test_columns.test_id,
     test_columns.unique_id
-from {{ ref('dbt_ripple', 'stg_ripple__test_columns') }} as test_columns
-left join {{ ref('dbt_ripple', 'stg_ripple__nodes') }} as nodes
+from test_columns
+left join nodes
     on
         test_columns.snapshot_id = nodes.snapshot_id
         and test_columns.unique_id = nodes.unique_id
