@@ -41,6 +41,7 @@ from dbt_ripple.flow.ir import (
     hidden_in,
 )
 from dbt_ripple.flow.relation import (
+    ROWS,
     Column,
     Deps,
     Relation,
@@ -434,6 +435,16 @@ class _Linker:
             using = item.using
             if item.natural:
                 using = self.natural(env, members, side)
+                relations = [relation_of(env, i) for i in (*members, *side)]
+                if any(r.rest for r in relations):
+                    # They may share any column: the condition is all of both sides.
+                    whole: Deps = {}
+                    for r in relations:
+                        merge(whole, r.rows)
+                        for d in r.deps:
+                            merge(whole, d)
+                    fps = (r.all_fp() for r in relations)
+                    conditions.append((digest(b"natural", *fps), whole))
             for key in using:
                 conditions.append(self.using(env, key, members, side, item.kind))
             semi = "SEMI" in item.kind or "ANTI" in item.kind
@@ -580,6 +591,8 @@ class _Linker:
             rows_fp = digest(b"G", rows_fp, *sorted(set(fps)), *(r.fp() for r in rest))
             for d in all_deps:
                 add(d, GROUP_BY)
+            if rest:  # by columns nobody lists: by all of the rows
+                add({k: m for k, m in rows.items() if k[1] == ROWS}, GROUP_BY)
             order = b""
         if rel.order:
             fixed = []
