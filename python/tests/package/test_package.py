@@ -186,6 +186,18 @@ models:
             assert model["config"]["file_format"] == "delta"
 
 
+def test_switched_off_it_leaves_nothing_behind(tmp_path: Path) -> None:
+    off = "\n  dbt_ripple:\n    +enabled: false\n"
+    manifest = _manifest(_project(tmp_path, f"models:{off}exposures:{off}"))
+    # dbt keeps some of what it switched off in the manifest, and says so in the config.
+    left = [
+        node["unique_id"]
+        for node in [*manifest["nodes"].values(), *manifest["exposures"].values()]
+        if node["package_name"] == PACKAGE and node["config"]["enabled"]
+    ]
+    assert left == []
+
+
 def test_every_setting_is_explained() -> None:
     """Each var has a comment above it, and a line in the page that says how to install it."""
     lines = (REPOSITORY / "dbt_project.yml").read_text().splitlines()
