@@ -47,6 +47,8 @@ ROWS: Final = "*rows*"
 
 OURS: Final = "dbt_ripple"
 FLOOR: Final = "floor"
+OURS_TESTS: Final = "dbt_ripple-tests"
+FLOOR_TESTS: Final = "floor-tests"
 COMMAND: Final = "dbt-ripple analyze"
 COLD: Final = "cache, cold"
 WARM: Final = "cache, warm"
@@ -158,11 +160,15 @@ def _megabytes(usage: resource.struct_rusage) -> float:
     return usage.ru_maxrss / (1024**2 if sys.platform == "darwin" else 1024)
 
 
-def run_runner(python: str, runner: str, target: Path, timeout: float, edges: Path | None) -> Run:
+def run_runner(
+    python: str, runner: str, target: Path, timeout: float, edges: Path | None, tests: bool
+) -> Run:
     """One run of ``peers/run_*.py``, which stops the clock before it normalises its edges."""
     command = [python, str(HERE / "peers" / runner), str(target)]
     if edges is not None:
         command += ["--edges", str(edges)]
+    if tests:
+        command.append("--tests")
     before = time.time()
     run, printed = measure(command, timeout, environment())
     told = json.loads(printed.strip().splitlines()[-1])
@@ -280,16 +286,26 @@ def bench(
     target, told = project_folder(size, adapter, seed)
     results = WORK / "edges" / f"{adapter}-{size}-{seed}"
     results.mkdir(parents=True, exist_ok=True)
-    contenders = [Contender(OURS, f"{OURS}, in process"), Contender(FLOOR, "load, tokenise, parse")]
-    contenders.append(Contender(COMMAND, f"`{COMMAND}`"))
+    contenders = [
+        Contender(OURS, f"{OURS}, in process"),
+        Contender(FLOOR, "load, tokenise, parse"),
+        Contender(OURS_TESTS, f"{OURS}, tests too"),
+        Contender(FLOOR_TESTS, "load, tokenise, parse, tests too"),
+        Contender(COMMAND, f"`{COMMAND}`"),
+    ]
     cached = has_cache()
     if cached:
         contenders += [
             Contender(COLD, f"`{COMMAND}`, {COLD}"),
             Contender(WARM, f"`{COMMAND}`, {WARM}"),
         ]
-    pythons = {OURS: sys.executable, FLOOR: sys.executable}
-    runners = {OURS: "run_ripple.py", FLOOR: "run_floor.py"}
+    pythons = dict.fromkeys((OURS, FLOOR, OURS_TESTS, FLOOR_TESTS), sys.executable)
+    runners = {
+        OURS: "run_ripple.py",
+        OURS_TESTS: "run_ripple.py",
+        FLOOR: "run_floor.py",
+        FLOOR_TESTS: "run_floor.py",
+    }
     for key in peers:
         peer = PEERS[key]
         contender = Contender(key, peer.name)
@@ -313,8 +329,14 @@ def bench(
                         run = run_command(target, timeout, plain, cache)
                     else:
                         edges = results / f"{contender.key}.tsv" if turn == 0 else None
+                        tests = contender.key in (OURS_TESTS, FLOOR_TESTS)
                         run = run_runner(
-                            pythons[contender.key], runners[contender.key], target, timeout, edges
+                            pythons[contender.key],
+                            runners[contender.key],
+                            target,
+                            timeout,
+                            edges,
+                            tests,
                         )
                     contender.runs.append(run)
                 except (TooSlowError, RuntimeError, ValueError, OSError) as why:
@@ -467,7 +489,9 @@ def report(document: dict[str, Any]) -> Iterator[str]:
                 "" if is_command else f"{ratio:,.2f}" if ratio < 10 else f"{ratio:,.1f}",
                 f"{contender.median('peak_mb'):,.0f}",
                 f"{run.models:,}",
-                "" if is_command or contender.key == FLOOR else f"{run.value_edges:,}",
+                ""
+                if is_command or contender.key in (FLOOR, FLOOR_TESTS)
+                else f"{run.value_edges:,}",
                 str(len(contender.runs)),
             ]
         )
@@ -487,9 +511,10 @@ def report(document: dict[str, Any]) -> Iterator[str]:
     )
     yield ""
     if ours.runs and floor.runs:
-        pairs = zip(ours.runs, floor.runs, strict=False)
-        ratio = statistics.median(a.work_cpu / b.work_cpu for a, b in pairs)
-        yield f"Ours against the floor (load, tokenise, parse): **{ratio:.2f}**."
+        yield (
+            f"Ours against the floor (load, tokenise, parse): **{over(ours, floor):.2f}**; with the "
+            f"SQL of data tests on both sides **{over(of[OURS_TESTS], of[FLOOR_TESTS]):.2f}**."
+        )
     if COLD in of and of[COLD].runs and of[WARM].runs:
         share = of[WARM].median("cpu") / of[COLD].median("cpu")
         yield f"Warm against cold: **{share:.1%}** of the CPU, start and imports included."
@@ -523,6 +548,12 @@ def report(document: dict[str, Any]) -> Iterator[str]:
             compared_rows,
         )
         yield ""
+
+
+def over(ours: Contender, floor: Contender) -> float:
+    """How many times the floor's time ours is: the median over pairs that ran one after the other."""
+    pairs = zip(ours.runs, floor.runs, strict=False)
+    return statistics.median(a.work_cpu / b.work_cpu for a, b in pairs)
 
 
 def _turns(document: dict[str, Any]) -> str:

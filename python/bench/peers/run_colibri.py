@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from common import ROWS, Clock, Edge, run
+from common import ROWS, Edge, Job, run
 
 
-def _analyse(target: Path, clock: Clock) -> tuple[int, Any]:
+def _analyse(job: Job) -> tuple[int, Any]:
     from dbt_colibri.lineage_extractor.extractor import DbtColumnLineageExtractor
 
     logging.disable(logging.ERROR)
-    clock.lap("import")
+    job.lap("import")
     extractor = DbtColumnLineageExtractor(
-        str(target / "manifest.json"), str(target / "catalog.json")
+        str(job.target / "manifest.json"), str(job.target / "catalog.json")
     )
-    clock.lap("load")
+    job.lap("load")
     found = extractor.extract_project_lineage()
-    clock.lap("analyse")
+    job.lap("analyse")
     return len(found["lineage"]["parents"]), found
 
 

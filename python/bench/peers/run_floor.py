@@ -1,17 +1,16 @@
 """The least a column lineage by sqlglot can cost: load, tokenise and parse, and do nothing with it.
 
-Of the artifacts only the fields that are needed are decoded, and the garbage collector is kept as
-quiet as dbt_ripple keeps it: both make the floor lower.
+Of the artifacts only the fields that are needed are decoded, and the garbage collector has the
+thresholds that were quickest for this: both make the floor lower.
 """
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Iterable
-from pathlib import Path
 
 import msgspec
-from common import Clock, Edge, run
+from common import Edge, Job, run
 from sqlglot.dialects.dialect import Dialect
 
 
@@ -43,16 +42,17 @@ class _Catalog(msgspec.Struct):
     sources: dict[str, _Table]
 
 
-def _analyse(target: Path, clock: Clock) -> tuple[int, _Catalog]:
-    gc.set_threshold(200_000, 50, 100)
-    manifest = msgspec.json.decode((target / "manifest.json").read_bytes(), type=_Manifest)
-    catalog = msgspec.json.decode((target / "catalog.json").read_bytes(), type=_Catalog)
-    clock.lap("load")
+def _analyse(job: Job) -> tuple[int, _Catalog]:
+    gc.set_threshold(10_000, 100, 1000)
+    manifest = msgspec.json.decode((job.target / "manifest.json").read_bytes(), type=_Manifest)
+    catalog = msgspec.json.decode((job.target / "catalog.json").read_bytes(), type=_Catalog)
+    job.lap("load")
     dialect = Dialect.get_or_raise(manifest.metadata.adapter_type)
-    queries = [node.compiled_code for node in manifest.nodes.values() if node.compiled_code]
-    for query in queries:
-        dialect.parser().parse(dialect.tokenize(query), query)
-    clock.lap("analyse")
+    kinds = ("model", "test") if job.tests else ("model",)
+    for node in manifest.nodes.values():
+        if node.resource_type in kinds and node.compiled_code:
+            dialect.parser().parse(dialect.tokenize(node.compiled_code), node.compiled_code)
+    job.lap("analyse")
     return sum(node.resource_type == "model" for node in manifest.nodes.values()), catalog
 
 

@@ -9,34 +9,33 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from common import Clock, Edge, run
+from common import Edge, Job, run
 
 
-def _analyse(target: Path, clock: Clock) -> tuple[int, Any]:
+def _analyse(job: Job) -> tuple[int, Any]:
     from dbt_guard.manifest import load_manifest
     from dbt_guard.models import ColumnInfo
     from dbt_guard.resolver import resolve_column_lineage
 
     logging.disable(logging.ERROR)
-    clock.lap("import")
-    manifest = load_manifest(target, include_sources=True)
+    job.lap("import")
+    manifest = load_manifest(job.target, include_sources=True)
     models = {**manifest.models, **manifest.sources}
     # It knows documented columns only; the catalog's make it see as much as the others do.
-    catalog = json.loads((target / "catalog.json").read_bytes())
+    catalog = json.loads((job.target / "catalog.json").read_bytes())
     for key, table in {**catalog["nodes"], **catalog["sources"]}.items():
         for column in table["columns"].values():
             name = column["name"].lower()
             models[key].columns[name] = ColumnInfo(name=name, data_type=column["type"])
     changed = {key: set(source.columns) for key, source in manifest.sources.items()}
-    clock.lap("load")
-    adapter = json.loads((target / "manifest.json").read_bytes())["metadata"]["adapter_type"]
+    job.lap("load")
+    adapter = json.loads((job.target / "manifest.json").read_bytes())["metadata"]["adapter_type"]
     impacts, _ = resolve_column_lineage(
         changed, manifest.child_map, models, dialect=adapter, max_depth=1_000_000
     )
-    clock.lap("analyse")
+    job.lap("analyse")
     return sum(not impact.cleared for impact in impacts), impacts
 
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from common import Clock, Edge, run
+from common import Edge, Job, run
 
 
-def _analyse(target: Path, clock: Clock) -> tuple[int, Any]:
+def _analyse(job: Job) -> tuple[int, Any]:
     from parrant.artifacts.registry import ModelRegistry
 
     logging.disable(logging.ERROR)
-    clock.lap("import")
-    registry = ModelRegistry(str(target / "catalog.json"), str(target / "manifest.json"))
+    job.lap("import")
+    registry = ModelRegistry(str(job.target / "catalog.json"), str(job.target / "manifest.json"))
     registry.load()
-    clock.lap("analyse")
-    return registry.get_coverage().parsed_ok, (registry, target)
+    job.lap("analyse")
+    return registry.get_coverage().parsed_ok, (registry, job.target)
 
 
 def _edges(found: Any) -> Iterator[Edge]:

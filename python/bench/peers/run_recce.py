@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from common import ROWS, Clock, Edge, run
+from common import ROWS, Edge, Job, run
 
 # It keeps a profile in the home folder and reports its use; neither shall happen here.
 _HOME = tempfile.mkdtemp()
@@ -22,28 +22,28 @@ os.environ["HOME"] = _HOME
 (Path(_HOME) / ".recce" / "profile.yml").write_text("user_id: bench\nanonymous_tracking: false\n")
 
 
-def _analyse(target: Path, clock: Clock) -> tuple[int, Any]:
+def _analyse(job: Job) -> tuple[int, Any]:
     from recce.adapter import dbt_adapter as recce_dbt
 
     logging.disable(logging.ERROR)
     # It would note every model's timing for its makers.
     recce_dbt.log_performance = lambda *_: None
-    clock.lap("import")
-    manifest = recce_dbt.load_manifest(path=str(target / "manifest.json"))
-    catalog = recce_dbt.load_catalog(path=str(target / "catalog.json"))
+    job.lap("import")
+    manifest = recce_dbt.load_manifest(path=str(job.target / "manifest.json"))
+    catalog = recce_dbt.load_catalog(path=str(job.target / "catalog.json"))
     adapter = recce_dbt.DbtAdapter(
         adapter=SimpleNamespace(type=lambda: manifest.metadata.adapter_type),
         manifest=recce_dbt.as_manifest(manifest),
         curr_manifest=manifest,
         curr_catalog=catalog,
     )
-    clock.lap("load")
+    job.lap("load")
     found = {
         key: adapter.get_cll_cached(key, base=False)
         for key, node in manifest.nodes.items()
         if node.resource_type == "model"
     }
-    clock.lap("analyse")
+    job.lap("analyse")
     seen = sum(
         any(c.transformation_type != "unknown" for c in data.nodes[key].columns.values())
         for key, data in found.items()

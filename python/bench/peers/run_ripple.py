@@ -1,4 +1,7 @@
-"""dbt_ripple in one process, by phase; what a user runs, the command line, is timed by run.py."""
+"""dbt_ripple in one process, by phase, as its command line does it.
+
+The command line itself is timed by run.py, too.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from common import Clock, Edge, run
+from common import Edge, Job, run
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.analysis import Analysis
 
 
-def _analyse(target: Path, clock: Clock) -> tuple[int, Analysis]:
-    from dbt_ripple.artifacts import read_project
-    from dbt_ripple.graph.analyse import analyse as analyse_project
+def _analyse(job: Job) -> tuple[int, Analysis]:
+    from dbt_ripple.cli.options import load_project
+    from dbt_ripple.graph.analyse import analyse
 
-    clock.lap("import")
-    project = read_project(target)
-    clock.lap("load")
-    analysis = analyse_project(project)
-    clock.lap("analyse")
+    job.lap("import")
+    project = load_project(Path(), job.target)
+    job.lap("load")
+    analysis = analyse(project, tests=job.tests)
+    job.lap("analyse")
     seen = [
         node
         for node in analysis.nodes.values()

@@ -8,27 +8,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from common import Clock, Edge, run
+from common import Edge, Job, run
 
 
-def _analyse(target: Path, clock: Clock) -> tuple[int, Any]:
+def _analyse(job: Job) -> tuple[int, Any]:
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
     from sqlglot.lineage import lineage
 
-    clock.lap("import")
-    manifest = json.loads((target / "manifest.json").read_bytes())
-    catalog = json.loads((target / "catalog.json").read_bytes())
+    job.lap("import")
+    manifest = json.loads((job.target / "manifest.json").read_bytes())
+    catalog = json.loads((job.target / "catalog.json").read_bytes())
     dialect = manifest["metadata"]["adapter_type"]
     tables = {**catalog["nodes"], **catalog["sources"]}
     by_name = {}
     for key, table in tables.items():
         about = table["metadata"]
         by_name[about["database"] or "", about["schema"], about["name"]] = key
-    clock.lap("load")
+    job.lap("load")
 
     found: dict[str, set[tuple[str, str, str]]] = {}
     for key, node in manifest["nodes"].items():
@@ -54,7 +53,7 @@ def _analyse(target: Path, clock: Clock) -> tuple[int, Any]:
                 if not leaf.downstream and isinstance(table, exp.Table):
                     parent = by_name.get((table.catalog, table.db, table.name))
                     edges.add((parent or table.sql(), leaf.name.rpartition(".")[2], column))
-    clock.lap("analyse")
+    job.lap("analyse")
     return len(found), found
 
 
