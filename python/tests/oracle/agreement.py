@@ -278,10 +278,11 @@ def agreement(spark: SparkSession, corpus: Corpus) -> Report:
                 continue
             try:
                 ours = read_ours(case.sql, corpus)
-            except ValueError as error:
+            except Exception as error:  # the engine must not raise, and a report must not end there
                 report.queries += 1
                 report.columns += len(theirs.columns)
-                report.disagreements.append(Disagreement(case, "error", "", str(error), ""))
+                said = str(error) if type(error) is ValueError else f"raised {error!r}"
+                report.disagreements.append(Disagreement(case, "error", "", said, ""))
                 continue
             compare(case, ours, theirs, report)
     finally:

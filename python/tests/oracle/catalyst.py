@@ -252,9 +252,11 @@ class _Walk:
 
     def outputs(self, expressions: list[list[dict[str, Any]]], scope: _Scope, rows: Deps) -> Plan:
         found = [_tree(e) for e in expressions]
+        # A column of the outer query shown as it is stands there under its own id.
+        named = [_tree(e.fields["e"]) if e.kind == "OuterReference" else e for e in found]
         return Plan(
-            [_id(e) for e in found],
-            [e.fields["name"] for e in found],
+            [_id(e) for e in named],
+            [e.fields["name"] for e in named],
             [scope.deps(e, IDENTITY) for e in found],
             rows,
         )
@@ -431,6 +433,9 @@ class _Walk:
 
     plan_createhivetableasselectcommand = plan_createdatasourcetableasselectcommand
 
+    def plan_createviewcommand(self, node: Node, outer: dict[int, Deps]) -> Plan:
+        return self.plan(_tree(node.fields["plan"]), outer)
+
     # -- CTEs and recursion ---------------------------------------------------------------------
 
     def plan_withcte(self, node: Node, outer: dict[int, Deps]) -> Plan:
@@ -515,6 +520,7 @@ class _Scope:
         self.walk = walk
         self.env = env
         self.outer = outer
+        self.common: Node | None = None
 
     def deps(self, node: Node, kind: int) -> Deps:
         """What an expression used in this kind depends on."""
@@ -558,13 +564,25 @@ class _Scope:
             self.into(node.children[0], _test(kind), found)
             self.each(node.children[1:], _deeper(kind), found)
         elif name in ("NullIf", "NullIfZero"):
-            first, *others = self.parameters(node) or self.gap(node)
-            self.into(first, _deeper(kind), found)
-            self.each((first, *others), _test(kind), found)
+            if parameters := self.parameters(node):
+                self.into(parameters[0], _deeper(kind), found)
+                self.each(parameters, _test(kind), found)
+            else:
+                self.each(node.children, _deeper(kind), found)
+        elif name == "With" and len(node.children) == 2:
+            # One common expression: every reference in the first child is to it.
+            child, definition = node.children
+            saved, self.common = self.common, definition.children[0]
+            self.into(child, kind, found)
+            self.common = saved
+        elif name == "CommonExpressionRef" and self.common is not None:
+            self.into(self.common, kind, found)
         elif name == "Nvl2":
-            first, *others = self.parameters(node) or self.gap(node)
-            self.into(first, _test(kind), found)
-            self.each(others, _deeper(kind), found)
+            if parameters := self.parameters(node):
+                self.into(parameters[0], _test(kind), found)
+                self.each(parameters[1:], _deeper(kind), found)
+            else:
+                self.each(node.children, _deeper(kind), found)
         elif name == "Decode":
             self.each(node.children, kind, found)
         elif name == "PivotFirst":
@@ -639,9 +657,6 @@ class _Scope:
                     "exprId": fresh[same.pop()].fields["exprId"],
                 }
         return found
-
-    def gap(self, node: Node) -> list[Node]:
-        raise OracleGapError(f"{node.kind} over a subquery")
 
     def subquery(self, node: Node) -> Plan:
         return self.walk.plan(_tree(node.fields["plan"]), self.outer | self.env)
