@@ -63,18 +63,19 @@ _CHAIN_TYPES: Final = frozenset({exp.And, exp.Or, exp.Add, exp.Mul, exp.DPipe, e
 _BINARY_TYPES: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.Mod)
 _GENERATOR_TYPES: Final = tuple(
     t
-    for n in (
-        "Explode",
-        "ExplodeOuter",
-        "Posexplode",
-        "PosexplodeOuter",
-        "Inline",
-        "Stack",
-        "Unnest",
-        "ExplodingGenerateSeries",
-        "Flatten",
+    for t in vars(exp).values()
+    if isinstance(t, type)
+    and issubclass(
+        t,
+        (
+            exp.Explode,
+            exp.Posexplode,
+            exp.Inline,
+            exp.Stack,
+            exp.Unnest,
+            exp.ExplodingGenerateSeries,
+        ),
     )
-    if (t := getattr(exp, n, None)) is not None and n != "Flatten"
 )
 
 _RANKS: Final = tuple(
@@ -365,8 +366,11 @@ class Expressions:
         """A ``*`` inside an expression: every column, by name."""
         source = -1
         if isinstance(node, exp.Column):
-            key = self.fold(node.parts[-2])
-            source = self.scopes[-1].names.get(key, -1)
+            source = self.scopes[-1].names.get(self.fold(node.parts[-2]), -1)
+            if source < 0:  # the fields of a struct
+                parts = list(node.parts[:-1])
+                names = dict(zip(("this", "table", "db"), reversed(parts), strict=False))
+                return merkle([b"fields", self.column(exp.Column(**names), _direct(kind))])
             node = node.this
         excluded = [
             self.fold(c.this if isinstance(c, exp.Column) else c)
@@ -550,9 +554,15 @@ class Expressions:
         return e
 
     def aggregate(self, node: Any, kind: int) -> Expr:
-        if self.scopes:
-            self.scopes[-1].aggregated = True
-        return self.aggregate_call(node, kind, "A")
+        if not self.scopes:
+            return self.aggregate_call(node, kind, "A")
+        scope = self.scopes[-1]
+        scope.aggregated = True
+        # Inside an aggregate a name is a column, in HAVING and ORDER BY, too.
+        first, scope.outputs_first = scope.outputs_first, False
+        call = self.aggregate_call(node, kind, "A")
+        scope.outputs_first = first
+        return call
 
     def aggregate_call(self, node: Any, kind: int, mode: str) -> Expr:
         """The call of an aggregate, over a group (``A``) or, from `window`, over a frame."""
@@ -758,7 +768,9 @@ def generates(node: Any) -> bool:
 
 def function_name(node: Any) -> str:
     """The folded name of a function call."""
-    return str(node.this).lower() if isinstance(node, exp.Anonymous) else str(node.key)
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).lower()
+    return str(node.key).lstrip("_")
 
 
 def _handlers() -> dict[type, Callable[[Any, Any, int], Expr]]:

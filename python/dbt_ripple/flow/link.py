@@ -52,7 +52,7 @@ from dbt_ripple.flow.relation import (
     through,
     union,
 )
-from dbt_ripple.flow.scope import BlendRest, Env, FieldRest, PassRest, relation_of
+from dbt_ripple.flow.scope import BlendRest, Env, FieldRest, PassRest, has_aggregate, relation_of
 
 
 class Linked:
@@ -451,6 +451,7 @@ class _Linker:
             if semi:
                 for i in side:
                     env.visible[i] = False
+                env.cache = [None] * len(env.refs)  # a bare name now means another side
             for k, mask in side_rows.items():
                 kept = mask & ~DIRECT
                 if mask & DIRECT:
@@ -487,6 +488,7 @@ class _Linker:
         if key in env.merged:
             a = env.merged[key][1]
         else:
+            left = [i for i in left if env.visible[i]]
             candidates = [c for i in left if (c := env.known(i, key)) is not None]
             candidates = candidates or [
                 c for i in left if (c := env.column(i, key, key)) is not None
@@ -521,7 +523,9 @@ class _Linker:
 
     def select(self, rel: Select, parent: Env | None) -> Relation:
         env = Env(self, parent, rel.refs, rel.subs, rel.sources, rel)
+        env.in_from = True
         rows_fp, rows, leaf, joins, _ = self.from_items(rel.items, env)
+        env.in_from = False
         single = len(rel.sources) == 1 and bool(rel.items)
         order = relation_of(env, 0).order if single else b""
         if not rel.items:
@@ -570,6 +574,11 @@ class _Linker:
             fp, deps = env.value(x)
             rows_fp = digest(b"where", rows_fp, fp)
             add(deps, FILTER)
+        if rel.having:  # in HAVING a key wins over an alias, in ORDER BY it does not
+            env.keys = frozenset()
+            env.cache = [
+                None if r.outputs_first else c for c, r in zip(env.cache, rel.refs, strict=True)
+            ]
         env.win = digest(b"win", rows_fp, order) if order else rows_fp
         names, keys, fps, all_deps, rest = self.outputs(rel, env)
         ghost: list[Rest] = [
@@ -649,9 +658,14 @@ class _Linker:
                         add(deps, GROUP_BY)
                 elif out.x is not None:
                     parts = _plain_parts(out.x.e)
+                    aggregates = {i for i in out.x.deps if env.aggregated_alias(i)}
+                    if parts is None and aggregates:
+                        parts = list(out.x.deps)
                     if parts is None:
                         chosen.append(out.x)
                     for i in parts or ():
+                        if i in aggregates:
+                            continue
                         fp, deps = env.ref(i)
                         keys.append(fp)
                         add(deps, GROUP_BY)
@@ -659,6 +673,7 @@ class _Linker:
             fp, deps = env.value(x)
             keys.append(fp)
             add(deps, GROUP_BY)
+        env.keys = frozenset(keys)
         if rel.group_tag:
             return digest(b"sets", rows_fp, rel.group_tag, *keys)
         return digest(b"G", rows_fp, *sorted(set(keys)))
@@ -757,11 +772,16 @@ class _Linker:
             put(name, key, column)
         for i in sources:
             relation = relation_of(owner, i)
-            for name, key, fp, deps in zip(
-                relation.names, relation.keys, relation.fps, relation.deps, strict=True
-            ):
+            places: list[int] = list(range(len(relation.keys)))
+            if star.source >= 0 and owner.merged and self.dialect in ("spark", "databricks"):
+                # Spark puts the keys of USING first in the star of one side, too.
+                first = [relation.index[k] for k in owner.merged if k in relation.index]
+                places = [*first, *(j for j in places if j not in first)]
+            for j in places:
+                key = relation.keys[j]
                 if key not in merged and hidden_in(i, key) not in hidden:
-                    put(name, key, owner.wrap(i, (fp, deps)))
+                    column = owner.wrap(i, (relation.fps[j], relation.deps[j]))
+                    put(relation.names[j], key, column)
             if relation.rest:
                 left_out = {h.partition("\x1f")[2] for h in hidden if h.startswith(f"{i}\x1f")}
                 excluded = frozenset(
@@ -799,7 +819,7 @@ def _aggregated_alias(rel: Select, ref: Ref) -> bool:
 
 def _plain_parts(e: Expr) -> list[int] | None:
     """The references outside of aggregates, or None where the expression has no aggregate."""
-    if not _has_aggregate(e):
+    if not has_aggregate(e):
         return None
     found: list[int] = []
     stack = [e]
@@ -810,15 +830,3 @@ def _plain_parts(e: Expr) -> list[int] | None:
         elif type(piece) is list and piece[0] not in ("A", "Q"):
             stack.extend(piece[1:])
     return found
-
-
-def _has_aggregate(e: Expr) -> bool:
-    stack = [e]
-    while stack:
-        piece = stack.pop()
-        if type(piece) is list:
-            if piece[0] == "A":
-                return True
-            if piece[0] != "Q":
-                stack.extend(piece)
-    return False

@@ -68,6 +68,20 @@ _COMMENT: Final = re.compile(r"\s*/\*.*?\*/", re.S)
 
 EPHEMERAL_PREFIX: Final = "__dbt__cte__"
 
+_SPARK: Final = ("spark", "databricks", "hive", "spark2")
+_EVIDENT_ARRAYS: Final = (
+    exp.Array,
+    exp.ArrayAgg,
+    exp.ArrayDistinct,
+    exp.ArrayFilter,
+    exp.ArrayUniqueAgg,
+    exp.Flatten,
+    exp.GenerateSeries,
+    exp.RegexpSplit,
+    exp.Split,
+    exp.Transform,
+)
+_EVIDENT_MAPS: Final = (exp.Map, exp.MapFromEntries, exp.StrToMap, exp.VarMap)
 _GROUP_STRUCTURES: Final = (exp.Rollup, exp.Cube, exp.GroupingSets)
 _MODIFIERS: Final = frozenset(
     """
@@ -381,7 +395,7 @@ class _Lowering(Expressions):
     def rest_of_select(self, node: Any, scope: Scope, outs: list[Out]) -> Select:
         """Everything of a SELECT after its FROM and select list."""
         args = node.args
-        outputs_win = self.dialect in ("spark", "databricks", "hive")
+        outputs_win = self.dialect in _SPARK
         where = self.conjuncts(args.get("where"), FILTER)
         group: list[X] = []
         group_outs: list[int] = []
@@ -454,7 +468,7 @@ class _Lowering(Expressions):
         for name, value in args.items():
             if value and name not in _KNOWN_SELECT:
                 if name == "hint":
-                    extra.append(X(digest(b"hint", written(value)), {}, {}))
+                    extra.append(X(digest(b"hint", written(value).lower()), {}, {}))
                 elif name in _MODIFIERS or isinstance(node, exp.Select):
                     extra.append(self.x_of(listed(value), FILTER, name.encode()))
         grouped = grouping is not None
@@ -541,7 +555,7 @@ class _Lowering(Expressions):
             alias = node.args["alias"]
             inner = node.args["this"]
             out = Out([alias.args["this"]], [self.fold(alias)], self.x(inner, IDENTITY))
-            if generates(inner) and _first_width(inner) == 1:
+            if generates(inner):
                 out.field = 0
             return out
         if t is exp.Column and type(node.args["this"]) is exp.Identifier:
@@ -589,6 +603,12 @@ class _Lowering(Expressions):
         if isinstance(node, exp.Stack):
             rows = _ordinal(node.this)
             return [f"col{i}" for i in range(-(-len(node.expressions) // rows))] if rows else None
+        if isinstance(node, (exp.Explode, exp.Posexplode)) and self.dialect in _SPARK:
+            # An array gives col, a map key and value: only what is evident can be named.
+            position = ["pos"] if isinstance(node, exp.Posexplode) else []
+            if isinstance(node.this, _EVIDENT_MAPS):
+                return [*position, "key", "value"]
+            return [*position, "col"] if isinstance(node.this, _EVIDENT_ARRAYS) else None
         return GENERATED_COLUMNS.get(name)
 
     def key_of_name(self, node: Any, name: str) -> str:

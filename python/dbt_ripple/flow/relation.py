@@ -11,6 +11,7 @@ from dbt_ripple.flow.ir import (
     IDENTITY,
     KINDS,
     MASK_SHIFT,
+    TRANSFORMATION,
 )
 from dbt_ripple.flow.names import fold
 
@@ -29,6 +30,9 @@ class Rest(Protocol):
 
     def fp(self) -> bytes:
         """Return a fingerprint of all of them."""
+
+    def whole(self) -> Deps:
+        """Return what any one of them may depend on, as far as that can be said without a name."""
 
 
 class Relation:
@@ -117,22 +121,37 @@ class Relation:
         return digest(b"all", *(b"=".join(p) for p in pairs), *(r.fp() for r in self.rest))
 
     def renamed(self, columns: list[str], dialect: str) -> Relation:
-        """The same relation under a list of column aliases."""
+        """The same relation under a list of column aliases.
+
+        Where its columns are not all known, an alias may stand for any of them.
+        """
         n = len(columns)
-        names = [*columns, *self.names[n:]]
-        keys = [*(fold(c, False, dialect) for c in columns), *self.keys[n:]]
+        fps, deps, rest, ghost = self.fps, self.deps, self.rest, self.ghost
+        if rest:
+            whole: Deps = {}
+            for d in deps:
+                merge(whole, through(TRANSFORMATION, d))
+            for r in rest:
+                merge(whole, r.whole())
+            everything = self.all_fp()
+            fps = [digest(b"nth", str(i).encode(), everything) for i in range(n)]
+            deps, rest, ghost = [whole] * n, [], []
+            names, known = list(columns), []
+        else:
+            names, known = [*columns[: len(self.names)], *self.names[n:]], self.keys[n:]
+        keys = [*(fold(c, False, dialect) for c in names[: len(names) - len(known)]), *known]
         return Relation(
             names,
             keys,
-            self.fps,
-            self.deps,
-            self.rest,
+            fps,
+            deps,
+            rest,
             self.rows_fp,
             self.rows,
             self.leaf,
             self.joins,
             self.order,
-            self.ghost,
+            ghost,
         )
 
 

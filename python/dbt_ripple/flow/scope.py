@@ -73,6 +73,12 @@ class PassRest:
             return wrapped
         return digest(b"except", wrapped, *(e.encode() for e in sorted(self.excluded)))
 
+    def whole(self) -> Deps:
+        deps: Deps = {}
+        for r in self._inner():
+            merge(deps, r.whole())
+        return deps
+
 
 class FieldRest:
     """The fields of a struct of which only the name of the column is known."""
@@ -90,6 +96,9 @@ class FieldRest:
     def fp(self) -> bytes:
         return digest(b"fields", self.column[0])
 
+    def whole(self) -> Deps:
+        return through(TRANSFORMATION, self.column[1])
+
 
 class BlendRest:
     """The columns of a set operation whose branches do not show theirs: any may be any."""
@@ -100,20 +109,25 @@ class BlendRest:
         self.branches = branches
 
     def get(self, key: str, name: str) -> Column | None:
-        deps: Deps = {}
+        deps = self.whole()
         for branch in self.branches:
             column = branch.get(key, name)
             if column is not None:
                 merge(deps, column[1])
+        return digest(b"blend", key.encode(), self.fp()), deps
+
+    def fp(self) -> bytes:
+        return digest(b"blend", *(b.all_fp() for b in self.branches))
+
+    def whole(self) -> Deps:
+        deps: Deps = {}
+        for branch in self.branches:
             for d in branch.deps:
                 merge(deps, through(TRANSFORMATION, d))
             for k, mask in branch.rows.items():
                 if k[1] == ROWS:
                     deps[k] = deps.get(k, 0) | compose(TRANSFORMATION, mask)
-        return digest(b"blend", key.encode(), self.fp()), deps
-
-    def fp(self) -> bytes:
-        return digest(b"blend", *(b.all_fp() for b in self.branches))
+        return deps
 
 
 class Env:
@@ -121,7 +135,10 @@ class Env:
 
     __slots__ = (
         "aliases",
+        "busy",
         "cache",
+        "in_from",
+        "keys",
         "linker",
         "merged",
         "over",
@@ -160,6 +177,9 @@ class Env:
         self.merged: dict[str, tuple[str, Column]] = {}
         self.sub_relations: list[Relation | None] = [None] * len(subs)
         self.aliases: dict[str, int] | None = None
+        self.busy: set[int] = set()
+        self.in_from = False
+        self.keys: frozenset[bytes] = frozenset()
         self.over = b""
         self.win = b""
         self.row_deps: Deps = {}
@@ -226,6 +246,9 @@ class Env:
                 return self.lost(ref, [(env, ref.source, ref.up)])
             return outer(column, ref.up)
         if ref.outputs_first:
+            known = self.unqualified(ref)[0] if self.keys else None
+            if known is not None and known[0] in self.keys:
+                return known
             column = self.alias(ref, ref.outputs_first)
             if column is not None:
                 return column
@@ -251,6 +274,14 @@ class Env:
             up += 1
         if found:
             return combine(found)
+        env_, up = self.parent, 1
+        while env_ is not None:  # a subquery of HAVING sees the aliases outside
+            select = env_.select if not env_.in_from else None
+            column = env_.alias(ref, len(select.outs)) if select is not None else None
+            if column is not None:
+                return outer(column, up)
+            env_ = env_.parent
+            up += 1
         env_ = self
         up = 0
         while env_ is not None:
@@ -334,9 +365,24 @@ class Env:
         if i < 0 or i >= among:
             return None
         x = select.outs[i].x
-        if x is None:
+        if x is None or i in self.busy:
             return None
-        return self.value(x)
+        self.busy.add(i)
+        column = self.value(x)
+        self.busy.discard(i)
+        return column
+
+    def aggregated_alias(self, i: int) -> bool:
+        """Whether a reference means an earlier output that is an aggregate."""
+        ref = self.refs[i]
+        if ref.source != -1 or not ref.outputs or self.unqualified(ref)[0] is not None:
+            return False
+        self.alias(ref, 0)  # so that the aliases are there
+        out = (self.aliases or {}).get(ref.key)
+        if out is None or self.select is None:
+            return False
+        x = self.select.outs[out].x
+        return x is not None and has_aggregate(x.e)
 
     def row_of(self, source: int, excluded: frozenset[str] = frozenset()) -> Column:
         """All columns of a source as one value: their names are data there."""
@@ -456,3 +502,16 @@ def relation_of(env: Env, source: int) -> Relation:
     relation = env.relations[source]
     assert relation is not None
     return relation
+
+
+def has_aggregate(e: Expr) -> bool:
+    """Whether an expression holds an aggregate of its own scope."""
+    stack = [e]
+    while stack:
+        piece = stack.pop()
+        if type(piece) is list:
+            if piece[0] == "A":
+                return True
+            if piece[0] != "Q":
+                stack.extend(piece)
+    return False

@@ -157,6 +157,9 @@ class _LeafRest:
     def fp(self) -> bytes:
         return digest(self.fingerprint, b"*")
 
+    def whole(self) -> Deps:
+        return {(self.unique_id, ROWS): TRANSFORMATION}
+
 
 class _NodeRest:
     """Columns of a node behind a ``*`` over something unknown: found through its own query."""
@@ -184,6 +187,9 @@ class _NodeRest:
         inner = digest(b"rest", *(r.fp() for r in self.inner.rest))
         return digest(self.wrapped, inner) if self.wrapped else inner
 
+    def whole(self) -> Deps:
+        return {(self.unique_id, ROWS): TRANSFORMATION}
+
 
 class _OpaqueRest:
     """Columns of an opaque node: any of them depends on everything its parents hold."""
@@ -204,6 +210,9 @@ class _OpaqueRest:
     def fp(self) -> bytes:
         return self.fingerprint
 
+    def whole(self) -> Deps:
+        return {(self.unique_id, ROWS): TRANSFORMATION}
+
 
 class _SelfRest:
     """A node's own previous rows (``this``): no parent, but not nothing (rule 6)."""
@@ -213,6 +222,9 @@ class _SelfRest:
 
     def fp(self) -> bytes:
         return digest(b"this", b"*")
+
+    def whole(self) -> Deps:
+        return {}
 
 
 class _Analyser:

@@ -34,6 +34,9 @@ class _Open:
     def fp(self) -> bytes:
         return digest(self.leaf, b"*")
 
+    def whole(self) -> dict[tuple[str, str], int]:
+        return {(self.table, ROWS): 2}
+
 
 def linked(sql: str, dialect: str, schema: Schema = TABLES.get) -> Linked | str:
     """The query against the fixtures' tables as `schema` knows them, or why it is opaque."""
