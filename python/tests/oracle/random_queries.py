@@ -261,10 +261,8 @@ class Generator:
         relations = [r for r in scope.relations if r.ints]
         relation = self.random.choice(relations)
         name = self.random.choice(relation.ints)
-        if (
-            scope.count(name) == 1
-            and self.chance(0.6)
-            or (name in scope.merged and self.chance(0.3))
+        if (scope.count(name) == 1 and self.chance(0.6)) or (
+            name in scope.merged and self.chance(0.3)
         ):
             return name
         return f"{relation.alias}.{name}"
