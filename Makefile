@@ -33,7 +33,9 @@ test: lint unit spark wheel  ## Everything CI runs.
 
 lint: install  ## Format, lint, types, the order of the rooms, SQL style.
 	$(BIN)/ruff format --check python
-	$(BIN)/ruff check python integration_tests
+	$(BIN)/ruff format --check --config $(PYPROJECT) integration_tests
+	$(BIN)/ruff check python
+	$(BIN)/ruff check --config $(PYPROJECT) integration_tests
 	$(BIN)/mypy --config-file $(PYPROJECT)
 	cd python && ../$(BIN)/lint-imports
 	$(BIN)/sqlfluff lint --processes 2 --disable-progress-bar models analyses tests integration_tests/models
@@ -57,8 +59,9 @@ wheel: install  ## Build the wheel and use it alone.
 	target/wheel/venv/bin/dbt-ripple --version
 
 format: install  ## Put the code into shape.
-	$(BIN)/ruff format python integration_tests
-	$(BIN)/ruff check --fix python integration_tests
+	$(BIN)/ruff format python
+	$(BIN)/ruff format --config $(PYPROJECT) integration_tests
+	$(BIN)/ruff check --fix python
 
 lock: install  ## Compile the constraints anew from pyproject.toml.
 	$(BIN)/uv pip compile --quiet --upgrade $(PYPROJECT) --all-extras --group $(PYPROJECT):dev --universal --python-version 3.11 \

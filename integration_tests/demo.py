@@ -55,6 +55,7 @@ class Stages:
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[None]:
+        """Time one stage."""
         print(f"... {name}", file=sys.stderr, flush=True)
         start = time.perf_counter()
         yield
