@@ -6,8 +6,7 @@ node no handler knows is hashed argument by argument, so that nothing of it is l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -31,7 +30,7 @@ from dbt_ripple.flow.ir import (
     Source,
     X,
 )
-from dbt_ripple.flow.names import fold
+from dbt_ripple.flow.names import fold, keeps_case, lowered
 from dbt_ripple.flow.vocabulary import (
     AGGREGATE_NAMES,
     GENERATOR_NAMES,
@@ -42,6 +41,7 @@ from dbt_ripple.flow.vocabulary import (
 MAX_NESTING: Final = 200
 """Parentheses or expressions nested deeper than this are reported, not followed: the parser and
 the walk recurse, and a stack must not overflow on somebody's generated SQL."""
+_MAX_DEPTH: Final = 2 * MAX_NESTING
 
 _MASKING_TYPES: Final = tuple(
     t
@@ -89,12 +89,20 @@ class Unsupported(Exception):  # noqa: N818  (it is a reason, not an error of th
     """The query holds something this module does not follow; the message says what."""
 
 
+Around = tuple[dict[int, int], dict[int, int], int, list[dict[str, bytes]]]
+"""The collectors of the expression around a scope: references, subqueries, rows, lambdas."""
+
+_RefKey = tuple[int, str] | tuple[int, int, str, bool, int]
+"""A reference, told apart from the others of its scope."""
+
+
 class Scope:
     """What one SELECT has gathered so far."""
 
     __slots__ = (
         "aggregated",
         "aliases",
+        "around",
         "full_names",
         "generators",
         "items",
@@ -107,13 +115,14 @@ class Scope:
         "windows",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, around: Around) -> None:
+        self.around = around
         self.names: dict[str, int] = {}
         self.full_names: dict[str, int] = {}
         self.sources: list[Source] = []
         self.items: list[FromItem] = []
         self.refs: list[Ref] = []
-        self.ref_index: dict[tuple[int, int, str, bool, int], int] = {}
+        self.ref_index: dict[_RefKey, int] = {}
         self.subs: list[Rel] = []
         self.generators: list[X] = []
         self.windows: dict[str, exp.Window] = {}
@@ -152,6 +161,7 @@ class Expressions:
 
     def __init__(self, dialect: str) -> None:
         self.dialect = dialect
+        self.keeps_case = keeps_case(dialect)
         self.scopes: list[Scope] = []
         self.visible_ctes: list[dict[str, int]] = []
         self.cte_count = 0
@@ -167,25 +177,25 @@ class Expressions:
         """The key of an identifier (or of the bare string sqlglot sometimes leaves)."""
         if type(node) is exp.Identifier:
             args = node.args
-            return fold(args["this"], bool(args.get("quoted")), self.dialect)
-        return fold(node if isinstance(node, str) else node.name, False, self.dialect)
+            if self.keeps_case and args.get("quoted"):
+                return fold(args["this"], True, self.dialect)
+            return lowered[args["this"]]
+        return lowered[node if isinstance(node, str) else node.name]
 
     def query(self, node: Any) -> Rel:
         """Lower a query; it stands in `lower`, which knows about FROM."""
         raise NotImplementedError
 
-    @contextmanager
-    def scope(self) -> Iterator[Scope]:
-        """A new scope, with collectors of its own."""
-        scope = Scope()
-        saved = (self.deps, self.sub_deps, self.rows, self.lambdas)
+    def enter(self) -> Scope:
+        """Begin a scope, with collectors of its own; whoever leaves by an exception leaves for good."""
+        scope = Scope((self.deps, self.sub_deps, self.rows, self.lambdas))
         self.scopes.append(scope)
         self.lambdas = []
-        try:
-            yield scope
-        finally:
-            self.scopes.pop()
-            self.deps, self.sub_deps, self.rows, self.lambdas = saved
+        return scope
+
+    def leave(self) -> None:
+        """End the scope begun last."""
+        self.deps, self.sub_deps, self.rows, self.lambdas = self.scopes.pop().around
 
     # -- expressions ----------------------------------------------------------------------------
 
@@ -220,37 +230,36 @@ class Expressions:
         return e
 
     def expr(self, node: Any, kind: int) -> Expr:
-        handler = _HANDLERS.get(type(node))
         self.depth += 1
-        if self.depth > 2 * MAX_NESTING:
+        if self.depth > _MAX_DEPTH:
             raise Unsupported(f"nested deeper than {MAX_NESTING} levels")
-        e = handler(self, node, kind) if handler is not None else self.generic(node, kind)
+        handler = _HANDLERS.get(type(node), _GENERIC)
+        e = handler(self, node, kind)
         self.depth -= 1
         return e
 
-    def generic(self, node: Any, kind: int, skip: str = "") -> Expr:
+    def generic(self, node: Any, kind: int) -> Expr:
         """Any node: its class, then every argument that is set, in the order of the class."""
         if kind == IDENTITY:
             kind = TRANSFORMATION
         pieces: list[Expr] = [_tag(type(node).__name__)]
         for name, value in node.args.items():
-            if value is None or value is False or name == skip:
+            if value is None or value is False:
                 continue
             if isinstance(value, exp.Expression):
-                pieces.append(name.encode())
+                pieces.append(_tag(name))
                 pieces.append(self.expr(value, kind))
             elif isinstance(value, list):
                 if value:
-                    pieces.append(name.encode())
-                    for item in value:
-                        pieces.append(
-                            self.expr(item, kind)
-                            if isinstance(item, exp.Expression)
-                            else digest(repr(item).encode())
-                        )
+                    pieces.append(_tag(name))
+                for item in value:
+                    if isinstance(item, exp.Expression):
+                        pieces.append(self.expr(item, kind))
+                    else:
+                        pieces.append(digest(repr(item).encode()))
             else:
-                pieces.append(name.encode())
-                pieces.append(digest(repr(value).encode()))
+                pieces.append(_tag(name))
+                pieces.append(_TRUE if value is True else digest(repr(value).encode()))
         return merkle(pieces)
 
     def binary(self, node: Any, kind: int) -> Expr:
@@ -288,23 +297,24 @@ class Expressions:
         return digest(b"name", key.encode())
 
     def data_type(self, node: exp.DataType, kind: int) -> Expr:
-        if not node.args.get("expressions") and not node.args.get("nested"):
-            return digest(
-                b"type", repr(node.args["this"]).encode(), repr(node.args.get("kind")).encode()
-            )
-        return self.generic(node, kind)
+        args = node.args
+        if args.get("expressions") or args.get("nested"):
+            return self.generic(node, kind)
+        name = args["this"]
+        kind_ = args.get("kind")
+        if kind_ is None and type(name) is exp.DType:
+            return _type_name(name)
+        return digest(b"type", repr(name).encode(), repr(kind_).encode())
 
     def ref(self, up: int, source: int, key: str, name: str) -> int:
         """The index of a reference in its scope; a bare name may also mean an earlier output."""
         scope = self.scopes[-1]
         alias = source < 0 and key in scope.aliases
-        known = (
-            up,
-            source,
-            key,
-            scope.outputs_first if alias else False,
-            alias and scope.aliases[key],
-        )
+        known: _RefKey = (source, key)
+        if alias:
+            known = (up, source, key, scope.outputs_first, scope.aliases[key])
+        elif up:
+            known = (up, source, key, False, 0)
         index = scope.ref_index.get(known)
         if index is None:
             index = scope.ref_index[known] = len(scope.refs)
@@ -317,24 +327,41 @@ class Expressions:
         self.deps[ref] = self.deps.get(ref, 0) | kind
         return ref
 
-    def column(self, node: exp.Column, kind: int) -> Expr:
+    def plain(self, node: exp.Column) -> int | None:
+        """The reference that a column is: ``a``, or ``t.a`` where t is a source of this SELECT."""
         args = node.args
+        this = args["this"]
+        if self.lambdas or type(this) is not exp.Identifier or args.get("db") is not None:
+            return None
+        scope = self.scopes[-1]
         table = args.get("table")
+        source = -1 if table is None else scope.names.get(self.fold(table))
+        if source is None:
+            return None
+        key = self.fold(this)
+        if source >= 0 or key not in scope.aliases:
+            index = scope.ref_index.get((source, key))
+            if index is not None:
+                return index
+        return self.ref(0, source, key, this.args["this"])
+
+    def column(self, node: exp.Column, kind: int) -> Expr:
+        if not self.scopes:
+            raise Unsupported("a column outside of a query")
+        plain = self.plain(node)
+        if plain is not None:
+            self.deps[plain] = self.deps.get(plain, 0) | kind
+            return plain
+        args = node.args
         this = args["this"]
         if isinstance(this, exp.Star):
             return self.inner_star(node, kind)
-        if not self.scopes:
-            raise Unsupported("a column outside of a query")
-        if table is None:
+        if args.get("table") is None:
             key = self.fold(this)
             for names in reversed(self.lambdas):
                 if key in names:
                     return names[key]
             return self.depend(self.ref(0, -1, key, this.args["this"]), kind)
-        if not self.lambdas and args.get("db") is None:
-            index = self.scopes[-1].names.get(self.fold(table))
-            if index is not None:
-                return self.depend(self.ref(0, index, self.fold(this), this.args["this"]), kind)
         parts = node.parts
         keys = [self.fold(p) for p in parts]
         for names in reversed(self.lambdas):
@@ -716,8 +743,16 @@ def _literal(is_string: bool, text: str) -> bytes:
 
 
 @cache
+def _type_name(name: exp.DType) -> bytes:
+    return digest(b"type", repr(name).encode(), b"None")
+
+
+@cache
 def _tag(name: str) -> bytes:
     return name.encode()
+
+
+_TRUE: Final = digest(b"True")
 
 
 def merkle(pieces: list[Expr]) -> Expr:
@@ -773,9 +808,12 @@ def function_name(node: Any) -> str:
     return str(node.key).lstrip("_")
 
 
-def _handlers() -> dict[type, Callable[[Any, Any, int], Expr]]:
+_Handler = Callable[[Any, Any, int], Expr]
+
+
+def _handlers() -> dict[type, _Handler]:
     """Which method lowers which class of node; the others are lowered generically."""
-    handlers: dict[type, Callable[[Any, Any, int], Expr]] = {
+    handlers: dict[type, _Handler] = {
         exp.Column: Expressions.column,
         exp.Literal: Expressions.literal,
         exp.Paren: Expressions.paren,
@@ -821,3 +859,4 @@ def _handlers() -> dict[type, Callable[[Any, Any, int], Expr]]:
 
 
 _HANDLERS: Final = _handlers()
+_GENERIC: Final[_Handler] = Expressions.generic

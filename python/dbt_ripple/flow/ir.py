@@ -199,14 +199,17 @@ def hidden_in(source: int, key: str) -> str:
 
 
 class Out(msgspec.Struct, array_like=True, gc=False):
-    """One item of a select list; ``names`` holds several where a generator gives several columns."""
+    """One item of a select list: a column, a ``*``, or what a generator gives (``names``).
 
-    names: list[str]
-    keys: list[str]
-    x: X | None
+    ``x`` is an ``int`` where the item is a column as it stands, which most items are: the reference.
+    """
+
+    name: str
+    key: str
+    x: X | int | None
     star: Star | None = None
-    field: int = -1
-    generated: bool = False
+    names: list[str] = []
+    keys: list[str] = []
 
 
 class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
@@ -217,23 +220,22 @@ class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
     refs: list[Ref]
     subs: list[Rel]
     outs: list[Out]
-    where: list[X]
-    group: list[X]
-    group_outs: list[int]
-    group_tag: bytes
-    group_all: bool
+    generators: list[X]
     grouped: bool
     aggregated: bool
-    having: list[X]
-    qualify: list[X]
-    distinct: bool
-    distinct_on: list[X]
-    order: list[X]
-    order_outs: list[int]
-    limit: list[X]
-    extra: list[X]
-    generators: list[X]
-    outputs_win: bool = False
+    where: list[X] = []
+    group: list[X] = []
+    group_outs: list[int] = []
+    group_tag: bytes = b""
+    group_all: bool = False
+    having: list[X] = []
+    qualify: list[X] = []
+    distinct: bool = False
+    distinct_on: list[X] = []
+    order: list[X] = []
+    order_outs: list[int] = []
+    limit: list[X] = []
+    extra: list[X] = []
 
 
 class Cte(msgspec.Struct, array_like=True, gc=False):

@@ -17,7 +17,6 @@ from dbt_ripple.flow.ir import (
     DIRECT,
     FILTER,
     GROUP_BY,
-    IDENTITY,
     JOIN,
     SORT,
     TRANSFORMATION,
@@ -639,10 +638,11 @@ class _Linker:
             fp, deps = env.value(x)
             keys.append(fp)
             add(deps, GROUP_BY)
-        chosen: list[X] = []
+        chosen: list[X | int] = []
         for ordinal in rel.group_outs:
-            if 0 < ordinal <= len(rel.outs) and (out := rel.outs[ordinal - 1]).x is not None:
-                chosen.append(out.x)
+            out_x = rel.outs[ordinal - 1].x if 0 < ordinal <= len(rel.outs) else None
+            if out_x is not None:
+                chosen.append(out_x)
             elif not rel.group_tag:
                 expanded = self.outputs(rel, env)
                 if 0 < ordinal <= len(expanded[0]):
@@ -657,10 +657,11 @@ class _Linker:
                         keys.append(fp)
                         add(deps, GROUP_BY)
                 elif out.x is not None:
-                    parts = _plain_parts(out.x.e)
-                    aggregates = {i for i in out.x.deps if env.aggregated_alias(i)}
+                    used = [out.x] if isinstance(out.x, int) else list(out.x.deps)
+                    parts = None if isinstance(out.x, int) else _plain_parts(out.x.e)
+                    aggregates = {i for i in used if env.aggregated_alias(i)}
                     if parts is None and aggregates:
-                        parts = list(out.x.deps)
+                        parts = used
                     if parts is None:
                         chosen.append(out.x)
                     for i in parts or ():
@@ -669,8 +670,8 @@ class _Linker:
                         fp, deps = env.ref(i)
                         keys.append(fp)
                         add(deps, GROUP_BY)
-        for x in chosen:
-            fp, deps = env.value(x)
+        for key in chosen:
+            fp, deps = env.value(key)
             keys.append(fp)
             add(deps, GROUP_BY)
         env.keys = frozenset(keys)
@@ -705,15 +706,11 @@ class _Linker:
             if out.star is not None:
                 self.star(rel, env, out.star, out.x, names, keys, fps, all_deps, rest)
                 continue
-            x = out.x
-            assert x is not None
-            if type(x.e) is int and x.deps.get(x.e) == IDENTITY and out.field < 0:
-                fp, deps = env.ref(x.e)
-            else:
-                fp, deps = env.value(x)
-            if out.field < 0:
-                names.append(out.names[0])
-                keys.append(out.keys[0])
+            assert out.x is not None
+            fp, deps = env.value(out.x)
+            if not out.keys:
+                names.append(out.name)
+                keys.append(out.key)
                 fps.append(fp)
                 all_deps.append(deps)
             else:
@@ -729,7 +726,7 @@ class _Linker:
         rel: Select,
         env: Env,
         star: Star,
-        x: X | None,
+        x: X | int | None,
         names: list[str],
         keys: list[str],
         fps: list[bytes],

@@ -89,6 +89,10 @@ _MODIFIERS: Final = frozenset(
     cluster order limit offset locks sample settings format options for_
     """.split()
 )
+_ORDERING: Final = ("order", "sort", "cluster", "distribute")
+_TABLE_NAME: Final = frozenset({"this", "db", "catalog"})
+_NOT_OF_THE_TABLE: Final = _TABLE_NAME | {"alias", "pivots", "joins", "laterals"}
+_IMPORT: Final = frozenset({"expressions", "from_", "with_"})
 _KNOWN_SELECT: Final = frozenset(
     """
     with_ kind_ expressions distinct from_ laterals joins where group having qualify windows
@@ -313,12 +317,13 @@ class _Lowering(Expressions):
         self, rel: Rel, columns: list[str] | None, modifiers: dict[str, Any] | None = None
     ) -> Select:
         """`select * from rel`, under other column names or with what stands behind it."""
-        with self.scope() as scope:
-            self.add_source(None, None, rel, columns)
-            scope.items.append(_leaf_item(0))
-            return self.rest_of_select(
-                exp.Subquery(**(modifiers or {})), scope, [Out([], [], None, _star())]
-            )
+        scope = self.enter()
+        self.add_source(None, None, rel, columns)
+        scope.items.append(_leaf_item(0))
+        outs = [Out("", "", None, _star())]
+        select = self.rest_of_select(modifiers or {}, scope, outs)
+        self.leave()
+        return select
 
     def set_operation(self, node: exp.SetOperation) -> Rel:
         branches: list[Any] = []
@@ -347,99 +352,147 @@ class _Lowering(Expressions):
         return SetOp([self.query(b) for b in branches], ops, by_name)
 
     def values(self, node: exp.Values, alias: Any) -> Rel:
-        with self.scope() as scope:
-            rows = node.expressions
-            width = max((len(r.expressions) if isinstance(r, exp.Tuple) else 1) for r in rows)
-            columns = []
-            for i in range(width):
-                cells = [
-                    (r.expressions[i] if i < len(r.expressions) else exp.Null())
-                    if isinstance(r, exp.Tuple)
-                    else r
-                    for r in rows
-                ]
-                columns.append(self.x_of(cells, TRANSFORMATION, b"values"))
-            alias = alias or node.args.get("alias")
-            named = [c.name for c in (alias.args.get("columns") or [])] if alias else []
-            default = "column" if self.dialect in ("postgres", "snowflake", "redshift") else "col"
-            first = 0 if self.dialect in ("duckdb",) else 1
-            names = [named[i] if i < len(named) else f"{default}{i + first}" for i in range(width)]
-            keys = [fold(n, False, self.dialect) for n in names]
-            return Values(columns, names, keys, len(rows), scope.refs, scope.subs)
+        scope = self.enter()
+        rows = node.expressions
+        width = max((len(r.expressions) if isinstance(r, exp.Tuple) else 1) for r in rows)
+        columns = []
+        for i in range(width):
+            cells = [
+                (r.expressions[i] if i < len(r.expressions) else exp.Null())
+                if isinstance(r, exp.Tuple)
+                else r
+                for r in rows
+            ]
+            columns.append(self.x_of(cells, TRANSFORMATION, b"values"))
+        alias = alias or node.args.get("alias")
+        named = [c.name for c in (alias.args.get("columns") or [])] if alias else []
+        default = "column" if self.dialect in ("postgres", "snowflake", "redshift") else "col"
+        first = 0 if self.dialect in ("duckdb",) else 1
+        names = [named[i] if i < len(named) else f"{default}{i + first}" for i in range(width)]
+        keys = [fold(n, False, self.dialect) for n in names]
+        self.leave()
+        return Values(columns, names, keys, len(rows), scope.refs, scope.subs)
 
     # -- SELECT ---------------------------------------------------------------------------------
 
-    def select(self, node: exp.Select) -> Select:
-        with self.scope() as scope:
-            args = node.args
-            if args.get("match") or args.get("exclude"):
-                raise Unsupported("MATCH_RECOGNIZE" if args.get("match") else "SELECT ... EXCLUDE")
-            from_ = args.get("from_")
-            if from_ is not None:
-                scope.items.append(self.from_item(from_.this, ""))
-                for join in from_.this.args.get("joins") or []:
-                    scope.items.append(self.join(join))
-            for join in args.get("joins") or []:
+    def select(self, node: exp.Select) -> Rel:
+        args = {name: value for name, value in node.args.items() if value}
+        if "match" in args or "exclude" in args:
+            raise Unsupported("MATCH_RECOGNIZE" if "match" in args else "SELECT ... EXCLUDE")
+        if (imported := self.imported(args)) is not None:
+            return imported
+        scope = self.enter()
+        from_ = args.get("from_")
+        if from_ is not None:
+            scope.items.append(self.from_item(from_.this, ""))
+            for join in from_.this.args.get("joins") or ():
                 scope.items.append(self.join(join))
-            for lateral in args.get("laterals") or []:
-                scope.items.append(self.from_item(lateral, "LATERAL"))
-            for window in args.get("windows") or []:
-                scope.windows[self.fold(window.this)] = window
-            outs: list[Out] = []
-            for out in self.projections(args["expressions"]):
-                for key in out.keys:
-                    scope.aliases.setdefault(key, len(outs))
-                outs.append(out)
-            return self.rest_of_select(node, scope, outs)
+        for join in args.get("joins", ()):
+            scope.items.append(self.join(join))
+        for lateral in args.get("laterals", ()):
+            scope.items.append(self.from_item(lateral, "LATERAL"))
+        for window in args.get("windows", ()):
+            scope.windows[self.fold(window.this)] = window
+        outs: list[Out] = []
+        aliases = scope.aliases
+        for out in self.projections(args.get("expressions", ())):
+            for key in out.keys or (out.key,):
+                aliases.setdefault(key, len(outs))
+            outs.append(out)
+        select = self.rest_of_select(args, scope, outs)
+        self.leave()
+        return select
 
-    def rest_of_select(self, node: Any, scope: Scope, outs: list[Out]) -> Select:
-        """Everything of a SELECT after its FROM and select list."""
-        args = node.args
-        outputs_win = self.dialect in _SPARK
-        where = self.conjuncts(args.get("where"), FILTER)
-        group: list[X] = []
-        group_outs: list[int] = []
-        tag = b""
-        group_all = False
-        grouping = args.get("group")
-        if grouping is not None:
-            group_all = bool(grouping.args.get("all"))
-            structures: list[Any] = []
-            for key in grouping.expressions:
-                if isinstance(key, exp.Identifier):  # what sqlglot leaves of a pipe's alias
-                    key = exp.Column(this=key)
-                if isinstance(key, _GROUP_STRUCTURES):
-                    structures.append(key)
-                elif (ordinal := _ordinal(key)) is not None:
-                    group_outs.append(ordinal)
+    def imported(self, args: dict[str, Any]) -> Rel | None:
+        """The relation itself, where a SELECT is no more than `select * from it`."""
+        outs = args.get("expressions", ())
+        if len(outs) != 1 or type(outs[0]) is not exp.Star or not _IMPORT.issuperset(args):
+            return None
+        table = args["from_"].this if "from_" in args else None
+        if type(table) is not exp.Table or type(table.this) is not exp.Identifier:
+            return None
+        if any(outs[0].args.values()) or any(
+            value and name not in _TABLE_NAME for name, value in table.args.items()
+        ):
+            return None
+        return self.table(table, self.parts(table))
+
+    def rest_of_select(self, args: dict[str, Any], scope: Scope, outs: list[Out]) -> Select:
+        """Everything of a SELECT after its FROM and select list; `args` holds what is set."""
+        select = Select(
+            sources=scope.sources,
+            items=scope.items,
+            refs=scope.refs,
+            subs=scope.subs,
+            outs=outs,
+            generators=scope.generators,
+            grouped=False,
+            aggregated=False,
+        )
+        if "where" in args:
+            select.where = self.conjuncts(args["where"].this, FILTER)
+        if "group" in args:
+            self.grouping_of(args["group"], select)
+        if "having" in args:
+            scope.outputs_first = self.dialect in _SPARK
+            select.having = self.conjuncts(args["having"].this, FILTER)
+            scope.outputs_first = False
+        if "qualify" in args:
+            select.qualify = self.conjuncts(args["qualify"].this, FILTER)
+        select.aggregated = scope.aggregated
+        select.grouped = scope.aggregated or "group" in args or bool(select.having)
+        if any(name in args for name in _ORDERING):
+            scope.outputs_first = True
+            self.ordering(args, select)
+            scope.outputs_first = False
+        if "limit" in args or "offset" in args:
+            select.limit = [self.x(args[k], FILTER) for k in ("limit", "offset") if k in args]
+        if "distinct" in args:
+            select.distinct = True
+            on = args["distinct"].args.get("on")
+            if on is not None:
+                keys = on.expressions if isinstance(on, exp.Tuple) else [on]
+                select.distinct_on = [self.x(e, GROUP_BY) for e in keys]
+        for name, value in args.items():
+            if name not in _KNOWN_SELECT:
+                if name == "hint":
+                    select.extra.append(X(digest(b"hint", written(value).lower()), {}, {}))
                 else:
-                    group.append(self.x(key, GROUP_BY))
-            for name in ("grouping_sets", "cube", "rollup", "totals"):
-                value = grouping.args.get(name)
-                for structure in value if isinstance(value, list) else [value] if value else []:
-                    if isinstance(structure, exp.Expression) and structure.expressions:
-                        structures.append(structure)
-                    else:
-                        tag += name.encode()
-            for structure in structures:
-                group_outs.extend(
-                    o
-                    for inner in structure.find_all(exp.Literal)
-                    if (o := _ordinal(inner)) is not None
-                )
-                group.append(self.x(structure, GROUP_BY))
-                tag += b"*"
-        scope.outputs_first = outputs_win
-        having = self.conjuncts(args.get("having"), FILTER)
-        scope.outputs_first = False
-        qualify = self.conjuncts(args.get("qualify"), FILTER)
-        aggregated = scope.aggregated
-        scope.outputs_first = True
-        order: list[X] = []
-        order_outs: list[int] = []
-        for name in ("order", "sort", "cluster", "distribute"):
-            clause = args.get(name)
-            for item in clause.expressions if clause is not None else []:
+                    select.extra.append(self.x_of(listed(value), FILTER, name.encode()))
+        return select
+
+    def grouping_of(self, node: exp.Group, select: Select) -> None:
+        """GROUP BY: its keys, the positions it names, and the structure of its sets."""
+        select.group_all = bool(node.args.get("all"))
+        structures: list[Any] = []
+        for key in node.expressions:
+            if isinstance(key, exp.Identifier):  # what sqlglot leaves of a pipe's alias
+                key = exp.Column(this=key)
+            if isinstance(key, _GROUP_STRUCTURES):
+                structures.append(key)
+            elif (ordinal := _ordinal(key)) is not None:
+                select.group_outs.append(ordinal)
+            else:
+                select.group.append(self.x(key, GROUP_BY))
+        for name in ("grouping_sets", "cube", "rollup", "totals"):
+            value = node.args.get(name)
+            for structure in value if isinstance(value, list) else [value] if value else []:
+                if isinstance(structure, exp.Expression) and structure.expressions:
+                    structures.append(structure)
+                else:
+                    select.group_tag += name.encode()
+        for structure in structures:
+            select.group_outs.extend(
+                o for inner in structure.find_all(exp.Literal) if (o := _ordinal(inner)) is not None
+            )
+            select.group.append(self.x(structure, GROUP_BY))
+            select.group_tag += b"*"
+
+    def ordering(self, args: dict[str, Any], select: Select) -> None:
+        """ORDER BY and its like: expressions, and the positions it names."""
+        order, order_outs = select.order, select.order_outs
+        for clause in [args[name] for name in _ORDERING if name in args]:
+            for item in clause.expressions:
                 target = item.this if isinstance(item, exp.Ordered) else item
                 ordinal = _ordinal(target)
                 if ordinal is not None:
@@ -452,57 +505,14 @@ class _Lowering(Expressions):
                     order.append(
                         X(digest(b"order by all", repr(item.args.get("desc")).encode()), {}, {})
                     )
-                    order_outs.extend(range(1, len(outs) + 1))
+                    order_outs.extend(range(1, len(select.outs) + 1))
                 else:
                     order.append(self.x(item, SORT))
-        scope.outputs_first = False
-        limit = [self.x(args[k], FILTER) for k in ("limit", "offset") if args.get(k)]
-        distinct = args.get("distinct")
-        on = distinct.args.get("on") if distinct is not None else None
-        distinct_on = (
-            [self.x(e, GROUP_BY) for e in (on.expressions if isinstance(on, exp.Tuple) else [on])]
-            if on is not None
-            else []
-        )
-        extra = []
-        for name, value in args.items():
-            if value and name not in _KNOWN_SELECT:
-                if name == "hint":
-                    extra.append(X(digest(b"hint", written(value).lower()), {}, {}))
-                elif name in _MODIFIERS or isinstance(node, exp.Select):
-                    extra.append(self.x_of(listed(value), FILTER, name.encode()))
-        grouped = grouping is not None
-        return Select(
-            sources=scope.sources,
-            items=scope.items,
-            refs=scope.refs,
-            subs=scope.subs,
-            outs=outs,
-            where=where,
-            group=group,
-            group_outs=group_outs,
-            group_tag=tag,
-            group_all=group_all,
-            grouped=grouped or aggregated or bool(having),
-            aggregated=aggregated,
-            having=having,
-            qualify=qualify,
-            distinct=distinct is not None,
-            distinct_on=distinct_on,
-            order=order,
-            order_outs=order_outs,
-            limit=limit,
-            extra=extra,
-            generators=scope.generators,
-            outputs_win=outputs_win,
-        )
 
-    def conjuncts(self, clause: Any, kind: int) -> list[X]:
+    def conjuncts(self, condition: Any, kind: int) -> list[X]:
         """A condition as the list of what AND joins: a row is kept when all of them hold."""
-        if clause is None:
-            return []
         found: list[X] = []
-        stack = [clause.this]
+        stack = [condition]
         while stack:
             node = stack.pop()
             if isinstance(node, exp.And):
@@ -525,7 +535,7 @@ class _Lowering(Expressions):
                 names = [a.name for a in named] or self.generated_columns(stack) or []
                 for i, name in enumerate(names):
                     of = each[i] if i < len(each) else x
-                    yield Out([name], [fold(name, False, self.dialect)], of)
+                    yield Out(name, fold(name, False, self.dialect), of)
             else:
                 yield self.projection(node)
 
@@ -552,48 +562,50 @@ class _Lowering(Expressions):
     def projection(self, node: Any) -> Out:
         t = type(node)
         if t is exp.Alias:
-            alias = node.args["alias"]
-            inner = node.args["this"]
-            out = Out([alias.args["this"]], [self.fold(alias)], self.x(inner, IDENTITY))
+            args = node.args
+            alias = args["alias"]
+            inner = args["this"]
+            name, key = alias.args["this"], self.fold(alias)
+            if type(inner) is exp.Column and (plain := self.plain(inner)) is not None:
+                return Out(name, key, plain)
+            x = self.x(inner, IDENTITY)
             if generates(inner):
-                out.field = 0
-            return out
+                return Out("", "", x, None, [name], [key])
+            return Out(name, key, x)
         if t is exp.Column and type(node.args["this"]) is exp.Identifier:
             this = node.args["this"]
-            return Out([this.args["this"]], [self.fold(this)], self.x(node, IDENTITY))
+            plain = self.plain(node)
+            return Out(
+                this.args["this"],
+                self.fold(this),
+                plain if plain is not None else self.x(node, IDENTITY),
+            )
         if isinstance(node, exp.Star):
-            return Out([], [], None, self.star(node, -1, 0, None))
+            return Out("", "", None, self.star(node, -1, 0, None))
         if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
             return self.qualified_star(node)
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Star):
-            return Out(
-                [], [], None, self.star(node.expression, -2, 0, self.x(node.this, TRANSFORMATION))
-            )
+            struct = self.x(node.this, TRANSFORMATION)
+            return Out("", "", None, self.star(node.expression, -2, 0, struct))
         if isinstance(node, exp.QueryTransform):
             schema = node.args.get("schema")
             names = [e.name for e in schema.expressions] if schema is not None else ["key", "value"]
             x = self.x(node, TRANSFORMATION)
             self.scopes[-1].generators.append(x)
-            return Out(names, [fold(n, False, self.dialect) for n in names], x, None, 0)
+            return Out("", "", x, None, names, [fold(n, False, self.dialect) for n in names])
         if isinstance(node, exp.Aliases):
             names = [e.name for e in node.expressions]
             keys = [self.fold(e) for e in node.expressions]
-            return Out(names, keys, self.x(node.this, TRANSFORMATION), None, 0)
+            return Out("", "", self.x(node.this, TRANSFORMATION), None, names, keys)
         x = self.x(node, IDENTITY)
         if generates(node):
             default = self.generated_columns(node)
             if default is not None:
-                return Out(list(default), list(default), x, None, 0, True)
-            return Out([], [], x, _star(-3), 0, True)
+                return Out("", "", x, None, list(default), list(default))
+            return Out("", "", x, _star(-3))
         name, generated = self.auto_name(node)
-        return Out(
-            [name],
-            [fold(name, True, self.dialect) if generated else self.key_of_name(node, name)],
-            x,
-            None,
-            -1,
-            generated,
-        )
+        key = fold(name, True, self.dialect) if generated else self.key_of_name(node, name)
+        return Out(name, key, x)
 
     def generated_columns(self, node: Any) -> list[str] | None:
         """The names a generator gives its columns; None where only its value would tell."""
@@ -651,12 +663,12 @@ class _Lowering(Expressions):
             if index is None and len(parts) == 1:
                 index = scope.names.get(parts[0])
             if index is not None:
-                return Out([], [], None, self.star(star, index, up, None))
+                return Out("", "", None, self.star(star, index, up, None))
         identifiers = list(node.parts[:-1])
         column = exp.Column(
             **dict(zip(("this", "table", "db", "catalog"), reversed(identifiers), strict=False))
         )
-        return Out([], [], None, self.star(star, -2, 0, self.x(column, TRANSFORMATION)))
+        return Out("", "", None, self.star(star, -2, 0, self.x(column, TRANSFORMATION)))
 
     def star(self, node: Any, source: int, up: int, struct: X | None) -> Star:
         args = node.args
@@ -713,7 +725,7 @@ class _Lowering(Expressions):
             self.fold(u.this if isinstance(u, exp.Column) else u) for u in listed(args.get("using"))
         ]
         if args.get("on") is not None:
-            item.conds = self.conjuncts(exp.Where(this=args["on"]), JOIN)
+            item.conds = self.conjuncts(args["on"], JOIN)
         for name, value in args.items():
             if value and name not in ("this", "on", "side", "kind", "using", "method"):
                 if name == "pivots":
@@ -750,10 +762,11 @@ class _Lowering(Expressions):
             [c.name for c in alias_node.args.get("columns") or []] if alias_node is not None else []
         )
         full_name: str | None = None
+        rel: Rel
         if isinstance(node, exp.Table):
             if isinstance(node.this, exp.Identifier):
-                rel: Rel = self.table(node)
-                parts = [self.fold(p) for p in node.parts]
+                parts = self.parts(node)
+                rel = self.array_of(node, parts) or self.table(node, parts)
                 if alias is None:
                     alias = parts[-1]
                     full_name = ".".join(parts)
@@ -811,8 +824,14 @@ class _Lowering(Expressions):
                 columns = [c.name for c in pivot_alias.args.get("columns") or []]
         return self.add_source(alias, full_name, rel, columns or None)
 
-    def table(self, node: exp.Table) -> Rel:
-        parts = [self.fold(p) for p in node.parts]
+    def parts(self, node: exp.Table) -> list[str]:
+        """The keys of the parts of a relation's name."""
+        args = node.args
+        if args.get("db") is None and type(args["this"]) is exp.Identifier:
+            return [self.fold(args["this"])]
+        return [self.fold(part) for part in node.parts]
+
+    def table(self, node: exp.Table, parts: list[str]) -> Rel:
         if len(parts) == 1:
             for visible in reversed(self.visible_ctes):
                 index = visible.get(parts[0])
@@ -821,24 +840,23 @@ class _Lowering(Expressions):
                     return (
                         self.sampled(rel, node.args["sample"]) if node.args.get("sample") else rel
                     )
-        elif self.dialect == "bigquery" and self.scopes and parts[0] in self.scopes[-1].names:
-            # `from t, t.items`: BigQuery unnests the array of the source named before.
-            column = exp.Column(this=node.parts[-1], table=node.parts[-2])
-            name = node.alias or node.name
-            return Generator(
-                self.x_of([column], TRANSFORMATION, b"unnest"),
-                [name],
-                [fold(name, False, self.dialect)],
-            )
         extra = [
             digest(name.encode(), written(value))
             for name, value in node.args.items()
-            if value
-            and name not in ("this", "db", "catalog", "alias", "pivots", "joins", "laterals")
+            if value and name not in _NOT_OF_THE_TABLE
         ]
         key = ".".join(parts)
         self.tables[key] = None
         return Table(key, ".".join(p.name for p in node.parts), b"".join(extra))
+
+    def array_of(self, node: exp.Table, parts: list[str]) -> Generator | None:
+        """`from t, t.items`: BigQuery unnests the array of the source named before."""
+        if self.dialect != "bigquery" or len(parts) < 2 or parts[0] not in self.scopes[-1].names:
+            return None
+        column = exp.Column(this=node.parts[-1], table=node.parts[-2])
+        name = node.alias or node.name
+        x = self.x_of([column], TRANSFORMATION, b"unnest")
+        return Generator(x, [name], [fold(name, False, self.dialect)])
 
     def sampled(self, rel: Rel, sample: Any) -> Rel:
         select = self.passed_on(rel, None)
@@ -892,55 +910,57 @@ class _Lowering(Expressions):
         return Generator(x, names, keys, each)
 
     def pivot(self, node: exp.Pivot, rel: Rel, columns: list[str]) -> Rel:
-        with self.scope() as scope:
-            self.add_source(None, None, rel, columns or None)
-            args = node.args
-            rest = {
-                k: written(v)
-                for k, v in args.items()
-                if v
-                and k
-                not in (
-                    "this", "alias", "expressions", "fields", "unpivot", "columns", "include_nulls",
-                    "identify_pivot_strings", "prefixed_pivot_columns", "pivot_column_naming",
-                    "value_columns_first",
-                )
-            }  # fmt: skip
-            if args.get("unpivot"):
-                return self.unpivot(node, rel, scope, rest)
-            aggregates = [
-                self.x(e.this if isinstance(e, exp.Alias) else e, AGGREGATION)
-                for e in node.expressions
-            ]
-            fields: list[X] = []
-            values: list[bytes] = []
-            listed = True
-            for field in args.get("fields") or []:
-                if not isinstance(field, exp.In):
-                    raise Unsupported("PIVOT without a list of values")
-                fields.append(self.x(field.this, CONDITIONAL))
-                listed = listed and bool(field.expressions)
-                each = [
-                    self.constant(v.this if isinstance(v, exp.PivotAlias) else v)
-                    for v in field.expressions
-                ]
-                values = [digest(a, b) for a in values for b in each] if values else each
-            made: list[Any] = args.get("columns") or [] if listed else []
-            for column in made:  # sqlglot makes the names out of SQL, comments and all
-                column.set("this", _COMMENT.sub("", column.this))
-            names = [c.name for c in made]
-            keys = [self.fold(c) for c in made]
-            return Pivot(
-                rel,
-                aggregates,
-                fields,
-                values,
-                names,
-                keys,
-                repr(rest).encode(),
-                scope.refs,
-                scope.subs,
+        scope = self.enter()
+        self.add_source(None, None, rel, columns or None)
+        args = node.args
+        rest = {
+            k: written(v)
+            for k, v in args.items()
+            if v
+            and k
+            not in (
+                "this", "alias", "expressions", "fields", "unpivot", "columns", "include_nulls",
+                "identify_pivot_strings", "prefixed_pivot_columns", "pivot_column_naming",
+                "value_columns_first",
             )
+        }  # fmt: skip
+        if args.get("unpivot"):
+            unpivot = self.unpivot(node, rel, scope, rest)
+            self.leave()
+            return unpivot
+        aggregates = [
+            self.x(e.this if isinstance(e, exp.Alias) else e, AGGREGATION) for e in node.expressions
+        ]
+        fields: list[X] = []
+        values: list[bytes] = []
+        listed = True
+        for field in args.get("fields") or []:
+            if not isinstance(field, exp.In):
+                raise Unsupported("PIVOT without a list of values")
+            fields.append(self.x(field.this, CONDITIONAL))
+            listed = listed and bool(field.expressions)
+            each = [
+                self.constant(v.this if isinstance(v, exp.PivotAlias) else v)
+                for v in field.expressions
+            ]
+            values = [digest(a, b) for a in values for b in each] if values else each
+        made: list[Any] = args.get("columns") or [] if listed else []
+        for column in made:  # sqlglot makes the names out of SQL, comments and all
+            column.set("this", _COMMENT.sub("", column.this))
+        names = [c.name for c in made]
+        keys = [self.fold(c) for c in made]
+        self.leave()
+        return Pivot(
+            rel,
+            aggregates,
+            fields,
+            values,
+            names,
+            keys,
+            repr(rest).encode(),
+            scope.refs,
+            scope.subs,
+        )
 
     def unpivot(self, node: exp.Pivot, rel: Rel, scope: Scope, rest: dict[str, bytes]) -> Rel:
         fields = node.args.get("fields") or []
@@ -991,10 +1011,6 @@ def _ordinal(node: Any) -> int | None:
         except ValueError:
             return None
     return None
-
-
-def _first_width(node: Any) -> int:
-    return len(GENERATED_COLUMNS.get(function_name(node), ["col"]))
 
 
 def _star(source: int = -1) -> Star:

@@ -6,7 +6,6 @@ compares; the spelling the user wrote is what it shows.
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Final
 
 DIALECTS: Final[dict[str, str]] = {
@@ -57,7 +56,26 @@ def dialect_of(adapter_type: str | None) -> str:
     return DIALECTS.get(adapter_type or "spark", "spark")
 
 
-@lru_cache(maxsize=100_000)
+class _Lowered(dict[str, str]):
+    """Every name so far in lower case: one string a name, however often a project says it."""
+
+    def __missing__(self, name: str) -> str:
+        if len(self) > _MAX_NAMES:
+            self.clear()
+        key = self[name] = name.lower()
+        return key
+
+
+_MAX_NAMES: Final = 100_000
+lowered: Final = _Lowered()
+"""``lowered[name]`` is the key of a name that is not quoted, in every dialect."""
+
+
+def keeps_case(dialect: str) -> bool:
+    """Whether a quoted name is another name than the same letters without quotes."""
+    return dialect in _QUOTED_KEEPS_CASE
+
+
 def fold(name: str, quoted: bool, dialect: str) -> str:
     """Return the key of an identifier as written.
 
@@ -67,13 +85,11 @@ def fold(name: str, quoted: bool, dialect: str) -> str:
         >>> fold("ID", True, "snowflake"), fold("id", True, "snowflake")
         ('id', '"id')
     """
-    if not quoted:
-        return name.lower()
-    case = _QUOTED_KEEPS_CASE.get(dialect)
+    case = _QUOTED_KEEPS_CASE.get(dialect) if quoted else None
     if case is None:
-        return name.lower()
+        return lowered[name]
     if case == "upper":
-        return name.lower() if name == name.upper() else '"' + name
+        return lowered[name] if name == name.upper() else '"' + name
     return name
 
 

@@ -162,7 +162,17 @@ def combine(found: list[Column]) -> Column:
     deps: Deps = {}
     for _, d in found:
         merge(deps, d)
-    return digest(b"any", *(fp for fp, _ in found)), deps
+    fps = dict.fromkeys(fp for fp, _ in found)
+    return (found[0][0] if len(fps) == 1 else digest(b"any", *fps)), deps
+
+
+def rest_fp(rest: list[Rest]) -> bytes:
+    """A fingerprint of the columns that are not known by name.
+
+    A ``*`` that passes them on and leaves none out is not seen in it.
+    """
+    parts = [r.fp() for r in rest]
+    return parts[0] if len(parts) == 1 else digest(b"rest", *parts)
 
 
 def merge(into: Deps, other: Deps) -> None:

@@ -27,6 +27,7 @@ from dbt_ripple.flow.relation import (
     combine,
     compose,
     merge,
+    rest_fp,
     through,
 )
 
@@ -67,8 +68,7 @@ class PassRest:
         return self.env.wrap(self.source, combine(found)) if found else None
 
     def fp(self) -> bytes:
-        inner = digest(b"rest", *(r.fp() for r in self._inner()))
-        wrapped, _ = self.env.wrap(self.source, (inner, {}))
+        wrapped, _ = self.env.wrap(self.source, (rest_fp(self._inner()), {}))
         if not self.excluded:
             return wrapped
         return digest(b"except", wrapped, *(e.encode() for e in sorted(self.excluded)))
@@ -358,7 +358,7 @@ class Env:
         if aliases is None:
             aliases = {}
             for i, out in enumerate(select.outs):
-                for key in out.keys:
+                for key in out.keys or (out.key,):
                     aliases.setdefault(key, i)
             self.aliases = aliases
         i = aliases.get(ref.key, -1)
@@ -382,7 +382,7 @@ class Env:
         if out is None or self.select is None:
             return False
         x = self.select.outs[out].x
-        return x is not None and has_aggregate(x.e)
+        return isinstance(x, X) and has_aggregate(x.e)
 
     def row_of(self, source: int, excluded: frozenset[str] = frozenset()) -> Column:
         """All columns of a source as one value: their names are data there."""
@@ -485,7 +485,9 @@ class Env:
                 kept |= seen
             found[key] = found.get(key, 0) | kept
 
-    def value(self, x: X) -> Column:
+    def value(self, x: X | int) -> Column:
+        if isinstance(x, int):
+            return self.ref(x)
         return self.fp(x.e), self.deps_of(x)
 
 

@@ -22,7 +22,7 @@ from dbt_ripple.flow.ir import FILTER, IDENTITY, JOIN, KINDS, MASK_SHIFT, TRANSF
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.lower import EPHEMERAL_PREFIX, lower
 from dbt_ripple.flow.names import dialect_of, fold, fold_stored
-from dbt_ripple.flow.relation import Deps, Relation, Rest, merge, through
+from dbt_ripple.flow.relation import Deps, Relation, Rest, merge, rest_fp, through
 from dbt_ripple.graph.analysis import Analysis, ColumnEdge, NodeAnalysis, Status
 from dbt_ripple.graph.rows import ROWS
 
@@ -184,7 +184,7 @@ class _NodeRest:
         return fp, {(self.unique_id, name): IDENTITY}
 
     def fp(self) -> bytes:
-        inner = digest(b"rest", *(r.fp() for r in self.inner.rest))
+        inner = rest_fp(self.inner.rest)
         return digest(self.wrapped, inner) if self.wrapped else inner
 
     def whole(self) -> Deps:
