@@ -573,12 +573,6 @@ class _Scope:
             self.common = saved
         elif name == "CommonExpressionRef" and self.common is not None:
             self.into(self.common, kind, found)
-        elif name == "Nvl2":
-            if parameters := self.parameters(node):
-                self.into(parameters[0], _test(kind), found)
-                self.each(parameters[1:], _deeper(kind), found)
-            else:
-                self.each(node.children, _deeper(kind), found)
         elif name == "PivotFirst":
             self.into(node.children[0], _test(kind), found)
             self.into(node.children[1], self.aggregate(kind), found)

@@ -127,9 +127,11 @@ class Generator:
                 if scope.count(c) == 1 or (c in scope.merged and scope.count(c))
             ]
             semi = "semi" in kind or "anti" in kind
+            shared = {c for c in other.columns if scope.count(c)}
             if kind == "natural join":
+                if any(scope.count(c) > 1 for c in shared):
+                    continue  # Spark takes the first of them, whatever that means
                 text += f" natural join {sql} as {other.alias}"
-                shared = {c for c in other.columns if scope.count(c)}
                 scope.relations.append(other)
                 scope.merged |= shared
                 continue
@@ -206,7 +208,7 @@ class Generator:
                 items.append(f"{value} as {self.output(scope, made)}")
         distinct = "distinct " if self.chance(0.1) else ""
         if self.chance(0.25):
-            choices = [*made.ints, str(self.random.randint(1, max(1, len(items))))]
+            choices = [*made.ints, str(self.random.randint(1, len(items)))]
             clauses.append(f"order by {self.random.choice(choices)}")
             if self.chance(0.5):
                 clauses.append(f"limit {self.random.randint(1, 9)}")

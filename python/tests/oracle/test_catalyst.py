@@ -22,6 +22,7 @@ from oracle.agreement import (
     tpc,
 )
 from oracle.catalyst import Catalyst
+from oracle.random_queries import Generator
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,6 +86,18 @@ def test_a_wrong_answer_is_noticed(spark: SparkSession) -> None:
         ("indirect", "column 2 (bx)"),
         ("rows", ""),
     ]
+
+
+@pytest.mark.slow
+def test_random_queries_agree(spark: SparkSession) -> None:
+    generator = Generator(seed=5)
+    corpus = fixtures()
+    corpus.cases = [Case(f"random {i}", generator.statement()) for i in range(300)]
+    report = compared(spark, corpus)
+    refused = [d for d in report.disagreements if d.catalyst.startswith("Spark: ")]
+    assert len(refused) < len(corpus.cases) / 3, "the generator should write valid queries"
+    differ = [f"{d}\n{d.case.sql}" for d in report.disagreements if d not in refused]
+    assert differ == []
 
 
 @pytest.mark.slow
