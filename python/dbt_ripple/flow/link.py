@@ -473,13 +473,11 @@ class _Linker:
 
     def natural(self, env: Env, left: list[int], right: list[int]) -> list[str]:
         """The columns both sides of a NATURAL join have, as far as they are known."""
-        keys: list[str] = []
-        mine = {k for i in left for k in relation_of(env, i).keys}
+        left = [i for i in left if env.visible[i]]
         if any(relation_of(env, i).rest for i in (*left, *right)):
             self.unknown = self.unknown or "a NATURAL join over columns that are not known"
-        for i in right:
-            keys.extend(k for k in relation_of(env, i).keys if k in mine and k not in keys)
-        return keys
+        theirs = {k for i in right for k in relation_of(env, i).keys}
+        return list(dict.fromkeys(k for i in left for k in relation_of(env, i).keys if k in theirs))
 
     def using(self, env: Env, key: str, left: list[int], right: list[int], kind: str) -> Column:
         """One column of USING: the condition it makes, and the merged column it leaves."""
@@ -604,6 +602,8 @@ class _Linker:
             order = b""
         if rel.order:
             fixed = []
+            if not rel.grouped:  # ORDER BY sees the outputs of a star, too
+                env.outputs = dict(zip(keys, zip(fps, all_deps, strict=True), strict=True))
             for x in rel.order:
                 fp, deps = env.value(x)
                 fixed.append(fp)
@@ -824,6 +824,6 @@ def _plain_parts(e: Expr) -> list[int] | None:
         piece = stack.pop()
         if type(piece) is int:
             found.append(piece)
-        elif type(piece) is list and piece[0] not in ("A", "Q"):
+        elif type(piece) is list and piece[0] not in ("A", "Q", b"Filter"):
             stack.extend(piece[1:])
     return found

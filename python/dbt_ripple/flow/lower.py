@@ -482,9 +482,7 @@ class _Lowering(Expressions):
                 else:
                     select.group_tag += name.encode()
         for structure in structures:
-            select.group_outs.extend(
-                o for inner in structure.find_all(exp.Literal) if (o := _ordinal(inner)) is not None
-            )
+            select.group_outs.extend(_positions(structure))
             select.group.append(self.x(structure, GROUP_BY))
             select.group_tag += b"*"
 
@@ -1011,6 +1009,17 @@ def _ordinal(node: Any) -> int | None:
         except ValueError:
             return None
     return None
+
+
+def _positions(structure: Any) -> list[int]:
+    """The bare integers of ROLLUP, CUBE and GROUPING SETS; those inside an expression are values."""
+    found = []
+    for item in structure.expressions:
+        if isinstance(item, (exp.Tuple, *_GROUP_STRUCTURES)):
+            found.extend(_positions(item))
+        elif (ordinal := _ordinal(item.this if isinstance(item, exp.Paren) else item)) is not None:
+            found.append(ordinal)
+    return found
 
 
 def _star(source: int = -1) -> Star:
