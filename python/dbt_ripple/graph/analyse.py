@@ -8,6 +8,7 @@ What cannot be seen through is *opaque*: it depends on everything its parents ho
 from __future__ import annotations
 
 import csv
+import functools
 import gc
 import re
 import time
@@ -19,7 +20,7 @@ from typing import Any, Final
 from dbt_ripple.artifacts import Node, Project, referenced_columns
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, IDENTITY, JOIN, KINDS, MASK_SHIFT, TRANSFORMATION, Lowered
-from dbt_ripple.flow.link import link
+from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.lower import EPHEMERAL_PREFIX, lower
 from dbt_ripple.flow.names import dialect_of, fold, fold_stored
 from dbt_ripple.flow.relation import Deps, Relation, Rest, merge, rest_fp, through
@@ -446,14 +447,10 @@ class _Analyser:
     # -- models and snapshots -------------------------------------------------------------------
 
     def query(self, unique_id: str, node: Node) -> _Known:
-        reason = _cannot_see(node)
-        lowered = None
-        if reason is None:
-            lowered = self.lower(node)
-            reason = lowered.reason
-        if lowered is None or reason is not None:
-            return self.opaque(unique_id, node, reason or "")
-        linked = link(lowered, lambda key, name: self.table(unique_id, key, name), self.dialect)
+        followed = self.follow(unique_id, node)
+        if isinstance(followed, str):
+            return self.opaque(unique_id, node, followed)
+        lowered, linked = followed
         relation = linked.relation
         status: Status = "analysed"
         reason = None
@@ -543,6 +540,20 @@ class _Analyser:
 
     def declared_keys(self, node: Node) -> list[str]:
         return [fold(c.name, bool(c.quote), self.dialect) for c in node.columns.values()]
+
+    def follow(self, unique_id: str, node: Node) -> tuple[Lowered, Linked] | str:
+        """A node's query, lowered and linked, or the reason why it cannot be followed."""
+        reason = _cannot_see(node)
+        if reason is not None:
+            return reason
+        try:
+            lowered = self.lower(node)
+            if lowered.rel is None:
+                return lowered.reason or "it is not a query"
+            table = functools.partial(self.table, unique_id)
+            return lowered, link(lowered, table, self.dialect)
+        except Exception as error:  # a defect of ours is this node's, not the whole project's
+            return f"a defect of dbt_ripple, please report it: {type(error).__name__}: {error}"
 
     def lower(self, node: Node) -> Lowered:
         start = time.perf_counter()
@@ -669,17 +680,14 @@ class _Analyser:
 
     def test(self, unique_id: str, node: Node) -> tuple[NodeAnalysis, list[tuple[str, str]]]:
         """A test's fingerprint and what it reads: the columns and row sets its query depends on."""
-        reason = _cannot_see(node)
-        lowered = self.lower(node) if reason is None else None
-        if lowered is not None:
-            reason = lowered.reason
+        followed = self.follow(unique_id, node)
         reads: dict[tuple[str, str], None] = {}
-        if lowered is None or reason is not None:
-            opaque = self.opaque(unique_id, node, reason or "")
+        if isinstance(followed, str):
+            opaque = self.opaque(unique_id, node, followed)
             reads.update(dict.fromkeys(opaque.rows))
             analysis = opaque.analysis
         else:
-            linked = link(lowered, lambda key, name: self.table(unique_id, key, name), self.dialect)
+            _, linked = followed
             for deps in (linked.relation.rows, *linked.relation.deps):
                 reads.update(dict.fromkeys(deps))
             analysis = NodeAnalysis(
