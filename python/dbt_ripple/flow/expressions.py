@@ -613,7 +613,13 @@ class Expressions:
         return [mode, e]
 
     def filter(self, node: exp.Filter, kind: int) -> Expr:
-        return self.filtered(node, kind, self.expr(node.this, kind))
+        if not self.scopes:
+            return self.filtered(node, kind, self.expr(node.this, kind))
+        scope = self.scopes[-1]
+        first, scope.outputs_first = scope.outputs_first, False  # as inside the aggregate
+        e = self.filtered(node, kind, self.expr(node.this, kind))
+        scope.outputs_first = first
+        return e
 
     def filtered(self, node: exp.Filter, kind: int, call: Expr) -> Expr:
         where = node.args["expression"]

@@ -572,10 +572,10 @@ class _Linker:
             rows_fp = digest(b"where", rows_fp, fp)
             add(deps, FILTER)
         if rel.having:  # in HAVING a key wins over an alias, in ORDER BY it does not
-            env.keys = frozenset()
             env.cache = [
                 None if r.outputs_first else c for c, r in zip(env.cache, rel.refs, strict=True)
             ]
+        env.keys = frozenset()
         env.win = digest(b"win", rows_fp, order) if order else rows_fp
         names, keys, fps, all_deps, rest = self.outputs(rel, env)
         ghost: list[Rest] = [
@@ -674,7 +674,8 @@ class _Linker:
             fp, deps = env.value(key)
             keys.append(fp)
             add(deps, GROUP_BY)
-        env.keys = frozenset(keys)
+        inside = (env.ref(i)[0] for x in rel.group for i in x.deps)  # of ROLLUP and its like
+        env.keys = frozenset((*keys, *inside))
         if rel.group_tag:
             return digest(b"sets", rows_fp, rel.group_tag, *keys)
         return digest(b"G", rows_fp, *sorted(set(keys)))

@@ -248,9 +248,10 @@ class Env:
                 return self.lost(ref, [(env, ref.source, ref.up)])
             return outer(column, ref.up)
         if ref.outputs_first:
-            known = self.unqualified(ref)[0] if self.keys else None
-            if known is not None and known[0] in self.keys:
-                return known
+            for i in range(len(self.sources) if self.keys else 0):
+                key = self.known(i, ref.key) if self.visible[i] else None
+                if key is not None and key[0] in self.keys:
+                    return key
             column = self.alias(ref, ref.outputs_first)
             if column is not None:
                 return column
