@@ -59,11 +59,16 @@ WARM: Final = "cache, warm"
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Another tool: what to install, and which runner knows how to call it."""
+    """Another tool: what to install, and which runner knows how to call it.
+
+    Attributes:
+        most_columns: it is not tried on projects with more, where its time is known to explode.
+    """
 
     name: str
     requirements: str
     runner: str
+    most_columns: int = 1_000_000_000
 
 
 PEERS: Final = {
@@ -73,7 +78,7 @@ PEERS: Final = {
     "recce": Peer("recce", "recce.txt", "run_recce.py"),
     "colibri": Peer("dbt-colibri", "colibri.txt", "run_colibri.py"),
     "parrant": Peer("parrant", "parrant.txt", "run_parrant.py"),
-    "guard": Peer("dbt-guard", "guard.txt", "run_guard.py"),
+    "guard": Peer("dbt-guard", "guard.txt", "run_guard.py", most_columns=5_000),
 }
 
 
@@ -314,6 +319,9 @@ def bench(
         contender = Contender(key, peer.name)
         contenders.append(contender)
         runners[key] = peer.runner
+        if told["columns"] > peer.most_columns:
+            contender.failure = f"not tried above {peer.most_columns:,} columns"
+            continue
         try:
             pythons[key] = python_of(peer.requirements)
         except RuntimeError as why:
