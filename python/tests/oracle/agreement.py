@@ -29,7 +29,7 @@ from oracle.make_tpc import load
 from dbt_ripple.artifacts import read_project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import AGGREGATION, DIRECT, KINDS, MASK_SHIFT, TRANSFORMATION
-from dbt_ripple.flow.link import link
+from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.lower import EPHEMERAL_PREFIX, lower
 from dbt_ripple.flow.relation import ROWS, Relation
 
@@ -134,35 +134,59 @@ def base_relation(name: str, columns: Iterable[str]) -> Relation:
     )
 
 
-def read_ours(sql: str, corpus: Corpus, dialect: str = "spark") -> Reading:
+def link_ours(sql: str, corpus: Corpus, dialect: str = "spark") -> Linked:
     """Lower and link one query over the corpus's tables.
 
     Raises:
-        ValueError: the query was not analysed, reads a name that is missing, or has columns
-            that are not known.
+        ValueError: the query was not analysed.
     """
     tables = {qualified(n, corpus.schema): [c for c, _ in t] for n, t in corpus.tables.items()}
 
     def relation_of(key: str, _: str) -> Relation:
         if key.startswith(EPHEMERAL_PREFIX):
-            return linked_of(corpus.ephemeral[key.removeprefix(EPHEMERAL_PREFIX)])
+            return linked_of(corpus.ephemeral[key.removeprefix(EPHEMERAL_PREFIX)]).relation
         name = qualified(key, corpus.schema)
         return base_relation(name, tables[name])
 
-    def linked_of(query: str) -> Relation:
+    def linked_of(query: str) -> Linked:
         lowered = lower(query, dialect)
         if lowered.rel is None:
             raise ValueError(lowered.reason)
-        linked = link(lowered, relation_of, dialect)
-        if linked.missing or linked.unknown:
-            raise ValueError(linked.unknown or f"missing {', '.join(linked.missing)}")
-        if linked.relation.rest:
-            raise ValueError("columns of the output that are not known")
-        return linked.relation
+        return link(lowered, relation_of, dialect)
 
-    relation = linked_of(sql)
+    return linked_of(sql)
+
+
+def read_ours(sql: str, corpus: Corpus, dialect: str = "spark") -> Reading:
+    """What the engine says of one query, as the oracle says it.
+
+    Raises:
+        ValueError: the query was not analysed, reads a name that is missing, or has columns
+            that are not known.
+    """
+    linked = link_ours(sql, corpus, dialect)
+    if linked.missing or linked.unknown:
+        raise ValueError(linked.unknown or f"missing {', '.join(linked.missing)}")
+    relation = linked.relation
+    if relation.rest:
+        raise ValueError("columns of the output that are not known")
     return Reading(
         relation.names, [_columns_only(d) for d in relation.deps], _columns_only(relation.rows)
+    )
+
+
+def fingerprints(sql: str, corpus: Corpus) -> tuple[object, ...]:
+    """Everything of a query that a change of its data would move; its text where it is opaque."""
+    try:
+        linked = link_ours(sql, corpus)
+    except ValueError:
+        return (sql,)
+    relation = linked.relation
+    return (
+        relation.rows_fp,
+        tuple(relation.fps),
+        tuple(rest.fp() for rest in relation.rest),
+        tuple(linked.missing),
     )
 
 

@@ -111,13 +111,28 @@ class Catalyst:
             OracleGapError: the plan has a node the oracle does not know.
             Exception: Spark refuses the statement (its own error, through py4j).
         """
-        parsed = self._state.sqlParser().parsePlan(sql)
-        analyzed = self._state.executePlan(parsed, self._skip).analyzed()
+        analyzed = self._execution(sql).analyzed()
         reading = read_plan(json.loads(analyzed.toJSON()))
         reading.types = [
             (f.name(), f.dataType().catalogString()) for f in analyzed.schema().fields()
         ]
         return reading
+
+    def same_plan(self, one: str, other: str) -> bool:
+        """Whether two statements have the same plan for Spark, before or after it optimises them.
+
+        Names of outputs and of what is inside do not count.
+
+        Raises:
+            Exception: Spark refuses one of the statements.
+        """
+        a, b = self._execution(one), self._execution(other)
+        if a.analyzed().sameResult(b.analyzed()):
+            return True
+        return bool(a.optimizedPlan().sameResult(b.optimizedPlan()))
+
+    def _execution(self, sql: str) -> Any:
+        return self._state.executePlan(self._state.sqlParser().parsePlan(sql), self._skip)
 
 
 def read_plan(flat: list[dict[str, Any]]) -> Reading:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import sqlglot
 from flow.lineage_fixtures import read_fixtures
 from oracle.agreement import (
     Case,
@@ -17,11 +18,13 @@ from oracle.agreement import (
     create_tables,
     dbt_target,
     drop_schemas,
+    fingerprints,
     fixtures,
     read_ours,
     tpc,
 )
 from oracle.catalyst import Catalyst
+from oracle.random_edits import Editor
 from oracle.random_queries import Generator
 
 if TYPE_CHECKING:
@@ -98,6 +101,39 @@ def test_random_queries_agree(spark: SparkSession) -> None:
     assert len(refused) < len(corpus.cases) / 3, "the generator should write valid queries"
     differ = [f"{d}\n{d.case.sql}" for d in report.disagreements if d not in refused]
     assert differ == []
+
+
+@pytest.mark.slow
+def test_what_spark_plans_otherwise_has_another_fingerprint(spark: SparkSession) -> None:
+    """A random edit that Spark's plan shows moves at least one fingerprint."""
+    corpus = fixtures()
+    oracle = Catalyst(spark)
+    editor = Editor(9, {c: kind for columns in corpus.tables.values() for c, kind in columns})
+    made = create_tables(spark, corpus)
+    checked = 0
+    unmoved = []
+    try:
+        spark.sql(f"use {corpus.schema}")
+        for case in corpus.cases:
+            try:
+                base = sqlglot.parse_one(case.sql, dialect="spark").sql("spark")
+            except sqlglot.ParseError:  # pipe operators that lower.py works around
+                continue
+            for edited in (editor.edit(base), editor.edit(base)):
+                if edited is None or edited == base:
+                    continue
+                try:
+                    differs = not oracle.same_plan(base, edited)
+                except Exception:  # not every edit leaves a valid query
+                    continue
+                checked += 1
+                if differs and fingerprints(base, corpus) == fingerprints(edited, corpus):
+                    unmoved.append(f"{case.name}\n  {base}\n  {edited}")
+    finally:
+        drop_schemas(spark, made)
+    print(f"{checked} edits of {len(corpus.cases)} queries")
+    assert checked > len(corpus.cases) / 2
+    assert unmoved == []
 
 
 @pytest.mark.slow
