@@ -366,7 +366,7 @@ _NESTED: Final = frozenset({"array", "struct", "map"})
 
 
 def dbt_target(folder: Path) -> Corpus:
-    """Every compiled query of a dbt project (models, tests), over the tables its nodes stand for.
+    """Every compiled query of a dbt project (its own models, tests), over the tables they stand on.
 
     A node's columns come from its declared types or the catalog; a model whose types are not told
     there gets those of its own query once that was analysed.
@@ -399,6 +399,8 @@ def dbt_target(folder: Path) -> Corpus:
                 tables[relation] = columns
         if node.is_ephemeral:
             ephemeral[node.name] = node.compiled_code or ""
+        if node.package_name != project.name:
+            return  # an installed package reads tables of its own
         if node.compiled_code and node.resource_type in ("model", "test", "snapshot", "analysis"):
             creates = relation if node.resource_type == "model" else None
             cases.append(Case(unique_id, node.compiled_code, creates))
