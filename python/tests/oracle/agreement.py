@@ -12,6 +12,7 @@ them apart by hand). A query where either side has no answer counts as disagreem
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 import tempfile
@@ -281,6 +282,8 @@ def compare(case: Case, ours: Reading, theirs: Reading, report: Report) -> None:
 
 def agreement(spark: SparkSession, corpus: Corpus) -> Report:
     """Compare all queries of a corpus; its tables are created (empty) and dropped again."""
+    # pyspark logs each refused query with its whole Java stack.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     oracle = Catalyst(spark)
     report = Report(corpus.name)
     made = create_tables(spark, corpus)

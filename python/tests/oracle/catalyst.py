@@ -197,6 +197,7 @@ def _deeper(kind: int) -> int:
 
 
 _RANKS: Final = frozenset({"RowNumber", "Rank", "DenseRank", "PercentRank", "CumeDist", "NTile"})
+_GROUPING_NUMBERS: Final = frozenset({"spark_grouping_id", "_gen_grouping_pos"})
 _PICKS: Final = frozenset({"First", "Last", "NthValue"})
 
 # Nodes that hand their only child's columns on, and change the rows (if at all) by constants alone.
@@ -424,9 +425,9 @@ class _Walk:
             for projection in projections:
                 for into, e in zip(columns, projection, strict=True):
                     add(into, scope.deps(_tree(e), IDENTITY))
-        elif len(child.columns) + 1 == len(made):
+        elif {a.fields["name"] for a in made[len(child.columns) :]} <= _GROUPING_NUMBERS:
             # Grouping sets: the child's columns, each kept or nulled, then the grouping's number.
-            columns = [*child.columns, {}]
+            columns = [*child.columns, *({} for _ in made[len(child.columns) :])]
         else:
             raise OracleGapError("Expand without projections")
         return Plan([_id(a) for a in made], [a.fields["name"] for a in made], columns, child.rows)

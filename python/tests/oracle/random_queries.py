@@ -102,9 +102,30 @@ class Generator:
         if depth > 0 and self.chance(0.35):
             sql, made = self.query(depth - 1)
             return f"({sql})", made
+        if depth > 0 and self.chance(0.12):
+            return self.pivoted(depth - 1)
         hidden = {c.alias for c in self.ctes}
         name = self.random.choice([t for t in TABLES if t not in hidden])
         return name, Relation("", list(TABLES[name][0]), list(TABLES[name][1]))
+
+    def pivoted(self, depth: int) -> tuple[str, Relation]:
+        """A relation turned: a PIVOT of one column by another, or an UNPIVOT of two."""
+        for _ in range(5):
+            sql, made = self.query(depth)
+            if len(made.ints) == len(set(made.columns)) > 2:
+                break
+        else:
+            return "p", Relation("", *TABLES["p"])
+        one, two, *rest = self.random.sample(made.ints, len(made.ints))
+        rest = [c for c in made.ints if c in rest]
+        first, second = self.name("pv"), self.name("pv")
+        if self.chance(0.5):
+            call = f"{self.random.choice(('sum', 'max', 'count'))}({one})"
+            turned = f"pivot ({call} for {two} in (1 as {first}, 2 as {second}))"
+            return f"(select * from ({sql}) {turned})", Relation("", [*rest, first, second], [])
+        nulls = " include nulls" if self.chance(0.5) else ""
+        turned = f"unpivot{nulls} ({first} for {second} in ({one}, {two} as other))"
+        return f"(select * from ({sql}) {turned})", Relation("", [*rest, first], [second])
 
     def sources(self, depth: int, scope: Scope) -> str:
         sql, made = self.relation(depth)
