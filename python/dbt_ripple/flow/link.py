@@ -516,6 +516,7 @@ class _Linker:
             key,
         )
         env.merged[key] = (name, merged)
+        env.cache = [None] * len(env.refs)  # the bare name now means the merged column
         return digest(b"using", a[0], b[0]), union(a[1], b[1])
 
     def select(self, rel: Select, parent: Env | None) -> Relation:
@@ -602,8 +603,12 @@ class _Linker:
             order = b""
         if rel.order:
             fixed = []
-            if not rel.grouped:  # ORDER BY sees the outputs of a star, too
-                env.outputs = dict(zip(keys, zip(fps, all_deps, strict=True), strict=True))
+            if not rel.grouped:  # ORDER BY sees the outputs of a star, too, and before the sources
+                shown = dict(zip(keys, zip(fps, all_deps, strict=True), strict=True))
+                for i in {i for x in rel.order for i in x.deps}:
+                    ref = rel.refs[i]
+                    if ref.source == -1 and not ref.outputs_first and ref.key in shown:
+                        env.cache[i] = shown[ref.key]
             for x in rel.order:
                 fp, deps = env.value(x)
                 fixed.append(fp)

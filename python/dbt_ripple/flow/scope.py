@@ -141,7 +141,6 @@ class Env:
         "keys",
         "linker",
         "merged",
-        "outputs",
         "over",
         "parent",
         "refs",
@@ -180,7 +179,6 @@ class Env:
         self.aliases: dict[str, int] | None = None
         self.busy: set[int] = set()
         self.in_from = False
-        self.outputs: dict[str, Column] | None = None
         self.keys: frozenset[bytes] = frozenset()
         self.over = b""
         self.win = b""
@@ -255,8 +253,6 @@ class Env:
             column = self.alias(ref, ref.outputs_first)
             if column is not None:
                 return column
-        if self.outputs is not None and ref.key in self.outputs:
-            return self.outputs[ref.key]
         found: list[Column] = []
         env_: Env | None = self
         up = 0
