@@ -53,15 +53,29 @@ def changes() -> str:
     ).stdout
 
 
+def without_java(path: str, folder: Path) -> str:
+    """`path` with the folders that hold a `java` mirrored without it (`/usr/bin` holds more than Java)."""
+    entries = []
+    for number, entry in enumerate(map(Path, path.split(os.pathsep))):
+        if not (entry / "java").exists():
+            entries.append(str(entry))
+            continue
+        mirror = folder / str(number)
+        mirror.mkdir(parents=True)
+        for program in entry.iterdir():
+            if program.name != "java":
+                (mirror / program.name).symlink_to(program)
+        entries.append(str(mirror))
+    return os.pathsep.join(entries)
+
+
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.CompletedProcess[str]]:
     """`make demo` as on a machine without Java and with an empty home."""
     home = tmp_path_factory.mktemp("home")
     environment = {
         "HOME": str(home),
-        "PATH": os.pathsep.join(
-            p for p in os.environ["PATH"].split(os.pathsep) if not (Path(p) / "java").exists()
-        ),
+        "PATH": without_java(os.environ["PATH"], tmp_path_factory.mktemp("bin")),
         **{k: v for k, v in os.environ.items() if k.startswith(("LANG", "LC_", "SSL_", "TMP"))},
     }
     before = changes()
