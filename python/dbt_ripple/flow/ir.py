@@ -15,6 +15,7 @@ An expression is one of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -70,7 +71,7 @@ class Ref(msgspec.Struct, array_like=True, frozen=True, gc=False):
     outputs: int = 0
 
 
-class X(msgspec.Struct, array_like=True, gc=False):
+class X(msgspec.Struct, array_like=True, gc=False, tag="x"):
     """An expression with what it depends on.
 
     ``deps`` maps a reference to kinds, ``subs`` a subquery to the kinds its value has here, ``rows``
@@ -170,15 +171,14 @@ class FromItem(msgspec.Struct, array_like=True, gc=False):
     """One step of a left-deep FROM tree: a source, or a nested (parenthesised) list of steps."""
 
     source: int
-    nested: list[FromItem]
     kind: str
-    conds: list[X]
-    using: list[str]
-    natural: bool
-    extra: bytes
+    nested: Sequence[FromItem] = ()
+    conds: Sequence[X] = ()
+    using: Sequence[str] = ()
+    natural: bool = False
 
 
-class Star(msgspec.Struct, array_like=True, gc=False):
+class Star(msgspec.Struct, array_like=True, gc=False, tag="*"):
     """A ``*`` in a select list. ``source`` is -1 for all; ``struct`` is the column of ``s.*``.
 
     A column of one source only that is left out stands in ``except_`` as `hidden_in` writes it.
@@ -198,44 +198,52 @@ def hidden_in(source: int, key: str) -> str:
     return f"{source}\x1f{key}"
 
 
-class Out(msgspec.Struct, array_like=True, gc=False):
-    """One item of a select list: a column, a ``*``, or what a generator gives (``names``).
+class Made(msgspec.Struct, array_like=True, gc=False, tag="m"):
+    """What a generator gives in a select list; ``names`` is None where the text does not tell."""
 
-    ``x`` is an ``int`` where the item is a column as it stands, which most items are: the reference.
-    """
+    x: X
+    names: list[str] | None
+    keys: list[str] | None
 
-    name: str
-    key: str
-    x: X | int | None
-    star: Star | None = None
-    names: list[str] = []
-    keys: list[str] = []
+
+Value: TypeAlias = int | X
+"""An expression; an ``int`` where it is a column as it stands, which most are: its reference."""
+
+Out: TypeAlias = int | X | Star | Made
+"""One item of a select list."""
 
 
 class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
-    """One SELECT, or the query modifiers around another query (``passes``)."""
+    """One SELECT, or the query modifiers around another query.
+
+    ``names`` and ``keys`` go with ``outs``; they are empty where an item does not give exactly one
+    column, and ``wide`` says that there is such an item.
+    """
 
     sources: list[Source]
     items: list[FromItem]
     refs: list[Ref]
     subs: list[Rel]
+    names: list[str]
+    keys: list[str]
     outs: list[Out]
+    wide: bool
     generators: list[X]
     grouped: bool
     aggregated: bool
-    where: list[X] = []
-    group: list[X] = []
-    group_outs: list[int] = []
+    where: Sequence[X] = ()
+    group: Sequence[X] = ()
+    group_outs: Sequence[int] = ()
     group_tag: bytes = b""
     group_all: bool = False
-    having: list[X] = []
-    qualify: list[X] = []
+    having: Sequence[X] = ()
+    qualify: Sequence[X] = ()
     distinct: bool = False
-    distinct_on: list[X] = []
-    order: list[X] = []
-    order_outs: list[int] = []
-    limit: list[X] = []
-    extra: list[X] = []
+    distinct_on: Sequence[X] = ()
+    order: Sequence[X] = ()
+    order_outs: Sequence[int] = ()
+    limit: Sequence[X] = ()
+    extra: Sequence[X] = ()
 
 
 class Cte(msgspec.Struct, array_like=True, gc=False):

@@ -8,7 +8,8 @@ named where it is applied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import cast
 
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import (
@@ -25,6 +26,7 @@ from dbt_ripple.flow.ir import (
     FromItem,
     Generator,
     Lowered,
+    Made,
     Pivot,
     Ref,
     Rel,
@@ -34,9 +36,9 @@ from dbt_ripple.flow.ir import (
     Star,
     Table,
     Unpivot,
+    Value,
     Values,
     With,
-    X,
     hidden_in,
 )
 from dbt_ripple.flow.relation import (
@@ -51,7 +53,15 @@ from dbt_ripple.flow.relation import (
     through,
     union,
 )
-from dbt_ripple.flow.scope import BlendRest, Env, FieldRest, PassRest, has_aggregate, relation_of
+from dbt_ripple.flow.scope import (
+    BlendRest,
+    Env,
+    FieldRest,
+    PassRest,
+    has_aggregate,
+    relation_of,
+    value_of,
+)
 
 
 class Linked:
@@ -213,7 +223,7 @@ class _Linker:
             for name, key, fp, d in zip(
                 right.names, right.keys, right.fps, right.deps, strict=True
             ):
-                if key not in left.index:
+                if key not in left.columns():
                     column = left.get(key, name)
                     pairs.append((name, key, (fp, d), column))
             if left.rest or right.rest:
@@ -400,7 +410,7 @@ class _Linker:
     # -- SELECT --
 
     def from_items(
-        self, items: list[FromItem], env: Env
+        self, items: Sequence[FromItem], env: Env
     ) -> tuple[bytes, Deps, bytes, tuple[bytes, ...], list[int]]:
         """Link a left-deep FROM tree: its N, its rows, its leaf and joins, and its sources.
 
@@ -461,7 +471,7 @@ class _Linker:
             rows_fp = digest(
                 b"join",
                 item.kind.encode(),
-                item.extra,
+                b"",
                 rows_fp,
                 side_fp,
                 *(c[0] for c in conditions),
@@ -509,9 +519,9 @@ class _Linker:
             merged = a
         name = next(
             (
-                r.names[r.index[key]]
+                r.names[r.keys.index(key)]
                 for i in (*left, *right)
-                if key in (r := relation_of(env, i)).index
+                if key in (r := relation_of(env, i)).columns()
             ),
             key,
         )
@@ -580,11 +590,11 @@ class _Linker:
         env.win = digest(b"win", rows_fp, order) if order else rows_fp
         names, keys, fps, all_deps, rest = self.outputs(rel, env)
         ghost: list[Rest] = [
-            PassRest(env, i, frozenset(out.star.except_), ghost=True)
-            for out in rel.outs
-            if out.star is not None and out.star.up == 0
-            for i in ([out.star.source] if out.star.source >= 0 else range(len(rel.sources)))
-            if out.star.source >= -1 and relation_of(env, i).ghost
+            PassRest(env, i, frozenset(star.except_), ghost=True)
+            for star in (rel.outs if rel.wide else ())
+            if type(star) is Star and star.up == 0 and star.source >= -1
+            for i in ([star.source] if star.source >= 0 else range(len(rel.sources)))
+            if relation_of(env, i).ghost
         ]
         for x in rel.qualify:
             fp, deps = env.value(x)
@@ -643,11 +653,11 @@ class _Linker:
             fp, deps = env.value(x)
             keys.append(fp)
             add(deps, GROUP_BY)
-        chosen: list[X | int] = []
+        chosen: list[Value] = []
         for ordinal in rel.group_outs:
-            out_x = rel.outs[ordinal - 1].x if 0 < ordinal <= len(rel.outs) else None
-            if out_x is not None:
-                chosen.append(out_x)
+            named = value_of(rel.outs[ordinal - 1]) if 0 < ordinal <= len(rel.outs) else None
+            if named is not None:
+                chosen.append(named)
             elif not rel.group_tag:
                 expanded = self.outputs(rel, env)
                 if 0 < ordinal <= len(expanded[0]):
@@ -657,18 +667,19 @@ class _Linker:
                     self.miss(f"GROUP BY {ordinal}")
         if rel.group_all:
             for out in rel.outs:
-                if out.star is not None:
+                value = value_of(out)
+                if value is None:
                     for fp, deps in zip(*self.outputs(rel, env)[2:4], strict=True):
                         keys.append(fp)
                         add(deps, GROUP_BY)
-                elif out.x is not None:
-                    used = [out.x] if isinstance(out.x, int) else list(out.x.deps)
-                    parts = None if isinstance(out.x, int) else _plain_parts(out.x.e)
+                else:
+                    used = [value] if isinstance(value, int) else list(value.deps)
+                    parts = None if isinstance(value, int) else _plain_parts(value.e)
                     aggregates = {i for i in used if env.aggregated_alias(i)}
                     if parts is None and aggregates:
                         parts = used
                     if parts is None:
-                        chosen.append(out.x)
+                        chosen.append(value)
                     for i in parts or ():
                         if i in aggregates:
                             continue
@@ -689,8 +700,11 @@ class _Linker:
         self, rel: Select, env: Env
     ) -> tuple[list[str], list[str], list[bytes], list[Deps], list[Rest]]:
         outs = rel.outs
-        if len(outs) == 1 and outs[0].star is not None and len(rel.sources) == 1:
-            star = outs[0].star
+        if not rel.wide:
+            columns = [env.value(x) for x in cast("list[Value]", outs)]
+            return rel.names, rel.keys, [c[0] for c in columns], [c[1] for c in columns], []
+        if len(outs) == 1 and type(outs[0]) is Star and len(rel.sources) == 1:
+            star = outs[0]
             relation = env.relations[0]
             if (
                 relation is not None
@@ -708,18 +722,19 @@ class _Linker:
         fps: list[bytes] = []
         all_deps: list[Deps] = []
         rest = []
-        for out in outs:
-            if out.star is not None:
-                self.star(rel, env, out.star, out.x, names, keys, fps, all_deps, rest)
-                continue
-            assert out.x is not None
-            fp, deps = env.value(out.x)
-            if not out.keys:
-                names.append(out.name)
-                keys.append(out.key)
+        for name, key, out in zip(rel.names, rel.keys, outs, strict=True):
+            if isinstance(out, Star):
+                self.star(rel, env, out, names, keys, fps, all_deps, rest)
+            elif not isinstance(out, Made):
+                fp, deps = env.value(out)
+                names.append(name)
+                keys.append(key)
                 fps.append(fp)
                 all_deps.append(deps)
+            elif out.names is None or out.keys is None:
+                rest.append(FieldRest(env.value(out.x)))
             else:
+                fp, deps = env.value(out.x)
                 for i, (name, key) in enumerate(zip(out.names, out.keys, strict=True)):
                     names.append(name)
                     keys.append(key)
@@ -732,17 +747,12 @@ class _Linker:
         rel: Select,
         env: Env,
         star: Star,
-        x: X | int | None,
         names: list[str],
         keys: list[str],
         fps: list[bytes],
         all_deps: list[Deps],
         rest: list[Rest],
     ) -> None:
-        if star.source == -3:  # a generator whose columns have no names in the text
-            assert x is not None
-            rest.append(FieldRest(env.value(x)))
-            return
         if star.source == -2:
             assert star.struct is not None
             rest.append(FieldRest(env.value(star.struct)))
@@ -778,7 +788,7 @@ class _Linker:
             places: list[int] = list(range(len(relation.keys)))
             if star.source >= 0 and owner.merged and self.dialect in ("spark", "databricks"):
                 # Spark puts the keys of USING first in the star of one side, too.
-                first = [relation.index[k] for k in owner.merged if k in relation.index]
+                first = [relation.keys.index(k) for k in owner.merged if k in relation.columns()]
                 places = [*first, *(j for j in places if j not in first)]
             for j in places:
                 key = relation.keys[j]
@@ -792,7 +802,7 @@ class _Linker:
                 )
                 rest.append(PassRest(owner, i, excluded))
         if star.renames:
-            present = {k for i in sources for k in relation_of(owner, i).index}
+            present = {k for i in sources for k in relation_of(owner, i).keys}
             for key in star.renames:
                 if key not in present:
                     found = [c for i in sources if (c := owner.column(i, key, key)) is not None]
@@ -807,7 +817,7 @@ class _Linker:
                 put(key, key, env.value(star.replaces[key]))
 
 
-def _in_order(items: list[FromItem]) -> Iterable[int]:
+def _in_order(items: Sequence[FromItem]) -> Iterable[int]:
     for item in items:
         if item.nested:
             yield from _in_order(item.nested)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any, Final
 
 import sqlglot
@@ -27,6 +27,7 @@ from dbt_ripple.flow.expressions import (
     Unsupported,
     function_name,
     generates,
+    let_go,
     listed,
     merkle,
     written,
@@ -46,6 +47,7 @@ from dbt_ripple.flow.ir import (
     FromItem,
     Generator,
     Lowered,
+    Made,
     Out,
     Pivot,
     Rel,
@@ -92,6 +94,7 @@ _MODIFIERS: Final = frozenset(
 _ORDERING: Final = ("order", "sort", "cluster", "distribute")
 _TABLE_NAME: Final = frozenset({"this", "db", "catalog"})
 _NOT_OF_THE_TABLE: Final = _TABLE_NAME | {"alias", "pivots", "joins", "laterals"}
+_KNOWN_JOIN: Final = frozenset({"this", "on", "side", "kind", "using", "method"})
 _IMPORT: Final = frozenset({"expressions", "from_", "with_"})
 _KNOWN_SELECT: Final = frozenset(
     """
@@ -125,9 +128,9 @@ def lower(sql: str, dialect: str, *, expressions: bool = False) -> Lowered:
         statements = [s for s in parser.parse(tokens, sql) if s is not None]
         if len(statements) != 1:
             return Lowered(None, f"{len(statements)} statements where one query was expected")
+        texts = _texts(statements[0], dialect) if expressions else {}
         lowered = _Lowering(dialect).statement(statements[0])
-        if expressions:
-            lowered.expressions = _texts(statements[0], dialect)
+        lowered.expressions = texts
         return lowered
     except Unsupported as why:
         return Lowered(None, str(why))
@@ -272,6 +275,7 @@ class _Lowering(Expressions):
         else:
             raise Unsupported(f"statement {node.key.upper()} is not a query")
         self.depth -= 1
+        let_go(node)
         if with_ is not None:
             self.visible_ctes.pop()
             return With(ctes, body)
@@ -296,6 +300,7 @@ class _Lowering(Expressions):
             if ephemeral:
                 self.tables[key] = None
             visible[key] = index
+            cte.parent = cte.this.parent = alias.parent = None
             ctes.append(
                 Cte(
                     index,
@@ -320,8 +325,7 @@ class _Lowering(Expressions):
         scope = self.enter()
         self.add_source(None, None, rel, columns)
         scope.items.append(_leaf_item(0))
-        outs = [Out("", "", None, _star())]
-        select = self.rest_of_select(modifiers or {}, scope, outs)
+        select = self.rest_of_select(modifiers or {}, scope, [""], [""], [_star()])
         self.leave()
         return select
 
@@ -393,13 +397,8 @@ class _Lowering(Expressions):
             scope.items.append(self.from_item(lateral, "LATERAL"))
         for window in args.get("windows", ()):
             scope.windows[self.fold(window.this)] = window
-        outs: list[Out] = []
-        aliases = scope.aliases
-        for out in self.projections(args.get("expressions", ())):
-            for key in out.keys or (out.key,):
-                aliases.setdefault(key, len(outs))
-            outs.append(out)
-        select = self.rest_of_select(args, scope, outs)
+        outputs = self.select_list(args.get("expressions", ()), scope.aliases)
+        select = self.rest_of_select(args, scope, *outputs)
         self.leave()
         return select
 
@@ -415,16 +414,27 @@ class _Lowering(Expressions):
             value and name not in _TABLE_NAME for name, value in table.args.items()
         ):
             return None
+        table.parent = None
         return self.table(table, self.parts(table))
 
-    def rest_of_select(self, args: dict[str, Any], scope: Scope, outs: list[Out]) -> Select:
+    def rest_of_select(
+        self,
+        args: dict[str, Any],
+        scope: Scope,
+        names: list[str],
+        keys: list[str],
+        outs: list[Out],
+    ) -> Select:
         """Everything of a SELECT after its FROM and select list; `args` holds what is set."""
         select = Select(
             sources=scope.sources,
             items=scope.items,
             refs=scope.refs,
             subs=scope.subs,
+            names=names,
+            keys=keys,
             outs=outs,
+            wide="" in keys,
             generators=scope.generators,
             grouped=False,
             aggregated=False,
@@ -453,27 +463,31 @@ class _Lowering(Expressions):
             if on is not None:
                 keys = on.expressions if isinstance(on, exp.Tuple) else [on]
                 select.distinct_on = [self.x(e, GROUP_BY) for e in keys]
-        for name, value in args.items():
-            if name not in _KNOWN_SELECT:
-                if name == "hint":
-                    select.extra.append(X(digest(b"hint", written(value).lower()), {}, {}))
-                else:
-                    select.extra.append(self.x_of(listed(value), FILTER, name.encode()))
+        if not _KNOWN_SELECT.issuperset(args):
+            select.extra = [
+                X(digest(b"hint", written(value).lower()), {}, {})
+                if name == "hint"
+                else self.x_of(listed(value), FILTER, name.encode())
+                for name, value in args.items()
+                if name not in _KNOWN_SELECT
+            ]
         return select
 
     def grouping_of(self, node: exp.Group, select: Select) -> None:
         """GROUP BY: its keys, the positions it names, and the structure of its sets."""
         select.group_all = bool(node.args.get("all"))
         structures: list[Any] = []
+        keys: list[X] = []
+        ordinals: list[int] = []
         for key in node.expressions:
             if isinstance(key, exp.Identifier):  # what sqlglot leaves of a pipe's alias
                 key = exp.Column(this=key)
             if isinstance(key, _GROUP_STRUCTURES):
                 structures.append(key)
             elif (ordinal := _ordinal(key)) is not None:
-                select.group_outs.append(ordinal)
+                ordinals.append(ordinal)
             else:
-                select.group.append(self.x(key, GROUP_BY))
+                keys.append(self.x(key, GROUP_BY))
         for name in ("grouping_sets", "cube", "rollup", "totals"):
             value = node.args.get(name)
             for structure in value if isinstance(value, list) else [value] if value else []:
@@ -482,13 +496,15 @@ class _Lowering(Expressions):
                 else:
                     select.group_tag += name.encode()
         for structure in structures:
-            select.group_outs.extend(_positions(structure))
-            select.group.append(self.x(structure, GROUP_BY))
+            ordinals.extend(_positions(structure))
+            keys.append(self.x(structure, GROUP_BY))
             select.group_tag += b"*"
+        select.group, select.group_outs = keys, ordinals
 
     def ordering(self, args: dict[str, Any], select: Select) -> None:
         """ORDER BY and its like: expressions, and the positions it names."""
-        order, order_outs = select.order, select.order_outs
+        order: list[X] = []
+        order_outs: list[int] = []
         for clause in [args[name] for name in _ORDERING if name in args]:
             for item in clause.expressions:
                 target = item.this if isinstance(item, exp.Ordered) else item
@@ -506,6 +522,7 @@ class _Lowering(Expressions):
                     order_outs.extend(range(1, len(select.outs) + 1))
                 else:
                     order.append(self.x(item, SORT))
+        select.order, select.order_outs = order, order_outs
 
     def conjuncts(self, condition: Any, kind: int) -> list[X]:
         """A condition as the list of what AND joins: a row is kept when all of them hold."""
@@ -513,6 +530,7 @@ class _Lowering(Expressions):
         stack = [condition]
         while stack:
             node = stack.pop()
+            node.parent = None
             if isinstance(node, exp.And):
                 stack.append(node.args["expression"])
                 stack.append(node.args["this"])
@@ -522,20 +540,57 @@ class _Lowering(Expressions):
                 found.append(self.x(node, kind))
         return found
 
-    def projections(self, nodes: list[Any]) -> Iterator[Out]:
-        """The outputs of a select list, one after the other: later ones may use earlier aliases."""
+    def select_list(
+        self, nodes: Sequence[Any], aliases: dict[str, int]
+    ) -> tuple[list[str], list[str], list[Out]]:
+        """The names, keys and items of a select list.
+
+        Aliases are noted as they come, because later items see them.
+        """
+        names: list[str] = []
+        keys: list[str] = []
+        outs: list[Out] = []
         for node in nodes:
-            stack = node.this if type(node) is exp.Aliases else node
-            if type(stack) is exp.Stack:
-                x = self.x(stack, TRANSFORMATION)
-                each = self.stacked(stack, x)
-                named = node.expressions if stack is not node else []
-                names = [a.name for a in named] or self.generated_columns(stack) or []
-                for i, name in enumerate(names):
-                    of = each[i] if i < len(each) else x
-                    yield Out(name, fold(name, False, self.dialect), of)
+            alias = None
+            value = node
+            if type(node) is exp.Alias:
+                alias = node.args["alias"]
+                value = node.args["this"]
+                value.parent = None
+            # Most items are a column, with or without an alias.
+            if type(value) is exp.Column and (plain := self.plain(value)) is not None:
+                identifier = alias or value.args["this"]
+                name, key = identifier.args["this"], self.fold(identifier)
+                out: Out = plain
+            elif type(_generator_of(node)) is exp.Stack:
+                for name, key, out in self.stack_columns(node):
+                    aliases.setdefault(key, len(outs))
+                    names.append(name)
+                    keys.append(key)
+                    outs.append(out)
+                continue
             else:
-                yield self.projection(node)
+                name, key, out = self.projection(node)
+                for made in out.keys or () if type(out) is Made else ():
+                    aliases.setdefault(made, len(outs))
+            if key:
+                aliases.setdefault(key, len(outs))
+            names.append(name)
+            keys.append(key)
+            outs.append(out)
+        return names, keys, outs
+
+    def stack_columns(self, node: Any) -> list[tuple[str, str, Out]]:
+        """The columns of STACK in a select list, each made of its own arguments."""
+        stack = _generator_of(node)
+        x = self.x(stack, TRANSFORMATION)
+        each = self.stacked(stack, x)
+        aliases = [a.name for a in node.expressions] if stack is not node else []
+        names = aliases or self.generated_columns(stack) or []
+        return [
+            (name, fold(name, False, self.dialect), each[i] if i < len(each) else x)
+            for i, name in enumerate(names)
+        ]
 
     def stacked(self, node: exp.Stack, whole: X) -> list[X]:
         """STACK(n, ...) is positional: column j is made of the arguments j, j + width, ..."""
@@ -557,53 +612,42 @@ class _Lowering(Expressions):
             for j, x in enumerate(made)
         ]
 
-    def projection(self, node: Any) -> Out:
+    def projection(self, node: Any) -> tuple[str, str, Out]:
+        """Name, key and value of an item of a select list; no name where it is not one column."""
         t = type(node)
         if t is exp.Alias:
-            args = node.args
-            alias = args["alias"]
-            inner = args["this"]
+            alias, inner = node.args["alias"], node.args["this"]
             name, key = alias.args["this"], self.fold(alias)
-            if type(inner) is exp.Column and (plain := self.plain(inner)) is not None:
-                return Out(name, key, plain)
             x = self.x(inner, IDENTITY)
-            if generates(inner):
-                return Out("", "", x, None, [name], [key])
-            return Out(name, key, x)
+            return ("", "", Made(x, [name], [key])) if generates(inner) else (name, key, x)
         if t is exp.Column and type(node.args["this"]) is exp.Identifier:
             this = node.args["this"]
-            plain = self.plain(node)
-            return Out(
-                this.args["this"],
-                self.fold(this),
-                plain if plain is not None else self.x(node, IDENTITY),
-            )
+            return this.args["this"], self.fold(this), self.x(node, IDENTITY)
         if isinstance(node, exp.Star):
-            return Out("", "", None, self.star(node, -1, 0, None))
+            return "", "", self.star(node, -1, 0, None)
         if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
             return self.qualified_star(node)
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Star):
             struct = self.x(node.this, TRANSFORMATION)
-            return Out("", "", None, self.star(node.expression, -2, 0, struct))
+            return "", "", self.star(node.expression, -2, 0, struct)
         if isinstance(node, exp.QueryTransform):
             schema = node.args.get("schema")
             names = [e.name for e in schema.expressions] if schema is not None else ["key", "value"]
             x = self.x(node, TRANSFORMATION)
             self.scopes[-1].generators.append(x)
-            return Out("", "", x, None, names, [fold(n, False, self.dialect) for n in names])
+            return "", "", Made(x, names, [fold(n, False, self.dialect) for n in names])
         if isinstance(node, exp.Aliases):
             names = [e.name for e in node.expressions]
             keys = [self.fold(e) for e in node.expressions]
-            return Out("", "", self.x(node.this, TRANSFORMATION), None, names, keys)
-        x = self.x(node, IDENTITY)
+            return "", "", Made(self.x(node.this, TRANSFORMATION), names, keys)
         if generates(node):
+            x = self.x(node, IDENTITY)
             default = self.generated_columns(node)
-            if default is not None:
-                return Out("", "", x, None, list(default), list(default))
-            return Out("", "", x, _star(-3))
-        name, generated = self.auto_name(node)
+            return "", "", Made(x, default, default)
+        name, generated = self.auto_name(node)  # before the walk cuts the tree (`let_go`)
+        x = self.x(node, IDENTITY)
         key = fold(name, True, self.dialect) if generated else self.key_of_name(node, name)
-        return Out(name, key, x)
+        return name, key, x
 
     def generated_columns(self, node: Any) -> list[str] | None:
         """The names a generator gives its columns; None where only its value would tell."""
@@ -653,7 +697,7 @@ class _Lowering(Expressions):
         except (SqlglotError, ValueError, RecursionError):
             return node.key, True
 
-    def qualified_star(self, node: exp.Column) -> Out:
+    def qualified_star(self, node: exp.Column) -> tuple[str, str, Star]:
         star = node.this
         parts = [self.fold(p) for p in node.parts[:-1]]
         for up, scope in enumerate(reversed(self.scopes)):
@@ -661,12 +705,12 @@ class _Lowering(Expressions):
             if index is None and len(parts) == 1:
                 index = scope.names.get(parts[0])
             if index is not None:
-                return Out("", "", None, self.star(star, index, up, None))
+                return "", "", self.star(star, index, up, None)
         identifiers = list(node.parts[:-1])
         column = exp.Column(
             **dict(zip(("this", "table", "db", "catalog"), reversed(identifiers), strict=False))
         )
-        return Out("", "", None, self.star(star, -2, 0, self.x(column, TRANSFORMATION)))
+        return "", "", self.star(star, -2, 0, self.x(column, TRANSFORMATION))
 
     def star(self, node: Any, source: int, up: int, struct: X | None) -> Star:
         args = node.args
@@ -719,16 +763,17 @@ class _Lowering(Expressions):
             words = ["CROSS"]
         item = self.from_item(node.this, " ".join(words) or "INNER")
         item.natural = natural
-        item.using = [
-            self.fold(u.this if isinstance(u, exp.Column) else u) for u in listed(args.get("using"))
-        ]
+        if args.get("using"):
+            item.using = [
+                self.fold(u.this if isinstance(u, exp.Column) else u) for u in listed(args["using"])
+            ]
         if args.get("on") is not None:
             item.conds = self.conjuncts(args["on"], JOIN)
         for name, value in args.items():
-            if value and name not in ("this", "on", "side", "kind", "using", "method"):
+            if value and name not in _KNOWN_JOIN:
                 if name == "pivots":
                     raise Unsupported("PIVOT of a join")
-                item.conds.append(self.x_of(listed(value), JOIN, name.encode()))
+                item.conds = [*item.conds, self.x_of(listed(value), JOIN, name.encode())]
         for nested in node.this.args.get("joins") or []:
             if isinstance(node.this, exp.Table):
                 # `a join b join c on .. on ..`: the parser hangs the inner join on the table.
@@ -748,17 +793,19 @@ class _Lowering(Expressions):
             nested = [self.from_item(node.this, "")]
             nested.extend(self.join(j) for j in node.this.args.get("joins") or [])
             nested.extend(self.join(j) for j in node.args.get("joins") or [])
-            return FromItem(-1, nested, kind, [], [], False, b"")
-        index = self.source(node)
-        return FromItem(index, [], kind, [], [], False, b"")
+            return FromItem(-1, kind, nested)
+        return FromItem(self.source(node), kind)
 
     def source(self, node: Any) -> int:
+        node.parent = None
         args = node.args
         alias_node = args.get("alias")
-        alias = self.fold(alias_node.this) if alias_node is not None and alias_node.this else None
-        columns = (
-            [c.name for c in alias_node.args.get("columns") or []] if alias_node is not None else []
-        )
+        alias = None
+        columns: list[str] = []
+        if alias_node is not None:
+            alias_node.parent = None
+            alias = self.fold(alias_node.this) if alias_node.this else None
+            columns = [c.name for c in alias_node.args.get("columns") or ()]
         full_name: str | None = None
         rel: Rel
         if isinstance(node, exp.Table):
@@ -858,7 +905,7 @@ class _Lowering(Expressions):
 
     def sampled(self, rel: Rel, sample: Any) -> Rel:
         select = self.passed_on(rel, None)
-        select.extra.append(X(digest(b"sample", written(sample)), {}, {}))
+        select.extra = [*select.extra, X(digest(b"sample", written(sample)), {}, {})]
         return select
 
     def table_function(self, node: Any, columns: list[str]) -> Rel:
@@ -1022,12 +1069,17 @@ def _positions(structure: Any) -> list[int]:
     return found
 
 
+def _generator_of(node: Any) -> Any:
+    """The call behind `f(...) AS (a, b)`."""
+    return node.this if type(node) is exp.Aliases else node
+
+
 def _star(source: int = -1) -> Star:
     return Star(source, 0, None, [], {}, {}, b"")
 
 
 def _leaf_item(source: int) -> FromItem:
-    return FromItem(source, [], "", [], [], False, b"")
+    return FromItem(source, "")
 
 
 def _is_bare(node: Any) -> bool:

@@ -35,6 +35,9 @@ class Rest(Protocol):
         """Return what any one of them may depend on, as far as that can be said without a name."""
 
 
+_NO_NAMES: Final[frozenset[str]] = frozenset()
+
+
 class Relation:
     """A relation as linked: parallel lists of its known columns, and its row set.
 
@@ -50,7 +53,7 @@ class Relation:
     """
 
     __slots__ = (
-        "_index",
+        "by_key",
         "deps",
         "duplicates",
         "fps",
@@ -90,28 +93,30 @@ class Relation:
         self.joins = joins if joins is not None else (leaf,)
         self.order = order
         self.ghost = ghost if ghost is not None else []
-        self._index: dict[str, int] | None = None
-        self.duplicates: set[str] = set()
+        self.by_key: dict[str, Column] = {}
+        self.duplicates: frozenset[str] = _NO_NAMES
 
-    @property
-    def index(self) -> dict[str, int]:
-        """Position by key; of a repeated name the first, and the name is in `duplicates`."""
-        index = self._index
-        if index is None:
-            index = {}
-            for i, key in enumerate(self.keys):
-                if key in index:
-                    self.duplicates.add(key)
-                else:
-                    index[key] = i
-            self._index = index
-        return index
+    def columns(self) -> dict[str, Column]:
+        """The known columns by key; of a repeated name the first, and it is in `duplicates`.
+
+        They are made when first asked for, and then at hand in `by_key`.
+        """
+        by_key = self.by_key
+        if not by_key and self.keys:
+            by_key = dict(zip(self.keys, zip(self.fps, self.deps, strict=True), strict=True))
+            if len(by_key) < len(self.keys):
+                self.duplicates = frozenset(k for k in by_key if self.keys.count(k) > 1)
+                for key in self.duplicates:
+                    i = self.keys.index(key)
+                    by_key[key] = (self.fps[i], self.deps[i])
+            self.by_key = by_key
+        return by_key
 
     def get(self, key: str, name: str) -> Column | None:
         """Return one column, from the known ones or the rest; None where there is none."""
-        i = self.index.get(key)
-        if i is not None:
-            return self.fps[i], self.deps[i]
+        known = (self.by_key or self.columns()).get(key)
+        if known is not None:
+            return known
         found = [c for r in self.rest if (c := r.get(key, name)) is not None]
         return combine(found) if found else None
 
@@ -226,7 +231,7 @@ def through(kind: int, deps: Deps) -> Deps:
     """Dependencies seen through a use of this kind."""
     if kind == IDENTITY:
         return deps
-    return {key: compose(kind, mask) for key, mask in deps.items()}
+    return {key: kind if mask == IDENTITY else compose(kind, mask) for key, mask in deps.items()}
 
 
 def union(a: Deps, b: Deps) -> Deps:

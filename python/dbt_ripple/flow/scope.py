@@ -9,12 +9,17 @@ from dbt_ripple.flow.ir import (
     DIRECT,
     EXISTS,
     FILTER,
+    IDENTITY,
     TRANSFORMATION,
     Expr,
+    Made,
+    Out,
     Ref,
     Rel,
     Select,
     Source,
+    Star,
+    Value,
     X,
 )
 from dbt_ripple.flow.relation import (
@@ -62,7 +67,7 @@ class PassRest:
     def get(self, key: str, name: str) -> Column | None:
         if key in self.excluded:
             return None
-        if key in relation_of(self.env, self.source).index:
+        if key in relation_of(self.env, self.source).columns():
             return None  # named already, or left out on purpose
         found = [c for r in self._inner() if (c := r.get(key, name)) is not None]
         return self.env.wrap(self.source, combine(found)) if found else None
@@ -200,10 +205,9 @@ class Env:
         relation = self.relations[source]
         if relation is None:
             return None
-        i = relation.index.get(key)
-        if i is None:
+        column = (relation.by_key or relation.columns()).get(key)
+        if column is None:
             return None
-        column = (relation.fps[i], relation.deps[i])
         if key in relation.duplicates:
             self.linker.miss(f"{key} is ambiguous")
             same = [j for j, k in enumerate(relation.keys) if k == key]
@@ -225,8 +229,25 @@ class Env:
         """The column a reference means (rules 1, 4, 5, 10)."""
         column = self.cache[i]
         if column is None:
-            column = self.cache[i] = self.resolve(self.refs[i])
+            ref = self.refs[i]
+            column = self.cache[i] = self.plain(ref) or self.resolve(ref)
         return column
+
+    def plain(self, ref: Ref) -> Column | None:
+        """What nearly every reference is: a column that a source of this very scope lists.
+
+        A shortcut: `resolve` would find the same.
+        """
+        source = ref.source
+        if source < 0:
+            if source < -1 or len(self.sources) != 1 or self.merged or not self.visible[0]:
+                return None
+            if ref.outputs_first:
+                return None
+            source = 0
+        elif ref.up:
+            return None
+        return self.known(source, ref.key)
 
     def resolve(self, ref: Ref) -> Column:
         if ref.source == -2:
@@ -358,14 +379,14 @@ class Env:
         aliases = self.aliases
         if aliases is None:
             aliases = {}
-            for i, out in enumerate(select.outs):
-                for key in out.keys or (out.key,):
-                    aliases.setdefault(key, i)
+            for i, (key, out) in enumerate(zip(select.keys, select.outs, strict=True)):
+                for name in (out.keys or ()) if type(out) is Made else (key,):
+                    aliases.setdefault(name, i)
             self.aliases = aliases
         i = aliases.get(ref.key, -1)
         if i < 0 or i >= among:
             return None
-        x = select.outs[i].x
+        x = value_of(select.outs[i])
         if x is None or i in self.busy:
             return None
         self.busy.add(i)
@@ -382,7 +403,7 @@ class Env:
         out = (self.aliases or {}).get(ref.key)
         if out is None or self.select is None:
             return False
-        x = self.select.outs[out].x
+        x = value_of(self.select.outs[out])
         return isinstance(x, X) and has_aggregate(x.e)
 
     def row_of(self, source: int, excluded: frozenset[str] = frozenset()) -> Column:
@@ -461,7 +482,8 @@ class Env:
         found: Deps = {}
         for i, kind in deps.items():
             for key, mask in self.ref(i)[1].items():
-                found[key] = found.get(key, 0) | compose(kind, mask)
+                kinds = kind if mask == IDENTITY else compose(kind, mask)
+                found[key] = found.get(key, 0) | kinds
         for i, kind in x.subs.items():
             self.sub_deps(i, kind, found)
         if x.rows:
@@ -486,7 +508,7 @@ class Env:
                 kept |= seen
             found[key] = found.get(key, 0) | kept
 
-    def value(self, x: X | int) -> Column:
+    def value(self, x: Value) -> Column:
         if isinstance(x, int):
             return self.ref(x)
         return self.fp(x.e), self.deps_of(x)
@@ -505,6 +527,13 @@ def relation_of(env: Env, source: int) -> Relation:
     relation = env.relations[source]
     assert relation is not None
     return relation
+
+
+def value_of(out: Out) -> Value | None:
+    """The expression of an item of a select list; None of a ``*``."""
+    if isinstance(out, Star):
+        return None
+    return out.x if isinstance(out, Made) else out
 
 
 def has_aggregate(e: Expr) -> bool:

@@ -12,8 +12,9 @@ import functools
 import gc
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -80,6 +81,10 @@ _SNAPSHOT_COLUMNS: Final = ("dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "d
 _RELATION_PARTS: Final = re.compile(r'`([^`]+)`|"([^"]+)"|\[([^\]]+)\]|([^.`"\[\]]+)')
 _JINJA_COMMENT: Final = re.compile(r"\{#.*?#\}", re.S)
 _BITS: Final = {bit: (kind, subtype, masking) for bit, kind, subtype, masking in KINDS}
+_edge: Final[Callable[[tuple[str, str, str, str, str, str, bool]], ColumnEdge]] = partial(
+    tuple.__new__, ColumnEdge
+)
+"""Make an edge; there are more of them than of anything else, and this is how they are cheapest."""
 _KIND_CACHE: dict[int, list[tuple[str, str, bool]]] = {}
 
 
@@ -320,7 +325,7 @@ class _Analyser:
             for unique_id, node in project.nodes.items()
             if node.resource_type == "test" and (every_test or self.may_discover(unique_id))
         }
-        edges = list(self.edges())
+        edges = self.edges()
         test_columns = [
             (test, parent, column) for test, (_, reads) in tests.items() for parent, column in reads
         ]
@@ -431,9 +436,8 @@ class _Analyser:
 
     def discover(self, known: _Known, key: str, name: str, fp: bytes, deps: Deps) -> str:
         """Note a column that only its use shows; returns the name it is noted under."""
-        index = known.relation.index.get(key)
-        if index is not None:
-            return known.analysis.columns[index]
+        if key in known.relation.columns():
+            return known.analysis.columns[known.relation.keys.index(key)]
         analysis = known.analysis
         for other in analysis.columns[len(known.relation.names) :]:
             if fold(other, False, self.dialect) == key or fold_stored(other, self.dialect) == key:
@@ -483,10 +487,10 @@ class _Analyser:
             else:
                 status = "opaque"
                 reason = "the columns of a * are not known: " + _why_unknown(relation)
-        elif len(declared) == len(names) and any(g for g in _generated(lowered, names)):
+        elif len(declared) == len(names) and not all(map(str.isidentifier, names)):
+            # Of a name that the engine makes up, the warehouse knows better.
             names = [
-                d.name if made_up else n
-                for d, n, made_up in zip(declared, names, _generated(lowered, names), strict=True)
+                n if n.isidentifier() else d.name for d, n in zip(declared, names, strict=True)
             ]
             keys = [fold_stored(n, self.dialect) for n in names]
         if linked.unknown and status == "analysed" and not declared:
@@ -703,14 +707,16 @@ class _Analyser:
 
     # -- edges ----------------------------------------------------------------------------------
 
-    def edges(self) -> Iterator[ColumnEdge]:
+    def edges(self) -> list[ColumnEdge]:
+        edges: list[ColumnEdge] = []
         for unique_id, known in self.known.items():
             for name, deps in zip(known.analysis.columns, known.deps, strict=True):
-                yield from _edges(deps, unique_id, name)
-            yield from _edges(known.rows, unique_id, ROWS)
+                _add_edges(edges, deps, unique_id, name)
+            _add_edges(edges, known.rows, unique_id, ROWS)
         for unique_id, node in self.project.nodes.items():
             if node.resource_type == "exposure":
-                yield from self.exposure_edges(unique_id, node)
+                edges.extend(self.exposure_edges(unique_id, node))
+        return edges
 
     def exposure_edges(self, unique_id: str, node: Node) -> Iterator[ColumnEdge]:
         """A consumer reads the rows of what it depends on, and the columns it is known to read."""
@@ -736,7 +742,7 @@ class _Analyser:
                     yield ColumnEdge(parent, name, unique_id, name, "DIRECT", "IDENTITY", False)
 
 
-def _edges(deps: Deps, child: str, column: str) -> Iterator[ColumnEdge]:
+def _add_edges(edges: list[ColumnEdge], deps: Deps, child: str, column: str) -> None:
     for (parent, parent_column), mask in deps.items():
         if parent == child:
             continue
@@ -744,7 +750,7 @@ def _edges(deps: Deps, child: str, column: str) -> Iterator[ColumnEdge]:
         if kinds is None:
             kinds = _KIND_CACHE[mask] = [_BITS[bit] for bit in _BITS if mask & bit]
         for kind, subtype, masking in kinds:
-            yield ColumnEdge(parent, parent_column, child, column, kind, subtype, masking)
+            edges.append(_edge((parent, parent_column, child, column, kind, subtype, masking)))
 
 
 def _cannot_see(node: Node) -> str | None:
@@ -805,11 +811,6 @@ def _row_settings(node: Node, adapter_type: str | None) -> Iterator[tuple[int, s
 
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [] if value in (None, "") else [value]
-
-
-def _generated(lowered: Lowered, names: list[str]) -> list[bool]:
-    """Which outputs have a name the engine makes up: the warehouse then knows it better."""
-    return [not n.isidentifier() for n in names]
 
 
 def _why_unknown(relation: Relation) -> str:
