@@ -3,7 +3,7 @@
 
 {{
     config(
-        enabled=(env_var('RIPPLE_FILE_FORMAT', 'parquet') == 'delta'),
+        enabled=(env_var('RIPPLE_FILE_FORMAT', 'parquet') == 'delta' or target.type == 'duckdb'),
         target_schema=target.schema,
         unique_key='customer_id',
         strategy='timestamp',

@@ -1,4 +1,4 @@
-{{ config(enabled=(env_var('RIPPLE_FILE_FORMAT', 'parquet') == 'delta')) }}
+{{ config(enabled=(env_var('RIPPLE_FILE_FORMAT', 'parquet') == 'delta' or target.type == 'duckdb')) }}
 
 select customer_id
 from {{ ref('customer_history') }}

@@ -5,3 +5,7 @@
 {% macro spark__days_before(day, days) -%}
     date_sub({{ day }}, {{ days }})
 {%- endmacro %}
+
+{% macro duckdb__days_before(day, days) -%}
+    cast({{ day }} as date) - {{ days }}
+{%- endmacro %}

@@ -5,3 +5,7 @@
 {% macro spark__days_between(earlier, later) -%}
     datediff({{ later }}, {{ earlier }})
 {%- endmacro %}
+
+{% macro duckdb__days_between(earlier, later) -%}
+    datediff('day', {{ earlier }}, {{ later }})
+{%- endmacro %}

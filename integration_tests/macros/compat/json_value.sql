@@ -5,3 +5,7 @@
 {% macro spark__json_value(expression, path) -%}
     get_json_object({{ expression }}, '{{ path }}')
 {%- endmacro %}
+
+{% macro duckdb__json_value(expression, path) -%}
+    json_extract_string({{ expression }}, '{{ path }}')
+{%- endmacro %}

@@ -5,3 +5,7 @@
 {% macro spark__last_known(expression, window) -%}
     last_value({{ expression }}, true) over ({{ window }})
 {%- endmacro %}
+
+{% macro duckdb__last_known(expression, window) -%}
+    last_value({{ expression }} ignore nulls) over ({{ window }})
+{%- endmacro %}

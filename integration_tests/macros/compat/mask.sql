@@ -5,3 +5,7 @@
 {% macro spark__mask(expression) -%}
     sha2({{ expression }}, 256)
 {%- endmacro %}
+
+{% macro duckdb__mask(expression) -%}
+    sha256({{ expression }})
+{%- endmacro %}

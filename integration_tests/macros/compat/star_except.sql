@@ -5,3 +5,7 @@
 {% macro spark__star_except(columns) -%}
     * except ({{ columns | join(', ') }})
 {%- endmacro %}
+
+{% macro duckdb__star_except(columns) -%}
+    * exclude ({{ columns | join(', ') }})
+{%- endmacro %}

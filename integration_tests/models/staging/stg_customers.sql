@@ -23,7 +23,7 @@ select
     email,
     {{ mask('email') }} as email_hash,
     full_name,
-    regexp_replace(phone, '[^0-9]', '') as phone_digits,
+    {{ only_digits('phone') }} as phone_digits,
     country_code,
     signed_up_at,
     marketing_opt_in as is_marketing_opted_in,

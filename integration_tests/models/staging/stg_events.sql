@@ -10,7 +10,7 @@ select
     {{ json_value('context', '$.utm.source') }} as utm_source,
     {{ json_value('context', '$.utm.campaign') }} as utm_campaign,
     {{ json_value('context', '$.ab') }} as experiment_arm,
-    size(events) as event_count,
+    {{ array_size('events') }} as event_count,
     array_contains(tags, 'promo') as is_promo_visit,
     tags,
     events

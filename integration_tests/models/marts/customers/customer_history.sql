@@ -2,7 +2,7 @@
 {{
     config(
         materialized='view',
-        enabled=(env_var('RIPPLE_FILE_FORMAT', 'parquet') == 'delta')
+        enabled=(env_var('RIPPLE_FILE_FORMAT', 'parquet') == 'delta' or target.type == 'duckdb')
     )
 }}
 

@@ -1,5 +1,5 @@
 {#- Late lines come up to nine days after their order: each run makes the last days again. -#}
-{% set can_merge = env_var('RIPPLE_FILE_FORMAT', 'parquet') == 'delta' %}
+{% set can_merge = env_var('RIPPLE_FILE_FORMAT', 'parquet') == 'delta' or target.type == 'duckdb' %}
 {{
     config(
         materialized='incremental',
