@@ -692,16 +692,21 @@ class _Analyser:
             analysis = opaque.analysis
         else:
             _, linked = followed
-            for deps in (linked.relation.rows, *linked.relation.deps):
+            relation = linked.relation
+            for deps in (relation.rows, *relation.deps):
                 reads.update(dict.fromkeys(deps))
+            names, fps = list(relation.names), [fp.hex() for fp in relation.fps]
+            if relation.rest:  # what a test shows counts, with or without a name
+                names.append("*")
+                fps.append(rest_fp(relation.rest).hex())
             analysis = NodeAnalysis(
                 unique_id,
                 "broken" if linked.missing else "analysed",
                 "cannot find " + ", ".join(linked.missing) if linked.missing else None,
-                list(linked.relation.names),
-                [fp.hex() for fp in linked.relation.fps],
-                [None] * len(linked.relation.names),
-                linked.relation.rows_fp.hex(),
+                names,
+                fps,
+                [None] * len(names),
+                relation.rows_fp.hex(),
             )
         return analysis, list(reads)
 

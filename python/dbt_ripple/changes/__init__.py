@@ -1,0 +1,7 @@
+"""Two projects -> what differs between them, column by column, and where it began."""
+
+from __future__ import annotations
+
+from dbt_ripple.changes.compare import Comparison, NodeChange, compare
+
+__all__ = ["Comparison", "NodeChange", "compare"]

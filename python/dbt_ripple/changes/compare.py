@@ -1,0 +1,163 @@
+"""Base and head, analysed -> which vertices moved (rules 1-13), and what was said on the way.
+
+A vertex is a column of a node, or its row set (``*rows*``). It *moved* when its fingerprint differs
+or base does not have it. A column that is only called otherwise, with an equal fingerprint, is
+*renamed*: it did not move, because whoever reads it under the new name reads the same values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from dbt_ripple.artifacts import Project
+from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.analysis import Analysis, NodeAnalysis
+from dbt_ripple.graph.rows import ROWS
+
+Vertex = tuple[str, str]
+
+
+@dataclass(slots=True)
+class NodeChange:
+    """How one relation of head differs from its counterpart on base.
+
+    Attributes:
+        kind: ``added`` where base has no such node, else ``changed``.
+        rows: whether its row set moved.
+        added: columns base does not have; ``renamed`` maps those of them that have the definition
+            of a removed one to it.
+        removed: columns head no longer has.
+        moved: columns both sides have, with another fingerprint.
+        reordered: whether columns both sides have stand in another order.
+    """
+
+    unique_id: str
+    kind: Literal["added", "changed"]
+    rows: bool = False
+    added: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+    renamed: dict[str, str] = field(default_factory=dict)
+    moved: list[str] = field(default_factory=list)
+    reordered: bool = False
+
+    def vertices(self) -> Iterator[Vertex]:
+        """The vertices of head that moved: rows first, then columns."""
+        if self.rows:
+            yield self.unique_id, ROWS
+        for column in self.moved:
+            yield self.unique_id, column
+        for column in self.added:
+            if column not in self.renamed:
+                yield self.unique_id, column
+
+
+@dataclass
+class Comparison:
+    """Two sides of a project and what differs.
+
+    Attributes:
+        changed: the relations of head of which a vertex moved, or a column came, went or changed
+            its name or place, by unique_id.
+        removed: relations (not sources) only base has.
+        everything: why every test is selected, where a change reaches all of them.
+        notes: what the answer had to assume, one sentence each.
+    """
+
+    base: Project
+    head: Project
+    base_analysis: Analysis
+    head_analysis: Analysis
+    changed: dict[str, NodeChange] = field(default_factory=dict)
+    removed: list[str] = field(default_factory=list)
+    everything: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @cached_property
+    def moved(self) -> set[Vertex]:
+        """Every vertex of head that moved."""
+        return {vertex for change in self.changed.values() for vertex in change.vertices()}
+
+
+def compare(
+    base: Project,
+    head: Project,
+    *,
+    base_analysis: Analysis | None = None,
+    head_analysis: Analysis | None = None,
+) -> Comparison:
+    """Compare two sides of a project.
+
+    Args:
+        base: what is deployed.
+        head: what is proposed.
+        base_analysis: `analyse(base)`, where it is at hand.
+        head_analysis: `analyse(head)`, where it is at hand.
+
+    Returns:
+        Every relation of head that differs, in the order of its analysis.
+    """
+    base_analysis = base_analysis or analyse(base)
+    head_analysis = head_analysis or analyse(head)
+    comparison = Comparison(base, head, base_analysis, head_analysis)
+    for unique_id, now in head_analysis.nodes.items():
+        before = base_analysis.nodes.get(unique_id)
+        if before is None:
+            comparison.changed[unique_id] = NodeChange(
+                unique_id, "added", rows=True, added=list(now.columns)
+            )
+        elif (
+            before.rows_fingerprint != now.rows_fingerprint
+            or before.fingerprints != now.fingerprints
+            or before.columns != now.columns
+        ):
+            change = _node_change(before, now)
+            if change is not None:
+                comparison.changed[unique_id] = change
+    comparison.removed = [
+        unique_id
+        for unique_id, node in base.nodes.items()
+        if unique_id in base_analysis.nodes
+        and node.resource_type != "source"
+        and unique_id not in head.nodes
+    ]
+    return comparison
+
+
+def _node_change(before: NodeAnalysis, now: NodeAnalysis) -> NodeChange | None:
+    """What differs between two analyses of a node; None where it is the case of names only."""
+    then = _by_name(before)
+    here = _by_name(now)
+    change = NodeChange(
+        now.unique_id,
+        "changed",
+        rows=before.rows_fingerprint != now.rows_fingerprint,
+        added=[name for key, (name, _) in here.items() if key not in then],
+        removed=[name for key, (name, _) in then.items() if key not in here],
+        moved=[name for key, (name, fps) in here.items() if key in then and then[key][1] != fps],
+    )
+    if change.added and change.removed:
+        gone = {tuple(then[name.lower()][1]): name for name in reversed(change.removed)}
+        for name in change.added:
+            old = gone.pop(tuple(here[name.lower()][1]), None)
+            if old is not None:
+                change.renamed[name] = old
+    common = [key for key in then if key in here]
+    change.reordered = common != [key for key in here if key in then]
+    if change.rows or change.added or change.removed or change.moved or change.reordered:
+        return change
+    return None
+
+
+def _by_name(analysis: NodeAnalysis) -> dict[str, tuple[str, list[str]]]:
+    """The columns by lower-case name, each as spelled first and with all fingerprints it has."""
+    found: dict[str, tuple[str, list[str]]] = {}
+    for name, fingerprint in zip(analysis.columns, analysis.fingerprints, strict=True):
+        key = name.lower()
+        if key in found:
+            found[key][1].append(fingerprint)
+        else:
+            found[key] = (name, [fingerprint])
+    return found

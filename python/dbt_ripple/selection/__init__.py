@@ -1,0 +1,8 @@
+"""Which tests a change can break, what CI must build for them, and why."""
+
+from __future__ import annotations
+
+from dbt_ripple.selection.answer import Broken, Counts, HeldTest, Opaque, SelectedTest, Selection
+from dbt_ripple.selection.select import select
+
+__all__ = ["Broken", "Counts", "HeldTest", "Opaque", "SelectedTest", "Selection", "select"]

@@ -1,0 +1,84 @@
+"""The answer of the selector, as `--format json` prints it."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class SelectedTest(msgspec.Struct, kw_only=True):
+    """A test the change can break.
+
+    Attributes:
+        reason: one phrase: what changed, where it began.
+        path: vertices from where it began down to the test, as ``unique_id.column`` (``*rows*`` for
+            the row set); the last is the test itself.
+    """
+
+    unique_id: str
+    name: str
+    reason: str
+    path: list[str] = []
+
+
+class HeldTest(msgspec.Struct, kw_only=True):
+    """An impacted test that what passed on base proves cannot fail (rules 14-16).
+
+    Attributes:
+        facts: the tests whose passing it rests on.
+    """
+
+    unique_id: str
+    reason: str
+    facts: list[str] = []
+
+
+class Broken(msgspec.Struct, kw_only=True):
+    """A node that cannot compile on head; the reason has the name that is missing."""
+
+    unique_id: str
+    reason: str
+
+
+class Opaque(msgspec.Struct, kw_only=True):
+    """A node that could not be seen through on a side; the reason says on which, and why."""
+
+    unique_id: str
+    reason: str
+
+
+class Counts(msgspec.Struct, kw_only=True):
+    """How many tests; ``impacted_tests`` are those in ``tests``, to run.
+
+    Attributes:
+        state_modified_tests: what dbt's ``state:modified+`` would run.
+    """
+
+    impacted_tests: int = 0
+    held_tests: int = 0
+    state_modified_tests: int = 0
+    all_tests: int = 0
+
+
+class Selection(msgspec.Struct, kw_only=True):
+    """What a change can break. Lists are in the order of head's manifest.
+
+    Attributes:
+        tests: data tests to run.
+        held: impacted data tests that need not run.
+        models: unique_ids of the models, seeds and snapshots CI must build (rule 13).
+        broken: what cannot compile on head and could (or did not exist) on base.
+        exposures: unique_ids of the exposures that read something that moved.
+        unit_tests: unique_ids of the unit tests to run.
+        opaque: what could not be seen through, on either side.
+        notes: what the answer had to assume, one sentence each.
+    """
+
+    tests: list[SelectedTest] = []
+    held: list[HeldTest] = []
+    models: list[str] = []
+    broken: list[Broken] = []
+    exposures: list[str] = []
+    unit_tests: list[str] = []
+    opaque: list[Opaque] = []
+    counts: Counts = msgspec.field(default_factory=Counts)
+    notes: list[str] = []

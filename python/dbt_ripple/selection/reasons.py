@@ -1,0 +1,105 @@
+"""Why a test is impacted: the shortest way from where a change began down to it.
+
+All selected tests are explained in one walk: breadth first from the vertices that moved while
+nothing they depend on did, along edges between vertices that moved.
+"""
+
+from __future__ import annotations
+
+from dbt_ripple.changes.compare import Comparison, Vertex
+from dbt_ripple.graph.rows import ROWS
+
+
+class Reasons:
+    """The ways a comparison's changes went.
+
+    Attributes:
+        came_from: each moved vertex with the one before it on a shortest way; None where a change
+            began.
+    """
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.comparison = comparison
+        self.came_from = _ways(comparison)
+
+    def of_tests(self, impacted: dict[str, str | None]) -> dict[str, tuple[str, list[str]]]:
+        """The reason of each impacted test, and its path (see `SelectedTest`)."""
+        nearest: dict[str, Vertex] = {}
+        depth = self.depths()
+        if self.came_from:
+            for test, node, column in self.comparison.head_analysis.test_columns:
+                vertex = (node, column)
+                if test in impacted and vertex in depth:
+                    known = nearest.get(test)
+                    if known is None or depth[vertex] < depth[known]:
+                        nearest[test] = vertex
+        found = {}
+        for test, own in impacted.items():
+            vertex_read = nearest.get(test)
+            if own is not None:
+                found[test] = (own, [test])
+            elif vertex_read is None:
+                found[test] = ("its own query changed", [test])
+            else:
+                way = self.way(vertex_read)
+                found[test] = (self.began(way[0]), [*map(spelled, way), test])
+        return found
+
+    def depths(self) -> dict[Vertex, int]:
+        """How far each vertex is from where its change began."""
+        depth: dict[Vertex, int] = {}
+        for vertex, before in self.came_from.items():
+            depth[vertex] = 0 if before is None else depth[before] + 1
+        return depth
+
+    def way(self, vertex: Vertex) -> list[Vertex]:
+        """The vertices from where the change began down to this one."""
+        way = [vertex]
+        while (before := self.came_from[way[-1]]) is not None:
+            way.append(before)
+        return way[::-1]
+
+    def began(self, vertex: Vertex) -> str:
+        """What happened at the vertex where a change began."""
+        unique_id, column = vertex
+        change = self.comparison.changed[unique_id]
+        node = self.comparison.head.nodes.get(unique_id)
+        name = node.display_name if node else unique_id
+        if change.kind == "added":
+            return f"{name} is new"
+        if column == ROWS:
+            return f"rows of {name} changed"
+        if column in change.added:
+            return f"{name}.{column} is new"
+        return f"{name}.{column} changed"
+
+
+def spelled(vertex: Vertex) -> str:
+    """A vertex as it is printed: ``model.shop.orders.amount``."""
+    return f"{vertex[0]}.{vertex[1]}"
+
+
+def _ways(comparison: Comparison) -> dict[Vertex, Vertex | None]:
+    moved, changed = comparison.moved, comparison.changed
+    if not moved:
+        return {}
+    children: dict[Vertex, list[Vertex]] = {}
+    below: set[Vertex] = set()
+    for edge in comparison.head_analysis.edges:
+        if edge[0] in changed and edge[2] in changed:
+            parent, child = (edge[0], edge[1]), (edge[2], edge[3])
+            if parent in moved and child in moved:
+                children.setdefault(parent, []).append(child)
+                below.add(child)
+    starts = [vertex for change in changed.values() for vertex in change.vertices()]
+    found: dict[Vertex, Vertex | None] = {v: None for v in starts if v not in below}
+    frontier = list(found)
+    while frontier:
+        following = []
+        for vertex in frontier:
+            for child in children.get(vertex, ()):
+                if child not in found:
+                    found[child] = vertex
+                    following.append(child)
+        frontier = following
+    return found
