@@ -105,7 +105,9 @@ def _counts(node: Any) -> bool:
     """Whether what stands here can change the data.
 
     The order of rows without a LIMIT is no part of it (rule 2 of the design), nor are the select
-    list of EXISTS, a sample's or a hint's own words in Spark's plan, and a command's properties.
+    list of EXISTS, a sample's or a hint's own words in Spark's plan, and a command's properties. A
+    value that a PIVOT makes a column of counts where that column is sure to be read, by a `*`: it
+    drops no row, but Spark plans it whether or not anybody reads it.
     """
     child = node
     above = node.parent
@@ -116,6 +118,12 @@ def _counts(node: Any) -> bool:
                 return False
         if isinstance(above, (exp.Properties, exp.Hint, exp.TableSample)):
             return False
+        if isinstance(above, exp.In) and isinstance(above.parent, exp.Pivot):
+            reader = above.find_ancestor(exp.Select)
+            while reader is not None:
+                if not reader.is_star:
+                    return False
+                reader = reader.find_ancestor(exp.Select)
         if isinstance(above, exp.Select) and child.arg_key == "expressions":
             inside = above.parent
             while isinstance(inside, (exp.Subquery, exp.Paren)):
