@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 
 import click
 
+from dbt_ripple.cli.dbt import Dbt, DbtOptions, dbt_options
 from dbt_ripple.cli.load import (
     document,
     progress_of,
@@ -39,21 +39,7 @@ Examples:
   dbt-ripple build --remote sc://spark.internal:15002 --format json
 """,
 )
-@click.option(
-    "--profiles-dir",
-    envvar="DBT_PROFILES_DIR",
-    show_envvar=True,
-    type=click.Path(path_type=Path),
-    help="Folder with profiles.yml.  [default: dbt's]",
-)
-@click.option("--profile", envvar="DBT_PROFILE", help="The profile.  [default: the project's]")
-@click.option(
-    "--target",
-    envvar="DBT_TARGET",
-    help="The target of the profile.  [default: the profile's]",
-)
-@click.option("--vars", "variables", metavar="YAML", help="Variables for dbt, as dbt takes them.")
-@click.option("--threads", type=click.IntRange(min=1), help="Threads of dbt.")
+@dbt_options
 @click.option(
     "--format",
     "style",
@@ -65,16 +51,12 @@ Examples:
 @spark_options
 @project_options
 def build(
-    profiles_dir: Path | None,
-    profile: str | None,
-    target: str | None,
-    variables: str | None,
-    threads: int | None,
     style: str,
     master: str | None,
     remote: str | None,
     project_dir: Path,
     target_path: Path | None,
+    **dbt_arguments: Any,
 ) -> None:
     """Compile the project, load its lineage, build and test the lineage models.
 
@@ -99,7 +81,7 @@ def build(
             str(folder),
             "make it writable or name another folder by --target-path",
         ) from error
-    dbt = _Dbt(project_dir.resolve(), folder, profiles_dir, profile, target, variables, threads)
+    dbt = Dbt(project_dir.resolve(), folder, DbtOptions.taken(dbt_arguments))
     clock = _Clock()
 
     manifest = dbt("parse").result
@@ -129,7 +111,8 @@ def build(
     clock.lap("load")
 
     # Into a folder below, so that the compiled artifacts stay for `analyze`, `trace` and `load`.
-    results = dbt("build", "--select", f"package:{PACKAGE}", target_path=folder / "build").result
+    below = folder / "build"
+    results = dbt("build", "--select", f"package:{PACKAGE}", target_path=below, loud=True).result
     clock.lap("build")
 
     statuses: dict[str, int] = {}
@@ -170,90 +153,6 @@ class _Clock:
         now = time.perf_counter()
         self.laps[name] = now - self._last
         self._last = now
-
-
-class _Dbt:
-    """dbt in this process, its lines on stderr and its files in one folder."""
-
-    def __init__(
-        self,
-        project_dir: Path,
-        target_path: Path,
-        profiles_dir: Path | None,
-        profile: str | None,
-        target: str | None,
-        variables: str | None,
-        threads: int | None,
-    ) -> None:
-        try:
-            from dbt.cli.main import dbtRunner
-        except ImportError as error:
-            raise RippleError(
-                "dbt is not installed in this Python",
-                sys.prefix,
-                'install it with `pip install "dbt-ripple[spark]"`',
-            ) from error
-        self._invoke = dbtRunner().invoke
-        self._project_dir = project_dir
-        self._target_path = target_path
-        self._options = [
-            argument
-            for option, value in (
-                ("--project-dir", project_dir),
-                # Resolved: dbt changes into the project.
-                ("--profiles-dir", profiles_dir and profiles_dir.resolve()),
-                ("--profile", profile),
-                ("--target", target),
-                ("--vars", variables),
-                ("--threads", threads),
-            )
-            if value is not None
-            for argument in (option, str(value))
-        ]
-
-    def __call__(self, *command: str, target_path: Path | None = None) -> Any:
-        """Run a dbt command and return its result.
-
-        Raises:
-            RippleError: it failed; dbt has said why on stderr.
-        """
-        folder = target_path or self._target_path
-        arguments = [
-            # Only the build of the lineage models is worth following line by line.
-            *(() if command[0] == "build" else ("--quiet",)),
-            "--log-path",
-            str(self._target_path / "logs"),
-            *command,
-            *self._options,
-            "--target-path",
-            str(folder),
-        ]
-        with contextlib.redirect_stdout(sys.stderr):
-            result = self._invoke(arguments)
-        if result.success:
-            return result
-        raise RippleError(
-            f"`dbt {' '.join(command)}` failed ({_why(result)})",
-            str(self._project_dir),
-            f"dbt's log has more: {self._target_path / 'logs' / 'dbt.log'}",
-        ) from result.exception
-
-
-def _why(result: Any) -> str:
-    """What a failed dbt command says of itself, short."""
-    if result.exception is not None:
-        return " ".join(str(result.exception).split())[:300] or type(result.exception).__name__
-    failed = [
-        found
-        for found in getattr(result.result, "results", None) or ()
-        if str(getattr(found, "status", "")) in {"error", "fail", "runtime error"}
-    ]
-    if not failed:
-        return "see its lines above"
-    first = failed[0]
-    name = getattr(getattr(first, "node", None), "name", "")
-    more = f"; {len(failed) - 1} more" if len(failed) > 1 else ""
-    return " ".join(f"{first.status} in {name}: {first.message}".split())[:300] + more
 
 
 def _check_package(manifest: Any, project_dir: Path) -> None:

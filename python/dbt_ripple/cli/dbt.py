@@ -1,0 +1,203 @@
+"""dbt in this process: its options, one way to call it, and what it says when it fails, short.
+
+In one process dbt, the loader and a second dbt project share what is dear to open: the Spark
+session of ``method: session``, of which a metastore allows one at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from dbt_ripple.errors import RippleError
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class DbtOptions:
+    """How dbt is called: what its options of the same names mean.
+
+    Attributes:
+        variables: YAML, as ``--vars`` takes it.
+    """
+
+    profiles_dir: Path | None = None
+    profile: str | None = None
+    target: str | None = None
+    variables: str | None = None
+    threads: int | None = None
+
+    @classmethod
+    def taken(cls, arguments: dict[str, Any]) -> DbtOptions:
+        """Take what :func:`dbt_options` added out of a command's arguments."""
+        names = ("profiles_dir", "profile", "target", "variables", "threads")
+        return cls(**{name: arguments.pop(name) for name in names})
+
+    def resolved(self) -> DbtOptions:
+        """The same, with the folder of profiles.yml that dbt would find from here written out."""
+        here = Path.cwd()
+        found = self.profiles_dir or (
+            here if (here / "profiles.yml").exists() else Path.home() / ".dbt"
+        )
+        return replace(self, profiles_dir=found.resolve())
+
+    def arguments(self) -> list[str]:
+        """As dbt's command line takes them."""
+        return [
+            argument
+            for option, value in (
+                # Resolved: dbt changes into the project.
+                ("--profiles-dir", self.profiles_dir and self.profiles_dir.resolve()),
+                ("--profile", self.profile),
+                ("--target", self.target),
+                ("--vars", self.variables),
+                ("--threads", self.threads),
+            )
+            if value is not None
+            for argument in (option, str(value))
+        ]
+
+
+def dbt_options(command: _Command) -> _Command:
+    """Add the options that dbt is called with; :meth:`DbtOptions.taken` takes them."""
+    for option in reversed(
+        (
+            click.option(
+                "--profiles-dir",
+                envvar="DBT_PROFILES_DIR",
+                show_envvar=True,
+                type=click.Path(path_type=Path),
+                help="Folder with profiles.yml.  [default: dbt's]",
+            ),
+            click.option(
+                "--profile", envvar="DBT_PROFILE", help="The profile.  [default: the project's]"
+            ),
+            click.option(
+                "--target",
+                envvar="DBT_TARGET",
+                help="The target of the profile.  [default: the profile's]",
+            ),
+            click.option(
+                "--vars", "variables", metavar="YAML", help="Variables for dbt, as dbt takes them."
+            ),
+            click.option("--threads", type=click.IntRange(min=1), help="Threads of dbt."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+class Dbt:
+    """dbt on one project, in this process, its lines on stderr and its files in one folder.
+
+    Args:
+        project_dir: the project, absolute.
+        target_path: where its artifacts and logs go, absolute.
+        options: how it is called.
+        says: what dbt says on stderr: errors, or ``none`` where the caller says it in one line.
+        manifest: what dbt has parsed before, so that it is not parsed again.
+
+    Raises:
+        RippleError: dbt is not installed here.
+    """
+
+    def __init__(
+        self,
+        project_dir: Path,
+        target_path: Path,
+        options: DbtOptions,
+        *,
+        says: str = "error",
+        manifest: Any = None,
+    ) -> None:
+        try:
+            from dbt.cli.main import dbtRunner
+        except ImportError as error:
+            raise RippleError(
+                "dbt is not installed in this Python",
+                sys.prefix,
+                'install it with `pip install "dbt-ripple[spark]"`',
+            ) from error
+        self._invoke = dbtRunner(manifest=manifest).invoke
+        self._project_dir = project_dir
+        self._target_path = target_path
+        self._options = options.arguments()
+        self._says = says
+
+    def __call__(self, *command: str, target_path: Path | None = None, loud: bool = False) -> Any:
+        """Run a dbt command and return its result.
+
+        Args:
+            command: the command and its own arguments.
+            target_path: where its artifacts go, if not where the others' do.
+            loud: whether dbt's lines are worth following one by one.
+
+        Raises:
+            RippleError: it failed.
+        """
+        result = self.attempt(*command, target_path=target_path, loud=loud)
+        if result.success:
+            return result
+        raise RippleError(
+            f"`dbt {short(command)}` failed ({why(result)})",
+            str(self._project_dir),
+            "mend that and try again"
+            if self._says == "none"
+            else f"dbt's log has more: {self._target_path / 'logs' / 'dbt.log'}",
+        ) from result.exception
+
+    def attempt(self, *command: str, target_path: Path | None = None, loud: bool = False) -> Any:
+        """Run a dbt command and return its result, failed or not; arguments as in a call."""
+        arguments = [
+            *([] if loud else ["--quiet"]),
+            *(["--log-level", "none"] if self._says == "none" else []),
+            "--no-send-anonymous-usage-stats",  # writes a file beside profiles.yml
+            "--log-path",
+            str(self._target_path / "logs"),
+            *command,
+            "--project-dir",
+            str(self._project_dir),
+            *self._options,
+            "--target-path",
+            str(target_path or self._target_path),
+        ]
+        # dbt changes into the project and, where it is interrupted, does not come back.
+        here = Path.cwd()
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                result = self._invoke(arguments)
+        finally:
+            os.chdir(here)
+        if isinstance(result.exception, KeyboardInterrupt | SystemExit):
+            raise result.exception
+        return result
+
+
+def short(command: tuple[str, ...]) -> str:
+    """A command as an error names it: without the ten thousand names it may end in."""
+    return " ".join(command if len(command) < 8 else (*command[:6], "..."))
+
+
+def why(result: Any) -> str:
+    """What a failed dbt command says of itself, short."""
+    if result.exception is not None:
+        return " ".join(str(result.exception).split())[:300] or type(result.exception).__name__
+    failed = [
+        found
+        for found in getattr(result.result, "results", None) or ()
+        if str(getattr(found, "status", "")) in {"error", "fail", "runtime error"}
+    ]
+    if not failed:
+        return "see its lines above"
+    first = failed[0]
+    name = getattr(getattr(first, "node", None), "name", "")
+    more = f"; {len(failed) - 1} more" if len(failed) > 1 else ""
+    return " ".join(f"{first.status} in {name}: {first.message}".split())[:300] + more
