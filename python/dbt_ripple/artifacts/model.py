@@ -304,7 +304,7 @@ class Project(msgspec.Struct, kw_only=True):
         run_args: the arguments of the command that wrote run_results.json.
         freshness: of sources.json; empty without one.
         disabled: the unique_ids of disabled nodes.
-        digest: sha256 over manifest.json, catalog.json and run_results.json as they were read.
+        digest: XXH3 over manifest.json, catalog.json and run_results.json as they were read.
         notes: what the reader had to leave out or assume, one sentence each.
     """
 

@@ -12,7 +12,6 @@ manifest. A catalog of another project is refused.
 from __future__ import annotations
 
 import gc
-import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
+import xxhash
 
 from dbt_ripple.artifacts.model import (
     WITH_SQL,
@@ -77,6 +77,24 @@ class _Manifest(msgspec.Struct):
     groups: msgspec.Raw = msgspec.Raw()
     disabled: msgspec.Raw = msgspec.Raw()
     parent_map: msgspec.Raw = msgspec.Raw()
+
+
+class _AsWritten(msgspec.Struct):
+    """The manifest as dbt writes it, decoded in one go; any surprise sends us to `_Manifest`."""
+
+    metadata: msgspec.Raw
+    nodes: dict[str, Node] = {}
+    sources: dict[str, Node] = {}
+    exposures: dict[str, Node] = {}
+    metrics: dict[str, Node] = {}
+    semantic_models: dict[str, Node] = {}
+    saved_queries: dict[str, Node] = {}
+    unit_tests: dict[str, Node] = {}
+    functions: dict[str, Node] = {}
+    macros: dict[str, Macro] = {}
+    groups: dict[str, Group] = {}
+    disabled: dict[str, msgspec.Raw] = {}
+    parent_map: dict[str, list[str]] = {}
 
 
 class _CatalogTable(msgspec.Struct):
@@ -137,12 +155,16 @@ def check_compiled(project: Project) -> None:
 
 def _read(target_path: Path) -> Project:
     notes: list[str] = []
-    hasher = hashlib.sha256()
+    hasher = xxhash.xxh3_128()
     manifest_path = target_path / "manifest.json"
     content = _required(target_path, manifest_path)
     hasher.update(content)
 
-    manifest = _decode(content, _Manifest, manifest_path)
+    manifest: _AsWritten | _Manifest
+    try:
+        manifest = msgspec.json.decode(content, type=_AsWritten)
+    except (msgspec.ValidationError, *_NOT_JSON):
+        manifest = _decode(content, _Manifest, manifest_path)
     metadata = _metadata(manifest.metadata, manifest_path)
     nodes: dict[str, Node] = {}
     for section, resource_type in _SECTIONS.items():
@@ -263,12 +285,14 @@ def _not_json(path: Path, error: Exception) -> RippleError:
     return RippleError(what, str(path), REGENERATE)
 
 
-def _entries(raw: msgspec.Raw, as_type: Any, path: Path, section: str, notes: list[str]) -> Any:
+def _entries(raw: Any, as_type: Any, path: Path, section: str, notes: list[str]) -> Any:
     """One section of the manifest as a dict by unique_id; empty where it is missing or null.
 
-    The whole section is decoded at once. Only if an entry has a null or another type where we
-    expect something else is it decoded entry by entry.
+    A section that is not decoded yet is decoded at once. Only if an entry has a null or another
+    type where we expect something else is it decoded entry by entry.
     """
+    if isinstance(raw, dict):
+        return raw
     if _absent(raw):
         return {}
     if as_type is None:
@@ -398,9 +422,12 @@ def _complete(nodes: dict[str, Node], resource_type: str) -> None:
             node.group = config.get("group")
         if node.access is None:
             node.access = config.get("access")
-        for index, (name, column) in enumerate(node.columns.items()):
+        index = -1
+        for name, column in node.columns.items():
+            index += 1
             column.index = index
-            column.name = column.name or name
+            if not column.name:
+                column.name = name
             if (own := column.config) and (own.get("meta") or own.get("tags")):
                 if isinstance(meta := own.get("meta"), dict):
                     column.meta = {**column.meta, **meta}
