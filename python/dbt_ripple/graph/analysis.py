@@ -34,7 +34,12 @@ class ColumnEdge(NamedTuple):
 
 @dataclass(slots=True)
 class NodeAnalysis:
-    """One node as analysed. The three column lists run in parallel, in the relation's order."""
+    """One node as analysed. The three column lists run in parallel, in the relation's order.
+
+    Attributes:
+        order: fingerprint of its outermost ORDER BY, empty without one: rows and columns are the
+            same in any order, but a reader that takes the first of them is not.
+    """
 
     unique_id: str
     status: Status
@@ -43,6 +48,7 @@ class NodeAnalysis:
     fingerprints: list[str] = field(default_factory=list)
     expressions: list[str | None] = field(default_factory=list)
     rows_fingerprint: str = ""
+    order: str = ""
 
 
 @dataclass(slots=True)
