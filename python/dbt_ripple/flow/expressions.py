@@ -807,10 +807,11 @@ def listed(value: Any) -> list[Any]:
 
 def _flags(node: Any) -> bytes:
     """What a binary operator says besides its two sides (`safe`, `typed`)."""
-    args = node.args
-    if len(args) == 2:
-        return b""
-    return repr([(k, v) for k, v in args.items() if k not in ("this", "expression") and v]).encode()
+    said = b""
+    for name, value in node.args.items():
+        if value and name != "this" and name != "expression":
+            said += repr((name, value)).encode()
+    return said
 
 
 def written(value: Any) -> bytes:

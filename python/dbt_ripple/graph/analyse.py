@@ -8,7 +8,6 @@ What cannot be seen through is *opaque*: it depends on everything its parents ho
 from __future__ import annotations
 
 import csv
-import functools
 import gc
 import re
 import time
@@ -18,14 +17,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from dbt_ripple.artifacts import Node, Project, referenced_columns
-from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.flow.ir import FILTER, IDENTITY, JOIN, KINDS, MASK_SHIFT, TRANSFORMATION, Lowered
-from dbt_ripple.flow.link import Linked, link
-from dbt_ripple.flow.lower import EPHEMERAL_PREFIX, lower
+from dbt_ripple.flow.fingerprint import digest, hashed
+from dbt_ripple.flow.ir import (
+    EPHEMERAL_PREFIX,
+    FILTER,
+    IDENTITY,
+    JOIN,
+    KINDS,
+    MASK_SHIFT,
+    TRANSFORMATION,
+)
+from dbt_ripple.flow.link import Linked
 from dbt_ripple.flow.names import dialect_of, fold, fold_stored
 from dbt_ripple.flow.relation import Deps, Relation, Rest, merge, rest_fp, through
 from dbt_ripple.graph.analysis import Analysis, ColumnEdge, NodeAnalysis, Status
+from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.queries import LowerMany, Note, Queries
 from dbt_ripple.graph.rows import ROWS
 
 RELATIONS: Final = frozenset({"model", "seed", "snapshot", "source"})
@@ -94,6 +104,8 @@ def analyse(
     read_seconds: float = 0.0,
     expressions: bool = False,
     tests: bool = True,
+    cache: Cache | None = None,
+    lower_many: LowerMany | None = None,
 ) -> Analysis:
     """Analyse a whole project.
 
@@ -103,13 +115,16 @@ def analyse(
         expressions: whether to write out the SQL behind each column, which takes its time.
         tests: whether to say what tests read. Columns and edges are the same without: a test is
             then followed only where it can show a column that nothing else lists.
+        cache: where to look for what was analysed before, and to put what is now.
+        lower_many: lowers queries on other cores or machines, all at once before the first is
+            linked (see `graph.pool`); by default each is lowered here, in its turn.
 
     Returns:
         Columns, fingerprints and edges of every relation, and what every test reads. Never raises
         on what a model says: that model is then opaque or broken, with the reason.
     """
     with _quiet_collector():
-        return _Analyser(project, expressions).run(read_seconds, tests)
+        return _Analyser(project, expressions, cache, lower_many).run(read_seconds, tests)
 
 
 @contextmanager
@@ -157,8 +172,10 @@ class _LeafRest:
     def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
         known = self.analyser.known[self.unique_id]
         fp = digest(self.fingerprint, key.encode())
-        name = self.analyser.discover(known, key, name, fp, {})
-        return fp, {(self.unique_id, name): IDENTITY}
+        noted = self.analyser.discover(known, key, name, fp, {})
+        if self.analyser.notes is not None:
+            self.analyser.notes[self.unique_id, key, name, noted] = None
+        return fp, {(self.unique_id, noted): IDENTITY}
 
     def fp(self) -> bytes:
         return digest(self.fingerprint, b"*")
@@ -233,14 +250,66 @@ class _SelfRest:
         return {}
 
 
+class _Reader:
+    """A node whose query is followed, to `Queries`."""
+
+    __slots__ = ("analyser", "unique_id")
+
+    def __init__(self, analyser: _Analyser, unique_id: str) -> None:
+        self.analyser = analyser
+        self.unique_id = unique_id
+
+    def table(self, key: str, name: str) -> Relation:
+        return self.analyser.table(self.unique_id, key, name)
+
+    def view(self, key: str, name: str) -> bytes | None:
+        return self.analyser.view(self.unique_id, key)
+
+    def noting(self) -> _Notes:
+        return _Notes(self.analyser)
+
+    def repeat(self, note: Note) -> bool:
+        unique_id, key, name, noted = note
+        relation = self.analyser.known[unique_id].relation
+        (rest,) = relation.rest or relation.ghost
+        column = rest.get(key, name)
+        return column is not None and (unique_id, noted) in column[1]
+
+
+class _Notes:
+    """Gathers the columns of leaves that only their use shows, while one query is linked.
+
+    A query may be linked while another one is.
+    """
+
+    def __init__(self, analyser: _Analyser) -> None:
+        self.analyser = analyser
+        self.before: dict[Note, None] | None = None
+        self.notes: dict[Note, None] = {}
+
+    def __enter__(self) -> dict[Note, None]:
+        self.before, self.analyser.notes = self.analyser.notes, self.notes
+        return self.notes
+
+    def __exit__(self, *_: object) -> None:
+        self.analyser.notes = self.before
+
+
 class _Analyser:
-    def __init__(self, project: Project, expressions: bool) -> None:
+    def __init__(
+        self,
+        project: Project,
+        expressions: bool,
+        cache: Cache | None,
+        lower_many: LowerMany | None,
+    ) -> None:
         self.project = project
-        self.expressions = expressions
         self.dialect = dialect_of(project.metadata.adapter_type)
         self.known: dict[str, _Known] = {}
         self.in_progress: dict[str, None] = {}
-        self.parse_seconds = 0.0
+        self.queries = Queries(self.dialect, expressions, cache, lower_many)
+        self.notes: dict[Note, None] | None = None
+        self.views: dict[str, bytes | None] = {}
         self.by_name: dict[str, str] = {}
         self.by_suffix: dict[str, str | None] = {}
         self.canonical: dict[str, str] = {}
@@ -314,6 +383,12 @@ class _Analyser:
     def run(self, read_seconds: float, every_test: bool) -> Analysis:
         start = time.perf_counter()
         project = self.project
+        wanted = ("model", "snapshot", "test") if every_test else ("model", "snapshot")
+        self.queries.prepare(
+            node.compiled_code
+            for node in project.nodes.values()
+            if node.resource_type in wanted and node.compiled_code and not node.is_python
+        )
         for unique_id in _topological(project):
             if (
                 project.nodes[unique_id].resource_type in RELATIONS
@@ -331,8 +406,8 @@ class _Analyser:
         ]
         seconds = {
             "read": read_seconds,
-            "parse": self.parse_seconds,
-            "link": time.perf_counter() - start - self.parse_seconds,
+            "parse": self.queries.parse_seconds,
+            "link": time.perf_counter() - start - self.queries.parse_seconds,
         }
         return Analysis(
             nodes={unique_id: known.analysis for unique_id, known in self.known.items()},
@@ -375,6 +450,27 @@ class _Analyser:
             known = self.node(unique_id)
         return known.relation
 
+    def view(self, reader: str, key: str) -> bytes | None:
+        """A digest of the relation behind a name in `reader`'s query, of all that linking sees.
+
+        None where the relation has columns that are found through another query.
+        """
+        unique_id = self.node_of(key)
+        if unique_id is None:
+            return digest(b"dataset", key.encode())
+        if unique_id == reader:
+            return digest(b"this")
+        known = self.known.get(unique_id)
+        if known is None:
+            if unique_id in self.in_progress:
+                return digest(b"cycle", unique_id.encode())
+            known = self.node(unique_id)
+        try:
+            return self.views[unique_id]
+        except KeyError:
+            seen = self.views[unique_id] = _view(unique_id, known.relation)
+            return seen
+
     # -- relations without a query --------------------------------------------------------------
 
     def dataset(self, key: str, name: str) -> _Known:
@@ -410,7 +506,8 @@ class _Analyser:
         self, unique_id: str, fingerprint: bytes, names: list[str], closed: bool
     ) -> _Known:
         keys = [fold_stored(n, self.dialect) for n in names]
-        fps = [digest(fingerprint, k.encode()) for k in keys]
+        prefix = fingerprint + b"\x00"
+        fps = [hashed(prefix + k.encode()) for k in keys]  # what `digest` of the two gives
         rest: list[Rest] = [_LeafRest(self, unique_id, fingerprint)]
         relation = Relation(
             list(names),
@@ -454,7 +551,7 @@ class _Analyser:
         followed = self.follow(unique_id, node)
         if isinstance(followed, str):
             return self.opaque(unique_id, node, followed)
-        lowered, linked = followed
+        expressions, linked = followed
         relation = linked.relation
         status: Status = "analysed"
         reason = None
@@ -537,33 +634,24 @@ class _Analyser:
             reason,
             names,
             [fp.hex() for fp in fps],
-            [lowered.expressions.get(key) for key in keys],
+            [expressions.get(key) for key in keys],
             rows_fp.hex(),
+            relation.order.hex(),
         )
         return _Known(analysis, visible, deps, rows)
 
     def declared_keys(self, node: Node) -> list[str]:
         return [fold(c.name, bool(c.quote), self.dialect) for c in node.columns.values()]
 
-    def follow(self, unique_id: str, node: Node) -> tuple[Lowered, Linked] | str:
-        """A node's query, lowered and linked, or the reason why it cannot be followed."""
+    def follow(self, unique_id: str, node: Node) -> tuple[dict[str, str], Linked] | str:
+        """A node's query, linked, with the SQL behind its outputs; or why it cannot be followed."""
         reason = _cannot_see(node)
         if reason is not None:
             return reason
         try:
-            lowered = self.lower(node)
-            if lowered.rel is None:
-                return lowered.reason or "it is not a query"
-            table = functools.partial(self.table, unique_id)
-            return lowered, link(lowered, table, self.dialect)
+            return self.queries.follow(node.compiled_code or "", _Reader(self, unique_id))
         except Exception as error:  # a defect of ours is this node's, not the whole project's
             return f"a defect of dbt_ripple, please report it: {type(error).__name__}: {error}"
-
-    def lower(self, node: Node) -> Lowered:
-        start = time.perf_counter()
-        lowered = lower(node.compiled_code or "", self.dialect, expressions=self.expressions)
-        self.parse_seconds += time.perf_counter() - start
-        return lowered
 
     def configured(
         self, node: Node, relation: Relation, config: bytes, rows_fp: bytes, rows: Deps
@@ -756,6 +844,28 @@ def _add_edges(edges: list[ColumnEdge], deps: Deps, child: str, column: str) -> 
             kinds = _KIND_CACHE[mask] = [_BITS[bit] for bit in _BITS if mask & bit]
         for kind, subtype, masking in kinds:
             edges.append(_edge((parent, parent_column, child, column, kind, subtype, masking)))
+
+
+def _view(unique_id: str, relation: Relation) -> bytes | None:
+    # What its columns depend on is left out: it is the node's own columns, by name.
+    if not all(type(rest) is _LeafRest for rest in (*relation.rest, *relation.ghost)):
+        return None
+    return digest(
+        msgspec.msgpack.encode(
+            (
+                unique_id,
+                relation.names,
+                relation.keys,
+                relation.fps,
+                [rest.fp() for rest in relation.rest],
+                [rest.fp() for rest in relation.ghost],
+                relation.rows_fp,
+                relation.leaf,
+                relation.joins,
+                relation.order,
+            )
+        )
+    )
 
 
 def _cannot_see(node: Node) -> str | None:
