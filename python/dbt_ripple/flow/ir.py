@@ -34,6 +34,9 @@ GROUP_BY: Final = 256
 SORT: Final = 512
 WINDOW: Final = 1024
 CONDITIONAL: Final = 2048
+EPHEMERAL_PREFIX: Final = "__dbt__cte__"
+"""What dbt puts before an ephemeral model's name where it inlines its text as a CTE."""
+
 EXISTS: Final = 4096
 """Not a kind: marks a subquery of which only the rows matter, not the columns."""
 

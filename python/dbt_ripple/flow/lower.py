@@ -36,6 +36,7 @@ from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import (
     AGGREGATION,
     CONDITIONAL,
+    EPHEMERAL_PREFIX,
     FILTER,
     GROUP_BY,
     IDENTITY,
@@ -67,8 +68,6 @@ from dbt_ripple.flow.pipes import without_unknown_pipes
 from dbt_ripple.flow.vocabulary import CASTS, FLATTEN_COLUMNS, GENERATED_COLUMNS
 
 _COMMENT: Final = re.compile(r"\s*/\*.*?\*/", re.S)
-
-EPHEMERAL_PREFIX: Final = "__dbt__cte__"
 
 _SPARK: Final = ("spark", "databricks", "hive", "spark2")
 _EVIDENT_ARRAYS: Final = (

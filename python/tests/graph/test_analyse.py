@@ -8,7 +8,7 @@ import pytest
 
 from dbt_ripple.artifacts import CatalogColumn, Column, Node, Project
 from dbt_ripple.artifacts.model import DependsOn, Metadata
-from dbt_ripple.graph import analyse as analysing
+from dbt_ripple.graph import queries
 from dbt_ripple.graph.analyse import analyse
 from dbt_ripple.graph.rows import ROWS
 
@@ -204,14 +204,14 @@ def test_a_cycle_ends() -> None:
 
 
 def test_a_defect_of_ours_is_one_nodes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    link = analysing.link
+    link = queries.link
 
     def failing(lowered: Any, table: Any, dialect: str) -> Any:
         if "s.orders" in lowered.tables:
             raise ZeroDivisionError("oops")
         return link(lowered, table, dialect)
 
-    monkeypatch.setattr(analysing, "link", failing)
+    monkeypatch.setattr(queries, "link", failing)
     a = node("model.p.a", "select id from s.orders", ORDERS.unique_id, columns=["id"])
     b = node("model.p.b", "select id from s.a", "model.p.a")
     found = analyse(project(ORDERS, a, b, catalog=LISTED))

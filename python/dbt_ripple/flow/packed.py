@@ -1,0 +1,70 @@
+"""Lowered queries as bytes, to be stored or sent to another process; this module parses nothing.
+
+What comes back links to exactly what went in links to: sequences come back as lists, nothing else
+differs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import msgspec
+
+from dbt_ripple.flow.ir import Lowered
+
+_DEEP: Final = 20_000
+"""Recursion that suffices for every query `lower` takes."""
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(Lowered).decode
+
+
+@contextmanager
+def _deep() -> Iterator[None]:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _DEEP))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def pack(lowered: Lowered) -> bytes:
+    """The query as bytes."""
+    with _deep():
+        return _encode(lowered)
+
+
+def unpack(packed: bytes) -> Lowered:
+    """The query that was packed.
+
+    Raises:
+        msgspec.DecodeError: these are not the bytes of one.
+    """
+    with _deep():
+        return _decode(packed)
+
+
+def lower_packed(queries: Iterable[str], dialect: str, expressions: bool) -> list[bytes]:
+    """Lower queries, in order, for another process.
+
+    Args:
+        queries: as `lower` takes them.
+        dialect: they are written in.
+        expressions: whether to write out the SQL behind each output, too.
+
+    Returns:
+        Each query, packed; no bytes where that failed, which the reader then sees for itself.
+    """
+    from dbt_ripple.flow.lower import lower
+
+    packed = []
+    for sql in queries:
+        try:
+            packed.append(pack(lower(sql, dialect, expressions=expressions)))
+        except Exception:  # a defect of ours is told where the query is followed
+            packed.append(b"")
+    return packed
