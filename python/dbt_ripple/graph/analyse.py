@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -25,7 +25,6 @@ from dbt_ripple.flow.ir import (
     EPHEMERAL_PREFIX,
     FILTER,
     IDENTITY,
-    JOIN,
     KINDS,
     MASK_SHIFT,
     TRANSFORMATION,
@@ -35,8 +34,12 @@ from dbt_ripple.flow.names import dialect_of, fold, fold_stored
 from dbt_ripple.flow.relation import Deps, Relation, Rest, merge, rest_fp, through
 from dbt_ripple.graph.analysis import Analysis, ColumnEdge, NodeAnalysis, Status
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.introspection import Introspection, Looks, Sees
+from dbt_ripple.graph.jinja import normalised
+from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.queries import LowerMany, Note, Queries
 from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.settings import HARMLESS, OF_COLUMNS, Settings, listed
 
 RELATIONS: Final = frozenset({"model", "seed", "snapshot", "source"})
 """Resource types that are (or stand for) a relation."""
@@ -60,36 +63,8 @@ RELAXED_COLLECTOR: Final = (10_000, 100, 1000)
 """Thresholds of the garbage collector while analysing: parse trees, which are cyclic, are swept
 while they are still in the processor's cache, and what is kept is hardly ever looked at again."""
 
-_INCREMENTAL_CONFIG: Final = (
-    "unique_key",
-    "incremental_strategy",
-    "incremental_predicates",
-    "predicates",
-    "on_schema_change",
-    "partition_by",
-    "merge_update_columns",
-    "merge_exclude_columns",
-    "full_refresh",
-    "event_time",
-    "batch_size",
-    "lookback",
-    "begin",
-)
-_SNAPSHOT_CONFIG: Final = (
-    "strategy",
-    "unique_key",
-    "updated_at",
-    "check_cols",
-    "hard_deletes",
-    "invalidate_hard_deletes",
-    "dbt_valid_to_current",
-    "snapshot_meta_column_names",
-)
-_WITHOUT_KEY: Final = frozenset({"append", "insert_overwrite", "microbatch"})
-"""Incremental strategies that do not look at unique_key."""
 _SNAPSHOT_COLUMNS: Final = ("dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to")
 _RELATION_PARTS: Final = re.compile(r'`([^`]+)`|"([^"]+)"|\[([^\]]+)\]|([^.`"\[\]]+)')
-_JINJA_COMMENT: Final = re.compile(r"\{#.*?#\}", re.S)
 _BITS: Final = {bit: (kind, subtype, masking) for bit, kind, subtype, masking in KINDS}
 _edge: Final[Callable[[tuple[str, str, str, str, str, str, bool]], ColumnEdge]] = partial(
     tuple.__new__, ColumnEdge
@@ -308,6 +283,10 @@ class _Analyser:
         self.known: dict[str, _Known] = {}
         self.in_progress: dict[str, None] = {}
         self.queries = Queries(self.dialect, expressions, cache, lower_many)
+        macros = Macros(project)
+        self.settings = Settings(project, macros)
+        self.introspection = Introspection(project, macros)
+        self.functions: dict[str, bytes] = {}
         self.notes: dict[Note, None] | None = None
         self.views: dict[str, bytes | None] = {}
         self.by_name: dict[str, str] = {}
@@ -565,10 +544,10 @@ class _Analyser:
         if rest:
             # The warehouse knows what the text does not: which columns the * has.
             closed = bool(declared)
-            listed = [c.name for c in declared] or [c.name for c in node.columns.values()]
+            shown = [c.name for c in declared] or [c.name for c in node.columns.values()]
             have = set(keys)
             keys = list(keys)
-            for name in listed:
+            for name in shown:
                 key = fold_stored(name, self.dialect)
                 if key in have:
                     continue
@@ -607,9 +586,15 @@ class _Analyser:
             status = "opaque"
             reason = f"materialization {node.materialized} is not one we know"
             wrapped = digest(wrapped, (node.raw_code or "").encode(), relation.all_fp(), rows_fp)
-        config = _config_digest(node)
+        config = self.settings.of(node)
+        looks = self.introspection.of(node)
         if config:
-            rows_fp, rows = self.configured(node, relation, config, rows_fp, rows)
+            config, rows = self.configured(node, relation, config, rows)
+        aside = self.aside(unique_id, node, looks)
+        if config or aside:
+            wrapped = digest(b"aside", wrapped, config, aside)
+        if node.contract_enforced:
+            fps = self.typed(node, keys, fps)
         if node.resource_type == "snapshot":
             keys = list(keys)
             self.snapshot_columns(node, relation, config, names, keys, fps, deps)
@@ -637,6 +622,7 @@ class _Analyser:
             [expressions.get(key) for key in keys],
             rows_fp.hex(),
             relation.order.hex(),
+            self.relations_above(unique_id) if aside else [],
         )
         return _Known(analysis, visible, deps, rows)
 
@@ -654,21 +640,121 @@ class _Analyser:
             return f"a defect of dbt_ripple, please report it: {type(error).__name__}: {error}"
 
     def configured(
-        self, node: Node, relation: Relation, config: bytes, rows_fp: bytes, rows: Deps
+        self, node: Node, relation: Relation, config: bytes, rows: Deps
     ) -> tuple[bytes, Deps]:
-        """Rule 7: settings of an incremental model or a snapshot decide which rows it holds."""
+        """Rule 7: settings of an incremental model or a snapshot decide what it holds.
+
+        A setting that names a column means what this column is, whatever it is called.
+
+        Returns:
+            The fingerprint of its settings, and what its rows depend on.
+        """
         rows = dict(rows)
-        parts = [b"config", rows_fp, config]
-        for kind, name in _row_settings(node, self.project.metadata.adapter_type):
+        parts = [config]
+        named: set[str] = set()
+        for setting, kind, name in self.settings.column_uses(node):
+            named.add(setting)
             column = relation.get(fold(name, False, self.dialect), name)
             if column is not None:
-                parts.append(column[0])
+                parts += [setting.encode(), column[0]]
                 merge(rows, through(kind, column[1]))
+            else:
+                parts += [setting.encode(), name.encode()]
         if node.resource_type == "snapshot" and node.config.get("check_cols") == "all":
             parts.append(relation.all_fp())
             for deps in relation.deps:
                 merge(rows, through(FILTER, deps))
+        if node.resource_type == "snapshot" or node.materialized == "incremental":
+            said = ((name, node.config.get(name)) for name in OF_COLUMNS if name not in named)
+            parts += [repr(pair).encode() for pair in said if pair[1]]
+        if node.config.get("incremental_strategy") == "microbatch":
+            # dbt filters each parent by its event_time when it builds a batch.
+            for parent in self.relations_above(node.unique_id):
+                time_column = self.project.nodes[parent].config.get("event_time")
+                if isinstance(time_column, str):
+                    key = fold(time_column, False, self.dialect)
+                    column = self.node(parent).relation.get(key, time_column)
+                    if column is not None:
+                        parts += [parent.encode(), column[0]]
+                        merge(rows, through(FILTER, column[1]))
         return digest(*parts), rows
+
+    def typed(self, node: Node, keys: list[str], fps: list[bytes]) -> list[bytes]:
+        """An enforced contract casts a column to its declared type."""
+        types = {
+            key: column.data_type
+            for key, column in zip(self.declared_keys(node), node.columns.values(), strict=True)
+            if column.data_type
+        }
+        return [
+            digest(b"type", fp, " ".join(types[key].lower().split()).encode())
+            if key in types
+            else fp
+            for key, fp in zip(keys, fps, strict=True)
+        ]
+
+    def aside(self, unique_id: str, node: Node, looks: Looks) -> bytes:
+        """What a node depends on besides its query's text: empty where there is nothing.
+
+        That is what its Jinja looks at while it compiles (rule 11), what its hooks refer to, and
+        the functions it calls.
+        """
+        parts: list[bytes] = []
+        sees = Sees.EVERYTHING if self.settings.hooks_read(node) else looks.sees
+        if sees:
+            for parent in self.relations_above(unique_id):
+                relation = self.node(parent).relation
+                parts.append(parent.encode())
+                if sees == Sees.NAMES:
+                    parts += [*(key.encode() for key in relation.keys), rest_fp(relation.rest)]
+                else:
+                    parts.append(relation.all_fp())
+                if sees == Sees.EVERYTHING:
+                    parts.append(relation.rows_fp)
+        for name, column in looks.values:
+            parents = self.relations_above(unique_id)
+            for parent in [p for p in parents if self.project.nodes[p].name == name] or parents:
+                relation = self.node(parent).relation
+                found = relation.get(fold(column, False, self.dialect), column)
+                parts += [relation.rows_fp, found[0] if found else relation.all_fp()]
+        parts += map(self.function, self.functions_above(unique_id))
+        return digest(*parts) if parts else b""
+
+    def relations_above(self, unique_id: str) -> list[str]:
+        """The relations a node refers to, each once, but those it is itself part of."""
+        parents = (
+            self.canonical.get(p, p)
+            for p in self.project.parents.get(unique_id, ())
+            if self.project.nodes[p].resource_type in RELATIONS
+        )
+        return [p for p in dict.fromkeys(parents) if p not in self.in_progress]
+
+    def functions_above(self, unique_id: str) -> list[str]:
+        """The functions a node calls."""
+        nodes = self.project.nodes
+        return [
+            p
+            for p in self.project.parents.get(unique_id, ())
+            if nodes[p].resource_type == "function"
+        ]
+
+    def function(self, unique_id: str) -> bytes:
+        """A fingerprint of a function: its body, its signature, and all that its refs hold."""
+        known = self.functions.get(unique_id)
+        if known is None:
+            self.functions[unique_id] = b""  # where functions call each other, once is enough
+            node = self.project.nodes[unique_id]
+            parts = [
+                normalised(node.raw_code).encode(),
+                repr((node.arguments, node.returns, node.config.get("volatility"))).encode(),
+                self.settings.macros.fingerprint(node.depends_on.macros),
+            ]
+            for parent in self.relations_above(unique_id):
+                relation = self.node(parent).relation
+                parts += [relation.all_fp(), relation.rows_fp]
+            parts += map(self.function, self.functions_above(unique_id))
+            known = self.functions[unique_id] = digest(*parts)
+        return known
 
     def snapshot_columns(
         self,
@@ -691,7 +777,7 @@ class _Analyser:
             column = relation.get(fold(updated_at, False, self.dialect), updated_at)
             updated = column[1] if column is not None else {}
         scd: Deps = dict(through(TRANSFORMATION << MASK_SHIFT, updated))
-        for name in _listed(node.config.get("unique_key")):
+        for name in listed(node.config.get("unique_key")):
             column = relation.get(fold(name, False, self.dialect), name)
             if column is not None:
                 merge(scd, through(TRANSFORMATION << MASK_SHIFT, column[1]))
@@ -710,24 +796,18 @@ class _Analyser:
 
     def opaque(self, unique_id: str, node: Node, reason: str) -> _Known:
         """A node that is not seen through: it may use everything its parents hold."""
-        parents = [
-            self.canonical.get(p, p)
-            for p in self.project.parents.get(unique_id, ())
-            if self.project.nodes[p].resource_type in RELATIONS
-        ]
-        relations = [
-            self.node(p).relation for p in dict.fromkeys(parents) if p not in self.in_progress
-        ]
-        text = node.compiled_code or node.raw_code or ""
+        above = self.relations_above(unique_id)
+        relations = [self.node(p).relation for p in above]
         fingerprint = digest(
             b"opaque",
-            text.encode(),
-            _config_digest(node),
+            self.opaque_text(unique_id, node).encode("utf-8", "surrogatepass"),
+            self.settings.of(node, columns=True),
+            *(self.function(p) for p in self.functions_above(unique_id)),
             *(fp for r in relations for fp in (r.all_fp(), r.rows_fp)),
         )
-        listed = [c.name for c in self.project.catalog.get(unique_id, ())]
-        closed = bool(listed)
-        names = listed or [c.name for c in node.columns.values()]
+        in_catalog = [c.name for c in self.project.catalog.get(unique_id, ())]
+        closed = bool(in_catalog)
+        names = in_catalog or [c.name for c in node.columns.values()]
         everything: Deps = {}
         pairs = sum(len(r.names) for r in relations) * max(len(names), 1)
         for r in relations:
@@ -762,6 +842,19 @@ class _Analyser:
         )
         return _Known(analysis, relation, [everything for _ in names], rows)
 
+    def opaque_text(self, unique_id: str, node: Node) -> str:
+        """The text of a node that is not seen through, relations by unique_id (rule 6)."""
+        macros = self.settings.macros
+        if node.is_python or node.compiled_code is None:
+            config = {k: v for k, v in node.config.items() if k not in HARMLESS and v}
+            called = macros.fingerprint(node.depends_on.macros).hex()
+            return f"{normalised(node.raw_code)}\n{sorted(config.items())!r}\n{called}"
+        text = node.compiled_code
+        for other in (unique_id, *self.project.parents.get(unique_id, ())):
+            if name := self.project.nodes[other].relation_name:
+                text = text.replace(name, other)
+        return text
+
     # -- tests ----------------------------------------------------------------------------------
 
     def may_discover(self, unique_id: str) -> bool:
@@ -787,6 +880,11 @@ class _Analyser:
             if relation.rest:  # what a test shows counts, with or without a name
                 names.append("*")
                 fps.append(rest_fp(relation.rest).hex())
+            rows_fp = relation.rows_fp
+            config = self.settings.of(node)
+            aside = self.aside(unique_id, node, self.introspection.of(node))
+            if config or aside:
+                rows_fp = digest(b"aside", rows_fp, config, aside)
             analysis = NodeAnalysis(
                 unique_id,
                 "broken" if linked.missing else "analysed",
@@ -794,7 +892,8 @@ class _Analyser:
                 names,
                 fps,
                 [None] * len(names),
-                relation.rows_fp.hex(),
+                rows_fp.hex(),
+                looks_at=self.relations_above(unique_id) if aside else [],
             )
         return analysis, list(reads)
 
@@ -875,57 +974,6 @@ def _cannot_see(node: Node) -> str | None:
     if not node.compiled_code:
         return "not compiled: run `dbt compile` or `dbt docs generate` on the whole project"
     return None
-
-
-def _config_digest(node: Node) -> bytes:
-    """What of the config changes data (rule 7); empty where nothing does."""
-    config = node.config
-    said: dict[str, Any] = {}
-    for name in ("pre-hook", "post-hook"):
-        hooks = [h.get("sql") if isinstance(h, dict) else h for h in _listed(config.get(name))]
-        if hooks:
-            said[name] = [" ".join(str(h).split()) for h in hooks]
-    if config.get("sql_header"):
-        said["sql_header"] = config["sql_header"]
-    names: tuple[str, ...] = ()
-    if node.resource_type == "snapshot":
-        names = _SNAPSHOT_CONFIG
-    elif node.materialized == "incremental":
-        names = _INCREMENTAL_CONFIG
-        if "is_incremental" in node.raw_code:
-            said["raw"] = " ".join(_JINJA_COMMENT.sub(" ", node.raw_code).split())
-    for name in names:
-        if config.get(name) is not None:
-            said[name] = config[name]
-    if node.contract_enforced:
-        said["types"] = [(c.name.lower(), c.data_type) for c in node.columns.values()]
-    if not said:
-        return b""
-    if names:
-        said["kind"] = node.materialized
-    return digest(b"config", repr(sorted(said.items())).encode())
-
-
-def _row_settings(node: Node, adapter_type: str | None) -> Iterator[tuple[int, str]]:
-    """The columns that the settings of an incremental model or a snapshot name, with their use."""
-    strategy = node.config.get("incremental_strategy")
-    if strategy is None and adapter_type == "spark":
-        strategy = "append"  # dbt-spark's default, which leaves unique_key aside
-    if node.resource_type == "snapshot" or strategy not in _WITHOUT_KEY:
-        for name in _listed(node.config.get("unique_key")):
-            yield JOIN, str(name)
-    if node.resource_type == "snapshot":
-        updated_at = node.config.get("updated_at")
-        if isinstance(updated_at, str):
-            yield FILTER, updated_at
-        check = node.config.get("check_cols")
-        if isinstance(check, list):
-            for name in check:
-                yield FILTER, str(name)
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [] if value in (None, "") else [value]
 
 
 def _why_unknown(relation: Relation) -> str:

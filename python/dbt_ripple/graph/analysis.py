@@ -39,6 +39,7 @@ class NodeAnalysis:
     Attributes:
         order: fingerprint of its outermost ORDER BY, empty without one: rows and columns are the
             same in any order, but a reader that takes the first of them is not.
+        looks_at: the relations its Jinja or its hooks look at besides its query (rule 11).
     """
 
     unique_id: str
@@ -49,6 +50,7 @@ class NodeAnalysis:
     expressions: list[str | None] = field(default_factory=list)
     rows_fingerprint: str = ""
     order: str = ""
+    looks_at: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)

@@ -1,0 +1,191 @@
+"""Nodes whose Jinja looks at the warehouse while it compiles (rule 11).
+
+Such a node compiles to another text once what it looked at is rebuilt, so that its compiled SQL is
+never proof. What it may have looked at is found in its own Jinja and in the macros it reaches; where
+a macro is not known to see less, that is everything the node's refs hold.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.graph.jinja import names, tags
+from dbt_ripple.graph.macros import INTERNAL, Macros, dispatched
+
+
+class Sees(IntEnum):
+    """How much of its refs a node looks at; each sees what the ones before it see, too."""
+
+    NOTHING = 0
+    NAMES = 1
+    """The names of their columns, in order."""
+    COLUMNS = 2
+    """Their columns with their types."""
+    EVERYTHING = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """What a node looks at while it compiles.
+
+    Attributes:
+        sees: how much of all its refs.
+        values: ``(ref, column)`` for each column whose distinct values it asks for.
+    """
+
+    sees: Sees
+    values: tuple[tuple[str, str], ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.sees > Sees.NOTHING or bool(self.values)
+
+
+NOTHING: Final = Looks(Sees.NOTHING)
+
+_EVERYTHING: Final = frozenset(
+    """
+    context get_relation graph list_relations_without_caching load_cached_relation load_relation
+    load_result run_query statement
+    """.split()
+)
+"""Names whose use in Jinja may show anything."""
+
+_BENIGN: Final = frozenset(
+    "behavior can_on_schema_change config convert_type dispatch quote quote_as_configured "
+    "quote_seed_column type valid_incremental_strategies Relation".split()
+)
+"""Of ``adapter``, what asks the warehouse nothing."""
+
+_TYPES: Final = frozenset(
+    """
+    char_size column_type data_type dtype expanded_data_type is_float is_integer is_number
+    is_numeric is_string numeric_precision numeric_scale quoted_data_type string_size
+    """.split()
+)
+"""What Jinja asks a column for beyond its name."""
+
+_INTERNAL: Final = {
+    "get_columns_in_relation": Sees.NAMES,
+    "get_limit_subquery_sql": Sees.NOTHING,
+    "get_where_subquery": Sees.NOTHING,
+    "is_incremental": Sees.NOTHING,
+    "should_full_refresh": Sees.NOTHING,
+    "should_store_failures": Sees.NOTHING,
+}
+"""dbt's own macros that are known to show less than their text could; ``is_incremental`` only asks
+whether the model exists."""
+
+_SIGNS: Final = (
+    "adapter",
+    "context",
+    "get_column",
+    "get_relation",
+    "graph",
+    "load_",
+    "run_query",
+    "statement",
+)
+"""One of these is in every text that looks at the warehouse by itself."""
+
+_METHOD: Final = re.compile(r"\badapter\s*\.\s*(\w+)|\badapter\b(?!\s*\.)")
+_LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.S)
+_COLUMN_VALUES: Final = re.compile(
+    r"""\bget_column_values\(\s*(?:table\s*=\s*)?ref\(\s*['"](\w+)['"]\s*\)\s*,"""
+    r"""\s*(?:column\s*=\s*)?['"](\w+)['"]\s*(?:,\s*(?:default|max_records)\s*=\s*[^,()]+)*\)"""
+)
+
+
+class Introspection:
+    """What each node of one project looks at while it compiles."""
+
+    def __init__(self, project: Project, macros: Macros) -> None:
+        self.macros = macros
+        self.project = project
+        self._macros: dict[str, Sees] = {}
+
+    def of(self, node: Node) -> Looks:
+        """What a node looks at, as far as its own Jinja and the macros it reaches tell."""
+        raw = node.raw_code
+        reached = node.depends_on.macros
+        if not reached and not any(sign in raw for sign in _SIGNS):
+            return NOTHING
+        sees = Sees.NOTHING
+        values: tuple[tuple[str, str], ...] = ()
+        inside: str | None = None
+        if any(sign in raw for sign in _SIGNS):
+            inside = "\n".join(tags(raw))
+            simple = [(found[1], found[2]) for found in _COLUMN_VALUES.finditer(inside)]
+            if simple:
+                values = tuple(dict.fromkeys(simple))
+                inside = _COLUMN_VALUES.sub(" ", inside)
+            sees = _seen(inside)
+        said: set[str] | None = None
+        for unique_id in reached:
+            macro = self.macros.macros.get(unique_id)
+            if macro is None:
+                continue
+            plain = dispatched(macro.name)
+            if values and macro.package_name == "dbt_utils" and plain == "get_column_values":
+                if "get_column_values" not in names(inside or ""):
+                    continue
+            elif macro.package_name in INTERNAL and not macro.name.startswith("test_"):
+                # dbt adds what a materialization called to the manifest, once the node has run.
+                if said is None:
+                    said = names(inside if inside is not None else "\n".join(tags(raw)))
+                if plain not in said and macro.name not in said:
+                    continue
+            sees = max(sees, self.of_macro(unique_id))
+        if sees == Sees.NAMES and inside is not None and names(inside) & _TYPES:
+            sees = Sees.COLUMNS
+        return Looks(sees, values)
+
+    def of_macro(self, unique_id: str) -> Sees:
+        """What a macro shows, with all it calls."""
+        known = self._macros.get(unique_id)
+        if known is not None:
+            return known
+        found = Sees.NOTHING
+        types = False
+        seen: set[str] = set()
+        stack = [unique_id]
+        while stack:
+            current = stack.pop()
+            macro = self.macros.macros.get(current)
+            if macro is None or current in seen:
+                continue
+            seen.add(current)
+            if macro.package_name in INTERNAL:
+                less = _INTERNAL.get(dispatched(macro.name))
+                if less is not None:
+                    found = max(found, less)
+                    continue
+            inside = "\n".join(tags(macro.macro_sql))
+            found = max(found, _seen(inside))
+            types = types or not names(inside).isdisjoint(_TYPES)
+            stack += macro.depends_on.macros
+            stack += self.macros.users_by_name.get(dispatched(macro.name), ())
+        if found == Sees.NAMES and types:
+            found = Sees.COLUMNS
+        self._macros[unique_id] = found
+        return found
+
+
+def _seen(inside: str) -> Sees:
+    """What a piece of Jinja, taken alone, may look at."""
+    if not any(sign in inside for sign in _SIGNS):
+        return Sees.NOTHING
+    plain = _LITERAL.sub("''", inside)
+    said = names(plain)
+    if said & _EVERYTHING:
+        return Sees.EVERYTHING
+    found = Sees.NAMES if "get_columns_in_relation" in said else Sees.NOTHING
+    for method in _METHOD.finditer(plain):
+        if method[1] == "get_columns_in_relation":
+            found = max(found, Sees.NAMES)
+        elif method[1] not in _BENIGN:
+            return Sees.EVERYTHING
+    return Sees.COLUMNS if found and said & _TYPES else found

@@ -1,0 +1,114 @@
+"""Macros that matter without being seen in compiled SQL.
+
+A materialization, a hook or the branch that was not compiled runs macros whose text no compiled SQL
+shows. dbt's own macros change with dbt's version only; those of the project and its packages are
+the *user's* here, and a user's macro may stand in for one of dbt's by its name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from dbt_ripple.artifacts import Macro, Project
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.names import DIALECTS
+from dbt_ripple.graph.jinja import ASKS_WHETHER_IT_EXISTS, names, normalised, tags
+
+INTERNAL: Final = frozenset({"dbt", *(f"dbt_{adapter}" for adapter in DIALECTS)})
+"""Packages that come with dbt and its adapters."""
+
+_BY_NAME_AT_RUN: Final = {
+    "incremental": re.compile(r"get_incremental_\w+_sql$"),
+    "snapshot": re.compile(r"snapshot_\w+_strategy$"),
+}
+"""Macros that dbt looks up by a name it puts together, so that nothing in a text calls them."""
+
+
+class Macros:
+    """The macros of one project, by what can call them."""
+
+    def __init__(self, project: Project) -> None:
+        self.macros = project.macros
+        self.user = {
+            unique_id for unique_id, m in self.macros.items() if m.package_name not in INTERNAL
+        }
+        self.users_by_name: dict[str, list[str]] = {}
+        for unique_id in self.user:
+            name = self.macros[unique_id].name
+            self.users_by_name.setdefault(name, []).append(unique_id)
+            if (plain := dispatched(name)) != name:
+                self.users_by_name.setdefault(plain, []).append(unique_id)
+        self._materializations: dict[str, bytes] = {}
+        self._texts: dict[str, str] = {}
+
+    def closure(self, start: Iterable[str]) -> set[str]:
+        """The macros that these call, by unique_id, themselves included.
+
+        A call of a name may also land at a user's macro of that name, dispatched or not.
+        """
+        found: set[str] = set()
+        stack = list(start)
+        while stack:
+            unique_id = stack.pop()
+            macro = self.macros.get(unique_id)
+            if macro is None or unique_id in found:
+                continue
+            found.add(unique_id)
+            stack += macro.depends_on.macros
+            stack += self.users_by_name.get(dispatched(macro.name), ())
+        return found
+
+    def fingerprint(self, start: Iterable[str]) -> bytes:
+        """Of the texts of the user's macros among those and what they call; empty for none."""
+        reached = sorted(self.closure(start) & self.user)
+        if not reached:
+            return b""
+        return digest(b"macros", *(f"{u}\n{self.text(u)}".encode() for u in reached))
+
+    def text(self, unique_id: str) -> str:
+        """The text of a macro, without layout and comments."""
+        text = self._texts.get(unique_id)
+        if text is None:
+            text = self._texts[unique_id] = normalised(self.macros[unique_id].macro_sql)
+        return text
+
+    def named_in(self, text: str) -> list[str]:
+        """The user's macros that a piece of Jinja names."""
+        if not self.user:
+            return []
+        said = names(" ".join(tags(text)))
+        return [u for name in sorted(said) for u in self.users_by_name.get(name, ())]
+
+    def that_ask(self, start: Iterable[str]) -> list[str]:
+        """Those of the user's macros that ask whether the model exists, themselves or further."""
+        asking = []
+        for unique_id in start:
+            if unique_id in self.user and any(
+                ASKS_WHETHER_IT_EXISTS.search(self.text(u))
+                for u in self.closure([unique_id]) & self.user
+            ):
+                asking.append(unique_id)
+        return asking
+
+    def of_materialization(self, name: str) -> bytes:
+        """A fingerprint of the user's macros that a materialization may run; empty for none."""
+        known = self._materializations.get(name)
+        if known is None:
+            start = [u for u, m in self.macros.items() if _materializes(m, name)]
+            if (at_run := _BY_NAME_AT_RUN.get(name)) is not None:
+                start += [u for u in self.user if at_run.search(self.macros[u].name)]
+            known = self._materializations[name] = self.fingerprint(start)
+        return known
+
+
+def dispatched(name: str) -> str:
+    """The name a macro is called by where it is one adapter's version of it."""
+    prefix, separator, rest = name.partition("__")
+    return rest if separator and prefix and rest else name
+
+
+def _materializes(macro: Macro, name: str) -> bool:
+    kind, separator, rest = macro.name.partition("materialization_")
+    return bool(separator) and not kind and rest.rpartition("_")[0] == name
