@@ -7,14 +7,12 @@ What cannot be seen through is *opaque*: it depends on everything its parents ho
 
 from __future__ import annotations
 
-import csv
 import gc
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -39,6 +37,7 @@ from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.queries import LowerMany, Note, Queries
 from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.seeds import SeedFiles, checksum
 from dbt_ripple.graph.settings import HARMLESS, OF_COLUMNS, Settings, listed
 
 RELATIONS: Final = frozenset({"model", "seed", "snapshot", "source"})
@@ -70,7 +69,6 @@ _edge: Final[Callable[[tuple[str, str, str, str, str, str, bool]], ColumnEdge]] 
     tuple.__new__, ColumnEdge
 )
 """Make an edge; there are more of them than of anything else, and this is how they are cheapest."""
-_KIND_CACHE: dict[int, list[tuple[str, str, bool]]] = {}
 
 
 def analyse(
@@ -81,6 +79,7 @@ def analyse(
     tests: bool = True,
     cache: Cache | None = None,
     lower_many: LowerMany | None = None,
+    seeds: SeedFiles | None = None,
 ) -> Analysis:
     """Analyse a whole project.
 
@@ -93,13 +92,15 @@ def analyse(
         cache: where to look for what was analysed before, and to put what is now.
         lower_many: lowers queries on other cores or machines, all at once before the first is
             linked (see `graph.pool`); by default each is lowered here, in its turn.
+        seeds: the files of seeds, where more is to be seen of them than their checksums.
 
     Returns:
         Columns, fingerprints and edges of every relation, and what every test reads. Never raises
         on what a model says: that model is then opaque or broken, with the reason.
     """
     with _quiet_collector():
-        return _Analyser(project, expressions, cache, lower_many).run(read_seconds, tests)
+        analyser = _Analyser(project, expressions, cache, lower_many, seeds or SeedFiles())
+        return analyser.run(read_seconds, tests)
 
 
 @contextmanager
@@ -277,8 +278,10 @@ class _Analyser:
         expressions: bool,
         cache: Cache | None,
         lower_many: LowerMany | None,
+        seeds: SeedFiles,
     ) -> None:
         self.project = project
+        self.seeds = seeds
         self.dialect = dialect_of(project.metadata.adapter_type)
         self.known: dict[str, _Known] = {}
         self.in_progress: dict[str, None] = {}
@@ -463,14 +466,12 @@ class _Analyser:
         return known
 
     def leaf(self, unique_id: str, node: Node) -> _Known:
-        fingerprint = digest(b"leaf", unique_id.encode())
         if node.resource_type == "seed":
-            fingerprint = digest(b"seed", unique_id.encode(), repr(node.checksum).encode())
+            return self.seed(unique_id, node)
+        said = (node.identifier or node.name, node.unrendered_database, node.unrendered_schema)
+        fingerprint = digest(b"leaf", unique_id.encode(), repr(said).encode())
         names = [c.name for c in self.project.catalog.get(unique_id, ())]
         closed = bool(names)
-        if node.resource_type == "seed" and not closed:
-            names = _csv_header(node)
-            closed = bool(names)
         folded = {fold_stored(n, self.dialect) for n in names}
         declared = [
             c.name
@@ -480,6 +481,41 @@ class _Analyser:
         return self.open_leaf(
             unique_id, fingerprint, names if closed else [*names, *declared], closed
         )
+
+    def seed(self, unique_id: str, node: Node) -> _Known:
+        """A seed is its file (rule 12), read with its settings."""
+        names = [c.name for c in self.project.catalog.get(unique_id, ())]
+        file = None
+        if not names or unique_id in self.seeds.changed:
+            file = self.seeds.read(node)
+        if file is not None and {n.lower() for n in names} != {n.lower() for n in file.header}:
+            names = file.header
+        said = (node.config.get("delimiter") or ",", node.config.get("quote_columns"))
+        config = digest(repr(said).encode(), self.settings.of(node))
+        by_content = file is not None and file.values and unique_id in self.seeds.by_content
+        content = b"" if by_content else repr(checksum(node)).encode()
+        fingerprint = digest(b"seed", unique_id.encode(), config, content)
+        closed = bool(names)
+        if not closed:
+            names = [c.name for c in node.columns.values()]
+        known = self.open_leaf(unique_id, fingerprint, names, closed)
+        relation = known.relation
+        if file is not None and by_content:
+            values = dict(zip((n.lower() for n in file.header), file.values, strict=True))
+            relation.rows_fp = digest(relation.rows_fp, str(file.rows).encode())
+            for i, name in enumerate(names):
+                relation.fps[i] = digest(relation.fps[i], values.get(name.lower(), b""))
+        types = node.config.get("column_types")
+        if isinstance(types, dict) and types:
+            said_types = {
+                str(k).lower(): " ".join(str(v).lower().split()) for k, v in types.items()
+            }
+            for i, name in enumerate(names):
+                if name.lower() in said_types:
+                    relation.fps[i] = digest(relation.fps[i], said_types[name.lower()].encode())
+        known.analysis.fingerprints = [fp.hex() for fp in relation.fps]
+        known.analysis.rows_fingerprint = relation.rows_fp.hex()
+        return known
 
     def open_leaf(
         self, unique_id: str, fingerprint: bytes, names: list[str], closed: bool
@@ -903,8 +939,8 @@ class _Analyser:
         edges: list[ColumnEdge] = []
         for unique_id, known in self.known.items():
             for name, deps in zip(known.analysis.columns, known.deps, strict=True):
-                _add_edges(edges, deps, unique_id, name)
-            _add_edges(edges, known.rows, unique_id, ROWS)
+                edges += _edges(deps, unique_id, name)
+            edges += _edges(known.rows, unique_id, ROWS)
         for unique_id, node in self.project.nodes.items():
             if node.resource_type == "exposure":
                 edges.extend(self.exposure_edges(unique_id, node))
@@ -934,15 +970,24 @@ class _Analyser:
                     yield ColumnEdge(parent, name, unique_id, name, "DIRECT", "IDENTITY", False)
 
 
-def _add_edges(edges: list[ColumnEdge], deps: Deps, child: str, column: str) -> None:
-    for (parent, parent_column), mask in deps.items():
-        if parent == child:
-            continue
-        kinds = _KIND_CACHE.get(mask)
-        if kinds is None:
-            kinds = _KIND_CACHE[mask] = [_BITS[bit] for bit in _BITS if mask & bit]
-        for kind, subtype, masking in kinds:
-            edges.append(_edge((parent, parent_column, child, column, kind, subtype, masking)))
+class _Kinds(dict[int, list[tuple[str, str, bool]]]):
+    """A mask of kinds -> OpenLineage type, subtype and masking of each, told once per mask."""
+
+    def __missing__(self, mask: int) -> list[tuple[str, str, bool]]:
+        kinds = self[mask] = [said for bit, said in _BITS.items() if mask & bit]
+        return kinds
+
+
+_KINDS: Final = _Kinds()
+
+
+def _edges(deps: Deps, child: str, column: str) -> list[ColumnEdge]:
+    return [
+        _edge((parent, parent_column, child, column, kind, subtype, masking))
+        for (parent, parent_column), mask in deps.items()
+        if parent != child
+        for kind, subtype, masking in _KINDS[mask]
+    ]
 
 
 def _view(unique_id: str, relation: Relation) -> bytes | None:
@@ -982,19 +1027,6 @@ def _why_unknown(relation: Relation) -> str:
         f"no catalog lists those of {', '.join(parents[:3]) or 'its source'}"
         "; run `dbt docs generate`"
     )
-
-
-def _csv_header(node: Node) -> list[str]:
-    """The header of a seed's file, where the file is at hand."""
-    if node.root_path is None:
-        return []
-    try:
-        with (Path(node.root_path) / node.original_file_path).open(encoding="utf-8-sig") as file:
-            delimiter = node.config.get("delimiter")
-            row = next(csv.reader(file, delimiter=delimiter or ","), [])
-    except (OSError, UnicodeDecodeError, csv.Error, TypeError):
-        return []
-    return [name.strip() for name in row]
 
 
 def _topological(project: Project) -> Iterable[str]:
