@@ -82,6 +82,8 @@ class Node(msgspec.Struct, kw_only=True, gc=False):
             exposure, metric, semantic_model, saved_query or function.
         compiled_code: the SQL dbt would run; ``None`` where dbt has only parsed the node.
         config: dbt's resolved config, as it is.
+        unrendered_config: what of it is said in the project, before Jinja; likewise
+            ``unrendered_database`` and ``unrendered_schema`` of a source (dbt 1.9 and later).
         meta: the node's ``meta`` merged with its ``config.meta`` (which wins, as in dbt).
         tags: the node's tags and those of its config, without repeats.
         checksum: of the file the node is defined in; ``{"name": ..., "checksum": ...}``, a plain
@@ -106,6 +108,8 @@ class Node(msgspec.Struct, kw_only=True, gc=False):
     schema: str | None = None
     alias: str | None = None
     identifier: str | None = None
+    unrendered_database: str | None = None
+    unrendered_schema: str | None = None
     relation_name: str | None = None
 
     language: str | None = None
@@ -115,6 +119,7 @@ class Node(msgspec.Struct, kw_only=True, gc=False):
     checksum: dict[str, Any] | str | None = None
 
     config: dict[str, Any] = {}
+    unrendered_config: dict[str, Any] = {}
     meta: dict[str, Any] = {}
     tags: list[str] = []
     description: str = ""
@@ -141,6 +146,8 @@ class Node(msgspec.Struct, kw_only=True, gc=False):
     loader: str | None = None
     loaded_at_field: str | None = None
     freshness: dict[str, Any] | None = None
+    quoting: dict[str, Any] = {}
+    external: Any = None
 
     type: str | None = None
     owner: dict[str, Any] = {}

@@ -358,7 +358,9 @@ def _loosely(
             notes.append(f"{path.name}: left out `{field}` of {key}: {error}")
 
 
-_OPAQUE: Final = frozenset({"config", "meta", "kwargs", "adapter_response", "owner", "args"})
+_OPAQUE: Final = frozenset(
+    {"config", "unrendered_config", "meta", "kwargs", "adapter_response", "owner", "args"}
+)
 """Free-form objects: a null in them is the user's and stays."""
 
 

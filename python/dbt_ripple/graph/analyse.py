@@ -468,8 +468,7 @@ class _Analyser:
     def leaf(self, unique_id: str, node: Node) -> _Known:
         if node.resource_type == "seed":
             return self.seed(unique_id, node)
-        said = (node.identifier or node.name, node.unrendered_database, node.unrendered_schema)
-        fingerprint = digest(b"leaf", unique_id.encode(), repr(said).encode())
+        fingerprint = digest(b"leaf", unique_id.encode(), repr(_where_it_is(node)).encode())
         names = [c.name for c in self.project.catalog.get(unique_id, ())]
         closed = bool(names)
         folded = {fold_stored(n, self.dialect) for n in names}
@@ -1027,6 +1026,19 @@ def _why_unknown(relation: Relation) -> str:
         f"no catalog lists those of {', '.join(parents[:3]) or 'its source'}"
         "; run `dbt docs generate`"
     )
+
+
+def _where_it_is(source: Node) -> tuple[str | None, ...]:
+    """What a project says of where a source is, without what only the target decides (rule 6)."""
+    said: list[str | None] = [source.identifier or source.name]
+    for unrendered, rendered in (
+        (source.unrendered_database, source.database),
+        (source.unrendered_schema, source.schema),
+    ):
+        said.append(unrendered)
+        if unrendered and "target" not in unrendered and "env_var" not in unrendered:
+            said.append(rendered)
+    return tuple(said)
 
 
 def _topological(project: Project) -> Iterable[str]:

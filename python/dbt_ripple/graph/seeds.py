@@ -1,0 +1,112 @@
+"""Seeds by what their files hold (rule 12).
+
+A file is believed to be a side's only where it has the checksum of that side's manifest. dbt takes
+it over the text without the white space around it; other versions may take it over the bytes.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dbt_ripple.artifacts import Node
+from dbt_ripple.flow.fingerprint import digest
+
+
+@dataclass(frozen=True, slots=True)
+class SeedFile:
+    """What a seed's file holds.
+
+    Attributes:
+        header: the names of its columns.
+        values: a fingerprint of each column's values in order; empty where a row is longer or
+            shorter than the header.
+        rows: how many rows follow the header.
+    """
+
+    header: list[str]
+    values: list[bytes]
+    rows: int
+
+
+class SeedFiles:
+    """The files of one project's seeds, as far as they are at hand.
+
+    Args:
+        folders: where to look besides the folder a seed says it is in.
+        changed: seeds whose file is not the same on the other side: their file is read even where
+            the catalog lists their columns, because it is newer.
+        by_content: those of them whose columns are told apart by their values; for all others it is
+            the checksum that counts.
+    """
+
+    def __init__(
+        self,
+        folders: Iterable[str] = (),
+        changed: Collection[str] = (),
+        by_content: Collection[str] = (),
+    ) -> None:
+        self.folders = list(folders)
+        self.changed = changed
+        self.by_content = by_content
+
+    def read(self, node: Node) -> SeedFile | None:
+        """The file of a seed; None where no file with its checksum can be read."""
+        for folder in dict.fromkeys([*([node.root_path] if node.root_path else []), *self.folders]):
+            try:
+                content = (Path(folder) / node.original_file_path).read_bytes()
+            except OSError:
+                continue
+            if _has_checksum(content, node):
+                return _parsed(content, node)
+        return None
+
+
+def checksum(node: Node) -> tuple[str, str]:
+    """The kind of a seed's checksum, and the checksum; of kind ``path`` it tells no contents."""
+    said = node.checksum
+    if isinstance(said, dict):
+        return str(said.get("name") or ""), str(said.get("checksum") or "")
+    return "", said or ""
+
+
+def _has_checksum(content: bytes, node: Node) -> bool:
+    kind, wanted = checksum(node)
+    if kind not in hashlib.algorithms_available:
+        return False
+    try:
+        stripped = content.decode("utf-8").strip().encode("utf-8")
+    except UnicodeDecodeError:
+        stripped = content
+    return wanted in (hashlib.new(kind, c).hexdigest() for c in (stripped, content))
+
+
+def _parsed(content: bytes, node: Node) -> SeedFile | None:
+    delimiter = node.config.get("delimiter")
+    try:
+        text = io.StringIO(content.decode("utf-8-sig"), newline="")
+        rows = [
+            row
+            for row in csv.reader(text, delimiter=delimiter if delimiter else _COMMA)
+            if row  # an empty line is no row
+        ]
+    except (UnicodeDecodeError, csv.Error, TypeError):
+        return None
+    if not rows:
+        return None
+    header = [name.strip() for name in rows[0]]
+    values: list[bytes] = []
+    if all(len(row) == len(header) for row in rows):
+        values = [
+            digest(*(f"{len(value)}:{value}".encode() for value in column))
+            for column in zip(*rows[1:], strict=True)
+        ] or [digest(b"no rows")] * len(header)
+    return SeedFile(header, values, len(rows) - 1)
+
+
+_COMMA: Final = ","
