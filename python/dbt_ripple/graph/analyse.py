@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -30,7 +30,7 @@ from dbt_ripple.flow.ir import (
 from dbt_ripple.flow.link import Linked
 from dbt_ripple.flow.names import dialect_of, fold, fold_stored
 from dbt_ripple.flow.relation import Deps, Relation, Rest, merge, rest_fp, through
-from dbt_ripple.graph.analysis import Analysis, ColumnEdge, NodeAnalysis, Status
+from dbt_ripple.graph.analysis import Analysis, ColumnEdge, NodeAnalysis, Status, UnitTestAnalysis
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.introspection import Introspection, Looks, Sees
 from dbt_ripple.graph.jinja import normalised
@@ -252,6 +252,63 @@ class _Reader:
         return column is not None and (unique_id, noted) in column[1]
 
 
+class _GivenRest:
+    """Columns of a parent that a unit test replaces, found by their use: names, no values."""
+
+    __slots__ = ("unique_id",)
+
+    def __init__(self, unique_id: str) -> None:
+        self.unique_id = unique_id
+
+    def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
+        return digest(b"given", self.unique_id.encode(), key.encode()), {
+            (self.unique_id, name): IDENTITY
+        }
+
+    def fp(self) -> bytes:
+        return digest(b"given", self.unique_id.encode(), b"*")
+
+    def whole(self) -> Deps:
+        return {(self.unique_id, ROWS): IDENTITY}
+
+
+class _UnitReader(_Reader):
+    """A model whose parents are replaced by fixtures: of these it sees the names (rule 9)."""
+
+    __slots__ = ()
+
+    def table(self, key: str, name: str) -> Relation:
+        relation = super().table(key, name)
+        unique_id = self.analyser.node_of(key)
+        if unique_id is None or unique_id == self.unique_id:
+            return relation
+        leaf = digest(b"given", unique_id.encode())
+        return Relation(
+            relation.names,
+            relation.keys,
+            [digest(b"given", unique_id.encode(), k.encode()) for k in relation.keys],
+            relation.deps,
+            [_GivenRest(unique_id)] if relation.rest else [],
+            leaf,
+            relation.rows,
+            leaf,
+        )
+
+    def view(self, key: str, name: str) -> bytes | None:
+        unique_id = self.analyser.node_of(key)
+        if unique_id is None or unique_id == self.unique_id:
+            return super().view(key, name)
+        relation = self.analyser.node(unique_id).relation
+        if relation.rest:
+            return None
+        parts = (
+            part.encode()
+            for pair in zip(relation.keys, relation.names, strict=True)
+            for part in pair
+        )
+        return digest(b"given", unique_id.encode(), *parts)
+
+
 class _Notes:
     """Gathers the columns of leaves that only their use shows, while one query is linked.
 
@@ -397,6 +454,13 @@ class _Analyser:
             test_columns=test_columns,
             seconds=seconds,
             tests={unique_id: analysis for unique_id, (analysis, _) in tests.items()},
+            unit_tests={
+                unique_id: found
+                for unique_id, node in project.nodes.items()
+                if every_test
+                and node.resource_type == "unit_test"
+                and (found := self.unit_test(unique_id, node)) is not None
+            },
         )
 
     def node(self, unique_id: str) -> _Known:
@@ -932,6 +996,78 @@ class _Analyser:
             )
         return analysis, list(reads)
 
+    def unit_test(self, unique_id: str, node: Node) -> UnitTestAnalysis | None:
+        """Rule 9: the model's own query over named columns, the fixture, what dbt types it by.
+
+        None where the manifest does not hold the model.
+        """
+        models = [
+            p
+            for p in self.project.parents.get(unique_id, ())
+            if self.project.nodes[p].resource_type == "model"
+        ]
+        tested = [p for p in models if self.project.nodes[p].name == node.model] or models
+        if not tested:
+            return None
+        model = self.project.nodes[tested[0]]
+        parts = [
+            repr((node.given, node.expect, node.overrides)).encode(),
+            self.settings.of(model, columns=True),
+            self.settings.macros.of_materialization("unit"),
+            *map(self.function, self.functions_above(model.unique_id)),
+        ]
+        reads: dict[tuple[str, str], None] = {}
+        followed: tuple[dict[str, str], Linked] | str = _cannot_see(model) or ""
+        if not followed:
+            reader = _UnitReader(self, model.unique_id)
+            try:
+                followed = self.queries.follow(model.compiled_code or "", reader)
+            except Exception as error:  # as in `follow`
+                followed = f"a defect of dbt_ripple: {type(error).__name__}: {error}"
+        if isinstance(followed, str) or node.overrides:
+            # Overridden macros and vars compile to another text than the one at hand.
+            macros = self.settings.macros
+            parts += [
+                normalised(model.raw_code).encode(),
+                macros.fingerprint(model.depends_on.macros),
+            ]
+        if not isinstance(followed, str):
+            relation = followed[1].relation
+            parts += [relation.rows_fp, *(m.encode() for m in followed[1].missing)]
+            parts += sorted(
+                digest(key.encode(), fp)
+                for key, fp in zip(relation.keys, relation.fps, strict=True)
+            )
+            parts.append(rest_fp(relation.rest))
+            for deps in (relation.rows, *relation.deps):
+                reads.update(dict.fromkeys(deps))
+        types: dict[tuple[str, str], str] = {}
+        read = {(parent, column.lower()) for parent, column in reads}
+        given = {str(k).lower() for g in node.given for k in _given_columns(g)}
+        all_given = any(not isinstance(g.get("rows"), list) for g in node.given)
+        for parent in self.relations_above(model.unique_id):
+            known = self.node(parent)
+            for name, type_ in self.types(parent, known.relation.names).items():
+                if all_given or name in given or (parent, name) in read:
+                    parts.append(digest(parent.encode(), name.encode()))
+                    if type_:
+                        types[parent, name] = type_
+        return UnitTestAnalysis(unique_id, tested[0], digest(*parts).hex(), types)
+
+    def types(self, unique_id: str, names: list[str]) -> dict[str, str]:
+        """The types of a relation's columns by lower-case name, empty where they are not known."""
+        node = self.project.nodes[unique_id]
+        types = {
+            c.name.lower(): (c.type or "").lower() for c in self.project.catalog.get(unique_id, ())
+        }
+        if node.contract_enforced or not types:
+            types |= {
+                c.name.lower(): " ".join(c.data_type.lower().split())
+                for c in node.columns.values()
+                if c.data_type
+            }
+        return {name.lower(): types.get(name.lower(), "") for name in names}
+
     # -- edges ----------------------------------------------------------------------------------
 
     def edges(self) -> list[ColumnEdge]:
@@ -1025,6 +1161,15 @@ def _why_unknown(relation: Relation) -> str:
     return (
         f"no catalog lists those of {', '.join(parents[:3]) or 'its source'}"
         "; run `dbt docs generate`"
+    )
+
+
+def _given_columns(given: dict[str, Any]) -> set[str]:
+    rows = given.get("rows")
+    return (
+        {key for row in rows if isinstance(row, dict) for key in row}
+        if isinstance(rows, list)
+        else set()
     )
 
 

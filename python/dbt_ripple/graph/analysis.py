@@ -54,6 +54,24 @@ class NodeAnalysis:
 
 
 @dataclass(slots=True)
+class UnitTestAnalysis:
+    """A unit test as analysed (rule 9).
+
+    Attributes:
+        model: the model it tests.
+        fingerprint: of the model's own query over the names of its parents' columns, its settings,
+            and the fixture. What the parents hold is no part of it.
+        types: of the parents' columns it reads or is given, as far as they are known, by node and
+            lower-case name: dbt types the fixture by them.
+    """
+
+    unique_id: str
+    model: str
+    fingerprint: str
+    types: dict[tuple[str, str], str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
 class Analysis:
     """A whole project, analysed.
 
@@ -64,6 +82,7 @@ class Analysis:
         test_columns: ``(test unique_id, node unique_id, column)`` for each column a test reads.
         seconds: wall time of the stages ``read``, ``parse`` and ``link``.
         tests: every data test by unique_id, as analysed: its fingerprints are those of its query.
+        unit_tests: every unit test by unique_id.
     """
 
     nodes: dict[str, NodeAnalysis]
@@ -71,3 +90,4 @@ class Analysis:
     test_columns: list[tuple[str, str, str]]
     seconds: dict[str, float]
     tests: dict[str, NodeAnalysis] = field(default_factory=dict)
+    unit_tests: dict[str, UnitTestAnalysis] = field(default_factory=dict)

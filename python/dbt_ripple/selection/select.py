@@ -6,7 +6,7 @@ between base and head, or base has no such test. Nothing else is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from dbt_ripple.artifacts import Node, Project, referenced_columns
 from dbt_ripple.changes import Comparison, compare
@@ -63,6 +63,7 @@ def select_from(comparison: Comparison) -> Selection:
         ],
         broken=_broken(comparison),
         exposures=list(_exposures(comparison)),
+        unit_tests=list(impacted_unit_tests(comparison)),
         opaque=_opaque(comparison),
         counts=Counts(
             impacted_tests=len(tests),
@@ -97,6 +98,23 @@ def impacted_tests(comparison: Comparison) -> dict[str, str | None]:
         elif comparison.everything:
             found[unique_id] = comparison.everything[0]
     return found
+
+
+def impacted_unit_tests(comparison: Comparison) -> Iterator[str]:
+    """The unit tests to run, in head's order (rule 9)."""
+    before, now = comparison.base_analysis.unit_tests, comparison.head_analysis.unit_tests
+    for unique_id, node in comparison.head.nodes.items():
+        if node.resource_type != "unit_test":
+            continue
+        then, here = before.get(unique_id), now.get(unique_id)
+        if (
+            then is None
+            or here is None
+            or comparison.everything
+            or then.fingerprint != here.fingerprint
+            or any(then.types.get(column, type_) != type_ for column, type_ in here.types.items())
+        ):
+            yield unique_id
 
 
 def _settings_changed(before: Node, now: Node) -> list[str]:
