@@ -1,0 +1,96 @@
+"""What the selector said of an edit, held against what happened."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+from world import Edit, Outcome, World
+
+from dbt_ripple.artifacts import Project
+from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.analysis import Analysis
+from dbt_ripple.selection import Selection, select
+
+
+@dataclass
+class Verdict:
+    """One edit, judged.
+
+    Attributes:
+        selected: tests that run, with facts and without.
+        missed: what is wrong, one sentence each; empty where nothing is.
+        modified: the tests that ``state:modified+`` runs.
+        changed: the tests whose rows differ.
+    """
+
+    selected: set[str]
+    selected_without_facts: set[str]
+    modified: set[str]
+    changed: set[str]
+    missed: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+class Judge:
+    """Asks the selector about the edits of one world."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.base = world.project
+        self.without = msgspec.structs.replace(world.project, run_results=[])
+        self.analysis: Analysis = analyse(self.base)
+
+    def select(self, head: Project) -> tuple[Selection, Selection]:
+        """With what passed on base, and without."""
+        analysis = analyse(head)
+        ways = [
+            select(base, head, base_analysis=self.analysis, head_analysis=analysis)
+            for base in (self.base, self.without)
+        ]
+        return ways[0], ways[1]
+
+    def judge(self, edit: Edit, outcome: Outcome) -> Verdict:
+        """Whether the selector saw all of what an edit did."""
+        start = time.perf_counter()
+        facts, without = self.select(outcome.head)
+        seconds = time.perf_counter() - start
+        verdict = Verdict(
+            ids(facts.tests),
+            ids(without.tests),
+            self.world.state_modified(edit.changed()),
+            outcome.tests,
+            seconds=seconds,
+        )
+        held = {h.unique_id: h.facts for h in facts.held}
+        for test in sorted(outcome.tests):
+            if test not in verdict.selected_without_facts:
+                verdict.missed.append(f"{test} differs and is not selected")
+            elif test not in verdict.selected and not any(
+                fact in verdict.selected and fact in (outcome.tests | outcome.failing)
+                for fact in held.get(test, ())
+            ):
+                on = ", ".join(held.get(test, ())) or "nothing"
+                verdict.missed.append(f"{test} differs and is held on {on}, which shows nothing")
+        for models, how in ((set(facts.models), "with facts"), (set(without.models), "")):
+            for unique_id, reason in outcome.unbuilt.items():
+                if reason != BELOW and unique_id not in models and unique_id in self.base.nodes:
+                    verdict.missed.append(
+                        f"{unique_id} is not built any more and is not in models {how}: {reason}"
+                    )
+            for unique_id in outcome.relations:
+                kind = outcome.head.nodes[unique_id].resource_type
+                if unique_id not in models and kind != "source":
+                    verdict.missed.append(f"{unique_id} changed and is not in models {how}")
+        return verdict
+
+
+BELOW = "a model it reads was not built"
+
+
+def ids(found: Iterable[Any]) -> set[str]:
+    """The unique_ids of what the selector lists."""
+    return {item.unique_id for item in found}

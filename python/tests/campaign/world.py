@@ -1,0 +1,517 @@
+"""A base project built on DuckDB in memory, and what happens to its tests when something is edited.
+
+`World.try_head` builds what an edit reaches, runs the tests that could see it, and puts base's
+tables back from a copy: some milliseconds an edit (a transaction would not do, as DuckDB ends it at
+the first error, and errors are what many edits are for). A relation that comes out with the same names, types
+and rows stops the ripple there, as nothing below it can tell the difference.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import msgspec
+
+from dbt_ripple.artifacts import CatalogColumn, Node, Project, RunResult
+from dbt_ripple.flow.lower import EPHEMERAL_PREFIX
+
+TIME_LIMIT: Final = 6.0
+"""Seconds an edit may take; a join without a condition can take forever and proves nothing more."""
+
+MAX_ROWS: Final = 400_000
+"""Rows a relation of a head may have; above that the edit is given up."""
+
+RELATIONS: Final = ("model", "snapshot", "seed", "source")
+
+
+class TooLong(Exception):  # noqa: N818 - it says what happened
+    """An edit whose build took longer than :data:`TIME_LIMIT`, or made too many rows."""
+
+
+@dataclass
+class Edit:
+    """What head says instead of base.
+
+    Attributes:
+        sql: compiled SQL by unique_id, of models, snapshots and tests.
+        raw: raw code by unique_id where it is not the compiled SQL.
+        seeds: new rows of a seed's file, the header first.
+        sources: a query over the base table that makes a source's table anew.
+        added: nodes base does not have, with their compiled SQL.
+        config: settings by unique_id to be changed.
+    """
+
+    sql: dict[str, str] = field(default_factory=dict)
+    raw: dict[str, str] = field(default_factory=dict)
+    seeds: dict[str, list[list[str]]] = field(default_factory=dict)
+    sources: dict[str, str] = field(default_factory=dict)
+    added: list[Node] = field(default_factory=list)
+    config: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def changed(self) -> set[str]:
+        return {
+            *self.sql,
+            *self.seeds,
+            *self.sources,
+            *self.config,
+            *(n.unique_id for n in self.added),
+        }
+
+
+@dataclass
+class Outcome:
+    """What an edit did, as executed.
+
+    Attributes:
+        head: the project as edited.
+        relations: nodes whose relation differs from base's.
+        unbuilt: nodes that build on base and not on head, with the engine's words.
+        tests: tests whose rows differ, or whose query now fails.
+        failing: tests that return rows on head (among those run again).
+        blocked: tests that could not be run because a model under them was not built.
+    """
+
+    head: Project
+    relations: set[str] = field(default_factory=set)
+    unbuilt: dict[str, str] = field(default_factory=dict)
+    tests: set[str] = field(default_factory=set)
+    failing: set[str] = field(default_factory=set)
+    blocked: set[str] = field(default_factory=set)
+
+
+class World:
+    """One base project, executed.
+
+    Args:
+        name: what the report calls it.
+        project: its artifacts, compiled with ``--full-refresh`` so that an incremental model's SQL
+            makes all of it.
+        database: the DuckDB file dbt built it into; only sources and seeds are taken from it.
+    """
+
+    def __init__(self, name: str, project: Project, database: Path, scratch: Path) -> None:
+        self.name = name
+        self.project = project
+        self.scratch = scratch
+        self.connection = duckdb.connect()
+        self.run = self.connection.execute
+        self.run("set threads = 1")
+        self.run("set timezone = 'UTC'")
+        self.run("attach ':memory:' as kept")
+        self.touched: set[str] = set()
+        self.added: dict[str, Node] = {}
+        nodes = project.nodes
+        self.catalog_name = next(
+            n.database for n in nodes.values() if n.resource_type == "model" and n.database
+        )
+        self.run(f"attach ':memory:' as \"{self.catalog_name}\"")
+        self.run(f"attach '{database}' as disk (read_only)")
+        self.relations = [u for u in topological(project) if nodes[u].resource_type in RELATIONS]
+        self.tests = [n.unique_id for n in project.of_type("test") if n.compiled_code]
+        self.base: dict[str, tuple[Any, ...]] = {}
+        for schema in {n.schema for n in nodes.values() if n.schema}:
+            self.run(f'create schema if not exists "{self.catalog_name}"."{schema}"')
+        for unique_id in self.relations:
+            self.make_base(nodes[unique_id])
+        self.run("detach disk")
+        self.rows = {t: self.result(nodes[t].compiled_code or "") for t in self.tests}
+        bad = {t: r for t, r in self.rows.items() if isinstance(r, str)}
+        if bad:
+            raise AssertionError(f"tests of the base cannot run: {bad}")
+        self.columns = {u: self.described(nodes[u]) for u in self.relations if self.stored(u)}
+        self.project = msgspec.structs.replace(
+            project, catalog=self.catalog(self.columns), run_results=list(self.run_results())
+        )
+        self.below = {u: self.descendants(u) for u in nodes}
+        self.tests_of = {
+            u: [t for t in self.below[u] if nodes[t].resource_type == "test"] for u in nodes
+        }
+
+    # -- the base ---------------------------------------------------------------------------------
+
+    def stored(self, unique_id: str) -> bool:
+        """Whether a node becomes a relation."""
+        return not self.project.nodes[unique_id].is_ephemeral
+
+    def make_base(self, node: Node) -> None:
+        if node.is_ephemeral:
+            return
+        name = relation(node)
+        if node.resource_type in ("source", "seed"):
+            on_disk = f'disk."{node.schema}"."{node.identifier or node.alias or node.name}"'
+            self.run(f"create table {name} as select * from {on_disk}")
+        else:
+            self.run(f"create table {name} as {executable(node)}")
+            self.run_hooks(node)
+        self.run(f"create table {self.kept(node.unique_id)} as from {name}")
+        self.base[node.unique_id] = self.signature(name)
+
+    def run_hooks(self, node: Node) -> None:
+        """What a model does to its own table once it is built."""
+        for hook in node.config.get("post-hook") or ():
+            self.run(str(hook["sql"]).replace("{{ this }}", relation(node)))
+
+    def signature(self, name: str) -> tuple[Any, ...]:
+        """Names, types and the bag of rows of a relation."""
+        columns = [(r[0], str(r[1])) for r in self.run(f"describe {name}").fetchall()]
+        listed = ", ".join(f'"{c}"' for c, _ in columns)
+        bag = self.run(
+            f"select count(*), sum(hash({listed})::hugeint), bit_xor(hash({listed}, 1)) from {name}"
+        ).fetchone()
+        return (tuple(columns), bag)
+
+    def described(self, node: Node) -> list[CatalogColumn]:
+        rows = self.run(f"describe {relation(node)}").fetchall()
+        return [CatalogColumn(name=r[0], type=str(r[1]), index=i + 1) for i, r in enumerate(rows)]
+
+    @staticmethod
+    def catalog(columns: Mapping[str, list[CatalogColumn]]) -> dict[str, list[CatalogColumn]]:
+        return dict(columns)
+
+    def result(self, sql: str) -> list[str] | str:
+        """A query's rows as a sorted bag, or the engine's error."""
+        try:
+            rows = self.run(sql).fetchall()
+        except duckdb.InterruptException:
+            raise
+        except duckdb.Error as error:
+            return f"{type(error).__name__}: {error}"
+        return sorted(repr(tuple(map(plain, row))) for row in rows)
+
+    def run_results(self) -> Iterable[RunResult]:
+        """What dbt would have written of a run of all tests on base."""
+        for test in self.tests:
+            node = self.project.nodes[test]
+            status, failures = verdict(node, self.rows[test])
+            yield RunResult(unique_id=test, status=status, failures=failures)
+        for unique_id in self.relations:
+            if self.project.nodes[unique_id].resource_type != "source":
+                yield RunResult(unique_id=unique_id, status="success")
+
+    def descendants(self, unique_id: str) -> set[str]:
+        below: set[str] = set()
+        ahead = [unique_id]
+        while ahead:
+            for child in self.project.children.get(ahead.pop(), ()):
+                if child not in below:
+                    below.add(child)
+                    ahead.append(child)
+        return below
+
+    def state_modified(self, changed: Iterable[str]) -> set[str]:
+        """The tests ``state:modified+`` runs: the changed nodes' and those of all below them."""
+        nodes = self.project.nodes
+        tests: set[str] = set()
+        for unique_id in changed:
+            if unique_id in nodes and nodes[unique_id].resource_type == "test":
+                tests.add(unique_id)
+            tests.update(self.tests_of.get(unique_id, ()))
+        return tests
+
+    # -- a head -----------------------------------------------------------------------------------
+
+    def head(self, edit: Edit) -> Project:
+        """The project's artifacts as an edit leaves them."""
+        nodes = dict(self.project.nodes)
+        for unique_id, sql in edit.sql.items():
+            node = nodes[unique_id]
+            for reader, text in self.inlined(node, sql, nodes).items():
+                nodes[reader] = msgspec.structs.replace(nodes[reader], compiled_code=text)
+            node = nodes[unique_id]
+            raw = edit.raw.get(unique_id, sql)
+            nodes[unique_id] = msgspec.structs.replace(
+                node, compiled_code=sql, raw_code=raw, checksum=checksum(raw)
+            )
+        for unique_id, values in edit.config.items():
+            node = nodes[unique_id]
+            nodes[unique_id] = msgspec.structs.replace(node, config={**node.config, **values})
+        for unique_id, rows in edit.seeds.items():
+            nodes[unique_id] = self.write_seed(nodes[unique_id], rows)
+        parents, children = self.project.parents, self.project.children
+        if edit.added or edit.sql:
+            parents, children = dict(parents), {u: list(c) for u, c in children.items()}
+            for node in edit.added:
+                nodes[node.unique_id] = node
+                children.setdefault(node.unique_id, [])
+            for unique_id in (*(n.unique_id for n in edit.added), *edit.sql):
+                read = self.reads(nodes[unique_id], nodes)
+                read = list(dict.fromkeys([*read, *self.unseen_parents(unique_id, nodes)]))
+                for parent in parents.get(unique_id, ()):
+                    if parent not in read:
+                        children[parent].remove(unique_id)
+                for parent in read:
+                    if unique_id not in children[parent]:
+                        children[parent].append(unique_id)
+                parents[unique_id] = read
+                depends = msgspec.structs.replace(nodes[unique_id].depends_on, nodes=read)
+                nodes[unique_id] = msgspec.structs.replace(nodes[unique_id], depends_on=depends)
+        return msgspec.structs.replace(
+            self.project, nodes=nodes, parents=parents, children=children, run_results=[]
+        )
+
+    def unseen_parents(self, unique_id: str, nodes: Mapping[str, Node]) -> list[str]:
+        """Parents that compiled SQL does not name: ephemeral models are inlined."""
+        return [p for p in self.project.parents.get(unique_id, ()) if nodes[p].is_ephemeral]
+
+    def reads(self, node: Node, nodes: Mapping[str, Node]) -> list[str]:
+        """The nodes whose relation a query names."""
+        text = node.compiled_code or ""
+        found = []
+        for other in nodes.values():
+            if other.resource_type not in RELATIONS or other.unique_id == node.unique_id:
+                continue
+            if not other.is_ephemeral and relation(other).replace('"', "") in text.replace('"', ""):
+                pattern = relation(other).replace('"', "")
+                at = text.replace('"', "")
+                if _names(at, pattern):
+                    found.append(other.unique_id)
+        return found
+
+    def inlined(self, node: Node, sql: str, nodes: Mapping[str, Node]) -> dict[str, str]:
+        """The readers' compiled SQL with an ephemeral model's new text in it."""
+        if not node.is_ephemeral:
+            return {}
+        texts = {}
+        old = (node.compiled_code or "").strip()
+        for reader in self.below[node.unique_id]:
+            text = nodes[reader].compiled_code or ""
+            if EPHEMERAL_PREFIX + (node.alias or node.name) in text:
+                if old not in text:
+                    raise TooLong(f"{reader} does not hold the text of {node.name}")
+                texts[reader] = text.replace(old, sql.strip())
+        return texts
+
+    def write_seed(self, node: Node, rows: list[list[str]]) -> Node:
+        root = self.scratch / "seeds"
+        file = root / node.original_file_path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("w", newline="", encoding="utf-8") as out:
+            csv.writer(out).writerows(rows)
+        return msgspec.structs.replace(
+            node, root_path=str(root), checksum=checksum(file.read_text(encoding="utf-8"))
+        )
+
+    def try_head(self, edit: Edit) -> Outcome:
+        """Build what the edit reaches, run the tests that could see it, and put everything back.
+
+        Raises:
+            TooLong: it was given up.
+        """
+        head = self.head(edit)
+        outcome = Outcome(head)
+        timer = threading.Timer(TIME_LIMIT, self.connection.interrupt)
+        timer.start()
+        self.added = {n.unique_id: n for n in edit.added}
+        try:
+            self.execute(edit, outcome)
+            if edit.sources:
+                seen = {u: self.described(head.nodes[u]) for u in edit.sources}
+                outcome.head.catalog = {**head.catalog, **seen}
+        except duckdb.InterruptException as error:
+            raise TooLong(str(error)) from error
+        finally:
+            timer.cancel()
+            timer.join()
+            self.put_back()
+        return outcome
+
+    def execute(self, edit: Edit, outcome: Outcome) -> None:
+        head = outcome.head
+        changed = edit.changed()
+        # Readers of an edited ephemeral model hold its text.
+        told = {
+            u
+            for u, n in head.nodes.items()
+            if u not in self.project.nodes
+            or n.compiled_code != self.project.nodes[u].compiled_code
+        } | changed
+        for unique_id in topological(head):
+            node = head.nodes[unique_id]
+            if node.resource_type not in RELATIONS or node.is_ephemeral:
+                continue
+            moved = [p for p in self.stored_parents(head, unique_id) if p in outcome.relations]
+            if any(p in outcome.unbuilt for p in self.stored_parents(head, unique_id)):
+                outcome.unbuilt[unique_id] = "a model it reads was not built"
+            elif unique_id in told or moved:
+                self.rebuild(node, edit, outcome)
+        for test in self.tests:
+            parents = self.stored_parents(head, test)
+            if any(p in outcome.unbuilt for p in parents):
+                outcome.blocked.add(test)
+            elif test in told or any(p in outcome.relations for p in parents):
+                rows = self.result(head.nodes[test].compiled_code or "")
+                if rows:
+                    outcome.failing.add(test)
+                if rows != self.rows[test]:
+                    outcome.tests.add(test)
+
+    def stored_parents(self, head: Project, unique_id: str) -> list[str]:
+        """The relations a node reads, through ephemeral models."""
+        found: list[str] = []
+        ahead = list(head.parents.get(unique_id, ()))
+        while ahead:
+            parent = ahead.pop()
+            node = head.nodes[parent]
+            if node.is_ephemeral:
+                ahead.extend(head.parents.get(parent, ()))
+            elif node.resource_type in RELATIONS and parent not in found:
+                found.append(parent)
+        return found
+
+    def rebuild(self, node: Node, edit: Edit, outcome: Outcome) -> None:
+        unique_id, name = node.unique_id, relation(node)
+        if unique_id in edit.sources:
+            sql = edit.sources[unique_id]
+        elif unique_id in edit.seeds:
+            sql = self.seed_sql(node)
+        elif node.resource_type in ("seed", "source"):
+            return
+        else:
+            sql = executable(node)
+        try:
+            names = [str(row[0]) for row in self.run(f"describe {sql}").fetchall()]
+            problem = against_contract(node, names)
+            if problem:
+                outcome.unbuilt[unique_id] = problem
+                return
+            self.run(f"create or replace table {name} as {sql}")
+            self.run_hooks(node)
+        except duckdb.InterruptException:
+            raise
+        except duckdb.Error as error:
+            outcome.unbuilt[unique_id] = f"{type(error).__name__}: {error}"
+            return
+        self.touched.add(unique_id)
+        signature = self.signature(name)
+        if signature[1][0] > MAX_ROWS:
+            raise TooLong(f"{unique_id} has {signature[1][0]} rows")
+        if self.base.get(unique_id) != signature:
+            outcome.relations.add(unique_id)
+
+    def put_back(self) -> None:
+        """Make base's tables again as they were."""
+        for unique_id in self.touched:
+            if unique_id in self.base:
+                name = relation(self.project.nodes[unique_id])
+                self.run(f"create or replace table {name} as from {self.kept(unique_id)}")
+            else:
+                node = self.added[unique_id]
+                self.run(f"drop table if exists {relation(node)}")
+        self.touched.clear()
+
+    def kept(self, unique_id: str) -> str:
+        """Where a base table is kept."""
+        return f'kept."{unique_id}"'
+
+    def seed_sql(self, node: Node) -> str:
+        file = Path(node.root_path or "") / node.original_file_path
+        columns = ", ".join(
+            f"cast(\"{c.name}\" as {c.type}) as \"{c.name}\"" for c in self.columns[node.unique_id]
+        )
+        return f"select {columns} from read_csv('{file}', header = true, all_varchar = true)"
+
+
+def relation(node: Node) -> str:
+    """The quoted three-part name of a node's relation."""
+    if node.relation_name:
+        return node.relation_name
+    return f'"{node.database}"."{node.schema}"."{node.identifier or node.alias or node.name}"'
+
+
+def executable(node: Node) -> str:
+    """The query that makes all of a node's rows at once."""
+    sql = (node.compiled_code or "").strip().rstrip(";")
+    if node.resource_type == "snapshot":
+        return first_snapshot(node, sql)
+    if node.contract_enforced and node.materialized in ("table", "incremental"):
+        columns = ", ".join(f'"{c}"' for c in node.columns)
+        return f"select {columns} from ({sql}\n)"
+    return sql
+
+
+def first_snapshot(node: Node, sql: str) -> str:
+    """What a snapshot holds after its first run: each row of its query, valid since it changed."""
+    key = node.config.get("unique_key")
+    keys = key if isinstance(key, list) else [key]
+    strategy = node.config.get("strategy")
+    updated = str(node.config["updated_at"]) if strategy == "timestamp" else "timestamp '2026-01-01'"
+    parts = ", '|', ".join(f"coalesce(cast({k} as varchar), '')" for k in [*keys, updated])
+    return (
+        f"select *, md5(concat({parts})) as dbt_scd_id, {updated} as dbt_updated_at, "
+        f"{updated} as dbt_valid_from, nullif({updated}, {updated}) as dbt_valid_to\nfrom ({sql}\n)"
+    )
+
+
+def against_contract(node: Node, names: list[str]) -> str | None:
+    """What dbt would refuse: columns other than those that the contract lists."""
+    if not node.contract_enforced or node.resource_type != "model":
+        return None
+    listed = {c.lower() for c in node.columns}
+    return None if listed == {n.lower() for n in names} else "the contract lists other columns"
+
+
+def verdict(node: Node, rows: list[str] | str) -> tuple[str, int | None]:
+    """dbt's status of a test from the rows its query returned."""
+    if isinstance(rows, str):
+        return "error", None
+    count = len(rows)
+    config = node.config
+    severity = str(config.get("severity", "error")).lower()
+    for level, condition in (("fail", config.get("error_if")), ("warn", config.get("warn_if"))):
+        if level == "fail" and severity != "error":
+            continue
+        if eval(f"{count} {(condition or '!= 0').replace('<>', '!=')}"):  # noqa: S307
+            return level, count
+    return "pass", count
+
+
+def plain(value: Any) -> Any:
+    """A value whose text is the same for equal values; doubles lose their last digits."""
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, datetime.datetime):
+        return value.isoformat()
+    return value
+
+
+def checksum(text: str) -> dict[str, str]:
+    """A checksum as dbt writes it."""
+    import hashlib
+
+    return {"name": "sha256", "checksum": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def topological(project: Project) -> list[str]:
+    """Every node after its parents."""
+    waiting = {u: len(set(project.parents.get(u, ()))) for u in project.nodes}
+    ready = [u for u, n in waiting.items() if n == 0]
+    order: list[str] = []
+    while ready:
+        unique_id = ready.pop(0)
+        order.append(unique_id)
+        for child in dict.fromkeys(project.children.get(unique_id, ())):
+            waiting[child] -= 1
+            if waiting[child] == 0:
+                ready.append(child)
+    return order
+
+
+def _names(text: str, name: str) -> bool:
+    at = text.find(name)
+    while at >= 0:
+        after = text[at + len(name) : at + len(name) + 1]
+        if not (after.isalnum() or after == "_"):
+            return True
+        at = text.find(name, at + 1)
+    return False

@@ -1,0 +1,34 @@
+"""The projects the campaign edits, built by a real dbt: the tea shop and projects nobody wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dbt_builds import Folder, copy_shop
+from random_project import CATALOG, Maker
+from world import World
+
+
+def shop(work: Path) -> tuple[World, Folder]:
+    """The tea shop of integration_tests/."""
+    folder = Folder(copy_shop(work / "project"), work)
+    return built("shop", folder), folder
+
+
+def lab(work: Path, seed: int) -> tuple[World, Folder]:
+    """A random project."""
+    maker = Maker(seed)
+    maker.make()
+    maker.write(work / "project")
+    folder = Folder(work / "project", work, f"{CATALOG}.duckdb")
+    maker.load(folder.duckdb)
+    return built(f"lab {seed}", folder), folder
+
+
+def built(name: str, folder: Folder) -> World:
+    """Build a project with dbt and make it the base of a world."""
+    folder.build()
+    folder.dbt("docs", "generate")
+    folder.dbt("compile", "--full-refresh")
+    database = folder.copy_database(folder.work / "base" / folder.database)
+    return World(name, folder.read(), database, folder.work / "scratch")
