@@ -10,6 +10,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -103,7 +104,6 @@ class Dbt:
         target_path: where its artifacts and logs go, absolute.
         options: how it is called.
         says: what dbt says on stderr: errors, or ``none`` where the caller says it in one line.
-        manifest: what dbt has parsed before, so that it is not parsed again.
 
     Raises:
         RippleError: dbt is not installed here.
@@ -116,7 +116,6 @@ class Dbt:
         options: DbtOptions,
         *,
         says: str = "error",
-        manifest: Any = None,
     ) -> None:
         try:
             from dbt.cli.main import dbtRunner
@@ -126,11 +125,24 @@ class Dbt:
                 sys.prefix,
                 'install it with `pip install "dbt-ripple[spark]"`',
             ) from error
-        self._invoke = dbtRunner(manifest=manifest).invoke
-        self._project_dir = project_dir
-        self._target_path = target_path
+        self._invoke = dbtRunner().invoke
+        self.project_dir = project_dir
+        self.target_path = target_path
         self._options = options.arguments()
         self._says = says
+
+    @property
+    def log_file(self) -> Path:
+        """Where dbt says everything."""
+        return self.target_path / "logs" / "dbt.log"
+
+    def on(self, manifest: Any) -> Dbt:
+        """The same dbt on a project it has parsed: it does not parse again."""
+        from dbt.cli.main import dbtRunner
+
+        other = copy(self)
+        other._invoke = dbtRunner(manifest=manifest).invoke
+        return other
 
     def __call__(self, *command: str, target_path: Path | None = None, loud: bool = False) -> Any:
         """Run a dbt command and return its result.
@@ -148,10 +160,10 @@ class Dbt:
             return result
         raise RippleError(
             f"`dbt {short(command)}` failed ({why(result)})",
-            str(self._project_dir),
+            str(self.project_dir),
             "mend that and try again"
             if self._says == "none"
-            else f"dbt's log has more: {self._target_path / 'logs' / 'dbt.log'}",
+            else f"dbt's log has more: {self.log_file}",
         ) from result.exception
 
     def attempt(self, *command: str, target_path: Path | None = None, loud: bool = False) -> Any:
@@ -161,13 +173,13 @@ class Dbt:
             *(["--log-level", "none"] if self._says == "none" else []),
             "--no-send-anonymous-usage-stats",  # writes a file beside profiles.yml
             "--log-path",
-            str(self._target_path / "logs"),
+            str(self.log_file.parent),
             *command,
             "--project-dir",
-            str(self._project_dir),
+            str(self.project_dir),
             *self._options,
             "--target-path",
-            str(target_path or self._target_path),
+            str(target_path or self.target_path),
         ]
         # dbt changes into the project and, where it is interrupted, does not come back.
         here = Path.cwd()

@@ -1,0 +1,156 @@
+"""`--run`: what a selection needs is built and its tests run, by dbt in this process.
+
+Everything that is not built is deferred to the state: ``--favor-state``, because what happens to
+lie in the target's schema may be older than what the selection was made against. A held test
+(rule 16) rests on other tests; where one of those has not passed, it is run afterwards. CI then
+never turns green where running everything would have turned it red.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from dbt_ripple.cli.base_ref import CHOSEN, choose
+from dbt_ripple.cli.dbt import Dbt, DbtOptions, why
+from dbt_ripple.cli.options import count, warn
+from dbt_ripple.errors import RippleError
+from dbt_ripple.selection import HeldTest, Selection
+
+PASSED = frozenset({"pass", "success", "no-op"})
+"""Statuses of dbt that prove what a node says; ``warn`` does not: a test that warns returned rows."""
+
+
+@dataclass
+class Ran:
+    """What dbt said.
+
+    Attributes:
+        statuses: of every node that was to run, by unique_id.
+        held: the held tests that were run, because what they rest on did not pass.
+        failed: whether dbt counts any of it as a failure.
+    """
+
+    statuses: dict[str, str] = field(default_factory=dict)
+    held: list[str] = field(default_factory=list)
+    failed: bool = False
+
+
+def run_selection(
+    selection: Selection,
+    project_dir: Path,
+    target_path: Path,
+    options: DbtOptions,
+    *,
+    state: Path | None = None,
+) -> Ran:
+    """Build and test a selection, then the held tests whose ground failed.
+
+    Args:
+        selection: what to build and run.
+        project_dir: head.
+        target_path: where dbt's artifacts go, as after any ``dbt build``; those of held tests go to
+            a folder ``held`` in it.
+        options: how dbt is called.
+        state: the folder with base's manifest, which everything else is deferred to; None builds
+            on what is in the target.
+
+    Raises:
+        RippleError: dbt could not run at all.
+    """
+    ran = Ran()
+    chosen = {
+        *selection.models,
+        *selection.unit_tests,
+        *(test.unique_id for test in selection.tests),
+    }
+    if not chosen:
+        return ran
+    project_dir, target_path = project_dir.resolve(), target_path.resolve()
+    dbt = Dbt(project_dir, target_path, options)
+    manifest = dbt("parse").result
+    _run(ran, dbt, manifest, chosen, _deferred(state))
+    while resting := to_run(selection.held, ran.statuses):
+        if not ran.held:
+            warn("a test that others rest on has not passed: those are run, too")
+        ran.held += resting
+        warn(f"running {count(len(resting), 'held test')}")
+        with tempfile.TemporaryDirectory(prefix="dbt-ripple-") as folder:
+            if state:
+                write_state(state, target_path, selection.models, Path(folder))
+            deferred = _deferred(Path(folder) if state else None)
+            _run(ran, dbt, manifest, resting, deferred, target_path / "held")
+    return ran
+
+
+def _deferred(state: Path | None) -> list[str]:
+    if state is None:
+        return ["--no-defer"]
+    return ["--defer", "--favor-state", "--state", str(state.resolve())]
+
+
+def to_run(held: Collection[HeldTest], statuses: Mapping[str, str]) -> list[str]:
+    """The held tests that rest on one that did not pass and that have not run yet."""
+    return [
+        test.unique_id
+        for test in held
+        if test.unique_id not in statuses
+        and any(statuses.get(fact, "pass") not in PASSED for fact in test.facts)
+    ]
+
+
+def write_state(state: Path, built: Path, models: Collection[str], to: Path) -> None:
+    """Write a manifest to defer to: base's, with the nodes that were built as head has them.
+
+    Args:
+        state: the folder with base's manifest.
+        built: the folder with head's.
+        models: unique_ids of what was built.
+        to: the folder to write manifest.json to.
+    """
+    base: dict[str, msgspec.Raw]
+    base, head = (
+        msgspec.json.decode((folder / "manifest.json").read_bytes(), type=dict[str, msgspec.Raw])
+        for folder in (state, built)
+    )
+    nodes, own = (
+        msgspec.json.decode(side["nodes"], type=dict[str, msgspec.Raw]) for side in (base, head)
+    )
+    nodes.update({unique_id: own[unique_id] for unique_id in models if unique_id in own})
+    (to / "manifest.json").write_bytes(
+        msgspec.json.encode({**base, "nodes": msgspec.Raw(msgspec.json.encode(nodes))})
+    )
+
+
+def _run(
+    ran: Ran,
+    dbt: Dbt,
+    manifest: Any,
+    unique_ids: Collection[str],
+    deferred: list[str],
+    target_path: Path | None = None,
+) -> None:
+    """Let dbt build some nodes, and note what it said of each of them."""
+    result = dbt.on(choose(manifest, unique_ids)).attempt(
+        *("build", "--select", f"tag:{CHOSEN}", "--indirect-selection", "empty", *deferred),
+        target_path=target_path,
+        loud=True,
+    )
+    if result.exception is not None:
+        raise RippleError(
+            f"dbt could not run the selection ({why(result)})",
+            str(dbt.project_dir),
+            f"dbt's log has more: {dbt.log_file}",
+        ) from result.exception
+    choose(manifest, ())
+    # dbt has written the tags with the rest.
+    manifest.write(str((target_path or dbt.target_path) / "manifest.json"))
+    said = {found.node.unique_id: str(found.status) for found in result.result.results}
+    # What dbt did not come to has not passed.
+    ran.statuses |= dict.fromkeys(unique_ids, "skipped") | said
+    ran.failed |= not result.success
