@@ -9,7 +9,7 @@ named where it is applied.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import (
@@ -63,6 +63,9 @@ from dbt_ripple.flow.scope import (
     value_of,
 )
 
+if TYPE_CHECKING:
+    from dbt_ripple.flow.facts import Book
+
 
 class Linked:
     """A query, linked.
@@ -81,26 +84,40 @@ class Linked:
         self.unknown = unknown
 
 
-def link(lowered: Lowered, table: Callable[[str, str], Relation], dialect: str) -> Linked:
+def link(
+    lowered: Lowered,
+    table: Callable[[str, str], Relation],
+    dialect: str,
+    book: Book | None = None,
+) -> Linked:
     """Resolve a lowered query against its parents.
 
     Args:
         lowered: a query that was lowered (its ``rel`` is not None).
         table: the relation behind a name, given its key and the name as written.
         dialect: of the query; decides how column aliases fold.
+        book: what is known of rows (`flow.facts`), where that is to be used (rules 14 and 15):
+            fingerprints then differ from those without it.
 
     Returns:
         The outputs with fingerprints and dependencies. Never raises on what the query says.
     """
-    linker = _Linker(table, dialect, lowered.ctes)
+    linker = _Linker(table, dialect, lowered.ctes, book)
     assert lowered.rel is not None
     relation = linker.rel(lowered.rel, None)
     return Linked(relation, list(linker.missing), linker.unknown)
 
 
 class _Linker:
-    def __init__(self, table: Callable[[str, str], Relation], dialect: str, ctes: int) -> None:
+    def __init__(
+        self,
+        table: Callable[[str, str], Relation],
+        dialect: str,
+        ctes: int,
+        book: Book | None = None,
+    ) -> None:
         self.table = table
+        self.book = book
         self.dialect = dialect
         self.ctes: list[Relation | None] = [None] * ctes
         self.missing: dict[str, None] = {}
@@ -271,7 +288,12 @@ class _Linker:
             for d in (*left.deps, *right.deps):
                 merge(rows, through(GROUP_BY if is_union else FILTER, d))
         ghost = [*left.ghost, *right.ghost]
-        return Relation(names, keys, fps, deps, rest, digest(*parts), rows, leaf, None, b"", ghost)
+        rows_fp = digest(*parts)
+        relation = Relation(names, keys, fps, deps, rest, rows_fp, rows, leaf, None, b"", ghost)
+        if self.book is not None:
+            known = not by_name and not rest
+            relation.facts = self.book.combined(left, right, op, pairs, fps, known, rows_fp)
+        return relation
 
     # -- leaves --
 
@@ -421,6 +443,7 @@ class _Linker:
         leaf = b""
         joins: tuple[bytes, ...] = ()
         members: list[int] = []
+        book = self.book
         for position, item in enumerate(items):
             if item.nested:
                 side_fp, side_rows, side_leaf, side_joins, side = self.from_items(item.nested, env)
@@ -432,7 +455,11 @@ class _Linker:
                 env.relations[item.source] = relation
                 side_fp, side_rows = relation.rows_fp, relation.rows
                 side_leaf, side_joins, side = relation.leaf, relation.joins, [item.source]
+                if book is not None:
+                    env.facts = book.of(relation)
             if position == 0:
+                if book is not None:
+                    facts = env.facts
                 rows_fp, rows, leaf, joins = side_fp, side_rows, side_leaf, side_joins
                 members = list(side)
                 continue
@@ -476,9 +503,19 @@ class _Linker:
                 side_fp,
                 *(c[0] for c in conditions),
             )
+            if book is not None:
+                facts, lookup = book.join(
+                    env, item, conditions, facts, env.facts, side, members, token, rows_fp
+                )
+                rows_fp = facts.rows.fp
+                if lookup:  # rule 14: no join as far as the rows go
+                    members += side
+                    continue
             leaf = digest(b"join", leaf, side_leaf)
             joins = (*joins, side_leaf)
             members += side
+        if book is not None:
+            env.facts = facts if items else book.one_row(rows_fp)
         return rows_fp, rows, leaf, joins, members
 
     def natural(self, env: Env, left: list[int], right: list[int]) -> list[str]:
@@ -550,16 +587,21 @@ class _Linker:
                 merge(rows, through(kind, deps))
 
         env.row_deps = rows
+        book = self.book
         for x in rel.where:
             fp, deps = env.value(x)
             rows_fp = digest(b"where", rows_fp, fp)
             add(deps, FILTER)
+            if book is not None:
+                book.where(env, x, fp, rows_fp)
         env.over = digest(b"over", rows_fp, order) if order else rows_fp
         env.win = env.over
         for x in rel.generators:
             fp, deps = env.value(x)
             rows_fp = digest(b"generate", rows_fp, fp)
             add(deps, JOIN)
+            if book is not None:
+                book.generate(env, fp, rows_fp)
         if rel.grouped:
             rows_fp = self.group(rel, env, rows_fp, add)
             if not own:
@@ -582,6 +624,8 @@ class _Linker:
             fp, deps = env.value(x)
             rows_fp = digest(b"where", rows_fp, fp)
             add(deps, FILTER)
+            if book is not None:
+                book.where(env, x, fp, rows_fp)
         if rel.having:  # in HAVING a key wins over an alias, in ORDER BY it does not
             env.cache = [
                 None if r.outputs_first else c for c, r in zip(env.cache, rel.refs, strict=True)
@@ -589,6 +633,8 @@ class _Linker:
         env.keys = frozenset()
         env.win = digest(b"win", rows_fp, order) if order else rows_fp
         names, keys, fps, all_deps, rest = self.outputs(rel, env)
+        if book is not None:
+            book.outputs(env, rel.outs, fps, rel.wide)
         ghost: list[Rest] = [
             PassRest(env, i, frozenset(star.except_), ghost=True)
             for star in (rel.outs if rel.wide else ())
@@ -600,10 +646,14 @@ class _Linker:
             fp, deps = env.value(x)
             rows_fp = digest(b"where", rows_fp, fp)
             add(deps, FILTER)
+            if book is not None:
+                book.where(env, x, fp, rows_fp)
         for x in rel.extra:
             fp, deps = env.value(x)
             rows_fp = digest(b"extra", rows_fp, fp)
             add(deps, FILTER)
+            if book is not None:
+                book.unknown(env, rows_fp)
         if rel.distinct and not rel.distinct_on:
             rows_fp = digest(b"G", rows_fp, *sorted(set(fps)), *(r.fp() for r in rest))
             for d in all_deps:
@@ -611,6 +661,8 @@ class _Linker:
             if rest:  # by columns nobody lists: by all of the rows
                 add({k: m for k, m in rows.items() if k[1] == ROWS}, GROUP_BY)
             order = b""
+            if book is not None:
+                book.distinct(env, fps, not rest, rows_fp)
         if rel.order:
             fixed = []
             if not rel.grouped:  # ORDER BY sees the outputs of a star, too, and before the sources
@@ -635,6 +687,8 @@ class _Linker:
                 parts.append(fp)
                 add(deps, GROUP_BY)
             rows_fp = digest(b"distinct on", rows_fp, order, *parts)
+            if book is not None:
+                book.cut(env, rows_fp, parts)
         if rel.limit:
             parts = []
             for x in rel.limit:
@@ -642,7 +696,14 @@ class _Linker:
                 parts.append(fp)
                 add(deps, FILTER)
             rows_fp = digest(b"limit", rows_fp, order, *parts)
-        return Relation(names, keys, fps, all_deps, rest, rows_fp, rows, leaf, joins, order, ghost)
+            if book is not None:
+                book.cut(env, rows_fp)
+        relation = Relation(
+            names, keys, fps, all_deps, rest, rows_fp, rows, leaf, joins, order, ghost
+        )
+        if book is not None:
+            relation.facts = env.facts
+        return relation
 
     def group(
         self, rel: Select, env: Env, rows_fp: bytes, add: Callable[[Deps, int], None]
@@ -693,8 +754,12 @@ class _Linker:
         inside = (env.ref(i)[0] for x in rel.group for i in x.deps)  # of ROLLUP and its like
         env.keys = frozenset((*keys, *inside))
         if rel.group_tag:
-            return digest(b"sets", rows_fp, rel.group_tag, *keys)
-        return digest(b"G", rows_fp, *sorted(set(keys)))
+            rows_fp = digest(b"sets", rows_fp, rel.group_tag, *keys)
+        else:
+            rows_fp = digest(b"G", rows_fp, *sorted(set(keys)))
+        if self.book is not None:
+            self.book.group(env, keys, bool(rel.group_tag), rows_fp)
+        return rows_fp
 
     def outputs(
         self, rel: Select, env: Env

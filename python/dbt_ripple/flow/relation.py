@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import (
@@ -14,6 +14,9 @@ from dbt_ripple.flow.ir import (
     TRANSFORMATION,
 )
 from dbt_ripple.flow.names import fold
+
+if TYPE_CHECKING:
+    from dbt_ripple.flow.facts import Facts
 
 ROWS: Final = "*rows*"
 
@@ -50,12 +53,14 @@ class Relation:
         order: fingerprint of its ORDER BY, which matters once a LIMIT or an aggregate sees it.
         ghost: where to look for a name that, as far as we know, does not exist: the query is broken
             or our schema is out of date, and what it would depend on must not be lost.
+        facts: what else is known of its rows; only where it was linked for that (`flow.facts`).
     """
 
     __slots__ = (
         "by_key",
         "deps",
         "duplicates",
+        "facts",
         "fps",
         "ghost",
         "joins",
@@ -93,6 +98,7 @@ class Relation:
         self.joins = joins if joins is not None else (leaf,)
         self.order = order
         self.ghost = ghost if ghost is not None else []
+        self.facts: Facts | None = None
         self.by_key: dict[str, Column] = {}
         self.duplicates: frozenset[str] = _NO_NAMES
 
@@ -145,7 +151,7 @@ class Relation:
         else:
             names, known = [*columns[: len(self.names)], *self.names[n:]], self.keys[n:]
         keys = [*(fold(c, False, dialect) for c in names[: len(names) - len(known)]), *known]
-        return Relation(
+        renamed = Relation(
             names,
             keys,
             fps,
@@ -158,6 +164,8 @@ class Relation:
             self.order,
             ghost,
         )
+        renamed.facts = self.facts
+        return renamed
 
 
 def combine(found: list[Column]) -> Column:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from dbt_ripple.flow.fingerprint import digest, hashed
 from dbt_ripple.flow.ir import (
@@ -35,6 +35,9 @@ from dbt_ripple.flow.relation import (
     rest_fp,
     through,
 )
+
+if TYPE_CHECKING:
+    from dbt_ripple.flow.facts import Facts
 
 
 class Linking(Protocol):
@@ -142,6 +145,7 @@ class Env:
         "aliases",
         "busy",
         "cache",
+        "facts",
         "in_from",
         "keys",
         "linker",
@@ -188,6 +192,7 @@ class Env:
         self.over = b""
         self.win = b""
         self.row_deps: Deps = {}
+        self.facts: Facts
 
     # -- columns --
 

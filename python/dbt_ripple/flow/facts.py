@@ -1,0 +1,668 @@
+"""What is known of a relation's rows beyond its fingerprints, carried along while a query is linked.
+
+Rule 14: a join to a side that has at most one match for each row is a *lookup*. A LEFT one leaves
+the rows as they are; an INNER one keeps those with a match, which are all of them where the key is
+not null and related. Either way the looked-up columns are functions of the row on the left: of what
+is looked up, and by which condition. Rule 15: the structure of the row set (`rowset`).
+
+Guarantees: nothing is assumed that was not proved, by the query itself or by a test that `Book` was
+told of. Uniqueness is as `=` sees it: NULLs match nothing, and both sides must be of one type, for
+a conversion can make two keys equal ('1' and '01' are one integer). What this module does not know
+keeps its fingerprint and loses what was known about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from dbt_ripple.flow.fingerprint import digest, hashed
+from dbt_ripple.flow.ir import Expr, FromItem, Out, Ref, X
+from dbt_ripple.flow.relation import Column, Relation
+from dbt_ripple.flow.rowset import (
+    Condition,
+    Group,
+    IsNull,
+    Leaf,
+    Match,
+    MoreThan,
+    Outer,
+    Rows,
+    Union,
+    filtered,
+    joined,
+    sides,
+)
+from dbt_ripple.flow.scope import Env, relation_of
+
+
+class Proof(NamedTuple):
+    """Why something holds: by which tests, and in words."""
+
+    tests: frozenset[str] = frozenset()
+    words: str = ""
+
+
+OF_ITSELF: Final = Proof()
+
+
+class Step(NamedTuple):
+    """One use of a fact: whose query, what is said of it, and by which tests."""
+
+    reader: str
+    words: str
+    tests: frozenset[str]
+
+
+class Unique(NamedTuple):
+    """No two rows have the same values here, none of them NULL; no columns: at most one row."""
+
+    columns: frozenset[bytes]
+    proof: Proof
+
+
+class Related(NamedTuple):
+    """Each value that is not NULL is one of a column of another row set."""
+
+    rows: bytes
+    column: bytes
+    proof: Proof
+
+
+@dataclass(slots=True)
+class Facts:
+    """What is known of the rows of a relation; columns are fingerprints.
+
+    Attributes:
+        rows: their structure; its ``fp`` is ``N``.
+        single: there is exactly one row.
+        unique: sets of columns that are.
+        not_null: columns without NULLs.
+        related: columns whose values another row set has.
+        absent: columns of a LEFT JOIN's right side that are NULL just where there is no match.
+        numbered: columns that are a ``row_number()``.
+        more: finds out more about what is unique, which takes its time.
+    """
+
+    rows: Rows
+    single: bool = False
+    unique: list[Unique] = field(default_factory=list)
+    not_null: dict[bytes, Proof] = field(default_factory=dict)
+    related: dict[bytes, list[Related]] = field(default_factory=dict)
+    absent: dict[bytes, Match] = field(default_factory=dict)
+    numbered: frozenset[bytes] = frozenset()
+    more: Callable[[], Iterable[Unique]] | None = None
+
+    def copy(self) -> Facts:
+        """The same, to be changed."""
+        return Facts(
+            self.rows,
+            self.single,
+            list(self.unique),
+            dict(self.not_null),
+            dict(self.related),
+            dict(self.absent),
+            self.numbered,
+            self.more,
+        )
+
+    def unique_on(self, columns: frozenset[bytes]) -> Unique | None:
+        """What shows that no two rows agree on these columns."""
+        for unique in self.unique:
+            if unique.columns <= columns:
+                return unique
+        if self.more is not None and columns:
+            more, self.more = self.more, None
+            self.unique.extend(more())
+            return self.unique_on(columns)
+        return None
+
+
+_NULL: Final = digest(b"Null")
+_ROW_NUMBER: Final = digest(b"RowNumber")
+_COUNT_ALL: Final = digest(b"count(*)")
+_NUMBERS: Final = {digest(b"number", str(n).encode()): n for n in range(100)}
+_INNER: Final = frozenset({"INNER", "CROSS", ""})
+_KEEPS: Final = {"LEFT": (True, False), "RIGHT": (False, True), "FULL": (True, True)}
+_SEMI: Final = frozenset({"SEMI", "LEFT SEMI"})
+_ANTI: Final = frozenset({"ANTI", "LEFT ANTI"})
+
+_FAMILIES: Final = {
+    **dict.fromkeys(
+        (
+            "tinyint smallint mediumint int integer bigint long short byte int2 int4 int8 int64 "
+            "hugeint utinyint usmallint uinteger ubigint"
+        ).split(),
+        "integer",
+    ),
+    **dict.fromkeys(("string", "text", "varchar", "character varying", "nvarchar"), "text"),
+    **{name: name for name in ("date", "boolean", "uuid")},
+    "bool": "boolean",
+}
+"""Types that compare with one another without a loss, by the name of their family."""
+_CAST_TYPES: Final = {
+    digest(b"type", f"DType.{name.upper()}".encode(), b"None"): family
+    for name, family in _FAMILIES.items()
+}
+
+
+def type_family(name: str | None) -> str | None:
+    """Types within a family compare without a loss; None where that is not known of a type.
+
+    Example:
+        >>> type_family("BIGINT") == type_family("int"), type_family("varchar(10)")
+        (True, 'text')
+        >>> type_family("double") is None, type_family("decimal(10, 2)")
+        (True, 'decimal(10,2)')
+    """
+    if not name:
+        return None
+    plain = "".join(name.lower().split())
+    base = " ".join(name.lower().partition("(")[0].split())
+    family = _FAMILIES.get(base)
+    if family == "text":
+        return family
+    if base.startswith("timestamp"):
+        return plain
+    if base in ("decimal", "numeric"):
+        return plain if "(" in plain else None
+    return family if base == name.lower().strip() else None
+
+
+class Book:
+    """What is known while queries are linked: types by fingerprint, and the facts that were used.
+
+    Attributes:
+        types: the family of types of a column, by its ``V``; None where two were said.
+        steps: the facts used since the list was last taken away (`graph.facts` does, per query).
+        reader: whose query is being linked.
+        named: what a joined relation is called in words.
+    """
+
+    def __init__(self, named: Callable[[str], str] = str) -> None:
+        self.types: dict[bytes, str | None] = {}
+        self.steps: dict[Step, None] = {}
+        self.reader = ""
+        self.named = named
+        self.counts: dict[bytes, tuple[bytes, bytes, bool]] = {}
+
+    def typed(self, column: bytes, family: str | None) -> None:
+        """Note the type of a column."""
+        known = self.types.setdefault(column, family)
+        if known != family:
+            self.types[column] = None
+
+    def of(self, relation: Relation) -> Facts:
+        """What is known of a relation, to be changed in a scope."""
+        facts = relation.facts
+        return facts.copy() if facts is not None else Facts(Leaf(relation.rows_fp))
+
+    def used(self, words: str, *proofs: Proof) -> None:
+        """Note a fact that was used."""
+        tests = frozenset[str]().union(*(p.tests for p in proofs))
+        self.steps[Step(self.reader, words, tests)] = None
+
+    # -- FROM --
+
+    def join(
+        self,
+        env: Env,
+        item: FromItem,
+        on: Sequence[Column],
+        left: Facts,
+        right: Facts,
+        side: Sequence[int],
+        members: Sequence[int],
+        token: bytes,
+        n: bytes,
+    ) -> tuple[Facts, bool]:
+        """What is known of a join, and whether it is a lookup.
+
+        Args:
+            env: the scope; columns of the right side are wrapped in ``token`` already, and come to
+                be wrapped in what is looked up where this is a lookup.
+            item: the step.
+            on: its conditions.
+            left: what is known of the left side. May be changed.
+            right: what is known of the right side, in columns without the token.
+            side: the sources of the right side.
+            members: those of the left.
+            token: what the columns of the right side are wrapped in.
+            n: ``N`` of the join where it is none.
+        """
+        keys = frozenset(fp for fp, _ in on)
+        kind = item.kind
+        if kind in _SEMI or kind in _ANTI:
+            match = Match(right.rows, keys, kind in _ANTI)
+            left.rows = filtered(left.rows, n, _match_key(match), match)
+            left.single = False
+            return left, False
+        if kind == "LATERAL":
+            return _fanned(left, joined(left.rows, right.rows, n, token, keys)), False
+        if kind not in _INNER and kind not in _KEEPS:
+            return Facts(Leaf(n)), False
+        pairs = self.equalities(env, item, side, members)
+        if kind in _INNER or kind == "LEFT":
+            same = frozenset(p.right for p in pairs if p.one_type)
+            unique = Unique(frozenset(), OF_ITSELF) if right.single else right.unique_on(same)
+            if unique is not None:
+                return self.lookup(env, item, left, right, side, keys, pairs, unique), True
+        if kind in _INNER:
+            facts = _fanned(left, joined(left.rows, right.rows, n, token, keys))
+            for column, proof in right.not_null.items():
+                facts.not_null[_wrapped(token, column)] = proof
+            return facts, False
+        keeps_left, keeps_right = _KEEPS[kind]
+        rows = Outer(n, left.rows, right.rows, keys, token, keeps_left, keeps_right)
+        if keeps_right:
+            return Facts(rows), False
+        return _fanned(left, rows), False
+
+    def lookup(
+        self,
+        env: Env,
+        item: FromItem,
+        left: Facts,
+        right: Facts,
+        side: Sequence[int],
+        on: frozenset[bytes],
+        pairs: list[_Pair],
+        unique: Unique,
+    ) -> Facts:
+        """A join where no row on the left has more than one match (rule 14)."""
+        source = env.sources[side[0]] if len(side) == 1 else None
+        name = self.named(getattr(source.rel, "key", "") or source.alias or "") if source else ""
+        columns = [p.name for p in pairs if p.right in unique.columns]
+        words = f"{name or 'what it joins'} "
+        if columns:
+            words += f"is unique on {', '.join(columns)}"
+        else:
+            words += "has one row" if right.single else "has at most one row"
+        if unique.proof.words:
+            words += f", {unique.proof.words}"
+        proofs = [unique.proof]
+        inside = digest(b"lookup", right.rows.fp, *sorted(on))
+        for i in side:
+            relation = env.relations[i]
+            for column in relation.fps if relation is not None else ():
+                fp = column
+                for w in env.wraps[i][:-1]:
+                    fp = _wrapped(w, fp)
+                if column in self.types:
+                    self.typed(_wrapped(inside, fp), self.types[column])
+            env.wraps[i] = (*env.wraps[i][:-1], inside)
+        env.cache = [None] * len(env.refs)
+        match = _match(right.rows, on, pairs)
+        if item.kind == "LEFT":
+            for pair in pairs:
+                left.absent[_wrapped(inside, pair.right)] = match
+        else:
+            found = None
+            if len(pairs) == 1 and len(on) == 1 and pairs[0].one_type:
+                found = _all_match(left, right, pairs[0])
+            if found is not None:
+                proofs += found
+                words += f", and every {pairs[0].name} has its match"
+                words += "".join(f", {p.words}" for p in found if p.words)
+            elif not right.single or on:
+                key = _match_key(match)
+                n = digest(b"where", left.rows.fp, key)
+                left.rows = filtered(left.rows, n, key, match)
+                left.single = False
+            for column, proof in right.not_null.items():
+                left.not_null[_wrapped(inside, column)] = proof
+        self.used(words, *proofs)
+        return left
+
+    def equalities(
+        self, env: Env, item: FromItem, side: Sequence[int], members: Sequence[int]
+    ) -> list[_Pair]:
+        """The conditions that equate a column of the right side with something on the left."""
+        pairs = []
+        for x in item.conds if not item.natural else ():
+            e = x.e
+            if type(e) is not list or e[0] != b"EQ" or len(e) != 5 or x.subs:
+                continue
+            for mine, theirs in ((e[2], e[4]), (e[4], e[2])):
+                source = _source_of(env, theirs) if type(theirs) is int else -1
+                if source not in side or not _on_left(env, mine, members):
+                    continue
+                pairs.append(self._pair(env, source, env.refs[theirs].key, mine, members))
+                break
+        for key in item.using:
+            owners = [i for i in members if env.visible[i] and env.known(i, key) is not None]
+            theirs = [i for i in side if env.known(i, key) is not None]
+            if len(owners) == 1 and len(theirs) == 1:
+                column = env.known(owners[0], key)
+                assert column is not None
+                raw = _raw(env, owners[0], key)
+                pairs.append(self._paired(env, theirs[0], key, column[0], raw, None))
+        return pairs
+
+    def _pair(self, env: Env, source: int, key: str, mine: Expr, members: Sequence[int]) -> _Pair:
+        raw = None
+        family = None
+        if type(mine) is int:
+            owner = _source_of(env, mine)
+            raw = _raw(env, owner, env.refs[mine].key) if owner in members else None
+        elif type(mine) is list and mine[0] == b"Cast" and len(mine) == 5:
+            family = _CAST_TYPES.get(mine[4]) if type(mine[4]) is bytes else None
+        return self._paired(env, source, key, env.fp(mine), raw, family)
+
+    def _paired(
+        self, env: Env, source: int, key: str, left: bytes, raw: bytes | None, family: str | None
+    ) -> _Pair:
+        theirs = _raw(env, source, key)
+        family = family or (self.types.get(raw) if raw is not None else None)
+        known = self.types.get(theirs)
+        fp = theirs
+        for w in env.wraps[source][:-1]:
+            fp = _wrapped(w, fp)
+        one_type = raw == theirs or (known is not None and known == family)
+        return _Pair(key, left, fp, one_type)
+
+    # -- the rest of a SELECT --
+
+    def where(self, env: Env, x: X, fp: bytes, n: bytes) -> None:
+        """A condition that rows have to meet; ``n`` is ``N`` of those that do."""
+        facts = env.facts
+        facts.single = False
+        key = fp
+        condition: Condition = None
+        e = x.e
+        negated = type(e) is list and e[0] == b"Not" and len(e) == 3
+        test = e[2] if negated else e
+        if type(test) is list and test[0] == b"Is" and len(test) == 5:
+            if type(test[2]) is int and test[4] == _NULL:
+                column = env.ref(test[2])[0]
+                if negated:
+                    facts.not_null.setdefault(column, OF_ITSELF)
+                match = facts.absent.get(column)
+                if match is None:
+                    condition = IsNull(column, negated)
+                else:  # what was looked up is not there, or is
+                    condition = replace(match, negated=not negated)
+                    key = _match_key(condition)
+                facts.rows = filtered(facts.rows, n, key, condition)
+                return
+        elif type(e) is list and e[0] in (b"GT", b"GTE") and len(e) == 5:
+            more = self.more_than(env, e)
+            if more is not None:
+                key, condition = more
+        elif type(e) is list and e[0] in (b"EQ", b"LTE") and len(e) == 5:
+            number = _numbering(e[2])
+            column = env.fp(e[2]) if number or type(e[2]) is int else b""
+            if _NUMBERS.get(_constant(e[4])) == 1:
+                if number:
+                    facts.unique.append(Unique(frozenset(map(env.fp, number[0])), _FIRST))
+                elif column in facts.numbered:
+                    facts.unique += [
+                        Unique(u.columns - {column}, _FIRST)
+                        for u in facts.unique
+                        if column in u.columns
+                    ]
+        facts.rows = filtered(facts.rows, n, key, condition)
+
+    def more_than(self, env: Env, e: Expr) -> tuple[bytes, MoreThan] | None:
+        """``count(...) > n`` of a group: its key does not hold which rows were counted."""
+        number = _NUMBERS.get(_constant(e[4]))
+        _, first = sides(env.facts.rows)[0]
+        if number is None or not isinstance(first, Group):
+            return None
+        if type(e[2]) is int:
+            counted = self.counts.get(env.ref(e[2])[0])
+            if counted is None or counted[0] != first.fp:
+                return None
+            _, bare, rows = counted
+        else:
+            found = _counting(env, e[2])
+            if found is None:
+                return None
+            bare, rows = found
+        least = number if e[0] == b"GT" else number - 1
+        return digest(b"more than", str(least).encode(), bare), MoreThan(least, rows)
+
+    def generate(self, env: Env, fp: bytes, n: bytes) -> None:
+        """A generator in the select list: rows out of each row."""
+        facts = env.facts
+        token = digest(b"generate", fp)
+        env.facts = _fanned(facts, joined(facts.rows, Leaf(fp), n, token, frozenset()))
+
+    def group(self, env: Env, keys: Sequence[bytes], sets: bool, n: bytes) -> None:
+        """GROUP BY; rows that come out are unique on the keys."""
+        facts = env.facts
+        if sets:
+            env.facts = Facts(Leaf(n))
+            return
+        columns = frozenset(keys)
+        env.facts = _grouped(facts, columns, n)
+        if not columns:
+            env.facts.single = True
+
+    def outputs(self, env: Env, outs: Sequence[Out], fps: Sequence[bytes], wide: bool) -> None:
+        """Note which outputs are a ``row_number()``, a count, or a cast."""
+        facts = env.facts
+        _, first = sides(facts.rows)[0]
+        for i, out in enumerate(outs):
+            if not isinstance(out, X) or type(out.e) is not list:
+                continue
+            e = out.e
+            number = _numbering(e)
+            if number is not None:
+                fp = env.fp(e)
+                partition = frozenset(map(env.fp, number[0]))
+                facts.numbered |= {fp}
+                facts.unique.append(Unique(partition | {fp}, OF_ITSELF))
+            elif e[0] == b"Cast" and len(e) == 5 and type(e[4]) is bytes:
+                if e[4] in _CAST_TYPES:
+                    self.typed(env.fp(e) if wide else fps[i], _CAST_TYPES[e[4]])
+            elif isinstance(first, Group) and (found := _counting(env, e)) is not None:
+                self.counts[env.fp(e)] = (first.fp, *found)
+
+    def one_row(self, n: bytes) -> Facts:
+        """A SELECT without FROM."""
+        return Facts(Leaf(n), single=True)
+
+    def unknown(self, env: Env, n: bytes) -> None:
+        """A clause that is not followed: what is known is lost."""
+        env.facts = Facts(Leaf(n))
+
+    def cut(self, env: Env, n: bytes, one_of: Sequence[bytes] = ()) -> None:
+        """LIMIT, or DISTINCT ON (one row of each): some of the rows, which depends on all."""
+        env.facts.single = False
+        if one_of:
+            env.facts.unique.append(Unique(frozenset(one_of), _ONE_OF_EACH))
+        env.facts.rows = filtered(env.facts.rows, n, digest(b"cut", n))
+
+    def distinct(self, env: Env, fps: Sequence[bytes], known: bool, n: bytes) -> None:
+        """DISTINCT over these columns; ``known`` says that they are all."""
+        single = env.facts.single
+        env.facts = _grouped(env.facts, frozenset(fps), n) if known and fps else Facts(Leaf(n))
+        env.facts.single = single
+
+    def combined(
+        self,
+        left: Relation,
+        right: Relation,
+        op: str,
+        pairs: Sequence[tuple[str, str, Column, Column | None]],
+        fps: Sequence[bytes],
+        known: bool,
+        n: bytes,
+    ) -> Facts:
+        """A set operation; ``known`` says that it is positional and all columns are known."""
+        ours, theirs = self.of(left), self.of(right)
+        if not known or len(left.fps) != len(right.fps) or not fps:
+            return Facts(Leaf(n))
+        columns = frozenset(fps)
+        if op.startswith("UNION"):
+            parts: dict[bytes, tuple[bytes, bytes]] | None = {}
+            for fp, (_, _, a, b) in zip(fps, pairs, strict=True):
+                assert b is not None
+                if parts is not None and parts.setdefault(fp, (a[0], b[0])) != (a[0], b[0]):
+                    parts = None
+            distinct = op == "UNION DISTINCT"
+            if not distinct and op != "UNION ALL":
+                return Facts(Leaf(n))
+            fp = digest(b"union", n) if distinct else n
+            facts = Facts(Union(fp, ours.rows, theirs.rows, parts))
+            for fp, (_, _, a, b) in zip(fps, pairs, strict=True):
+                proofs = [ours.not_null.get(a[0]), theirs.not_null.get(b[0] if b else b"")]
+                if None not in proofs:
+                    facts.not_null[fp] = _both(p for p in proofs if p is not None)
+            return _grouped(facts, columns, n) if distinct else facts
+        if op not in ("EXCEPT DISTINCT", "INTERSECT DISTINCT"):
+            return Facts(Leaf(n))
+        # A row of the left side is there or not by its values and by what the right side holds.
+        facts = _grouped(ours, columns, digest(b"G", left.rows_fp, *sorted(columns)))
+        key = digest(op.encode(), right.rows_fp, *left.fps, b"|", *right.fps)
+        facts.rows = filtered(facts.rows, n, key)
+        return facts
+
+
+_FIRST: Final = Proof(frozenset(), "by its row_number() = 1")
+_ITS_GROUPS: Final = Proof(frozenset(), "by its GROUP BY")
+_ONE_OF_EACH: Final = Proof(frozenset(), "by its DISTINCT ON")
+
+
+class _Pair(NamedTuple):
+    """An equality of a join: the right side's column by name and fingerprint, and the left's."""
+
+    name: str
+    left: bytes
+    right: bytes
+    one_type: bool
+
+
+def _wrapped(token: bytes, fp: bytes) -> bytes:
+    """As `Env.wrap` does it."""
+    return hashed(b"R\x00" + token + fp)
+
+
+def _raw(env: Env, source: int, key: str) -> bytes:
+    return relation_of(env, source).columns()[key][0]
+
+
+def _source_of(env: Env, i: int) -> int:
+    """The source of this scope that a reference means a known column of; -1 where none."""
+    ref: Ref = env.refs[i]
+    if ref.up or ref.source < -1:
+        return -1
+    if ref.source >= 0:
+        relation = env.relations[ref.source]
+        known = relation is not None and ref.key in relation.columns()
+        return ref.source if known and ref.key not in relation.duplicates else -1
+    if ref.key in env.merged:
+        return -1
+    owners = [
+        j
+        for j, relation in enumerate(env.relations)
+        if relation is not None and env.visible[j] and relation.get(ref.key, ref.name) is not None
+    ]
+    if len(owners) != 1:
+        return -1
+    relation = relation_of(env, owners[0])
+    known = ref.key in relation.columns() and ref.key not in relation.duplicates
+    return owners[0] if known else -1
+
+
+def _on_left(env: Env, e: Expr, members: Sequence[int]) -> bool:
+    """Whether an expression is a function of the left side's row alone."""
+    stack = [e]
+    found = False
+    while stack:
+        piece = stack.pop()
+        if type(piece) is int:
+            if _source_of(env, piece) not in members:
+                return False
+            found = True
+        elif type(piece) is list:
+            if piece[0] in ("Q", "W", "A"):
+                return False
+            stack.extend(piece)
+    return found
+
+
+def _match(rows: Rows, on: frozenset[bytes], pairs: list[_Pair]) -> Match:
+    if len(on) == 1 and len(pairs) == 1:
+        return Match(rows, on, False, pairs[0].left, pairs[0].right)
+    return Match(rows, on, False)
+
+
+def _match_key(match: Match) -> bytes:
+    tag = b"no match" if match.negated else b"match"
+    return digest(tag, match.rows.fp, *sorted(match.on))
+
+
+def _all_match(left: Facts, right: Facts, pair: _Pair) -> list[Proof] | None:
+    """Why every row on the left has a match, where it has."""
+    never_null = left.not_null.get(pair.left)
+    if never_null is None:
+        return None
+    for related in left.related.get(pair.left, ()):
+        if related.rows == right.rows.fp and related.column == pair.right:
+            return [never_null, related.proof]
+    return None
+
+
+def _fanned(facts: Facts, rows: Rows) -> Facts:
+    """What still holds where a row may come out more than once, or not at all."""
+    return Facts(
+        rows,
+        not_null=facts.not_null,
+        related=facts.related,
+        absent=facts.absent,
+        numbered=frozenset(),
+    )
+
+
+def _grouped(facts: Facts, columns: frozenset[bytes], n: bytes) -> Facts:
+    """One row for each combination of these columns."""
+    unique = [Unique(columns, _ITS_GROUPS)] if columns else []
+    return Facts(
+        Group(n, facts.rows, columns),
+        unique=unique + [u for u in facts.unique if u.columns <= columns],
+        not_null={c: p for c, p in facts.not_null.items() if c in columns},
+        related={c: r for c, r in facts.related.items() if c in columns},
+    )
+
+
+def _both(proofs: Iterable[Proof]) -> Proof:
+    proofs = list(proofs)
+    return Proof(frozenset[str]().union(*(p.tests for p in proofs)), proofs[0].words)
+
+
+def _numbering(e: Expr) -> tuple[list[Expr]] | None:
+    """The partition of a ``row_number()``, in a tuple; None where it is something else."""
+    if type(e) is not list or e[0] != "W" or type(e[1]) is not list:
+        return None
+    pieces = e[1]
+    if pieces[0] != b"Window" or pieces[1] != _ROW_NUMBER or pieces[2] != b"partition":
+        return None
+    if pieces[-1] != _NOTHING_MORE:
+        return None
+    partition = []
+    for piece in pieces[3:-1]:
+        if type(piece) is bytes and piece in (b"order", b"spec"):
+            break
+        partition.append(piece)
+    return (partition,)
+
+
+_NOTHING_MORE: Final = digest(b"{}")
+
+
+def _counting(env: Env, e: Expr) -> tuple[bytes, bool] | None:
+    """A count of a group, without the rows it ran over, and whether it counts all of them."""
+    if type(e) is not list or e[0] != "A":
+        return None
+    if e[1] == _COUNT_ALL:
+        return _COUNT_ALL, True
+    if type(e[1]) is list and e[1][0] == b"Count":
+        return env.fp(e[1]), False
+    return None
+
+
+def _constant(e: Expr) -> bytes:
+    return e if type(e) is bytes else b""
