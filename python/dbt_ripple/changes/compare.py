@@ -13,8 +13,11 @@ from functools import cached_property
 from typing import Literal
 
 from dbt_ripple.artifacts import Project
+from dbt_ripple.changes.conditions import changed_project_hooks, check
+from dbt_ripple.changes.seeds import pair_seeds
 from dbt_ripple.graph.analyse import analyse
 from dbt_ripple.graph.analysis import Analysis, NodeAnalysis
+from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.rows import ROWS
 
 Vertex = tuple[str, str]
@@ -87,6 +90,7 @@ def compare(
     *,
     base_analysis: Analysis | None = None,
     head_analysis: Analysis | None = None,
+    cache: Cache | None = None,
 ) -> Comparison:
     """Compare two sides of a project.
 
@@ -94,14 +98,27 @@ def compare(
         base: what is deployed.
         head: what is proposed.
         base_analysis: `analyse(base)`, where it is at hand.
-        head_analysis: `analyse(head)`, where it is at hand.
+        head_analysis: `analyse(head)`, where it is at hand. One that is given is made again
+            where a seed has changed and both of its files are at hand, so that its columns are told
+            apart.
+        cache: for the analyses that are made here.
 
     Returns:
         Every relation of head that differs, in the order of its analysis.
+
+    Raises:
+        RippleError: the two are not sides of one project.
     """
-    base_analysis = base_analysis or analyse(base)
-    head_analysis = head_analysis or analyse(head)
+    conditions = check(base, head)
+    seeds = pair_seeds(base, head)
+    if base_analysis is None or seeds.base.by_content:
+        base_analysis = analyse(base, cache=cache, seeds=seeds.base)
+    if head_analysis is None or seeds.head.by_content or seeds.head.digests:
+        head_analysis = analyse(head, cache=cache, seeds=seeds.head)
     comparison = Comparison(base, head, base_analysis, head_analysis)
+    comparison.notes += [*conditions, *seeds.notes]
+    comparison.everything = changed_project_hooks(base, head)
+    comparison.notes += [f"{hook}: every test is selected" for hook in comparison.everything]
     for unique_id, now in head_analysis.nodes.items():
         before = base_analysis.nodes.get(unique_id)
         if before is None:

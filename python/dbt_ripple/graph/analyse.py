@@ -557,6 +557,7 @@ class _Analyser:
         config = digest(repr(said).encode(), self.settings.of(node))
         by_content = file is not None and file.values and unique_id in self.seeds.by_content
         content = b"" if by_content else repr(checksum(node)).encode()
+        content += self.seeds.digests.get(unique_id, b"")
         fingerprint = digest(b"seed", unique_id.encode(), config, content)
         closed = bool(names)
         if not closed:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -43,6 +43,7 @@ class SeedFiles:
             the catalog lists their columns, because it is newer.
         by_content: those of them whose columns are told apart by their values; for all others it is
             the checksum that counts.
+        digests: what stands for the contents of a seed instead of its checksum.
     """
 
     def __init__(
@@ -50,10 +51,12 @@ class SeedFiles:
         folders: Iterable[str] = (),
         changed: Collection[str] = (),
         by_content: Collection[str] = (),
+        digests: Mapping[str, bytes] | None = None,
     ) -> None:
         self.folders = list(folders)
         self.changed = changed
         self.by_content = by_content
+        self.digests = digests or {}
 
     def read(self, node: Node) -> SeedFile | None:
         """The file of a seed; None where no file with its checksum can be read."""

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator
 
 from dbt_ripple.artifacts import Node, Project, referenced_columns
 from dbt_ripple.changes import Comparison, compare
+from dbt_ripple.changes.state import modified_tests
 from dbt_ripple.graph.analysis import Analysis
+from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.selection.answer import Broken, Counts, Opaque, SelectedTest, Selection
 from dbt_ripple.selection.reasons import Reasons
@@ -28,6 +30,7 @@ def select(
     *,
     base_analysis: Analysis | None = None,
     head_analysis: Analysis | None = None,
+    cache: Cache | None = None,
 ) -> Selection:
     """Select the tests that a change can break, and the models to build for them.
 
@@ -36,11 +39,17 @@ def select(
         head: what is proposed.
         base_analysis: `analyse(base)`, where it is at hand.
         head_analysis: `analyse(head)`, where it is at hand.
+        cache: for the analyses that are not.
 
     Returns:
         The selection; empty lists where base and head are equal.
+
+    Raises:
+        RippleError: the two are not sides of one project.
     """
-    comparison = compare(base, head, base_analysis=base_analysis, head_analysis=head_analysis)
+    comparison = compare(
+        base, head, base_analysis=base_analysis, head_analysis=head_analysis, cache=cache
+    )
     return select_from(comparison)
 
 
@@ -59,7 +68,8 @@ def select_from(comparison: Comparison) -> Selection:
         models=[
             unique_id
             for unique_id, node in head.nodes.items()
-            if node.resource_type in BUILT and unique_id in comparison.changed
+            if node.resource_type in BUILT
+            and (comparison.everything or unique_id in comparison.changed)
         ],
         broken=_broken(comparison),
         exposures=list(_exposures(comparison)),
@@ -67,6 +77,7 @@ def select_from(comparison: Comparison) -> Selection:
         opaque=_opaque(comparison),
         counts=Counts(
             impacted_tests=len(tests),
+            state_modified_tests=len(modified_tests(comparison.base, head)),
             all_tests=sum(node.resource_type == "test" for node in head.nodes.values()),
         ),
         notes=comparison.notes,

@@ -1,0 +1,74 @@
+"""Seeds on two sides: which of them can be told apart column by column (rule 12)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.graph.seeds import SeedFiles, checksum
+
+
+@dataclass(slots=True)
+class SeedPair:
+    """The seed files of both sides, and what is to be said of them."""
+
+    base: SeedFiles
+    head: SeedFiles
+    notes: list[str] = field(default_factory=list)
+
+
+def pair_seeds(base: Project, head: Project) -> SeedPair:
+    """The files of the seeds that differ, each where it is at hand on both sides.
+
+    A file serves either side whose checksum it has, so that a side that was made elsewhere finds
+    what did not change in the other side's folder.
+    """
+    folders = [
+        folder
+        for project in (head, base)
+        for folder in dict.fromkeys(
+            node.root_path for node in project.of_type("seed") if node.root_path
+        )
+    ]
+    changed: set[str] = set()
+    by_content: set[str] = set()
+    differ: dict[str, bytes] = {}
+    notes: list[str] = []
+    files = SeedFiles(folders)
+    for node in head.of_type("seed"):
+        before = base.nodes.get(node.unique_id)
+        if before is None:
+            continue
+        if checksum(node) != checksum(before):
+            changed.add(node.unique_id)
+            then, now = files.read(before), files.read(node)
+            if then is not None and now is not None and then.values and now.values:
+                by_content.add(node.unique_id)
+        elif checksum(node)[0] == "path":
+            differs, found = _too_large(node, before, base)
+            notes.append(f"seed {node.name} is too large for dbt to take a checksum of: {found}")
+            if differs:
+                differ[node.unique_id] = b"head"
+    return SeedPair(
+        SeedFiles(folders, changed, by_content),
+        SeedFiles(folders, changed, by_content, differ),
+        notes,
+    )
+
+
+def _too_large(node: Node, before: Node, base: Project) -> tuple[bool, str]:
+    """Whether a seed without a checksum is to be taken as changed, and what is said of it."""
+    file = Path(node.root_path or "") / node.original_file_path
+    then = Path(before.root_path or "") / before.original_file_path
+    try:
+        if file != then and then.is_file():
+            differs = file.read_bytes() != then.read_bytes()
+            return differs, "its files differ" if differs else "its files are equal"
+        written = file.stat().st_mtime
+    except OSError:
+        return False, "its file is not at hand, and it is taken as unchanged, as dbt does"
+    made = base.metadata.generated_at
+    if file == then and made is not None and written > made.timestamp():
+        return True, "its file is newer than base's artifacts, and it is taken as changed"
+    return False, "it is taken as unchanged, as dbt does"
