@@ -15,6 +15,7 @@ from typing import Literal
 from dbt_ripple.artifacts import Project
 from dbt_ripple.changes.conditions import changed_project_hooks, check
 from dbt_ripple.changes.seeds import pair_seeds
+from dbt_ripple.changes.state import modified
 from dbt_ripple.graph.analyse import analyse
 from dbt_ripple.graph.analysis import Analysis, NodeAnalysis
 from dbt_ripple.graph.cache import Cache
@@ -77,6 +78,11 @@ class Comparison:
     removed: list[str] = field(default_factory=list)
     everything: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    @cached_property
+    def modified(self) -> set[str]:
+        """What dbt itself calls modified (see `changes.state`)."""
+        return modified(self.base, self.head)
 
     @cached_property
     def moved(self) -> set[Vertex]:

@@ -6,6 +6,7 @@ nothing they depend on did, along edges between vertices that moved.
 
 from __future__ import annotations
 
+from dbt_ripple.artifacts.model import WITH_SQL
 from dbt_ripple.changes.compare import Comparison, Vertex
 from dbt_ripple.graph.rows import ROWS
 
@@ -16,15 +17,17 @@ class Reasons:
     Attributes:
         came_from: each moved vertex with the one before it on a shortest way; None where a change
             began.
+        reads: the nearest moved vertex each test reads that `of_tests` was asked of.
     """
 
     def __init__(self, comparison: Comparison) -> None:
         self.comparison = comparison
         self.came_from = _ways(comparison)
+        self.reads: dict[str, Vertex] = {}
 
     def of_tests(self, impacted: dict[str, str | None]) -> dict[str, tuple[str, list[str]]]:
         """The reason of each impacted test, and its path (see `SelectedTest`)."""
-        nearest: dict[str, Vertex] = {}
+        nearest = self.reads = {}
         depth = self.depths()
         if self.came_from:
             for test, node, column in self.comparison.head_analysis.test_columns:
@@ -33,6 +36,12 @@ class Reasons:
                     known = nearest.get(test)
                     if known is None or depth[vertex] < depth[known]:
                         nearest[test] = vertex
+            for test in impacted:
+                seen = self.comparison.head_analysis.tests.get(test)
+                if test not in nearest and seen is not None and seen.looks_at:
+                    above = [v for v in depth if v[0] in seen.looks_at]
+                    if above:
+                        nearest[test] = min(above, key=depth.__getitem__)
         found = {}
         for test, own in impacted.items():
             vertex_read = nearest.get(test)
@@ -44,6 +53,30 @@ class Reasons:
                 way = self.way(vertex_read)
                 found[test] = (self.began(way[0]), [*map(spelled, way), test])
         return found
+
+    def by_target(self, impacted: dict[str, str | None]) -> str | None:
+        """What is said where SQL differs between the sides though its code does not."""
+        comparison = self.comparison
+        base, head = comparison.base.nodes, comparison.head.nodes
+        began = {unique_id for (unique_id, _), before in self.came_from.items() if before is None}
+        began.update(u for u, own in impacted.items() if own is None and u not in self.reads)
+        names = [
+            head[unique_id].display_name
+            for unique_id in began
+            if unique_id in head
+            and unique_id in base
+            and head[unique_id].resource_type in WITH_SQL
+            and unique_id not in comparison.modified
+            and head[unique_id].compiled_code != base[unique_id].compiled_code
+        ]
+        if not names:
+            return None
+        some = ", ".join(sorted(names)[:3]) + (", ..." if len(names) > 3 else "")
+        return (
+            f"differs by target: {len(names)} of the same code compile to other SQL on each side "
+            f"({some}), because target, vars, environment or what is built differ; `--base-ref` "
+            "compiles both sides alike"
+        )
 
     def depths(self) -> dict[Vertex, int]:
         """How far each vertex is from where its change began."""
@@ -91,6 +124,13 @@ def _ways(comparison: Comparison) -> dict[Vertex, Vertex | None]:
             if parent in moved and child in moved:
                 children.setdefault(parent, []).append(child)
                 below.add(child)
+    for unique_id, change in changed.items():
+        seen = comparison.head_analysis.nodes[unique_id]
+        for looked_at in seen.looks_at:
+            for parent in changed[looked_at].vertices() if looked_at in changed else ():
+                for child in change.vertices():
+                    children.setdefault(parent, []).append(child)
+                    below.add(child)
     starts = [vertex for change in changed.values() for vertex in change.vertices()]
     found: dict[Vertex, Vertex | None] = {v: None for v in starts if v not in below}
     frontier = list(found)

@@ -6,11 +6,11 @@ between base and head, or base has no such test. Nothing else is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
-from dbt_ripple.artifacts import Node, Project, referenced_columns
+from dbt_ripple.artifacts import Node, Project, criticality, referenced_columns
 from dbt_ripple.changes import Comparison, compare
-from dbt_ripple.changes.state import modified_tests
+from dbt_ripple.changes.state import modified, modified_tests
 from dbt_ripple.graph.analysis import Analysis
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.rows import ROWS
@@ -20,7 +20,7 @@ from dbt_ripple.selection.reasons import Reasons
 BUILT = frozenset({"model", "seed", "snapshot"})
 """Resource types CI builds before it tests."""
 
-_TEST_CONFIG = ("severity", "warn_if", "error_if", "fail_calc", "limit")
+TEST_CONFIG = ("severity", "warn_if", "error_if", "fail_calc", "limit")
 """Config of a test that is not in its compiled SQL and decides its outcome."""
 
 
@@ -31,6 +31,8 @@ def select(
     base_analysis: Analysis | None = None,
     head_analysis: Analysis | None = None,
     cache: Cache | None = None,
+    critical: str | None = None,
+    only: Collection[str] | None = None,
 ) -> Selection:
     """Select the tests that a change can break, and the models to build for them.
 
@@ -40,6 +42,8 @@ def select(
         base_analysis: `analyse(base)`, where it is at hand.
         head_analysis: `analyse(head)`, where it is at hand.
         cache: for the analyses that are not.
+        critical: a criticality: of each impacted node that has it, every test is selected, too.
+        only: unique_ids the answer is restricted to.
 
     Returns:
         The selection; empty lists where base and head are equal.
@@ -50,20 +54,27 @@ def select(
     comparison = compare(
         base, head, base_analysis=base_analysis, head_analysis=head_analysis, cache=cache
     )
-    return select_from(comparison)
+    return select_from(comparison, critical=critical, only=only)
 
 
-def select_from(comparison: Comparison) -> Selection:
-    """The selection of a comparison that is at hand."""
+def select_from(
+    comparison: Comparison, *, critical: str | None = None, only: Collection[str] | None = None
+) -> Selection:
+    """The selection of a comparison that is at hand; arguments as in `select`."""
     head = comparison.head
     impacted = impacted_tests(comparison)
+    if critical is not None:
+        for unique_id, reason in _tests_of_critical(comparison, critical):
+            impacted.setdefault(unique_id, reason)
     reasons = Reasons(comparison)
     tests = []
-    for unique_id, why in reasons.of_tests(impacted).items():
-        reason, path = why
+    for unique_id, (reason, path) in reasons.of_tests(impacted).items():
         name = head.nodes[unique_id].name
         tests.append(SelectedTest(unique_id=unique_id, name=name, reason=reason, path=path))
-    return Selection(
+    order = {unique_id: position for position, unique_id in enumerate(head.nodes)}
+    tests.sort(key=lambda test: order[test.unique_id])
+    by_target = reasons.by_target(impacted)
+    selection = Selection(
         tests=tests,
         models=[
             unique_id
@@ -77,11 +88,71 @@ def select_from(comparison: Comparison) -> Selection:
         opaque=_opaque(comparison),
         counts=Counts(
             impacted_tests=len(tests),
-            state_modified_tests=len(modified_tests(comparison.base, head)),
+            state_modified_tests=len(modified_tests(head, comparison.modified)),
             all_tests=sum(node.resource_type == "test" for node in head.nodes.values()),
         ),
-        notes=comparison.notes,
+        notes=[*comparison.notes, *([by_target] if by_target else [])],
     )
+    return selection if only is None else restricted(selection, only)
+
+
+def state_modified(base: Project, head: Project, only: Collection[str] | None = None) -> Selection:
+    """What dbt's ``state:modified+`` would run and build, in the form of a selection."""
+    changed = modified(base, head)
+    origin: dict[str, str] = {
+        unique_id: unique_id for unique_id in head.nodes if unique_id in changed
+    }
+    frontier = list(origin)
+    while frontier:
+        following = []
+        for unique_id in frontier:
+            for child in head.children.get(unique_id, ()):
+                if child not in origin:
+                    origin[child] = origin[unique_id]
+                    following.append(child)
+        frontier = following
+    tests = [
+        SelectedTest(
+            unique_id=unique_id,
+            name=node.name,
+            reason=f"downstream of {head.nodes[origin[unique_id]].display_name}, which dbt calls modified"
+            if origin[unique_id] != unique_id
+            else "dbt calls it modified",
+            path=list(dict.fromkeys([origin[unique_id], unique_id])),
+        )
+        for unique_id, node in head.nodes.items()
+        if node.resource_type == "test" and unique_id in origin
+    ]
+    selection = Selection(
+        tests=tests,
+        models=[u for u, n in head.nodes.items() if n.resource_type in BUILT and u in origin],
+        exposures=[
+            u for u, n in head.nodes.items() if n.resource_type == "exposure" and u in origin
+        ],
+        unit_tests=[
+            u
+            for u, n in head.nodes.items()
+            if n.resource_type == "unit_test" and (u in origin or _unit_test_differs(base, n))
+        ],
+        counts=Counts(
+            impacted_tests=len(tests),
+            state_modified_tests=len(tests),
+            all_tests=sum(node.resource_type == "test" for node in head.nodes.values()),
+        ),
+    )
+    return selection if only is None else restricted(selection, only)
+
+
+def restricted(selection: Selection, only: Collection[str]) -> Selection:
+    """The part of a selection that is among the given unique_ids; totals stay as they are."""
+    selection.tests = [test for test in selection.tests if test.unique_id in only]
+    selection.held = [test for test in selection.held if test.unique_id in only]
+    selection.models = [unique_id for unique_id in selection.models if unique_id in only]
+    selection.exposures = [unique_id for unique_id in selection.exposures if unique_id in only]
+    selection.unit_tests = [unique_id for unique_id in selection.unit_tests if unique_id in only]
+    selection.counts.impacted_tests = len(selection.tests)
+    selection.counts.held_tests = len(selection.held)
+    return selection
 
 
 def impacted_tests(comparison: Comparison) -> dict[str, str | None]:
@@ -104,6 +175,7 @@ def impacted_tests(comparison: Comparison) -> dict[str, str | None]:
             here.rows_fingerprint != then.rows_fingerprint
             or here.fingerprints != then.fingerprints
             or here.reason != then.reason
+            or (here.columns != then.columns and _counts_by_name(head.nodes[unique_id]))
         ):
             found[unique_id] = None
         elif comparison.everything:
@@ -128,10 +200,36 @@ def impacted_unit_tests(comparison: Comparison) -> Iterator[str]:
             yield unique_id
 
 
+def _unit_test_differs(base: Project, node: Node) -> bool:
+    then = base.nodes.get(node.unique_id)
+    return then is None or then.checksum != node.checksum
+
+
 def _settings_changed(before: Node, now: Node) -> list[str]:
     if before.config == now.config:
         return []
-    return [name for name in _TEST_CONFIG if before.config.get(name) != now.config.get(name)]
+    return [name for name in TEST_CONFIG if before.config.get(name) != now.config.get(name)]
+
+
+def _counts_by_name(test: Node) -> bool:
+    """Whether the outcome is computed from columns of the test by their names."""
+    return test.config.get("fail_calc") not in (None, "count(*)")
+
+
+def _tests_of_critical(comparison: Comparison, tier: str) -> Iterator[tuple[str, str]]:
+    head = comparison.head
+    wanted = {
+        unique_id: head.nodes[unique_id].display_name
+        for unique_id in comparison.changed
+        if unique_id in head.nodes and criticality(head.nodes[unique_id]) == tier
+    }
+    if not wanted:
+        return
+    for unique_id in comparison.head_analysis.tests:
+        for parent in head.parents.get(unique_id, ()):
+            if parent in wanted:
+                yield unique_id, f"{wanted[parent]} is impacted and {tier}"
+                break
 
 
 def _broken(comparison: Comparison) -> list[Broken]:
@@ -165,7 +263,7 @@ def _opaque(comparison: Comparison) -> list[Opaque]:
 
 def _exposures(comparison: Comparison) -> Iterable[str]:
     """Exposures that read rows that moved, or a column that did (all of them where none is said)."""
-    head, moved = comparison.head, comparison.moved
+    head = comparison.head
     changed = comparison.changed
     for unique_id, node in head.nodes.items():
         if node.resource_type != "exposure":
@@ -175,8 +273,8 @@ def _exposures(comparison: Comparison) -> Iterable[str]:
             change = changed.get(parent)
             if change is None:
                 continue
-            gone = {name.lower() for name in change.removed}
-            touched = {column.lower() for _, column in change.vertices() if column != ROWS} | gone
-            if (parent, ROWS) in moved or not said or touched & said:
+            touched = {column.lower() for _, column in change.vertices() if column != ROWS}
+            touched |= {name.lower() for name in change.removed}
+            if change.rows or (touched & said if said else touched):
                 yield unique_id
                 break
