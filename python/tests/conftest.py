@@ -13,6 +13,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _cache_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test looks into, or leaves anything in, the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DBT_RIPPLE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The run's Spark session (parquet, Hive, its own metastore); make your own schema in it."""

@@ -34,7 +34,7 @@ from dbt_ripple.artifacts.model import (
     TestMetadata,
     Timing,
 )
-from dbt_ripple.artifacts.read import check_compiled, read_project
+from dbt_ripple.artifacts.read import Held, check_compiled, read_files, read_project
 
 __all__ = [
     "CatalogColumn",
@@ -42,6 +42,7 @@ __all__ = [
     "Contract",
     "DependsOn",
     "Group",
+    "Held",
     "Macro",
     "Metadata",
     "Node",
@@ -62,6 +63,7 @@ __all__ = [
     "is_certified",
     "nearest",
     "owner",
+    "read_files",
     "read_project",
     "referenced_columns",
 ]

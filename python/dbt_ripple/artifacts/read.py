@@ -117,12 +117,32 @@ class _Sources(msgspec.Struct):
     results: list[SourceFreshness] = []
 
 
-def read_project(target_path: Path) -> Project:
+Held = dict[str, bytes | None]
+"""What the files of a target folder hold, by name; None where there is no such file."""
+
+
+def read_files(target_path: Path) -> Held:
+    """Read ``manifest.json`` and ``catalog.json`` as they are, without decoding them.
+
+    Raises:
+        RippleError: the folder or the manifest is missing, or a file cannot be read.
+    """
+    target_path = Path(target_path)
+    manifest_path = target_path / "manifest.json"
+    return {
+        "manifest.json": _required(target_path, manifest_path),
+        "catalog.json": _optional(target_path / "catalog.json"),
+    }
+
+
+def read_project(target_path: Path, held: Held | None = None) -> Project:
     """Read the artifacts of a dbt project.
 
     Args:
         target_path: the folder dbt wrote them to. ``manifest.json`` must be there;
             ``catalog.json``, ``run_results.json`` and ``sources.json`` are read where they are.
+        held: what `read_files` has read of it, which is then not read again. It is taken out, so
+            that it need not stay in memory.
 
     Returns:
         The project.
@@ -133,7 +153,7 @@ def read_project(target_path: Path) -> Project:
     """
     target_path = Path(target_path)
     with _collector_paused():
-        return _read(target_path)
+        return _read(target_path, {} if held is None else held)
 
 
 def check_compiled(project: Project) -> None:
@@ -153,11 +173,11 @@ def check_compiled(project: Project) -> None:
         )
 
 
-def _read(target_path: Path) -> Project:
+def _read(target_path: Path, held: Held) -> Project:
     notes: list[str] = []
     hasher = xxhash.xxh3_128()
     manifest_path = target_path / "manifest.json"
-    content = _required(target_path, manifest_path)
+    content = held.pop("manifest.json", None) or _required(target_path, manifest_path)
     hasher.update(content)
 
     manifest: _AsWritten | _Manifest
@@ -192,7 +212,8 @@ def _read(target_path: Path) -> Project:
 
     catalog: dict[str, list[CatalogColumn]] = {}
     catalog_path = target_path / "catalog.json"
-    if (text := _optional(catalog_path)) is not None:
+    text = held.pop("catalog.json") if "catalog.json" in held else _optional(catalog_path)
+    if text is not None:
         hasher.update(b"catalog.json")
         hasher.update(text)
         catalog = _catalog(text, catalog_path, nodes, metadata, disabled)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_ripple.cli.options import answer, as_json, count, load_project, project_options, warn
+from dbt_ripple.cli.options import (
+    answer,
+    artifacts_folder,
+    as_json,
+    cache_options,
+    count,
+    open_cache,
+    open_target,
+    project_options,
+    say_notes,
+    warn,
+)
 
 if TYPE_CHECKING:
-    from dbt_ripple.artifacts import Project
-    from dbt_ripple.graph.analysis import Analysis
+    from dbt_ripple.graph.overview import Summary, Unseen
 
 
 @click.command(
@@ -40,121 +48,35 @@ Examples:
     type=click.Path(path_type=Path),
     help="Also write the column edges to FILE; its suffix says how: .jsonl, .csv or .parquet.",
 )
+@cache_options
 @project_options
 def analyze(
-    style: str, edges_file: Path | None, project_dir: Path, target_path: Path | None
+    style: str,
+    edges_file: Path | None,
+    cache_dir: Path | None,
+    no_cache: bool,
+    threads: int | None,
+    project_dir: Path,
+    target_path: Path | None,
 ) -> None:
     """Say how well this project can be seen: models analysed, opaque ones, columns, edges.
 
     Reads what `dbt docs generate` or `dbt compile` left in the target folder. No Spark, no
     connection, nothing written but FILE.
     """
-    from dbt_ripple.artifacts import check_compiled
     from dbt_ripple.cli.edges import writer
 
     write = writer(edges_file) if edges_file else None
-    started = time.perf_counter()
-    project = load_project(project_dir, target_path)
-    check_compiled(project)
-    read = time.perf_counter() - started
-
-    from dbt_ripple.graph.analyse import analyse
-
-    analysis = analyse(project, tests=False)
-    summary = summarise(project, analysis, read)
+    with open_cache(cache_dir, no_cache) as cache:
+        target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
+        summary = target.summary()
+        if not target.was_read:
+            say_notes(summary.notes, summary.notes_count)
+        edges = target.edges() if write else []
     if write and edges_file:
-        write(edges_file, analysis.edges)
-        warn(f"wrote {count(len(analysis.edges), 'edge')} to {edges_file}")
+        write(edges_file, edges)
+        warn(f"wrote {count(len(edges), 'edge')} to {edges_file}")
     answer(render(summary, style))
-
-
-@dataclass(slots=True)
-class Unseen:
-    """A node whose columns could not be followed, and why."""
-
-    unique_id: str
-    name: str
-    reason: str
-
-
-@dataclass(slots=True)
-class Summary:
-    """How well a project was seen.
-
-    Attributes:
-        models: how many models the project has; ``analysed`` of them were followed column by
-            column.
-        opaque: models, snapshots and other nodes with a query that could not be seen through.
-        broken: those that read a column that does not exist.
-        kinds: how many nodes of each resource type the project has.
-        seconds: wall time of the stages ``read``, ``parse`` and ``link``.
-        uncompiled: how many nodes with SQL dbt has not compiled.
-    """
-
-    project: str
-    dbt_version: str
-    adapter: str
-    kinds: dict[str, int]
-    models: int
-    analysed: int
-    opaque: list[Unseen]
-    broken: list[Unseen]
-    columns: int
-    edges: int
-    value_edges: int
-    seconds: dict[str, float]
-    uncompiled: int
-    has_catalog: bool
-    widest: str
-
-
-def summarise(project: Project, analysis: Analysis, read_seconds: float) -> Summary:
-    """Count what the analysis saw."""
-    kinds: dict[str, int] = {}
-    for node in project.nodes.values():
-        kinds[node.resource_type] = kinds.get(node.resource_type, 0) + 1
-    unseen: dict[str, list[Unseen]] = {"opaque": [], "broken": []}
-    analysed = columns = 0
-    for unique_id, seen in analysis.nodes.items():
-        columns += len(seen.columns)
-        found = project.nodes.get(unique_id)
-        if seen.status in unseen:
-            name = found.display_name if found else unique_id
-            reason = " ".join((seen.reason or "no reason given").split())
-            unseen[seen.status].append(Unseen(unique_id, name, reason))
-        elif seen.status == "analysed" and found and found.resource_type == "model":
-            analysed += 1
-    seconds = {stage: round(analysis.seconds.get(stage, 0.0), 3) for stage in _STAGES}
-    seconds["read"] = round(seconds["read"] + read_seconds, 3)
-    return Summary(
-        project=project.name,
-        dbt_version=project.metadata.dbt_version or "of unknown version",
-        adapter=project.metadata.adapter_type or "unknown adapter",
-        kinds=kinds,
-        models=kinds.get("model", 0),
-        analysed=analysed,
-        opaque=sorted(unseen["opaque"], key=lambda item: item.unique_id),
-        broken=sorted(unseen["broken"], key=lambda item: item.unique_id),
-        columns=columns,
-        edges=len(analysis.edges),
-        value_edges=sum(edge.type == "DIRECT" for edge in analysis.edges),
-        seconds=seconds,
-        uncompiled=len(project.uncompiled()),
-        has_catalog=bool(project.catalog),
-        widest=_widest(project),
-    )
-
-
-_STAGES = ("read", "parse", "link")
-
-
-def _widest(project: Project) -> str:
-    """The source (or else the node) with most children: a good first thing to trace."""
-    candidates = project.of_type("source", "seed") or project.of_type("model")
-    best = max(candidates, key=lambda node: len(project.children[node.unique_id]), default=None)
-    if best is None:
-        return ""
-    return f"{best.source_name}.{best.name}" if best.source_name else best.display_name
 
 
 # --- how it is printed -----------------------------------------------------------------------------
@@ -182,13 +104,15 @@ def _document(summary: Summary) -> dict[str, Any]:
 
 
 def _as_broken(item: Unseen) -> Unseen:
+    from dbt_ripple.graph.overview import Unseen
+
     return Unseen(item.unique_id, item.name, f"broken: {item.reason}")
 
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:
     share = f" ({summary.analysed / summary.models:.0%})" if summary.models else ""
     rows = summary.edges - summary.value_edges
-    stages = ", ".join(f"{stage} {summary.seconds[stage]:.1f}" for stage in _STAGES)
+    stages = ", ".join(f"{stage} {summary.seconds[stage]:.1f}" for stage in summary.seconds)
     return [
         ("analysed", f"{summary.analysed:,} of {count(summary.models, 'model')}{share}"),
         ("opaque", f"{len(summary.opaque):,}"),

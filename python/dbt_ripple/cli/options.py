@@ -6,7 +6,8 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +15,9 @@ import click
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
+    from dbt_ripple.graph.cache import Cache
+    from dbt_ripple.graph.queries import LowerMany
+    from dbt_ripple.graph.target import Target
 
 RELAXED_COLLECTOR = (10_000, 100, 1000)
 """Thresholds of the garbage collector of a command: nearly all it makes lives to its end."""
@@ -39,6 +43,73 @@ def project_options(command: _Command) -> _Command:
         type=click.Path(path_type=Path),
         help="The dbt project.",
     )(command)
+
+
+def cache_options(command: _Command) -> _Command:
+    """Add ``--cache-dir`` and ``--no-cache``, for `open_cache`, and ``--threads``."""
+    command = threads_option("Processes that analyse what the cache does not have.")(command)
+    command = click.option(
+        "--no-cache", is_flag=True, help="Analyse everything anew, and keep nothing of it."
+    )(command)
+    return click.option(
+        "--cache-dir",
+        envvar="DBT_RIPPLE_CACHE_DIR",
+        show_envvar=True,
+        type=click.Path(path_type=Path),
+        help="Folder of what was analysed before; `dbt clean` leaves it alone, and at most 1 GB "
+        "is kept.  [default: $XDG_CACHE_HOME/dbt-ripple, ~/.cache/dbt-ripple]",
+    )(command)
+
+
+def threads_option(help_text: str) -> Callable[[_Command], _Command]:
+    """``--threads``, which is dbt's word."""
+    return click.option(
+        "--threads", type=click.IntRange(min=1), help=f"{help_text}  [default: all cores]"
+    )
+
+
+@contextmanager
+def open_cache(cache_dir: Path | None, no_cache: bool) -> Iterator[Cache | None]:
+    """The cache, for a command; None where it shall do without."""
+    if no_cache:
+        yield None
+        return
+    from dbt_ripple.graph.cache import Cache
+
+    with Cache(cache_dir, warn=warn) as cache:
+        yield cache
+
+
+def open_target(
+    folder: Path,
+    cache: Cache | None,
+    threads: int | None,
+    lower_many: LowerMany | None = None,
+) -> Target:
+    """The artifacts in a folder; what had to be left out is said on stderr, once they are decoded.
+
+    From here on the process' garbage collector is relaxed.
+    """
+    from dbt_ripple.graph.target import Target
+
+    gc.set_threshold(*RELAXED_COLLECTOR)
+    return Target(folder, cache, processes=threads, lower_many=lower_many, on_read=_freeze)
+
+
+def _freeze(project: Project) -> None:
+    # All of it lives as long as the process: nothing the collector needs to look at again.
+    gc.freeze()
+    say_notes(project.notes, len(project.notes))
+
+
+def say_notes(notes: Sequence[str], of: int) -> None:
+    """Say on stderr what the reader had to leave out or assume, up to a few."""
+    from dbt_ripple.graph.overview import NOTES_SHOWN
+
+    for note in notes[:NOTES_SHOWN]:
+        warn(note)
+    if of > NOTES_SHOWN:
+        warn(f"and {of - NOTES_SHOWN} more notes of this kind")
 
 
 def artifacts_folder(project_dir: Path, target_path: Path | None) -> Path:
@@ -68,16 +139,8 @@ def load_project(project_dir: Path, target_path: Path | None) -> Project:
 
     gc.set_threshold(*RELAXED_COLLECTOR)
     project = read_project(artifacts_folder(project_dir, target_path))
-    # All of it lives as long as the process: nothing the collector needs to look at again.
-    gc.freeze()
-    for note in project.notes[:_NOTES_SHOWN]:
-        warn(note)
-    if len(project.notes) > _NOTES_SHOWN:
-        warn(f"and {len(project.notes) - _NOTES_SHOWN} more notes of this kind")
+    _freeze(project)
     return project
-
-
-_NOTES_SHOWN = 5
 
 
 def warn(message: str) -> None:

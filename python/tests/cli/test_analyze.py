@@ -12,10 +12,11 @@ import pytest
 from cli_shell import Shell
 
 from dbt_ripple.artifacts import CatalogColumn, Metadata, Node, Project
-from dbt_ripple.cli.analyze import render, summarise
+from dbt_ripple.cli.analyze import render
 from dbt_ripple.cli.edges import COLUMNS, writer
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.analysis import Analysis, ColumnEdge, NodeAnalysis
+from dbt_ripple.graph.overview import summarise
 
 EDGES = [
     ColumnEdge("source.s.raw.x", "a", "model.s.m", 'a "quoted", name', "DIRECT", "IDENTITY", False),

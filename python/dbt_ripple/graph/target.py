@@ -1,0 +1,297 @@
+"""A target folder, analysed; where the cache has it as a whole, nothing is decoded at all.
+
+The key of a whole project is a digest of the bytes of manifest.json and catalog.json, without what
+differs between two compilations of the same project (the moment, the invocation, who ran it, when
+dbt has parsed each node), and of the seeds' files. Of a manifest of dbt 2 nothing is kept as a
+whole: it does not hold the compiled SQL.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from array import array
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+import xxhash
+
+from dbt_ripple.artifacts import Held, Project, check_compiled, read_files, read_project
+from dbt_ripple.graph.analysis import Analysis, ColumnEdge
+from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.overview import STAGES, Summary, summarise
+
+if TYPE_CHECKING:
+    from dbt_ripple.graph.queries import LowerMany
+
+T = TypeVar("T")
+
+_METADATA: Final = re.compile(rb'\s*\{\s*"metadata"\s*:\s*')
+_HEAD: Final = 1 << 16
+"""Bytes within which the metadata ends; where it does not, all of it counts."""
+_VOLATILE: Final = frozenset(
+    """
+    env generated_at invocation_id invocation_started_at run_started_at send_anonymous_usage_stats
+    user_id
+    """.split()
+)
+_CREATED: Final = re.compile(rb'"created_at"\s*:\s*[0-9][0-9.eE+-]*')
+"""When dbt has parsed a node. In a string the quotes would be escaped: it is always a key."""
+
+
+class Target:
+    """The artifacts in a target folder, and what they come to.
+
+    Each thing is taken from the cache, or else made, once, and put there.
+
+    Args:
+        folder: where ``manifest.json`` is.
+        cache: where to look first; None to make everything anew.
+        processes: how many lower what is not in the cache (see `graph.pool`); None is all cores.
+        lower_many: another way to lower many queries, in place of these.
+        on_read: called with the project, if it has to be decoded.
+
+    Raises:
+        RippleError: the folder or the manifest is missing, or a file cannot be read.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        cache: Cache | None = None,
+        *,
+        processes: int | None = 1,
+        lower_many: LowerMany | None = None,
+        on_read: Callable[[Project], None] | None = None,
+    ) -> None:
+        started = time.perf_counter()
+        self.folder = folder
+        self.cache = cache
+        self._processes = processes
+        self._lower_many = lower_many
+        self._on_read = on_read
+        self._held: Held = {}
+        self._artifacts = b""
+        self._key: bytes | None = None
+        self._analyses: dict[tuple[bool, bool], Analysis] = {}
+        if cache is not None:
+            self._held = read_files(folder)
+            self._artifacts = cache.key(
+                b"artifacts",
+                *(
+                    digest_of(content) if content is not None else b""
+                    for content in self._held.values()
+                ),
+            )
+            files = _read(cache, cache.key(b"files", self._artifacts), list[str])
+            if files is not None:
+                self._key = self._whole(cache, files)
+        self.read_seconds = time.perf_counter() - started
+
+    @property
+    def was_read(self) -> bool:
+        """Whether the project had to be decoded."""
+        return "project" in self.__dict__
+
+    @cached_property
+    def project(self) -> Project:
+        """The project, decoded."""
+        started = time.perf_counter()
+        held, self._held = self._held, {}
+        project = read_project(self.folder, held)
+        if self.cache is not None and self._key is None and not _is_dbt_2(project):
+            files = _seed_files(project)
+            self.cache.put(self.cache.key(b"files", self._artifacts), msgspec.msgpack.encode(files))
+            self._key = self._whole(self.cache, files)
+        if self._on_read is not None:
+            self._on_read(project)
+        self.read_seconds += time.perf_counter() - started
+        return project
+
+    def summary(self) -> Summary:
+        """How well the project can be seen.
+
+        Raises:
+            RippleError: the artifacts cannot be read, or dbt has compiled nothing of them.
+        """
+        found = self._kept(b"summary", Summary)
+        if found is None:
+            self.project  # noqa: B018  (its time is counted)
+            found = summarise(self.project, self.analysis(tests=False), self.read_seconds)
+            self._keep(b"summary", msgspec.msgpack.encode(found))
+        else:
+            found.seconds = {**dict.fromkeys(STAGES, 0.0), "read": round(self.read_seconds, 3)}
+        return found
+
+    def edges(self) -> list[ColumnEdge]:
+        """The column edges.
+
+        Raises:
+            RippleError: as `summary`.
+        """
+        made = next(iter(self._analyses.values()), None)
+        if made is not None:
+            return made.edges
+        packed = self._kept(b"edges", _Edges)
+        return _unpacked(packed) if packed is not None else self.analysis(tests=False).edges
+
+    def analysis(self, *, tests: bool = True, expressions: bool = False) -> Analysis:
+        """Everything, as `graph.analyse.analyse` says it.
+
+        Raises:
+            RippleError: as `summary`.
+        """
+        asked = tests, expressions
+        if asked in self._analyses:
+            return self._analyses[asked]
+        kind = repr(("analysis", *asked)).encode()
+        started = time.perf_counter()
+        found = self._kept(kind, Analysis)
+        packed = self._kept(b"edges", _Edges) if found is not None else None
+        if found is not None and packed is not None:
+            found.edges = _unpacked(packed)
+            found.seconds = {"read": time.perf_counter() - started, "parse": 0.0, "link": 0.0}
+        else:
+            project = self.project
+            check_compiled(project)
+            # Here, because a warm run does without.
+            from dbt_ripple.graph.analyse import analyse
+            from dbt_ripple.graph.pool import cores, in_processes
+
+            processes = cores() if self._processes is None else self._processes
+            found = analyse(
+                project,
+                tests=tests,
+                expressions=expressions,
+                cache=self.cache,
+                lower_many=self._lower_many or in_processes(processes),
+            )
+            if self._key is not None:
+                self._keep(kind, msgspec.msgpack.encode(replace(found, edges=[])))
+                self._keep(b"edges", msgspec.msgpack.encode(_packed(found.edges)))
+        self._analyses[asked] = found
+        return found
+
+    def _whole(self, cache: Cache, files: list[str]) -> bytes:
+        return cache.key(b"project", self._artifacts, *(_file_digest(Path(file)) for file in files))
+
+    def _kept(self, kind: bytes, as_type: type[T]) -> T | None:
+        if self.cache is None or self._key is None:
+            return None
+        return _read(self.cache, self.cache.key(kind, self._key), as_type)
+
+    def _keep(self, kind: bytes, value: bytes) -> None:
+        if self.cache is not None and self._key is not None:
+            self.cache.put(self.cache.key(kind, self._key), value)
+
+
+def _read(cache: Cache, key: bytes, as_type: type[T]) -> T | None:
+    stored = cache.get(key)
+    if stored is None:
+        return None
+    try:
+        return msgspec.msgpack.decode(stored, type=as_type)
+    except msgspec.DecodeError:
+        return None
+
+
+def _is_dbt_2(project: Project) -> bool:
+    return (project.metadata.dbt_version or "").startswith("2.")
+
+
+def _seed_files(project: Project) -> list[str]:
+    """The files besides the artifacts that the analysis looks at, there or not."""
+    return [
+        str(Path(node.root_path) / node.original_file_path)
+        for node in project.of_type("seed")
+        if node.root_path
+    ]
+
+
+def _file_digest(file: Path) -> bytes:
+    try:
+        return xxhash.xxh3_128_digest(file.read_bytes())
+    except OSError:
+        return b"none"
+
+
+class _Edges(msgspec.Struct, array_like=True):
+    """Edges by the numbers of what they say: five a edge, in `numbers`.
+
+    They are the parent, its column, the child, its column, and the kind.
+    """
+
+    ids: list[str]
+    columns: list[str]
+    kinds: list[tuple[str, str, bool]]
+    numbers: bytes
+
+
+_NUMBER: Final = "I"
+
+
+def _packed(edges: list[ColumnEdge]) -> _Edges:
+    ids: dict[str, int] = {}
+    columns: dict[str, int] = {}
+    kinds: dict[tuple[str, str, bool], int] = {}
+    numbers = array(_NUMBER)
+    for parent, parent_column, child, child_column, type_, subtype, masking in edges:
+        numbers.append(ids.setdefault(parent, len(ids)))
+        numbers.append(columns.setdefault(parent_column, len(columns)))
+        numbers.append(ids.setdefault(child, len(ids)))
+        numbers.append(columns.setdefault(child_column, len(columns)))
+        numbers.append(kinds.setdefault((type_, subtype, masking), len(kinds)))
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return _Edges(list(ids), list(columns), list(kinds), numbers.tobytes())
+
+
+def _unpacked(packed: _Edges) -> list[ColumnEdge]:
+    numbers = array(_NUMBER)
+    numbers.frombytes(packed.numbers)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    ids, columns, kinds = packed.ids, packed.columns, packed.kinds
+    make = ColumnEdge._make
+    return [
+        make((ids[p], columns[pc], ids[c], columns[cc], *kinds[k]))
+        for p, pc, c, cc, k in zip(*(numbers[i::5] for i in range(5)), strict=True)
+    ]
+
+
+def digest_of(content: bytes) -> bytes:
+    """A digest of an artifact without what differs between two compilations of one project.
+
+    Example:
+        >>> one = b'{"metadata": {"generated_at": "now", "dbt_version": "1.11"}, "nodes": {}}'
+        >>> digest_of(one) == digest_of(one.replace(b"now", b"then"))
+        True
+        >>> digest_of(one) == digest_of(one.replace(b"1.11", b"1.10"))
+        False
+    """
+    hasher = xxhash.xxh3_128()
+    view = memoryview(content)
+    start = 0
+    if (head := _METADATA.match(content)) is not None:
+        try:
+            # As Latin-1 each byte is one character, whatever the strings in it come out as.
+            text = bytes(view[head.end() : head.end() + _HEAD]).decode("latin-1")
+            said, length = json.JSONDecoder().raw_decode(text)
+        except ValueError:
+            pass
+        else:
+            if isinstance(said, dict):
+                kept = {key: value for key, value in said.items() if key not in _VOLATILE}
+                hasher.update(json.dumps(kept, sort_keys=True).encode())
+                start = head.end() + length
+    for created in _CREATED.finditer(content, start):
+        hasher.update(view[start : created.start()])
+        start = created.end()
+    hasher.update(view[start:])
+    return hasher.digest()
