@@ -767,6 +767,14 @@ class _Analyser:
         if node.resource_type == "snapshot" or node.materialized == "incremental":
             said = ((name, node.config.get(name)) for name in OF_COLUMNS if name not in named)
             parts += [repr(pair).encode() for pair in said if pair[1]]
+        if words := self.settings.words_of_hooks(node):
+            parts.append(relation.rows_fp)
+            self.named(words, relation, parts, rows)
+        if words := self.settings.words_of_branches(node):
+            for parent in self.relations_above(node.unique_id):
+                above = self.node(parent).relation
+                parts += [parent.encode(), above.rows_fp]
+                self.named(words, above, parts, rows)
         if node.config.get("incremental_strategy") == "microbatch":
             # dbt filters each parent by its event_time when it builds a batch.
             for parent in self.relations_above(node.unique_id):
@@ -778,6 +786,15 @@ class _Analyser:
                         parts += [parent.encode(), column[0]]
                         merge(rows, through(FILTER, column[1]))
         return digest(*parts), rows
+
+    def named(self, words: set[str], relation: Relation, parts: list[bytes], rows: Deps) -> None:
+        """Rows depend on the columns that a text names which is not followed; ``*`` names all."""
+        for key, fp, deps in zip(relation.keys, relation.fps, relation.deps, strict=True):
+            if "*" in words or key.lower() in words:
+                parts.append(fp)
+                merge(rows, through(FILTER, deps))
+        if relation.rest:
+            parts.append(rest_fp(relation.rest))
 
     def typed(self, node: Node, keys: list[str], fps: list[bytes]) -> list[bytes]:
         """An enforced contract casts a column to its declared type."""

@@ -7,6 +7,7 @@ is not in compiled SQL; it is the config and text here that say it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -38,6 +39,9 @@ OF_COLUMNS: Final = ("unique_key", "updated_at", "check_cols")
 
 _WITHOUT_KEY: Final = frozenset({"append", "insert_overwrite", "microbatch"})
 """Incremental strategies that do not look at unique_key."""
+
+
+_WORDS: Final = re.compile(r"\w+|\*")
 
 
 class Settings:
@@ -102,6 +106,23 @@ class Settings:
         texts = [*(sql for _, sql in hooks_of(node)), *map(self.macros.text, called)]
         return any({"ref", "source", "graph"} & names(" ".join(tags(text))) for text in texts)
 
+    def words_of_hooks(self, node: Node) -> set[str]:
+        """The words of a node's hooks and of what they call, lower case, ``*`` among them.
+
+        A hook that deletes or updates goes by columns; which ones, these words tell.
+        """
+        hooks = [sql for _, sql in hooks_of(node)]
+        if not hooks:
+            return set()
+        called = self.macros.closure(self.hook_macros(node)) & self.macros.user
+        return words(" ".join([*hooks, *map(self.macros.text, called)]))
+
+    def words_of_branches(self, node: Node) -> set[str]:
+        """The words of an incremental model's branches of which one was not compiled."""
+        if node.materialized != "incremental":
+            return set()
+        return words(both_branches(node.raw_code))
+
     def column_uses(self, node: Node) -> Iterator[tuple[str, int, str]]:
         """The columns that settings name: the setting, the kind of use, the column's name."""
         config = node.config
@@ -119,6 +140,16 @@ class Settings:
             if isinstance(check, list):
                 for name in check:
                     yield "check_cols", FILTER, str(name)
+
+
+def words(text: str) -> set[str]:
+    """The words of a text, lower case, and ``*`` where it has one.
+
+    Example:
+        >>> sorted(words("delete from {{ this }} where Id > 3"))
+        ['3', 'delete', 'from', 'id', 'this', 'where']
+    """
+    return set(_WORDS.findall(text.lower()))
 
 
 def hooks_of(node: Node) -> list[tuple[str, str]]:

@@ -218,3 +218,37 @@ def test_a_defect_of_ours_is_one_nodes_alone(monkeypatch: pytest.MonkeyPatch) ->
     assert found.nodes["model.p.a"].status == "opaque"
     assert "ZeroDivisionError: oops" in (found.nodes["model.p.a"].reason or "")
     assert found.nodes["model.p.b"].status == "analysed"
+
+
+@pytest.mark.parametrize(
+    ("hook", "moves"),
+    [
+        ("delete from {{ this }} where amount > 3", True),
+        ("delete from {{ this }} where ID = 4", False),
+        ("create table t as select * from {{ this }}", True),
+    ],
+)
+def test_a_hook_goes_by_the_columns_it_names(hook: str, moves: bool) -> None:
+    def rows(sql: str) -> str:
+        config = {"materialized": "table", "post-hook": [{"sql": hook}]}
+        a = node("model.p.a", sql, ORDERS.unique_id, config=config)
+        return analyse(project(ORDERS, a, catalog=LISTED)).nodes["model.p.a"].rows_fingerprint
+
+    before = rows("select id, amount from s.orders")
+    assert (rows("select id, amount + 1 as amount from s.orders") != before) is moves
+
+
+def test_a_branch_that_was_not_compiled_goes_by_the_columns_it_names() -> None:
+    """On the next run `status` decides which rows come in, whatever was compiled."""
+    sql = "select id from s.a"
+    raw = "select id from {{ ref('a') }} {% if is_incremental() %} where status > 1 {% endif %}"
+
+    def rows(above: str) -> str:
+        a = node("model.p.a", above, ORDERS.unique_id)
+        b = node("model.p.b", sql, a.unique_id, config={"materialized": "incremental"})
+        b.raw_code = raw
+        return analyse(project(ORDERS, a, b, catalog=LISTED)).nodes["model.p.b"].rows_fingerprint
+
+    before = rows("select id, amount, status from s.orders")
+    assert rows("select id, amount, status + 1 as status from s.orders") != before
+    assert rows("select id, amount + 1 as amount, status from s.orders") == before
