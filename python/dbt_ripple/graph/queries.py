@@ -12,8 +12,10 @@ Two things are kept of a query, by its text, its dialect and the engine:
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from itertools import count
 from typing import Final, Protocol
 
 import msgspec
@@ -22,7 +24,7 @@ from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import IDENTITY, Lowered
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.packed import pack, unpack
-from dbt_ripple.flow.relation import Deps, Key, Relation
+from dbt_ripple.flow.relation import Key, Relation
 from dbt_ripple.graph.cache import Cache
 
 LowerMany = Callable[[Sequence[str], str, bool], list[bytes]]
@@ -143,7 +145,7 @@ class Queries:
         """
         cache = self.cache
         if cache is None:
-            lowered = self._lowered(sql)
+            lowered = self.lowered(sql)
             if lowered.rel is None:
                 return lowered.reason or _NO_QUERY
             return lowered.expressions, link(lowered, reader.table, self.dialect)
@@ -155,7 +157,7 @@ class Queries:
             linked = _known(entry, reader)
             if linked is not None:
                 return entry.expressions, linked
-        lowered = self._lowered(sql)
+        lowered = self.lowered(sql)
         if lowered.rel is None:
             reason = lowered.reason or _NO_QUERY
             cache.put(key, _encode(_Entry(reason, {}, [])))
@@ -182,7 +184,8 @@ class Queries:
         text = sql.encode("utf-8", "surrogatepass")
         return self.cache.key(kind, self.dialect.encode(), written_out, text)
 
-    def _lowered(self, sql: str) -> Lowered:
+    def lowered(self, sql: str) -> Lowered:
+        """A query, lowered."""
         start = time.perf_counter()
         try:
             packed = self._ready.pop(sql, None)
@@ -252,17 +255,15 @@ def _seen(reads: Iterable[Key], reader: Reader) -> bytes | None:
 
 def _packed(linked: Linked) -> _Stored:
     relation = linked.relation
-    of: dict[Key, int] = {}
-
-    def numbered(deps: Deps) -> dict[int, int]:
-        return {of.setdefault(key, len(of)): mask for key, mask in deps.items()}
-
+    of: dict[Key, int] = defaultdict(count().__next__)
     deps: list[int | dict[int, int]] = []
     for d in relation.deps:
-        numbers = numbered(d)
-        plain = len(numbers) == 1 and next(iter(d.values())) == IDENTITY
-        deps.append(next(iter(numbers)) if plain else numbers)
-    rows = numbered(relation.rows)
+        if len(d) == 1:
+            ((key, mask),) = d.items()
+            deps.append(of[key] if mask == IDENTITY else {of[key]: mask})
+        else:
+            deps.append({of[key]: mask for key, mask in d.items()})
+    rows = {of[key]: mask for key, mask in relation.rows.items()}
     return _Stored(
         relation.names,
         None if relation.keys == relation.names else relation.keys,

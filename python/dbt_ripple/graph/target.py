@@ -13,9 +13,11 @@ import re
 import sys
 import time
 from array import array
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -234,19 +236,29 @@ class _Edges(msgspec.Struct, array_like=True):
 
 
 _NUMBER: Final = "I"
+_BATCH: Final = 10_000
+"""Edges that are in memory twice."""
 
 
 def _packed(edges: list[ColumnEdge]) -> _Edges:
-    ids: dict[str, int] = {}
-    columns: dict[str, int] = {}
-    kinds: dict[tuple[str, str, bool], int] = {}
+    ids: dict[str, int] = defaultdict(count().__next__)
+    columns: dict[str, int] = defaultdict(count().__next__)
+    kinds: dict[tuple[str, str, bool], int] = defaultdict(count().__next__)
     numbers = array(_NUMBER)
-    for parent, parent_column, child, child_column, type_, subtype, masking in edges:
-        numbers.append(ids.setdefault(parent, len(ids)))
-        numbers.append(columns.setdefault(parent_column, len(columns)))
-        numbers.append(ids.setdefault(child, len(ids)))
-        numbers.append(columns.setdefault(child_column, len(columns)))
-        numbers.append(kinds.setdefault((type_, subtype, masking), len(kinds)))
+    for start in range(0, len(edges), _BATCH):
+        numbers.extend(
+            [
+                number
+                for parent, parent_column, child, column, a, b, c in edges[start : start + _BATCH]
+                for number in (
+                    ids[parent],
+                    columns[parent_column],
+                    ids[child],
+                    columns[column],
+                    kinds[a, b, c],
+                )
+            ]
+        )
     if sys.byteorder == "big":
         numbers.byteswap()
     return _Edges(list(ids), list(columns), list(kinds), numbers.tobytes())
