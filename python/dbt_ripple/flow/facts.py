@@ -550,9 +550,11 @@ def _source_of(env: Env, i: int) -> int:
     if ref.up or ref.source < -1:
         return -1
     if ref.source >= 0:
-        relation = env.relations[ref.source]
-        known = relation is not None and ref.key in relation.columns()
-        return ref.source if known and ref.key not in relation.duplicates else -1
+        if env.relations[ref.source] is None:
+            return -1
+        named = relation_of(env, ref.source)
+        known = ref.key in named.columns() and ref.key not in named.duplicates
+        return ref.source if known else -1
     if ref.key in env.merged:
         return -1
     owners = [
@@ -562,8 +564,8 @@ def _source_of(env: Env, i: int) -> int:
     ]
     if len(owners) != 1:
         return -1
-    relation = relation_of(env, owners[0])
-    known = ref.key in relation.columns() and ref.key not in relation.duplicates
+    owner = relation_of(env, owners[0])
+    known = ref.key in owner.columns() and ref.key not in owner.duplicates
     return owners[0] if known else -1
 
 

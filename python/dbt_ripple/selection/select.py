@@ -14,7 +14,15 @@ from dbt_ripple.changes.state import modified, modified_tests
 from dbt_ripple.graph.analysis import Analysis
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.rows import ROWS
-from dbt_ripple.selection.answer import Broken, Counts, Opaque, SelectedTest, Selection
+from dbt_ripple.selection.answer import (
+    Broken,
+    Counts,
+    HeldTest,
+    Opaque,
+    SelectedTest,
+    Selection,
+)
+from dbt_ripple.selection.facts import held_tests
 from dbt_ripple.selection.reasons import Reasons
 
 BUILT = frozenset({"model", "seed", "snapshot"})
@@ -33,6 +41,8 @@ def select(
     cache: Cache | None = None,
     critical: str | None = None,
     only: Collection[str] | None = None,
+    facts: bool = True,
+    assume_passed: bool = False,
 ) -> Selection:
     """Select the tests that a change can break, and the models to build for them.
 
@@ -44,6 +54,9 @@ def select(
         cache: for the analyses that are not.
         critical: a criticality: of each impacted node that has it, every test is selected, too.
         only: unique_ids the answer is restricted to.
+        facts: whether to hold the tests that what passed on base proves cannot fail
+            (`selection.facts`). It takes base's results of tests.
+        assume_passed: take all of base's tests as passed, without looking for results.
 
     Returns:
         The selection; empty lists where base and head are equal.
@@ -54,11 +67,24 @@ def select(
     comparison = compare(
         base, head, base_analysis=base_analysis, head_analysis=head_analysis, cache=cache
     )
-    return select_from(comparison, critical=critical, only=only)
+    return select_from(
+        comparison,
+        critical=critical,
+        only=only,
+        facts=facts,
+        assume_passed=assume_passed,
+        cache=cache,
+    )
 
 
 def select_from(
-    comparison: Comparison, *, critical: str | None = None, only: Collection[str] | None = None
+    comparison: Comparison,
+    *,
+    critical: str | None = None,
+    only: Collection[str] | None = None,
+    facts: bool = True,
+    assume_passed: bool = False,
+    cache: Cache | None = None,
 ) -> Selection:
     """The selection of a comparison that is at hand; arguments as in `select`."""
     head = comparison.head
@@ -67,6 +93,18 @@ def select_from(
         for unique_id, reason in _tests_of_critical(comparison, critical):
             impacted.setdefault(unique_id, reason)
     reasons = Reasons(comparison)
+    held: list[HeldTest] = []
+    said: list[str] = []
+    if facts:
+        held, said = held_tests(
+            comparison,
+            [test for test, own in impacted.items() if own is None],
+            assume_passed=assume_passed,
+            runs=None if only is None else frozenset(only).__contains__,
+            cache=cache,
+        )
+    for test in held:
+        del impacted[test.unique_id]
     tests = []
     for unique_id, (reason, path) in reasons.of_tests(impacted).items():
         name = head.nodes[unique_id].name
@@ -76,6 +114,7 @@ def select_from(
     by_target = reasons.by_target(impacted)
     selection = Selection(
         tests=tests,
+        held=held,
         models=[
             unique_id
             for unique_id, node in head.nodes.items()
@@ -88,10 +127,11 @@ def select_from(
         opaque=_opaque(comparison),
         counts=Counts(
             impacted_tests=len(tests),
+            held_tests=len(held),
             state_modified_tests=len(modified_tests(head, comparison.modified)),
             all_tests=sum(node.resource_type == "test" for node in head.nodes.values()),
         ),
-        notes=[*comparison.notes, *([by_target] if by_target else [])],
+        notes=[*comparison.notes, *([by_target] if by_target else []), *said],
     )
     return selection if only is None else restricted(selection, only)
 

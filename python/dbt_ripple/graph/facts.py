@@ -1,0 +1,327 @@
+"""A project linked once more, with what is known of rows put to use (rules 14 and 15).
+
+Only what a change moved is linked: a relation that is the same on both sides stands for itself. On
+each side the tests that are known to hold there say which columns are unique, not null or related;
+a test's meaning is read off its own query, so that it does not matter what it is called. A fact is
+used by queries that are linked after it was noted, so no argument goes in a circle.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from dbt_ripple.artifacts import CatalogColumn, Node, Project
+from dbt_ripple.flow.facts import Book, Facts, Proof, Related, Step, Unique, type_family
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.ir import IDENTITY
+from dbt_ripple.flow.link import Linked, link
+from dbt_ripple.flow.names import fold_stored, keeps_case
+from dbt_ripple.flow.relation import Relation
+from dbt_ripple.flow.rowset import Group, IsNull, Leaf, Match, MoreThan, Rows, conditions, sides
+from dbt_ripple.graph.analyse import RELATIONS, _Analyser, _cannot_see, _Known
+from dbt_ripple.graph.analysis import Analysis, NodeAnalysis
+from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.seeds import SeedFiles
+
+HOLDS_ITS_QUERY: Final = frozenset(
+    {"dynamic_table", "ephemeral", "materialized_view", "table", "view"}
+)
+"""Materializations of which the relation holds the query's rows, no more and no less."""
+
+
+@dataclass(slots=True)
+class TestRows:
+    """A test's query, linked with facts.
+
+    Attributes:
+        facts: of the rows it returns.
+        fingerprints: of its columns.
+        steps: the facts that were used, in its query and above.
+    """
+
+    facts: Facts
+    fingerprints: list[bytes]
+    steps: frozenset[Step]
+
+
+class FactAnalyser(_Analyser):
+    """One side of a project, linked with facts as far as it is asked for.
+
+    Args:
+        project: the side.
+        analysis: of this side, without facts.
+        unmoved: the nodes that are the same on both sides, by unique_id.
+        book: the one book of both sides.
+        holds: of the tests that hold on this side, what to call them, by unique_id.
+        catalog: the columns of relations as they are on this side.
+        cache: where lowered queries may be found.
+        seeds: the files of seeds.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        analysis: Analysis,
+        unmoved: frozenset[str],
+        book: Book,
+        holds: Mapping[str, str],
+        catalog: Mapping[str, list[CatalogColumn]],
+        cache: Cache | None = None,
+        seeds: SeedFiles | None = None,
+    ) -> None:
+        super().__init__(project, False, cache, None, seeds or SeedFiles())
+        self.analysis = analysis
+        self.unmoved = frozenset[str]() if keeps_case(self.dialect) else unmoved
+        self.book = book
+        self.holds = holds
+        self.catalog = catalog
+        self.steps: dict[str, dict[Step, None]] = {}
+        self.linked: dict[str, Linked] = {}
+        self.tested: dict[str, TestRows | None] = {}
+        self.waiting: dict[str, int] = {}
+        self.tests_of: dict[str, list[str]] = {}
+        self.ready: list[str] = []
+        for test in holds:
+            parents = self.relations_above(test)
+            self.waiting[test] = len(parents)
+            for parent in parents:
+                self.tests_of.setdefault(parent, []).append(test)
+
+    # -- tests ----------------------------------------------------------------------------------
+
+    def rows_of(self, test: str) -> TestRows | None:
+        """A test's rows; None where its query cannot be followed to the end.
+
+        It is linked once: what is known later does not enter.
+        """
+        if test not in self.tested:
+            self.tested[test] = None
+            self.tested[test] = self._rows_of(test, self.project.nodes[test])
+        return self.tested[test]
+
+    def _rows_of(self, unique_id: str, node: Node) -> TestRows | None:
+        parents = self.relations_above(unique_id)
+        for parent in parents:
+            self.node(parent)
+        if isinstance(self.follow(unique_id, node), str):
+            return None
+        linked = self.linked[unique_id]
+        relation = linked.relation
+        if linked.missing or linked.unknown or relation.rest or relation.facts is None:
+            return None
+        if self.settings.of(node) or self.aside(unique_id, node, self.introspection.of(node)):
+            return None
+        return TestRows(relation.facts, relation.fps, frozenset(self.steps[unique_id]))
+
+    def prove(self) -> None:
+        """Note what the tests say of which all parents are linked."""
+        while self.ready:
+            test = self.ready.pop()
+            rows = self.rows_of(test)
+            if rows is None:
+                continue
+            above = frozenset[str]().union(*(s.tests for s in rows.steps))
+            proof = Proof(above | {test}, f"by {self.holds[test]}")
+            for parent in self.relations_above(test):
+                facts = self.known[parent].relation.facts
+                if facts is not None:
+                    _note(rows.facts.rows, facts, proof)
+
+    # -- nodes ----------------------------------------------------------------------------------
+
+    def node(self, unique_id: str) -> _Known:
+        """A relation with what is known of its rows."""
+        known = self.known.get(unique_id)
+        if known is not None:
+            return known
+        seen = self.analysis.nodes.get(unique_id)
+        node = self.project.nodes[unique_id]
+        if seen is not None and seen.status == "analysed" and unique_id in self.unmoved:
+            known = self.known[unique_id] = self.unchanged(unique_id, seen)
+        else:
+            known = super().node(unique_id)
+            known.relation.facts = self.carried(node, known.relation)
+        self.type_columns(unique_id, known.relation)
+        for test in self.tests_of.get(unique_id, ()):
+            self.waiting[test] -= 1
+            if not self.waiting[test]:
+                self.ready.append(test)
+        return known
+
+    def query(self, unique_id: str, node: Node) -> _Known:
+        """A node's query; before it, what is known of its parents."""
+        parents = self.relations_above(unique_id)
+        for parent in parents:
+            self.node(parent)
+        self.prove()
+        known = super().query(unique_id, node)
+        steps = self.steps.setdefault(unique_id, {})
+        for parent in parents:
+            steps.update(self.steps.get(parent, {}))
+        return known
+
+    def follow(self, unique_id: str, node: Node) -> tuple[dict[str, str], Linked] | str:
+        """As without facts, but linked with them; notes which were used."""
+        reason = _cannot_see(node)
+        if reason is not None:
+            return reason
+        book = self.book
+        outer = book.steps, book.reader, book.named
+        book.steps, book.reader, book.named = {}, node.display_name, self.called
+        for parent in self.relations_above(unique_id):
+            book.steps.update(self.steps.get(parent, {}))
+        try:
+            lowered = self.queries.lowered(node.compiled_code or "")
+            if lowered.rel is None:
+                return lowered.reason or "it is not a query"
+            table = functools.partial(self.table, unique_id)
+            linked = link(lowered, table, self.dialect, book)
+            self.linked[unique_id] = linked
+            self.steps[unique_id] = book.steps
+            return {}, linked
+        except Exception as error:  # a defect of ours is this node's, not the whole project's
+            return f"a defect of dbt_ripple, please report it: {type(error).__name__}: {error}"
+        finally:
+            book.steps, book.reader, book.named = outer
+
+    def table(self, reader: str, key: str, name: str) -> Relation:
+        """The relation behind a name; the facts it rests on are the reader's, too."""
+        relation = super().table(reader, key, name)
+        unique_id = self.node_of(key)
+        if unique_id is not None:
+            self.book.steps.update(self.steps.get(unique_id, {}))
+        return relation
+
+    def called(self, key: str) -> str:
+        """What a relation is called in words, given its name in SQL or an alias."""
+        unique_id = self.node_of(key)
+        if unique_id is not None and unique_id in self.project.nodes:
+            return self.project.nodes[unique_id].display_name
+        return key.rpartition(".")[2]
+
+    def carried(self, node: Node, relation: Relation) -> Facts:
+        """What is known of a relation from its own query, where it holds that query's rows."""
+        linked = self.linked.get(node.unique_id)
+        if (
+            linked is None
+            or linked.relation.facts is None
+            or linked.relation.rows_fp != relation.rows_fp
+            or node.materialized not in HOLDS_ITS_QUERY
+        ):
+            return Facts(Leaf(relation.rows_fp))
+        facts = linked.relation.facts.copy()
+        facts.more = None
+        return facts
+
+    def unchanged(self, unique_id: str, seen: NodeAnalysis) -> _Known:
+        """A relation that is the same on both sides, without looking above it."""
+        leaf = digest(b"unchanged", unique_id.encode())
+        relation = Relation(
+            list(seen.columns),
+            [fold_stored(n, self.dialect) for n in seen.columns],
+            [bytes.fromhex(fp) for fp in seen.fingerprints],
+            [{(unique_id, n): IDENTITY} for n in seen.columns],
+            [],
+            bytes.fromhex(seen.rows_fingerprint),
+            {(unique_id, ROWS): IDENTITY},
+            leaf,
+            order=bytes.fromhex(seen.order),
+        )
+        relation.facts = Facts(Leaf(relation.rows_fp), more=self._more(unique_id, relation))
+        return _Known(seen, relation, [], {})
+
+    def _more(self, unique_id: str, relation: Relation) -> Callable[[], Iterable[Unique]] | None:
+        """What an unchanged relation's own query proves to be unique; found when asked for."""
+        node = self.project.nodes[unique_id]
+
+        @functools.cache
+        def more() -> tuple[Unique, ...]:
+            if unique_id in self.in_progress:
+                return ()
+            self.in_progress[unique_id] = None
+            parents = self.relations_above(unique_id)
+            for parent in parents:
+                self.node(parent)
+            self.prove()
+            followed = self.follow(unique_id, node)
+            del self.in_progress[unique_id]
+            if isinstance(followed, str):
+                return ()
+            steps = self.steps.pop(unique_id)
+            inner = self.linked[unique_id].relation
+            if inner.facts is None or inner.rest or len(inner.fps) != len(relation.fps):
+                return ()
+            above = frozenset[str]().union(*(s.tests for s in steps))
+            shown = dict(zip(inner.fps, relation.fps, strict=True))
+            return tuple(
+                Unique(
+                    frozenset(shown[c] for c in unique.columns),
+                    Proof(unique.proof.tests | above, unique.proof.words),
+                )
+                for unique in inner.facts.unique
+                if unique.columns <= shown.keys()
+            )
+
+        plain = node.materialized in HOLDS_ITS_QUERY and not node.contract_enforced
+        if (
+            not plain
+            or self.settings.of(node)
+            or self.aside(unique_id, node, self.introspection.of(node))
+        ):
+            return None
+        return more
+
+    def type_columns(self, unique_id: str, relation: Relation) -> None:
+        """Note the types of a relation's columns."""
+        columns = relation.columns()
+        for column in self.catalog.get(unique_id, ()):
+            known = columns.get(fold_stored(column.name, self.dialect))
+            if known is not None:
+                self.book.typed(known[0], type_family(column.type))
+
+
+def _note(rows: Rows, of: Facts, proof: Proof) -> None:
+    """Note what it says of a relation that a query returns no row: uniqueness and its like."""
+    met = conditions(rows)
+    _, first = sides(rows)[0]
+    if isinstance(first, Group) and len(sides(rows)) == 1 and len(met) == 1:
+        (condition,) = met.values()
+        if isinstance(condition, MoreThan) and condition.number == 1 and condition.rows:
+            beyond = _beyond(first.rows, of.rows)
+            if first.keys and beyond is not None and _not_null_only(beyond, first.keys):
+                of.unique.append(Unique(first.keys, proof))
+    found = _beyond(rows, of.rows)
+    if not found:
+        return
+    matches = [c for c in found if isinstance(c, Match)]
+    nulls = [c for c in found if isinstance(c, IsNull)]
+    if len(found) == 1 and nulls and not nulls[0].negated:
+        of.not_null[nulls[0].column] = proof
+    elif len(matches) == 1 and matches[0].negated and matches[0].child:
+        match = matches[0]
+        others = [c for c in found if c is not match]
+        if _not_null_only(others, frozenset({match.child})):
+            of.related.setdefault(match.child, []).append(
+                Related(match.rows.fp, match.parent, proof)
+            )
+
+
+def _beyond(rows: Rows, of: Rows) -> list[object] | None:
+    """The conditions that rows of a relation meet besides its own; None where they are others."""
+    if [(t, r.fp) for t, r in sides(rows)] != [(t, r.fp) for t, r in sides(of)]:
+        return None
+    own = conditions(of)
+    if not own.keys() <= conditions(rows).keys():
+        return None
+    return [c for key, c in conditions(rows).items() if key not in own]
+
+
+def _not_null_only(found: Iterable[object], columns: frozenset[bytes]) -> bool:
+    return all(isinstance(c, IsNull) and c.negated and c.column in columns for c in found)
+
+
+__all__ = ["HOLDS_ITS_QUERY", "RELATIONS", "FactAnalyser", "TestRows"]

@@ -1,0 +1,315 @@
+"""Rules 14-16: the impacted tests that what passed on base proves cannot fail.
+
+The promise is: CI never turns green where running everything would have turned it red. A test is
+*held* (left out) only where one of these is shown of its query, linked with facts on both sides:
+
+* it returns the same rows as on base, where it passed;
+* each row it returns is one it returned on base, where it returned none.
+
+What is used as a fact on base was seen there: the test passed and returned no row. What is used on
+head either did not move, and was seen on base, or is itself run on head and fails CI. A held test
+is no ground: whatever rests on it rests on what it rests on.
+
+A test that returned no row proves what its query says, whatever it is called; so the list of tests
+that ask something of every row is all tests whose query is a filter of rows, and singular ones
+qualify like generic ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
+
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.changes import Comparison
+from dbt_ripple.changes.seeds import pair_seeds
+from dbt_ripple.flow.facts import Book, Step
+from dbt_ripple.flow.rowset import INJECTIVE, ONTO, Embeddings
+from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.facts import FactAnalyser
+from dbt_ripple.selection.answer import HeldTest
+
+STALE: Final = (
+    "run_results.json is of another invocation than manifest.json, so that what passed there is "
+    "not used (--assume-passed uses all of base's tests as passed)"
+)
+NOTHING_TESTED: Final = (
+    "the state has no results of tests, so that no impacted test is held "
+    "(--assume-passed takes all of base's tests as passed)"
+)
+
+_VIEWS: Final = frozenset({"view", "ephemeral"})
+_ONLY_ROWS_FAIL: Final = re.compile(r"\s*(!=|<>|>)\s*0\s*")
+
+
+def held_tests(
+    comparison: Comparison,
+    impacted: Iterable[str],
+    *,
+    assume_passed: bool = False,
+    runs: Callable[[str], bool] | None = None,
+    cache: Cache | None = None,
+) -> tuple[list[HeldTest], list[str]]:
+    """The impacted tests that need not run, and notes.
+
+    Args:
+        comparison: of base and head.
+        impacted: tests that are as they were, and of which something they read has moved.
+        assume_passed: take all of base's tests as passed, without a row, where the state does not
+            tell.
+        runs: whether a test is run if it is selected; by default all are. A test that is not, is
+            no ground unless it did not move.
+        cache: where lowered queries may be found.
+
+    Returns:
+        The held tests in the order of ``impacted``, each with the argument in words and the tests
+        it rests on; and sentences about what could not be used.
+    """
+    impacted = list(impacted)
+    base = comparison.base
+    if not impacted or comparison.everything:
+        return [], []
+    if assume_passed:
+        passed = {u: 0 for u, node in base.nodes.items() if _fails_on_rows(node)}
+    else:
+        passed = _passed(base)
+        if not passed:
+            stale = any(r.status == "pass" for r in base.run_results)
+            return [], [STALE if stale else NOTHING_TESTED]
+    holding = _Holding(comparison, frozenset(impacted), passed, runs, cache)
+    return holding.held(impacted), []
+
+
+def _passed(base: Project) -> dict[str, int]:
+    """The tests that passed on base, with the rows each returned."""
+    invocation = base.metadata.invocation_id
+    return {
+        result.unique_id: result.failures or 0
+        for result in base.run_results
+        if result.status == "pass"
+        and result.unique_id in base.nodes
+        and base.nodes[result.unique_id].resource_type == "test"
+        and result.failures is not None
+        and not (invocation and result.invocation_id and result.invocation_id != invocation)
+    }
+
+
+def _counts_rows(node: Node) -> bool:
+    """Whether a test's number of failures is the number of rows it returns."""
+    said = str(node.config.get("fail_calc") or "count(*)")
+    return "".join(said.lower().split()) == "count(*)" and node.config.get("limit") is None
+
+
+def _fails_on_rows(node: Node) -> bool:
+    """Whether a test fails CI as soon as it returns a row."""
+    if node.resource_type != "test" or not _counts_rows(node):
+        return False
+    severity = str(node.config.get("severity") or "error").lower()
+    error_if = str(node.config.get("error_if") or "!= 0")
+    return (
+        severity == "error"
+        and _ONLY_ROWS_FAIL.fullmatch(error_if) is not None
+        and node.config.get("enabled", True) is not False
+    )
+
+
+class _Holding:
+    """The two sides linked with facts, and what can be held."""
+
+    def __init__(
+        self,
+        comparison: Comparison,
+        impacted: frozenset[str],
+        passed: dict[str, int],
+        runs: Callable[[str], bool] | None,
+        cache: Cache | None,
+    ) -> None:
+        base, head = comparison.base, comparison.head
+        self.comparison = comparison
+        self.impacted = impacted
+        self.passed = passed
+        self.empty = frozenset(
+            test for test, rows in passed.items() if not rows and _counts_rows(base.nodes[test])
+        )
+        before, now = comparison.base_analysis, comparison.head_analysis
+        unmoved = frozenset(
+            unique_id
+            for unique_id, seen in now.nodes.items()
+            if unique_id not in comparison.changed
+            and (then := before.nodes.get(unique_id)) is not None
+            and then.status == seen.status
+            and then.order == seen.order
+        )
+        moved = {
+            unique_id
+            for unique_id, test in now.tests.items()
+            if (then := before.tests.get(unique_id)) is None
+            or (then.rows_fingerprint, then.fingerprints, then.reason)
+            != (test.rows_fingerprint, test.fingerprints, test.reason)
+        }
+        self.running = moved | impacted
+        on_base = {test: base.nodes[test].name for test in self.empty}
+        on_head = {
+            test: head.nodes[test].name
+            for test in now.tests
+            if _fails_on_rows(head.nodes[test])
+            and ((runs is None or runs(test)) if test in self.running else test in self.empty)
+        }
+        book = Book()
+        seeds = pair_seeds(base, head)
+        self.base = FactAnalyser(
+            base, before, unmoved, book, on_base, base.catalog, cache, seeds.base
+        )
+        catalog = {
+            unique_id: columns
+            for unique_id, columns in base.catalog.items()
+            if unique_id in unmoved
+        }
+        self.head = FactAnalyser(head, now, unmoved, book, on_head, catalog, cache, seeds.head)
+        self.embeddings = Embeddings()
+
+    def held(self, tests: list[str]) -> list[HeldTest]:
+        """Which of these tests are held."""
+        arguments = {}
+        for test in tests:
+            argument = self.argument(test)
+            if argument is not None:
+                arguments[test] = argument
+        for test in self.last_to_look(arguments):
+            del arguments[test]
+        grounds = {test: self.grounds(test, arguments) for test in arguments}
+        return [
+            HeldTest(
+                unique_id=test,
+                reason=self.in_words(argument, arguments),
+                facts=sorted(grounds[test]),
+            )
+            for test, argument in arguments.items()
+        ]
+
+    def argument(self, test: str) -> _Argument | None:
+        """Why a test cannot fail on head unless one of its grounds does; None where it might."""
+        head = self.comparison.head
+        if test not in self.passed or test not in head.nodes:
+            return None
+        seen = (
+            self.comparison.base_analysis.tests.get(test),
+            self.comparison.head_analysis.tests.get(test),
+        )
+        if any(s is None or s.status != "analysed" for s in seen):
+            return None
+        then, now = self.base.rows_of(test), self.head.rows_of(test)
+        if then is None or now is None:
+            return None
+        bits = self.embeddings.embed(now.facts.rows, then.facts.rows)
+        if bits is None:
+            return None
+        steps = sorted(now.steps)
+        if any(test in step.tests for step in steps):
+            return None
+        same = bits & INJECTIVE and bits & ONTO and now.fingerprints == then.fingerprints
+        if same:
+            return _Argument(steps, True)
+        if test in self.empty and _passes_without_rows(head.nodes[test]):
+            return _Argument(steps, False)
+        return None
+
+    def grounds(self, test: str, held: dict[str, _Argument]) -> set[str]:
+        """The tests a held test rests on, none of them held."""
+        found: set[str] = set()
+        looked: set[str] = set()
+        ahead = [test]
+        while ahead:
+            for step in held[ahead.pop()].steps:
+                for ground in step.tests - looked:
+                    looked.add(ground)
+                    if ground in held:
+                        ahead.append(ground)
+                    else:
+                        found.add(ground)
+        return found
+
+    def in_words(self, argument: _Argument, held: dict[str, _Argument]) -> str:
+        """The argument, one sentence for each fact it uses."""
+        said = []
+        for step in argument.steps:
+            sentence = f"{step.reader} keeps its rows: {step.words}"
+            runs = [t for t in step.tests if t in self.running and t not in held]
+            if runs:
+                sentence += ", which runs" if len(step.tests) == 1 else ", which run"
+            elif step.tests:
+                sentence += ", which passed on base"
+            said.append(sentence)
+        if not argument.same:
+            said.append("it looks at rows that were there on base, and found nothing in them")
+        elif not said:
+            said.append("it returns the rows it returned on base")
+        return "; ".join(said)
+
+    def last_to_look(self, held: dict[str, _Argument]) -> Iterator[str]:
+        """Tests that have to run because nothing else evaluates a view that was edited.
+
+        To build a view does not run its query, so a mistake that only shows when it runs (a cast
+        that fails) would go by unseen.
+        """
+        taken: set[str] = set()
+        for unique_id in self.edited_views():
+            tests, evaluated = self.readers(unique_id)
+            running = [t for t in tests if t in self.impacted and (t not in held or t in taken)]
+            if not evaluated and not running:
+                waiting = [t for t in tests if t in held]
+                if waiting:
+                    taken.add(waiting[0])
+                    yield waiting[0]
+
+    def edited_views(self) -> Iterator[str]:
+        base, head = self.comparison.base, self.comparison.head
+        changed = self.comparison.changed
+        for unique_id in changed:
+            node = head.nodes.get(unique_id)
+            if node is None or node.materialized not in _VIEWS:
+                continue
+            then = base.nodes.get(unique_id)
+            began = not any(p in changed for p in head.parents.get(unique_id, ()))
+            if then is None or began or then.raw_code != node.raw_code:
+                yield unique_id
+
+    def readers(self, unique_id: str) -> tuple[list[str], bool]:
+        """The tests that read a view, and whether something that is built anew reads it.
+
+        Both directly or through other views.
+        """
+        head = self.comparison.head
+        tests: dict[str, None] = {}
+        looked = {unique_id}
+        ahead = [unique_id]
+        while ahead:
+            for child in head.children.get(ahead.pop(), ()):
+                node = head.nodes[child]
+                if node.resource_type == "test":
+                    tests[child] = None
+                elif node.resource_type in ("model", "snapshot") and child not in looked:
+                    looked.add(child)
+                    if node.materialized in _VIEWS:
+                        ahead.append(child)
+                    elif child in self.comparison.changed:
+                        return list(tests), True
+        return list(tests), False
+
+
+class _Argument:
+    """Why a test is held: the facts it uses, and whether its rows are the same."""
+
+    __slots__ = ("same", "steps")
+
+    def __init__(self, steps: list[Step], same: bool) -> None:
+        self.steps = steps
+        self.same = same
+
+
+def _passes_without_rows(node: Node) -> bool:
+    """Whether a test passes for sure when it returns no row."""
+    said = [node.config.get("error_if"), node.config.get("warn_if")]
+    plain = (s is None or re.fullmatch(r"\s*((!=|<>)\s*0|>\s*\d+)\s*", str(s)) for s in said)
+    return _counts_rows(node) and all(plain)
