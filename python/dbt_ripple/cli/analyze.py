@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_ripple.cli.options import (
+    analysis_options,
     answer,
     artifacts_folder,
     as_json,
-    cache_options,
     count,
     open_cache,
     open_target,
@@ -48,7 +48,7 @@ Examples:
     type=click.Path(path_type=Path),
     help="Also write the column edges to FILE; its suffix says how: .jsonl, .csv or .parquet.",
 )
-@cache_options
+@analysis_options
 @project_options
 def analyze(
     style: str,

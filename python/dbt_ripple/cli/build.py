@@ -20,12 +20,22 @@ import click
 from dbt_ripple.cli.dbt import Dbt, DbtOptions, dbt_options
 from dbt_ripple.cli.load import (
     document,
+    lower_on,
     progress_of,
     snapshot_of,
     spark_options,
     summary,
 )
-from dbt_ripple.cli.options import answer, artifacts_folder, as_json, count, project_options
+from dbt_ripple.cli.options import (
+    answer,
+    artifacts_folder,
+    as_json,
+    cache_options,
+    count,
+    open_cache,
+    open_target,
+    project_options,
+)
 from dbt_ripple.errors import RippleError
 
 PACKAGE = "dbt_ripple"
@@ -49,11 +59,14 @@ Examples:
     help="How to print what was built; dbt's own lines go to stderr.",
 )
 @spark_options
+@cache_options
 @project_options
 def build(
     style: str,
     master: str | None,
     remote: str | None,
+    cache_dir: Path | None,
+    no_cache: bool,
     project_dir: Path,
     target_path: Path | None,
     **dbt_arguments: Any,
@@ -81,7 +94,8 @@ def build(
             str(folder),
             "make it writable or name another folder by --target-path",
         ) from error
-    dbt = Dbt(project_dir.resolve(), folder, DbtOptions.taken(dbt_arguments))
+    options = DbtOptions.taken(dbt_arguments)
+    dbt = Dbt(project_dir.resolve(), folder, options)
     clock = _Clock()
 
     manifest = dbt("parse").result
@@ -99,12 +113,13 @@ def build(
     _take_run_results(folder.parent, folder)
     clock.lap("compile")
 
-    from dbt_ripple.artifacts import read_project
     from dbt_ripple.spark.load import destination, load
 
-    project = read_project(folder)
-    snapshot = snapshot_of(project, project_dir, target_name=connection.target_name)
-    to = destination(project)
+    with open_cache(cache_dir, no_cache) as cache:
+        threads = options.threads
+        target_folder = open_target(folder, cache, threads, lower_on(lambda: session, threads))
+        snapshot = snapshot_of(target_folder, project_dir, target_name=connection.target_name)
+        to = destination(target_folder.project)
     clock.lap("analyse")
     with progress_of(snapshot) as progress:
         loaded = load(session, snapshot, to, progress=progress)

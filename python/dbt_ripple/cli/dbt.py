@@ -89,7 +89,11 @@ def dbt_options(command: _Command) -> _Command:
             click.option(
                 "--vars", "variables", metavar="YAML", help="Variables for dbt, as dbt takes them."
             ),
-            click.option("--threads", type=click.IntRange(min=1), help="Threads of dbt."),
+            click.option(
+                "--threads",
+                type=click.IntRange(min=1),
+                help="Threads of dbt, and processes that analyse.",
+            ),
         )
     ):
         command = option(command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -11,12 +12,25 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dbt_ripple.cli.options import answer, as_json, count, load_project, project_options, warn
+from dbt_ripple.cli.options import (
+    analysis_options,
+    answer,
+    artifacts_folder,
+    as_json,
+    count,
+    open_cache,
+    open_target,
+    project_options,
+    warn,
+)
 from dbt_ripple.graph.rows import TABLES
 
 if TYPE_CHECKING:
-    from dbt_ripple.artifacts import Project
+    from pyspark.sql import SparkSession
+
+    from dbt_ripple.graph.queries import LowerMany
     from dbt_ripple.graph.snapshot import Snapshot
+    from dbt_ripple.graph.target import Target
     from dbt_ripple.spark.load import Loaded, Progress
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -73,6 +87,7 @@ Examples:
     help="How to print what was loaded.",
 )
 @spark_options
+@analysis_options
 @project_options
 def load(
     schema: str | None,
@@ -81,6 +96,9 @@ def load(
     style: str,
     master: str | None,
     remote: str | None,
+    cache_dir: Path | None,
+    no_cache: bool,
+    threads: int | None,
     project_dir: Path,
     target_path: Path | None,
 ) -> None:
@@ -88,18 +106,23 @@ def load(
 
     Reads what `dbt docs generate` or `dbt compile` of the whole project left in the target folder.
     Loading the same artifacts twice adds nothing. A load that dies halfway shows readers nothing:
-    run it again.
+    run it again. Of a project with more than 5,000 queries to analyse, a cluster's executors do
+    that, if they have dbt-ripple installed.
     """
     from dbt_ripple.spark.load import destination
     from dbt_ripple.spark.load import load as load_snapshot
     from dbt_ripple.spark.session import get_session
 
     started = time.perf_counter()
-    project = load_project(project_dir, target_path)
-    to = destination(project, schema, file_format)
-    snapshot = snapshot_of(project, project_dir, max_closure=max_closure)
+    session_of = functools.cache(lambda: get_session(master, remote))
+    with open_cache(cache_dir, no_cache) as cache:
+        lower_many = lower_on(session_of, threads)
+        folder = artifacts_folder(project_dir, target_path)
+        target = open_target(folder, cache, threads, lower_many)
+        to = destination(target.project, schema, file_format)
+        snapshot = snapshot_of(target, project_dir, max_closure=max_closure)
     analysed = time.perf_counter()
-    session = get_session(master, remote)
+    session = session_of()
     connected = time.perf_counter()
     with progress_of(snapshot) as progress:
         loaded = load_snapshot(session, snapshot, to, progress=progress)
@@ -110,8 +133,16 @@ def load(
         answer("\n".join(summary(loaded, str(to), seconds)))
 
 
+def lower_on(session: Callable[[], SparkSession], threads: int | None) -> LowerMany:
+    """How `load` and `build` lower many queries: on a cluster's executors, or else on cores here."""
+    from dbt_ripple.graph.pool import cores, in_processes
+    from dbt_ripple.spark.executors import on_executors
+
+    return on_executors(session, in_processes(threads or cores()), warn)
+
+
 def snapshot_of(
-    project: Project,
+    target: Target,
     project_dir: Path,
     *,
     target_name: str | None = None,
@@ -123,9 +154,9 @@ def snapshot_of(
         RippleError: dbt has compiled nothing of it.
     """
     from dbt_ripple.artifacts import check_compiled
-    from dbt_ripple.graph.analyse import analyse
     from dbt_ripple.graph.snapshot import MAX_CLOSURE, build_rows, git_commit
 
+    project = target.project
     check_compiled(project)
     if missing := len(project.uncompiled()):
         warn(
@@ -134,7 +165,7 @@ def snapshot_of(
         )
     snapshot = build_rows(
         project,
-        analyse(project, expressions=True),
+        target.analysis(expressions=True),
         git_sha=git_commit(project_dir),
         target_name=target_name,
         max_closure=MAX_CLOSURE if max_closure is None else max_closure,

@@ -45,9 +45,18 @@ def project_options(command: _Command) -> _Command:
     )(command)
 
 
+def analysis_options(command: _Command) -> _Command:
+    """Add ``--threads``, which is dbt's word, and those of `cache_options`."""
+    command = click.option(
+        "--threads",
+        type=click.IntRange(min=1),
+        help="Processes that analyse what the cache does not have.  [default: all cores]",
+    )(command)
+    return cache_options(command)
+
+
 def cache_options(command: _Command) -> _Command:
-    """Add ``--cache-dir`` and ``--no-cache``, for `open_cache`, and ``--threads``."""
-    command = threads_option("Processes that analyse what the cache does not have.")(command)
+    """Add ``--cache-dir`` and ``--no-cache``, for `open_cache`."""
     command = click.option(
         "--no-cache", is_flag=True, help="Analyse everything anew, and keep nothing of it."
     )(command)
@@ -59,13 +68,6 @@ def cache_options(command: _Command) -> _Command:
         help="Folder of what was analysed before; `dbt clean` leaves it alone, and at most 1 GB "
         "is kept.  [default: $XDG_CACHE_HOME/dbt-ripple, ~/.cache/dbt-ripple]",
     )(command)
-
-
-def threads_option(help_text: str) -> Callable[[_Command], _Command]:
-    """``--threads``, which is dbt's word."""
-    return click.option(
-        "--threads", type=click.IntRange(min=1), help=f"{help_text}  [default: all cores]"
-    )
 
 
 @contextmanager

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 import click
 
-from dbt_ripple.cli.options import answer, as_json, load_project, project_options
+from dbt_ripple.cli.options import (
+    analysis_options,
+    answer,
+    artifacts_folder,
+    as_json,
+    open_cache,
+    open_target,
+    project_options,
+)
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.rows import ROWS
 
@@ -52,6 +60,7 @@ Examples:
     show_default=True,
     help="How to print it; text is the tree.",
 )
+@analysis_options
 @project_options
 def trace(
     node: str,
@@ -59,6 +68,9 @@ def trace(
     depth: int | None,
     include_tests: bool,
     style: str,
+    cache_dir: Path | None,
+    no_cache: bool,
+    threads: int | None,
     project_dir: Path,
     target_path: Path | None,
 ) -> None:
@@ -71,17 +83,16 @@ def trace(
     """
     from dbt_ripple.artifacts import find_node
 
-    project = load_project(project_dir, target_path)
-    root, column = find_node(project, node)
+    with open_cache(cache_dir, no_cache) as cache:
+        target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
+        project = target.project
+        root, column = find_node(project, node)
+        analysis = target.analysis(tests=False) if column is not None else None
     view: _View[Any]
-    if column is None:
+    if column is None or analysis is None:
         view = node_view(project, root, direction, depth, include_tests)
     else:
-        from dbt_ripple.artifacts import check_compiled
-        from dbt_ripple.graph.analyse import analyse
-
-        check_compiled(project)
-        view = column_view(project, analyse(project, tests=False), root, column, direction, depth)
+        view = column_view(project, analysis, root, column, direction, depth)
     answer(render(view, style))
 
 

@@ -260,7 +260,7 @@ def _write_partition(
     """Make the rows the whole content of a snapshot's partition, were it none."""
     names = ", ".join(_quoted(column) for column in columns(table) if column != "snapshot_id")
     for start in range(0, max(len(rows), 1), CHUNK):
-        frame = _frame(session, arrow_table(table, rows[start : start + CHUNK]))
+        frame = arrow_frame(session, arrow_table(table, rows[start : start + CHUNK]))
         verb = "insert into" if start else "insert overwrite"
         # Spelt as a static partition, the same statement replaces (or empties) exactly this
         # partition on all three formats, whatever the session's partitionOverwriteMode.
@@ -278,7 +278,7 @@ def _publish(
     if _is_published(session, to, id_):
         return
     names = ", ".join(map(_quoted, columns(COMMIT)))
-    frame = _frame(session, arrow_table(COMMIT, rows))
+    frame = arrow_frame(session, arrow_table(COMMIT, rows))
     _insert(session, frame, f"insert into {to.table(COMMIT)} ({names}) select {names}")
 
 
@@ -298,7 +298,7 @@ def _is_published(session: SparkSession, to: Destination, id_: str) -> bool:
     return bool(found.collect())
 
 
-def _frame(session: SparkSession, table: pa.Table) -> DataFrame:
+def arrow_frame(session: SparkSession, table: pa.Table) -> DataFrame:
     """An Arrow table as a DataFrame; before Spark 4 that goes through pandas."""
     if int(session.version.partition(".")[0]) >= 4:
         return session.createDataFrame(table)
