@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 from dbt_ripple.selection.answer import Broken, Counts, HeldTest, Opaque, SelectedTest, Selection
-from dbt_ripple.selection.select import select
+from dbt_ripple.selection.select import select, select_from, state_modified
 
-__all__ = ["Broken", "Counts", "HeldTest", "Opaque", "SelectedTest", "Selection", "select"]
+__all__ = [
+    "Broken",
+    "Counts",
+    "HeldTest",
+    "Opaque",
+    "SelectedTest",
+    "Selection",
+    "select",
+    "select_from",
+    "state_modified",
+]

@@ -131,6 +131,13 @@ def _ways(comparison: Comparison) -> dict[Vertex, Vertex | None]:
                 for child in change.vertices():
                     children.setdefault(parent, []).append(child)
                     below.add(child)
+    for unique_id, change in changed.items():
+        if change.rows and unique_id not in comparison.modified:
+            # An aggregate or a window is made of the rows it runs over, which no edge says.
+            for vertex in change.vertices():
+                if vertex not in below and vertex[1] != ROWS:
+                    children.setdefault((unique_id, ROWS), []).append(vertex)
+                    below.add(vertex)
     starts = [vertex for change in changed.values() for vertex in change.vertices()]
     found: dict[Vertex, Vertex | None] = {v: None for v in starts if v not in below}
     frontier = list(found)

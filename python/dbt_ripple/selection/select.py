@@ -89,16 +89,16 @@ def select_from(
     """The selection of a comparison that is at hand; arguments as in `select`."""
     head = comparison.head
     impacted = impacted_tests(comparison)
-    if critical is not None:
-        for unique_id, reason in _tests_of_critical(comparison, critical):
-            impacted.setdefault(unique_id, reason)
+    wanted = dict(_tests_of_critical(comparison, critical)) if critical is not None else {}
+    for unique_id, reason in wanted.items():
+        impacted.setdefault(unique_id, reason)
     reasons = Reasons(comparison)
     held: list[HeldTest] = []
     said: list[str] = []
     if facts:
         held, said = held_tests(
             comparison,
-            [test for test, own in impacted.items() if own is None],
+            [test for test, own in impacted.items() if own is None and test not in wanted],
             assume_passed=assume_passed,
             runs=None if only is None else frozenset(only).__contains__,
             cache=cache,

@@ -1,0 +1,274 @@
+"""`dbt-ripple select`: the tests a change can break, and the models CI must build for them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dbt_ripple.cli.options import (
+    analysis_options,
+    answer,
+    artifacts_folder,
+    as_json,
+    count,
+    open_cache,
+    project_options,
+    warn,
+)
+from dbt_ripple.cli.state import load_sides, state_option
+from dbt_ripple.errors import RippleError
+
+if TYPE_CHECKING:
+    from dbt_ripple.artifacts import Project
+    from dbt_ripple.selection import Selection
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  dbt-ripple select --state prod-artifacts
+  dbt-ripple select --state prod-artifacts --format json
+  dbt-ripple select --state prod-artifacts --critical tier1 --exclude tag:slow
+  dbt build --indirect-selection empty --select $(dbt-ripple select --state prod --output names)
+""",
+)
+@state_option
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    show_default=True,
+    help="How to print it.",
+)
+@click.option(
+    "--output",
+    type=click.Choice(["names"]),
+    help="names: what `dbt build` has to be given, one a line: models to build, tests to run.",
+)
+@click.option(
+    "--critical",
+    metavar="TIER",
+    help="Also all tests of impacted nodes whose meta.criticality is TIER.",
+)
+@click.option(
+    "--select", "selected", metavar="SPEC", multiple=True, help="Only what dbt selects so."
+)
+@click.option(
+    "--exclude", "excluded", metavar="SPEC", multiple=True, help="Not what dbt selects so."
+)
+@click.option("--full", is_flag=True, help="What state:modified+ would be, for comparison.")
+@click.option(
+    "--facts/--no-facts",
+    default=True,
+    help="Hold back tests of which base's passed tests prove that they cannot fail (the default).",
+)
+@click.option(
+    "--assume-passed",
+    is_flag=True,
+    help="Take base's tests as passed where the state has no run_results.json that says so.",
+)
+@analysis_options
+@project_options
+def select(
+    state: Path | None,
+    style: str,
+    output: str | None,
+    critical: str | None,
+    selected: tuple[str, ...],
+    excluded: tuple[str, ...],
+    full: bool,
+    facts: bool,
+    assume_passed: bool,
+    cache_dir: Path | None,
+    no_cache: bool,
+    threads: int | None,
+    project_dir: Path,
+    target_path: Path | None,
+) -> None:
+    """Print the tests that the change from base (--state) to this project can break.
+
+    Nothing else can break by it: a test that is not listed reads, down to the sources, only what is
+    defined as before. What could not be seen through counts as changed, and is named. Where base
+    and head are equal, nothing is printed.
+    """
+    from dbt_ripple.selection import select as select_tests
+    from dbt_ripple.selection import state_modified
+
+    with open_cache(cache_dir, no_cache) as cache:
+        base, head = load_sides(project_dir, target_path, state, cache, threads)
+        only = None
+        if selected or excluded:
+            only = chosen_by_dbt(project_dir, target_path, state, selected, excluded)
+        if full:
+            selection = state_modified(base.project, head.project, only)
+        else:
+            selection = select_tests(
+                base.project,
+                head.project,
+                base_analysis=base.analysis(),
+                head_analysis=head.analysis(),
+                cache=cache,
+                critical=critical,
+                only=only,
+                facts=facts,
+                assume_passed=assume_passed,
+            )
+    show(selection, head.project, style, output)
+
+
+def show(selection: Selection, head: Project, style: str, output: str | None = None) -> None:
+    """Print a selection on stdout, and what it had to assume on stderr."""
+    for note in selection.notes:
+        warn(note)
+    if output == "names":
+        text = "\n".join(names(selection, head))
+    elif style == "json":
+        text = as_json(selection)
+    else:
+        text = "\n".join(
+            _markdown(selection, head) if style == "markdown" else _text(selection, head)
+        )
+    if text:
+        answer(text)
+
+
+def chosen_by_dbt(
+    project_dir: Path,
+    target_path: Path | None,
+    state: Path | None,
+    selected: tuple[str, ...],
+    excluded: tuple[str, ...],
+) -> set[str]:
+    """The unique_ids that dbt's own selection grammar selects.
+
+    Raises:
+        RippleError: dbt is not installed here, or refuses the selection.
+    """
+    import json
+    import tempfile
+
+    from dbt_ripple.cli.dbt import Dbt, DbtOptions
+
+    arguments = ["ls", "--output", "json", "--output-keys", "unique_id"]
+    for option, specs in (("--select", selected), ("--exclude", excluded)):
+        if specs:
+            arguments += [option, *(word for spec in specs for word in spec.split())]
+    if state is not None:
+        found = project_dir / state if (project_dir / state).exists() else state
+        arguments += ["--state", str(found.resolve())]
+    # In a folder of its own: `dbt ls` overwrites manifest.json with one that is not compiled.
+    with tempfile.TemporaryDirectory() as folder:
+        kept = artifacts_folder(project_dir, target_path) / "partial_parse.msgpack"
+        if kept.is_file():
+            (Path(folder) / kept.name).write_bytes(kept.read_bytes())
+        dbt = Dbt(project_dir.resolve(), Path(folder), DbtOptions())
+        lines = dbt(*arguments).result or []
+    try:
+        return {json.loads(line)["unique_id"] for line in lines}
+    except (ValueError, KeyError, TypeError):
+        raise RippleError(
+            "dbt lists nodes in a form that is not known", "--select", "upgrade dbt-ripple"
+        ) from None
+
+
+def names(selection: Selection, head: Project) -> list[str]:
+    """What is selected, as dbt's ``--select`` takes it: models to build first, tests last.
+
+    A name that dbt would also find elsewhere (it matches folders and other packages, too) is spelled
+    out from its package down.
+    """
+    fqns = [node.fqn for node in head.nodes.values() if node.fqn]
+    elsewhere = {part for fqn in fqns for part in fqn[:-1]}
+    often = Counter(fqn[-1] for fqn in fqns)
+    found = []
+    tests = [test.unique_id for test in selection.tests]
+    for unique_id in (*selection.models, *selection.unit_tests, *tests):
+        node = head.nodes[unique_id]
+        name = node.display_name
+        if node.fqn and (name in elsewhere or often[node.fqn[-1]] > 1 or node.name in elsewhere):
+            name = ".".join(node.fqn)
+        found.append(name)
+    return found
+
+
+# --- how it is printed -----------------------------------------------------------------------------
+
+
+def headline(selection: Selection) -> str:
+    """One line: how many tests, against what dbt would run."""
+    counts = selection.counts
+    held = f", {counts.held_tests:,} held" if counts.held_tests else ""
+    return (
+        f"{counts.impacted_tests:,} of {count(counts.all_tests, 'test')}{held}; dbt's "
+        f"state:modified+ would run {counts.state_modified_tests:,}"
+    )
+
+
+def is_empty(selection: Selection) -> bool:
+    """Whether there is nothing to say: base and head are equal."""
+    found = (selection.tests, selection.held, selection.models, selection.broken)
+    return not any((*found, selection.exposures, selection.unit_tests)) and (
+        selection.counts.state_modified_tests == 0
+    )
+
+
+def _sections(selection: Selection, head: Project) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """What follows the tests: a title, and names with what is said of each."""
+
+    def name(unique_id: str) -> str:
+        node = head.nodes.get(unique_id)
+        return node.display_name if node else unique_id
+
+    yield "held", [(name(t.unique_id), t.reason) for t in selection.held]
+    yield "cannot compile", [(name(b.unique_id), b.reason) for b in selection.broken]
+    yield "to build", [(name(u), "") for u in selection.models]
+    yield "unit tests", [(name(u), "") for u in selection.unit_tests]
+    yield "exposures", [(name(u), "") for u in selection.exposures]
+    yield "not seen through", [(name(o.unique_id), o.reason) for o in selection.opaque]
+
+
+def _text(selection: Selection, head: Project) -> Iterator[str]:
+    if is_empty(selection):
+        return
+    yield headline(selection)
+    width = min(60, max((len(test.name) for test in selection.tests), default=0))
+    for test in selection.tests:
+        yield f"  {test.name:<{width}}  {click.style(test.reason, dim=True)}"
+    for title, items in _sections(selection, head):
+        if not items:
+            continue
+        if any(said for _, said in items):
+            yield f"{title}:"
+            for item, said in items[:_SHOWN]:
+                yield f"  {item}: {said}"
+            if len(items) > _SHOWN:
+                yield f"  and {len(items) - _SHOWN:,} more (--format json has them all)"
+        else:
+            yield f"{title}: {', '.join(item for item, _ in items)}"
+
+
+_SHOWN = 10
+
+
+def _markdown(selection: Selection, head: Project) -> Iterator[str]:
+    if is_empty(selection):
+        return
+    yield f"**{headline(selection)}**"
+    if selection.tests:
+        yield ""
+        yield "| test | reason |"
+        yield "| --- | --- |"
+        for test in selection.tests:
+            yield f"| `{test.name}` | {test.reason.replace('|', chr(92) + '|')} |"
+    for title, items in _sections(selection, head):
+        if items:
+            yield ""
+            yield f"{title.capitalize()}:"
+            yield ""
+            for item, said in items:
+                yield f"- `{item}`" + (f": {said}" if said else "")

@@ -1,0 +1,184 @@
+"""`--state DIR`: the two sides a command compares, or one line that says why they are not two.
+
+An answer that is empty because nothing could be compared would be the worst of all: whatever is
+missing, stale, of another project or not compiled is refused here, with what makes it right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dbt_ripple.cli.options import artifacts_folder, count, open_target, warn
+from dbt_ripple.errors import RippleError
+
+if TYPE_CHECKING:
+    from dbt_ripple.artifacts import Node, Project
+    from dbt_ripple.graph.cache import Cache
+    from dbt_ripple.graph.target import Target
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_MAKE_BASE = (
+    "keep a copy of what `dbt docs generate --target-path DIR` writes on the deployed commit, and "
+    "give it by --state DIR"
+)
+_MAKE_HEAD = "run `dbt docs generate` (or `dbt compile`) on the whole project"
+_SLACK = 2.0
+"""Seconds a file may be newer than the manifest: file systems round, and dbt takes its time."""
+
+
+def state_option(command: _Command) -> _Command:
+    """Add ``--state``, which means what it means to dbt."""
+    return click.option(
+        "--state",
+        envvar="DBT_STATE",
+        show_envvar=True,
+        type=click.Path(path_type=Path),
+        help="Folder with the artifacts of base: what is deployed.",
+    )(command)
+
+
+def load_sides(
+    project_dir: Path,
+    target_path: Path | None,
+    state: Path | None,
+    cache: Cache | None,
+    threads: int | None,
+) -> tuple[Target, Target]:
+    """Read base from ``--state`` and head from the target folder.
+
+    Args:
+        project_dir: the project.
+        target_path: where its artifacts are, as in `artifacts_folder`.
+        state: base's artifacts; relative to the project, as in dbt, or else to the current folder.
+        cache: where to look first.
+        threads: processes that analyse what is not there.
+
+    Returns:
+        Base and head.
+
+    Raises:
+        RippleError: one of them is missing, not compiled or cannot be read, they are the same
+            folder, or head's artifacts are older than the project.
+    """
+    if state is None:
+        raise RippleError("nothing to compare with", "--state", _MAKE_BASE)
+    target = artifacts_folder(project_dir, target_path)
+    folder = (
+        state if state.is_absolute() or not (project_dir / state).exists() else project_dir / state
+    )
+    _check_folder(folder, "--state", _MAKE_BASE)
+    _check_folder(target, "--target-path" if target_path else "", _MAKE_HEAD)
+    if folder.resolve() == target.resolve():
+        raise RippleError(
+            "is the project's own target folder, so that both sides would be the same",
+            str(state),
+            _MAKE_BASE,
+        )
+    base = open_target(folder, cache, threads)
+    check_side(base.project, "base", _MAKE_BASE)
+    head = open_target(target, cache, threads)
+    check_side(head.project, "head", _MAKE_HEAD)
+    if newer := next(newer_than_artifacts(head.project, project_dir), None):
+        raise RippleError(
+            f"is older than the project: {newer} was written after it",
+            str(target / "manifest.json"),
+            f"{_MAKE_HEAD} again",
+        )
+    return base, head
+
+
+def check_side(project: Project, side: str, fix: str) -> None:
+    """Refuse a side of which dbt has compiled nothing; say it where it has compiled a part.
+
+    Raises:
+        RippleError: there are SQL models and none has compiled SQL.
+    """
+    models = [node for node in project.of_type("model") if not node.is_python]
+    missing = [node for node in models if node.compiled_code is None]
+    if not missing:
+        return
+    where = str(Path(project.target_path) / "manifest.json")
+    if len(missing) == len(models):
+        raise RippleError(
+            f"dbt has parsed {side} but not compiled it: none of its {len(models)} SQL models has "
+            "compiled SQL",
+            where,
+            fix,
+        )
+    warn(
+        f"{where}: {count(len(missing), 'model')} of {len(models)} on {side} not compiled "
+        f"({', '.join(node.name for node in missing[:3])}{', ...' if len(missing) > 3 else ''}), "
+        f"taken as changed: `dbt compile` on the whole project mends it"
+    )
+
+
+def newer_than_artifacts(project: Project, project_dir: Path) -> Iterator[str]:
+    """The project's files that its manifest cannot have seen as they are.
+
+    A file that is newer than the manifest, but of the content dbt read, is not among them: a
+    checkout touches files.
+    """
+    made = project.metadata.generated_at
+    if made is None or not (project_dir / "dbt_project.yml").is_file():
+        return
+    limit = made.timestamp() + _SLACK
+    known: dict[str, list[Node]] = {}
+    folders: dict[str, None] = {}
+    for node in project.nodes.values():
+        if node.package_name == project.name and node.original_file_path:
+            known.setdefault(node.original_file_path, []).append(node)
+    macros: dict[str, list[str]] = {}
+    for macro in project.macros.values():
+        if macro.package_name == project.name and macro.original_file_path:
+            macros.setdefault(macro.original_file_path, []).append(macro.macro_sql)
+    for path in (*known, *macros):
+        folder, inside, _ = path.replace("\\", "/").partition("/")
+        if inside and folder != ".":  # an on-run hook is said to be of ./dbt_project.yml
+            folders[folder] = None
+        if not (project_dir / path).exists():
+            yield f"{path}, which is gone,"
+    for file in [project_dir / "dbt_project.yml", *_files(project_dir, folders)]:
+        try:
+            if file.stat().st_mtime <= limit:
+                continue
+            content = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            continue
+        path = file.relative_to(project_dir).as_posix()
+        if path in macros and file.suffix == ".sql" and path not in known:
+            if all(text.strip() in content for text in macros[path]):
+                continue
+        elif path in known and file.suffix in (".sql", ".py", ".csv"):
+            digest = hashlib.sha256(content.strip().encode()).hexdigest()
+            if any(_checksum(node) == digest for node in known[path]):
+                continue
+        yield path
+
+
+def _files(project_dir: Path, folders: dict[str, None]) -> Iterator[Path]:
+    for folder in folders:
+        for parent, inside, names in os.walk(project_dir / folder):
+            inside[:] = [name for name in inside if not name.startswith(".")]
+            for name in names:
+                if name.endswith((".sql", ".yml", ".yaml", ".py", ".csv")):
+                    yield Path(parent) / name
+
+
+def _checksum(node: Node) -> str | None:
+    said = node.checksum
+    return said.get("checksum") if isinstance(said, dict) else said
+
+
+def _check_folder(folder: Path, option: str, fix: str) -> None:
+    where = f"{option} {folder}".strip()
+    if not folder.is_dir():
+        raise RippleError("no such folder" if not folder.exists() else "not a folder", where, fix)
+    if not (folder / "manifest.json").is_file():
+        raise RippleError("no manifest.json in this folder", where, fix)
