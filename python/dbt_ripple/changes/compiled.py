@@ -21,7 +21,7 @@ Everything else is compiled, not guessed at: the reason says which of these it w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
@@ -127,6 +127,18 @@ def take_over(base: Project, head: Project, conditions: Conditions = NOTHING_PRO
     return done
 
 
+def rename(sql: str, names: Mapping[str, str]) -> str:
+    """Replace names of relations, as dbt writes them, by others, all at once.
+
+    Example:
+        >>> rename("select * from a.b join a.b_c join a.b.c", {"a.b": "x.y"})
+        'select * from x.y join a.b_c join a.b.c'
+    """
+    longest = sorted(names, key=len, reverse=True)
+    pattern = r"(?<![\w.`\"])(?:" + "|".join(map(re.escape, longest)) + r")(?![\w`\"]|\.\w)"
+    return re.sub(pattern, lambda found: names[found[0]], sql) if names else sql
+
+
 @dataclass(frozen=True)
 class _Text:
     sql: str
@@ -174,11 +186,11 @@ class _Sides:
             return "its arguments changed"
         if set(before.depends_on.nodes) != set(now.depends_on.nodes):
             return "what it refers to changed"
-        reach = self.reach(now)
-        if reach.reason:
-            return reach.reason
-        if self.reach(before).words != reach.words:
-            return "the macros it reaches changed"
+        if reason := self.reach(now).reason:
+            return reason
+        # Base may have run it, and then dbt has noted what ran besides.
+        if not set(before.depends_on.macros).issuperset(now.depends_on.macros):
+            return "its macros are dispatched otherwise"
         for parent in now.depends_on.nodes:
             here, there = self.head.nodes.get(parent), self.base.nodes.get(parent)
             if here is None or there is None:
@@ -211,27 +223,29 @@ class _Sides:
         waiting = sorted(words)
         seen = set(words)
         texts: list[str] = []
+        reasons: list[str] = []
         while waiting:
             word = waiting.pop()
-            if reason := self.condition(word):
-                return _Reach(frozenset(seen), texts, reason)
             before, now = (side.get(word.lstrip(_IN_A_STRING), {}) for side in self.macros)
             if before.keys() != now.keys():
-                return _Reach(frozenset(seen), texts, f"macro {word} is not on both sides")
+                reasons.append(f"macro {word} is not on both sides")
             for unique_id, macro in now.items():
-                other = before[unique_id]
+                other = before.get(unique_id, macro)
                 if (macro.macro_sql, macro.depends_on) != (other.macro_sql, other.depends_on):
-                    return _Reach(frozenset(seen), texts, f"macro {macro.name} changed")
+                    reasons.append(f"macro {macro.name} changed")
                 if unique_id in _ANSWERED_AS_ON_BASE:
                     continue
                 texts.append(macro.macro_sql)
                 further = [w for w in _macro_words(macro.macro_sql) - seen if self.tells(w)]
                 seen.update(further)
                 waiting += sorted(further)
-        return _Reach(frozenset(seen), texts, None)
+        reasons += filter(None, map(self.condition, sorted(seen)))
+        return _Reach(frozenset(seen), texts, reasons[0] if reasons else None)
 
     def condition(self, word: str) -> str | None:
         """Why a name of dbt's context may stand for something else than on base."""
+        if word.startswith("adapter.") and word not in _PURE:
+            return f"it looks at the warehouse while it compiles (`{word}`)"
         if word.partition(".")[0] in _NEVER and word not in _PURE:
             return f"it asks dbt for `{word}` while it compiles"
         if (
@@ -264,9 +278,7 @@ class _Sides:
         for name in names:
             if name in written:
                 return f"{name} is written into its code"
-        longest = sorted(names, key=len, reverse=True)
-        pattern = r"(?<![\w.`\"])(?:" + "|".join(map(re.escape, longest)) + r")(?![\w`\"])"
-        return _Text(re.sub(pattern, lambda found: names[found[0]], sql))
+        return _Text(rename(sql, names))
 
     def related(self, unique_id: str) -> Iterator[str]:
         """The node and all relations its text may name, through what is ephemeral."""

@@ -11,7 +11,9 @@ stay as they were.
   is not compiled counts by its code (rule 7). A model that forbids a full refresh is asked of the
   warehouse, on both sides the same one.
 * On-run hooks are not rendered: dbt would render them when it compiles, and many of them act.
-* What introspects the warehouse while it compiles (rule 11) reads it, as it does in every compile.
+* What introspects the warehouse while it compiles (rule 11) reads it, as it does in every compile:
+  the same one on both sides, also where the profile names a file by a path, which dbt takes as
+  relative to the working directory and not to the project.
 * Of head only that is compiled which base's compiled SQL is not proved to be good for
   (:mod:`dbt_ripple.changes.compiled`).
 * Where packages.yml and its lock are the same, base uses the packages installed here.
@@ -28,7 +30,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -93,15 +95,14 @@ def both_sides(
         )
     options = options.resolved()
     with (
-        _interrupted_by_term(),
+        interrupted_by_term(),
         _temporary_folder() as folder,
-        _worktree(project_dir, ref, folder / "base") as (base_dir, notes),
+        worktree(project_dir, ref, folder / "base") as (base_dir, notes),
     ):
         here = Dbt(project_dir, folder / "head-target", options, says="none")
         manifest = here("parse").result
         config = connection_config(manifest)
-        same_files = _same_files(options, config, project_dir, folder)
-        there = Dbt(base_dir, folder / "base-target", same_files, says="none")
+        there = Dbt(base_dir, folder / "base-target", options, says="none")
         linked = _provide_packages(project_dir, base_dir, config, partial(there, "deps"))
         there("compile", *_AS_BUILT_ANEW, *_NO_HOOKS)
         base = read_project(folder / "base-target")
@@ -113,7 +114,7 @@ def both_sides(
             command=True,
         )
         taken = take_over(base, head, conditions)
-        compile_rest(here, manifest, head, taken, *_AS_BUILT_ANEW)
+        compile_rest(here, manifest, head, taken.rest, *_AS_BUILT_ANEW)
         for side in (base, head):
             _source_columns(side, catalog)
         yield Sides(base, head, taken, notes)
@@ -147,25 +148,27 @@ def choose(manifest: Any, unique_ids: Collection[str]) -> Any:
     return manifest
 
 
-def compile_rest(dbt: Dbt, manifest: Any, head: Project, taken: Taken, *arguments: str) -> None:
-    """Compile what was not taken over, and nothing else.
+def compile_rest(
+    dbt: Dbt, manifest: Any, head: Project, rest: Collection[str], *arguments: str
+) -> None:
+    """Compile some nodes of head, and no others.
 
     Args:
         dbt: on head.
         manifest: dbt's own, as it parsed head.
         head: gets the compiled SQL.
-        taken: says what is left.
+        rest: their unique_ids.
         arguments: more of them for ``dbt compile``.
 
     Raises:
-        RippleError: dbt could not compile it.
+        RippleError: dbt could not compile them.
     """
-    if not taken.rest:
+    if not rest:
         return
-    dbt.on(choose(manifest, taken.rest))(
+    dbt.on(choose(manifest, rest))(
         *("compile", "--select", f"tag:{CHOSEN}", "--indirect-selection", "empty", *arguments)
     )
-    for unique_id in taken.rest:
+    for unique_id in rest:
         node = head.nodes[unique_id]
         node.compiled_code = getattr(manifest.nodes[unique_id], "compiled_code", None)
         node.compiled = node.compiled_code is not None
@@ -175,7 +178,7 @@ def compile_rest(dbt: Dbt, manifest: Any, head: Project, taken: Taken, *argument
 
 
 @contextmanager
-def _worktree(project_dir: Path, ref: str, folder: Path) -> Iterator[tuple[Path, list[str]]]:
+def worktree(project_dir: Path, ref: str, folder: Path) -> Iterator[tuple[Path, list[str]]]:
     """The project at a commit: its folder in a new worktree, and notes about the commit."""
     top = _git(project_dir, "rev-parse", "--show-toplevel")
     if top is None:
@@ -271,7 +274,7 @@ def _temporary_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def _interrupted_by_term() -> Iterator[None]:
+def interrupted_by_term() -> Iterator[None]:
     """Let SIGTERM, by which CI cancels a job, end the process as Ctrl-C does: cleaned up."""
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -344,46 +347,6 @@ def _tops(project_dir: Path, base_dir: Path) -> tuple[Path, Path]:
         Path(_git(folder, "rev-parse", "--show-toplevel") or folder).resolve()
         for folder in (project_dir, base_dir)
     )
-
-
-def _same_files(options: DbtOptions, config: Any, project_dir: Path, folder: Path) -> DbtOptions:
-    """The options under which base's dbt opens the files that the profile names by relative path.
-
-    dbt works in the project's folder, so ``path: shop.duckdb`` would be another file in a worktree.
-    """
-    assert options.profiles_dir is not None
-    yaml = YAML()
-    try:
-        profiles = yaml.load(_text(options.profiles_dir / "profiles.yml") or "")
-        outputs = profiles[config.profile_name]["outputs"]
-        said = outputs[config.target_name]
-    except (YAMLError, KeyError, TypeError):
-        return options
-    absolute = _absolute(said, config.credentials.to_dict(), project_dir)
-    if absolute == said:
-        return options
-    outputs[config.target_name] = absolute
-    place = folder / "profiles"
-    place.mkdir(mode=0o700)
-    with (place / "profiles.yml").open("w", encoding="utf-8") as file:
-        yaml.dump(profiles, file)
-    return replace(options, profiles_dir=place)
-
-
-def _absolute(said: Any, rendered: Any, project_dir: Path) -> Any:
-    """A profile's target with every relative path to a file that exists here made absolute."""
-    if isinstance(said, dict) and isinstance(rendered, dict):
-        return {
-            key: _absolute(value, rendered.get(key), project_dir) for key, value in said.items()
-        }
-    if isinstance(said, list) and isinstance(rendered, list) and len(said) == len(rendered):
-        return [_absolute(*pair, project_dir) for pair in zip(said, rendered, strict=True)]
-    if isinstance(said, str) and isinstance(rendered, str) and rendered:
-        path = project_dir / rendered
-        with_slash = "/" in rendered or "." in rendered
-        if with_slash and not Path(rendered).is_absolute() and path.is_file():
-            return str(path)
-    return said
 
 
 def _variables(project_dir: Path) -> Any:

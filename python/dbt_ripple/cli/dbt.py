@@ -55,7 +55,7 @@ class DbtOptions:
         return [
             argument
             for option, value in (
-                # Resolved: dbt changes into the project.
+                # Resolved: some commands of dbt change into the project.
                 ("--profiles-dir", self.profiles_dir and self.profiles_dir.resolve()),
                 ("--profile", self.profile),
                 ("--target", self.target),
@@ -185,7 +185,7 @@ class Dbt:
             "--target-path",
             str(target_path or self.target_path),
         ]
-        # dbt changes into the project and, where it is interrupted, does not come back.
+        # `dbt deps` changes into the project and does not come back.
         here = Path.cwd()
         try:
             with contextlib.redirect_stdout(sys.stderr):

@@ -16,7 +16,9 @@ from typing import Any
 
 import msgspec
 
-from dbt_ripple.cli.base_ref import CHOSEN, choose
+from dbt_ripple.artifacts import Project
+from dbt_ripple.changes.compiled import rename
+from dbt_ripple.cli.base_ref import CHOSEN, choose, compile_rest
 from dbt_ripple.cli.dbt import Dbt, DbtOptions, why
 from dbt_ripple.cli.options import count, warn
 from dbt_ripple.errors import RippleError
@@ -24,6 +26,39 @@ from dbt_ripple.selection import HeldTest, Selection
 
 PASSED = frozenset({"pass", "success", "no-op"})
 """Statuses of dbt that prove what a node says; ``warn`` does not: a test that warns returned rows."""
+
+
+def compile_against(
+    base: Project, head: Project, rest: Collection[str], dbt: Dbt, state: Path
+) -> None:
+    """Compile nodes of head while base's relations stand in for what head has not built.
+
+    So what introspects (rule 11) finds something to look at. In the compiled SQL base's names of
+    relations become head's.
+
+    Args:
+        base: what ``state`` holds.
+        head: gets the compiled SQL.
+        rest: unique_ids of the nodes.
+        dbt: on head.
+        state: the folder with base's manifest.
+
+    Raises:
+        RippleError: dbt could not parse or compile them.
+    """
+    if not rest:
+        return
+    compile_rest(dbt, dbt("parse").result, head, rest, *_deferred(state))
+    names = {
+        before.relation_name: now.relation_name
+        for unique_id, now in head.nodes.items()
+        if (before := base.nodes.get(unique_id)) and before.relation_name and now.relation_name
+    }
+    moved = {before: now for before, now in names.items() if before != now}
+    for unique_id in rest:
+        node = head.nodes[unique_id]
+        if node.compiled_code is not None:
+            node.compiled_code = rename(node.compiled_code, moved)
 
 
 @dataclass

@@ -1,0 +1,203 @@
+"""`--base-ref`: both sides compiled by a real dbt, and everything of the user's as it was."""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tiny_project import commit, dbt, fingerprint, git, write
+
+from dbt_ripple.cli.base_ref import Sides, both_sides, interrupted_by_term, worktree
+from dbt_ripple.cli.dbt import DbtOptions
+from dbt_ripple.errors import RippleError
+from dbt_ripple.selection import select
+
+pytestmark = pytest.mark.slow
+STG = "select id as order_id, customer, amount * 2 as amount, status from {{ ref('raw_orders') }}"
+
+
+@contextmanager
+def sides(project: Path, ref: str = "main", target: str = "prod") -> Iterator[Sides]:
+    with both_sides(project, ref, DbtOptions(target=target)) as found:
+        yield found
+
+
+def names(found: Sides) -> list[str]:
+    return sorted(test.name for test in select(found.base, found.head).tests)
+
+
+def left_behind() -> list[str]:
+    return sorted(path.name for path in Path(tempfile.gettempdir()).glob("dbt-ripple-*"))
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays(tiny: Path) -> Iterator[None]:
+    before = left_behind()
+    yield
+    assert left_behind() == before
+    assert git(tiny, "worktree", "list").count("\n") == 0
+    assert not (tiny / ".git" / "worktrees").exists()
+
+
+def test_only_what_was_edited_is_compiled_and_nothing_of_the_users_changes(tiny: Path) -> None:
+    dbt(tiny, "ls")  # a target folder and logs of their own
+    write(tiny, {"models/stashed.sql": "select 1 as a"})
+    git(tiny, "stash", "-u", "-q")
+    write(tiny, {"models/staged.sql": "select 2 as b", "notes.txt": "not for git"})
+    git(tiny, "add", "models/staged.sql")
+    write(tiny, {"models/stg_orders.sql": STG})
+    before = fingerprint(tiny)
+
+    with sides(tiny) as found:
+        assert found.taken.rest == {
+            "model.tiny.staged": "base does not have it",
+            "model.tiny.stg_orders": "its code changed",
+            "model.tiny.pivoted": (
+                "it looks at the warehouse while it compiles (`adapter.execute`)"
+            ),
+        }
+        assert len(found.taken.taken) == 10
+        assert not found.base.uncompiled() and not found.head.uncompiled()
+        # What introspects found the warehouse of the checkout, on both sides.
+        for side in (found.base, found.head):
+            assert "as paid" in (side.nodes["model.tiny.pivoted"].compiled_code or "")
+        assert names(found) == ["not_null_big_orders_amount", "not_null_fct_customers_total"]
+
+    assert fingerprint(tiny) == before
+
+
+def test_vars_count_and_incremental_models_are_asked_the_same_question(tiny: Path) -> None:
+    project = tiny / "dbt_project.yml"
+    project.write_text(project.read_text().replace("cutoff: 10", "cutoff: 15"))
+    # Built under its old name only: under the new one it would be a first run.
+    model = tiny / "models" / "inc_orders.sql"
+    model.write_text(model.read_text().replace("incremental',", "incremental', alias='inc_2',"))
+    with sides(tiny) as found:
+        assert "`var`" in found.taken.rest["model.tiny.big_orders"]
+        assert "15" in (found.head.nodes["model.tiny.big_orders"].compiled_code or "")
+        texts = [
+            side.nodes["model.tiny.inc_orders"].compiled_code for side in (found.base, found.head)
+        ]
+        assert "max(order_id)" not in str(texts)
+        assert names(found) == ["not_null_big_orders_amount"]
+
+
+def test_a_project_in_a_folder_with_a_package_beside_it(tiny: Path, tmp_path: Path) -> None:
+    repository = tmp_path / "all"
+    repository.mkdir()
+    git(repository, "init", "-q", "-b", "main")
+    project = repository / "dbt" / "tiny"
+    project.parent.mkdir()
+    tiny_files = {
+        str(path.relative_to(tiny)): path.read_text()
+        for path in tiny.rglob("*.*")
+        if path.suffix in {".sql", ".yml", ".csv"} and ".git" not in path.parts
+    }
+    write(project, tiny_files | {"packages.yml": "packages: [{local: ../package}]"})
+    write(repository / ".", {".gitignore": "target/\nlogs/\ndbt_packages/\npackage-lock.yml\n"})
+    total = "{% macro total(column) %}sum({{ column }}){% endmacro %}"
+    write(
+        repository / "dbt" / "package",
+        {"dbt_project.yml": "name: package\nversion: 1.0.0", "macros/t.sql": total},
+    )
+    macros = project / "macros" / "macros.sql"
+    macros.write_text(macros.read_text().replace(total, ""))
+    model = project / "models" / "fct_customers.sql"
+    model.write_text(model.read_text().replace("total('", "package.total('"))
+    (project / "models" / "pivoted.sql").unlink()
+    commit(repository)
+    assert dbt(project, "deps")
+
+    write(repository / "dbt" / "package", {"macros/t.sql": total.replace("sum", "max")})
+    before = fingerprint(repository)
+    with both_sides(project, "HEAD", DbtOptions(profiles_dir=project)) as found:
+        assert found.taken.rest == {"model.tiny.fct_customers": "macro total changed"}
+        texts = [
+            side.nodes["model.tiny.fct_customers"].compiled_code or ""
+            for side in (found.base, found.head)
+        ]
+        assert ["sum(amount)" in texts[0], "max(amount)" in texts[1]] == [True, True]
+    assert fingerprint(repository) == before
+
+
+def test_commits_the_branch_lacks_are_said(tiny: Path, tmp_path: Path) -> None:
+    git(tiny, "checkout", "-q", "-b", "ahead")
+    write(tiny, {"models/stg_orders.sql": STG})
+    commit(tiny)
+    git(tiny, "checkout", "-q", "main")
+    with worktree(tiny, "ahead", tmp_path / "there") as (folder, notes):
+        assert (folder / "models" / "stg_orders.sql").read_text() == STG
+        assert notes[0].startswith("ahead has 1 commits that are not in this branch")
+    with worktree(tiny, "main", tmp_path / "there") as (_, notes):
+        assert notes == []
+
+
+def test_what_the_user_can_get_wrong_is_one_line(tiny: Path, tmp_path: Path) -> None:
+    before = fingerprint(tiny)
+    for project, ref, said in (
+        (tiny, "no-such", "git knows no commit 'no-such' here"),
+        (tmp_path / "state", "main", "no dbt_project.yml in this folder"),
+    ):
+        with pytest.raises(RippleError, match=said), sides(project, ref):
+            pass
+    outside = tmp_path / "outside"
+    write(outside, {"dbt_project.yml": "name: x"})
+    with pytest.raises(RippleError, match="not in a git repository"), sides(outside):
+        pass
+    assert fingerprint(tiny) == before
+
+
+def test_a_ref_without_the_project_is_one_line(tiny: Path) -> None:
+    git(tiny, "checkout", "-q", "--orphan", "empty")
+    git(tiny, "rm", "-r", "-q", "--cached", ".")
+    git(tiny, "commit", "-q", "--allow-empty", "-m", "nothing")
+    said = r"no dbt project at empty: it has no dbt_project\.yml"
+    with pytest.raises(RippleError, match=said), sides(tiny, "empty"):
+        pass
+
+
+def test_dbts_own_message_is_passed_on_in_one_line(
+    tiny: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write(tiny, {"models/stg_orders.sql": "select {{ no_such_macro() }}"})
+    broken = commit(tiny)
+    write(tiny, {"models/stg_orders.sql": STG})
+    before = fingerprint(tiny)
+    said = "'no_such_macro' is undefined"
+    with pytest.raises(RippleError, match=said) as raised, sides(tiny, broken):
+        pass
+    assert "\n" not in str(raised.value)
+    assert "dbt compile" in str(raised.value)
+    assert capfd.readouterr().err == ""
+    assert fingerprint(tiny) == before
+
+
+def test_base_equal_to_head_selects_nothing_and_an_interrupt_leaves_nothing(tiny: Path) -> None:
+    before = fingerprint(tiny)
+    with pytest.raises(KeyboardInterrupt), sides(tiny) as found:
+        assert names(found) == []
+        assert list(found.taken.rest) == ["model.tiny.pivoted"]
+        assert found.notes == []
+        os.kill(os.getpid(), signal.SIGINT)
+        pytest.fail("it went on")
+    assert fingerprint(tiny) == before
+
+
+def test_being_terminated_leaves_nothing(tiny: Path, tmp_path: Path) -> None:
+    handler = signal.getsignal(signal.SIGTERM)
+    with (
+        pytest.raises(SystemExit) as ended,
+        interrupted_by_term(),
+        worktree(tiny, "main", tmp_path / "there") as (folder, _),
+    ):
+        assert (folder / "dbt_project.yml").is_file()
+        os.kill(os.getpid(), signal.SIGTERM)
+        pytest.fail("it went on")
+    assert ended.value.code == 128 + signal.SIGTERM
+    assert not (tmp_path / "there").exists()
+    assert signal.getsignal(signal.SIGTERM) == handler
