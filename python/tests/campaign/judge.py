@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from world import Edit, Outcome, World
+from world import BELOW, Edit, Outcome, World
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.graph.analyse import analyse
@@ -75,9 +75,16 @@ class Judge:
             ):
                 on = ", ".join(held.get(test, ())) or "nothing"
                 verdict.missed.append(f"{test} differs and is held on {on}, which shows nothing")
-        for models, how in ((set(facts.models), "with facts"), (set(without.models), "")):
+        for said, how in ((facts, "with facts"), (without, "without facts")):
+            models, tests = set(said.models), ids(said.tests)
             for unique_id, reason in outcome.unbuilt.items():
-                if reason != BELOW and unique_id not in models and unique_id in self.base.nodes:
+                ephemeral = outcome.head.nodes[unique_id].is_ephemeral
+                if ephemeral and reason != BELOW:
+                    if not self.shows(unique_id, models | tests, outcome.head):
+                        verdict.missed.append(
+                            f"{unique_id} does not run any more and nothing {how} shows it: {reason}"
+                        )
+                elif reason != BELOW and unique_id not in models:
                     verdict.missed.append(
                         f"{unique_id} is not built any more and is not in models {how}: {reason}"
                     )
@@ -87,8 +94,13 @@ class Judge:
                     verdict.missed.append(f"{unique_id} changed and is not in models {how}")
         return verdict
 
-
-BELOW = "a model it reads was not built"
+    def shows(self, ephemeral: str, chosen: set[str], head: Project) -> bool:
+        """Whether something that CI builds or runs holds an ephemeral model's text."""
+        return any(
+            ephemeral in self.world.inlines(head, unique_id)
+            for unique_id in chosen
+            if not head.nodes[unique_id].is_ephemeral
+        )
 
 
 def ids(found: Iterable[Any]) -> set[str]:

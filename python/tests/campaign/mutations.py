@@ -13,9 +13,7 @@ from typing import Any, Final
 
 import sqlglot
 from sqlglot import exp
-from world import Edit, World, relation
-
-from dbt_ripple.flow.lower import EPHEMERAL_PREFIX
+from world import Edit, World, relation, with_inlined, without_inlined
 
 Tree = Any
 """A sqlglot expression; the compiled build of sqlglot has no usable stubs for what is done here."""
@@ -708,32 +706,3 @@ class Mutator:
         else:
             self.random.shuffle(columns)
         return Edit(sources={unique_id: f"select {', '.join(columns)} from {name}"})
-
-
-def without_inlined(tree: Tree) -> tuple[Tree, list[Tree]]:
-    """A model's query without the ephemeral models that dbt has put in front, and those.
-
-    They are nodes of their own: nobody edits them in a reader's text.
-    """
-    with_ = tree.args.get("with_")
-    if with_ is None:
-        return tree, []
-    inlined = [c for c in with_.expressions if c.alias.startswith(EPHEMERAL_PREFIX)]
-    own = [c for c in with_.expressions if not c.alias.startswith(EPHEMERAL_PREFIX)]
-    if own:
-        with_.set("expressions", own)
-    else:
-        tree.set("with_", None)
-    return tree, inlined
-
-
-def with_inlined(tree: Tree, inlined: list[Tree]) -> Tree:
-    """A model's query with the ephemeral models in front again."""
-    if not inlined:
-        return tree
-    with_ = tree.args.get("with_")
-    if with_ is None:
-        tree.set("with_", exp.With(expressions=inlined))
-    else:
-        with_.set("expressions", [*inlined, *with_.expressions])
-    return tree

@@ -282,7 +282,7 @@ class Maker:
     def visible(self) -> list[Relation]:
         """Relations a query may read: later ones more often."""
         latest = self.relations[-10:]
-        return [*latest, *latest, *self.relations, *self.ctes, *self.ctes]
+        return [*latest, *self.relations, *(self.ctes[-2:] * (len(self.relations) // 2 + 8))]
 
     # -- queries --------------------------------------------------------------------------------------
 
@@ -617,7 +617,6 @@ class Maker:
             last = self.ctes[-1]
             sql, columns = f"select * from {last.name}", last.columns
         else:
-            self.ctes = self.ctes[-3:] * 3
             sql, columns = self.query()
         return "with\n\n" + ",\n\n".join(parts) + "\n\n" + sql, columns
 

@@ -18,6 +18,8 @@ from typing import Any, Final
 
 import duckdb
 import msgspec
+import sqlglot
+from sqlglot import exp
 
 from dbt_ripple.artifacts import CatalogColumn, Node, Project, RunResult
 from dbt_ripple.flow.lower import EPHEMERAL_PREFIX
@@ -29,6 +31,10 @@ MAX_ROWS: Final = 400_000
 """Rows a relation of a head may have; above that the edit is given up."""
 
 RELATIONS: Final = ("model", "snapshot", "seed", "source")
+
+
+BELOW: Final = "a model it reads was not built"
+"""Why a node is not built that has nothing wrong itself."""
 
 
 class TooLong(Exception):  # noqa: N818 - it says what happened
@@ -220,7 +226,9 @@ class World:
     def head(self, edit: Edit) -> Project:
         """The project's artifacts as an edit leaves them."""
         nodes = dict(self.project.nodes)
-        for unique_id, sql in edit.sql.items():
+        # An ephemeral model's text goes into its readers' once those are as edited.
+        inlined_last = sorted(edit.sql.items(), key=lambda item: nodes[item[0]].is_ephemeral)
+        for unique_id, sql in inlined_last:
             node = nodes[unique_id]
             for reader, text in self.inlined(node, sql, nodes).items():
                 nodes[reader] = msgspec.structs.replace(nodes[reader], compiled_code=text)
@@ -279,13 +287,21 @@ class World:
         if not node.is_ephemeral:
             return {}
         texts = {}
-        old = (node.compiled_code or "").strip()
+        name = EPHEMERAL_PREFIX + (node.alias or node.name)
+        own, above = without_inlined(sqlglot.parse_one(sql, dialect="duckdb"))
         for reader in self.below[node.unique_id]:
             text = nodes[reader].compiled_code or ""
-            if EPHEMERAL_PREFIX + (node.alias or node.name) in text:
-                if old not in text:
-                    raise TooLong(f"{reader} does not hold the text of {node.name}")
-                texts[reader] = text.replace(old, sql.strip())
+            if name not in text:
+                continue
+            tree, inlined = without_inlined(sqlglot.parse_one(text, dialect="duckdb"))
+            kept = [c for c in inlined if c.alias not in {name, *(a.alias for a in above)}]
+            anew = exp.CTE(this=own.copy(), alias=exp.TableAlias(this=exp.to_identifier(name)))
+            # dbt puts a model after those that it reads.
+            place = next((i for i, c in enumerate(inlined) if c.alias == name), len(inlined))
+            before = [c for c in kept if inlined.index(c) < place]
+            after = [c for c in kept if inlined.index(c) > place]
+            ctes = [*before, *(a.copy() for a in above), anew, *after]
+            texts[reader] = with_inlined(tree, ctes).sql("duckdb")
         return texts
 
     def write_seed(self, node: Node, rows: list[list[str]]) -> Node:
@@ -334,15 +350,19 @@ class World:
         } | changed
         for unique_id in topological(head):
             node = head.nodes[unique_id]
-            if node.resource_type not in RELATIONS or node.is_ephemeral:
+            if node.resource_type not in RELATIONS:
                 continue
-            moved = [p for p in self.stored_parents(head, unique_id) if p in outcome.relations]
-            if any(p in outcome.unbuilt for p in self.stored_parents(head, unique_id)):
-                outcome.unbuilt[unique_id] = "a model it reads was not built"
+            parents = [*self.stored_parents(head, unique_id), *self.inlines(head, unique_id)]
+            moved = [p for p in parents if p in outcome.relations]
+            if any(p in outcome.unbuilt for p in parents):
+                outcome.unbuilt[unique_id] = BELOW
+            elif node.is_ephemeral:
+                if unique_id in told or moved:
+                    self.probe(node, outcome)
             elif unique_id in told or moved:
                 self.rebuild(node, edit, outcome)
         for test in self.tests:
-            parents = self.stored_parents(head, test)
+            parents = [*self.stored_parents(head, test), *self.inlines(head, test)]
             if any(p in outcome.unbuilt for p in parents):
                 outcome.blocked.add(test)
             elif test in told or any(p in outcome.relations for p in parents):
@@ -364,6 +384,26 @@ class World:
             elif node.resource_type in RELATIONS and parent not in found:
                 found.append(parent)
         return found
+
+    def inlines(self, head: Project, unique_id: str) -> list[str]:
+        """The ephemeral models whose text stands in a node's compiled SQL."""
+        found: list[str] = []
+        ahead = list(head.parents.get(unique_id, ()))
+        while ahead:
+            parent = ahead.pop()
+            if head.nodes[parent].is_ephemeral and parent not in found:
+                found.append(parent)
+                ahead.extend(head.parents.get(parent, ()))
+        return found
+
+    def probe(self, node: Node, outcome: Outcome) -> None:
+        """Whether an ephemeral model still runs; it is part of whatever inlines it."""
+        try:
+            self.run(f"select count(*) from ({executable(node)}\n)").fetchall()
+        except duckdb.InterruptException:
+            raise
+        except duckdb.Error as error:
+            outcome.unbuilt[node.unique_id] = f"{type(error).__name__}: {error}"
 
     def rebuild(self, node: Node, edit: Edit, outcome: Outcome) -> None:
         unique_id, name = node.unique_id, relation(node)
@@ -515,3 +555,32 @@ def _names(text: str, name: str) -> bool:
             return True
         at = text.find(name, at + 1)
     return False
+
+
+def without_inlined(tree: Any) -> tuple[Any, list[Any]]:
+    """A model's query without the ephemeral models that dbt has put in front, and those.
+
+    They are nodes of their own: nobody edits them in a reader's text.
+    """
+    with_ = tree.args.get("with_")
+    if with_ is None:
+        return tree, []
+    inlined = [c for c in with_.expressions if c.alias.startswith(EPHEMERAL_PREFIX)]
+    own = [c for c in with_.expressions if not c.alias.startswith(EPHEMERAL_PREFIX)]
+    if own:
+        with_.set("expressions", own)
+    else:
+        tree.set("with_", None)
+    return tree, inlined
+
+
+def with_inlined(tree: Any, inlined: list[Any]) -> Any:
+    """A model's query with the ephemeral models in front again."""
+    if not inlined:
+        return tree
+    with_ = tree.args.get("with_")
+    if with_ is None:
+        tree.set("with_", exp.With(expressions=inlined))
+    else:
+        with_.set("expressions", [*inlined, *with_.expressions])
+    return tree
