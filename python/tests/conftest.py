@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,6 +29,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("SPARK_REMOTE", raising=False)
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
         for name in ("JAVA_HOME", "SPARK_CONF_DIR"):  # so that they are put back at the end
             patch.setenv(name, os.environ.get(name, ""))
         if not os.environ["JAVA_HOME"]:

@@ -51,7 +51,7 @@ def on_executors(
     def lower_many(queries: Sequence[str], dialect: str, expressions: bool) -> list[bytes]:
         if len(queries) >= least:
             spark = session()
-            if not _LOCAL.match(spark.conf.get("spark.master", "local") or "local"):
+            if has_executors(spark):
                 try:
                     return lower_on_executors(spark, queries, dialect, expressions)
                 except Exception as error:
@@ -59,6 +59,11 @@ def on_executors(
         return otherwise(queries, dialect, expressions) if otherwise is not None else []
 
     return lower_many
+
+
+def has_executors(session: SparkSession) -> bool:
+    """Whether other machines, or at least other processes, work for this session."""
+    return not _LOCAL.match(session.conf.get("spark.master", "local") or "local")
 
 
 def lower_on_executors(

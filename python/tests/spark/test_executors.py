@@ -1,0 +1,83 @@
+"""Queries lowered on Spark's executors come out as they do here."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dbt_ripple.artifacts import read_project
+from dbt_ripple.flow.packed import lower_packed, unpack
+from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.spark import executors
+from dbt_ripple.spark.executors import lower_on_executors, on_executors
+
+GENERATE = Path(__file__).resolve().parents[2] / "bench" / "generate.py"
+
+
+@pytest.fixture
+def project(tmp_path):
+    subprocess.run(
+        [sys.executable, GENERATE, tmp_path, "--models", "60", "--adapter", "spark"],
+        check=True,
+        capture_output=True,
+    )
+    return read_project(tmp_path)
+
+
+@pytest.fixture
+def _as_on_a_cluster(monkeypatch):
+    """The run's Spark is an embedded one, whose Python workers are as good as executors."""
+    monkeypatch.setattr(executors, "has_executors", lambda _session: True)
+
+
+@pytest.mark.spark
+def test_executors_lower_as_the_driver_does(spark, project):
+    queries = [node.compiled_code for node in project.nodes.values() if node.compiled_code]
+    queries += ["select (((", "", "select '\u00e9' as \u00e9"]
+    made = lower_on_executors(spark, queries, "spark", True)
+    assert [unpack(packed) for packed in made] == [
+        unpack(packed) for packed in lower_packed(queries, "spark", True)
+    ]
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("_as_on_a_cluster")
+def test_a_project_comes_out_the_same(spark, project):
+    said = []
+    lower_many = on_executors(lambda: spark, None, said.append, least=1)
+    there, here = (
+        analyse(project, expressions=True, lower_many=lower_many),
+        analyse(project, expressions=True),
+    )
+    assert (there.nodes, there.edges, there.test_columns) == (
+        here.nodes,
+        here.edges,
+        here.test_columns,
+    )
+    assert said == []
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("_as_on_a_cluster")
+def test_executors_with_another_engine_are_not_believed(spark, project, monkeypatch):
+    monkeypatch.setattr(executors, "engine", lambda: b"another")
+    said = []
+    lower_many = on_executors(lambda: spark, lower_packed, said.append, least=1)
+    there = analyse(project, lower_many=lower_many)
+    assert there.edges == analyse(project).edges
+    assert len(said) == 1
+    assert "another version of dbt-ripple" in said[0]
+
+
+@pytest.mark.spark
+def test_an_embedded_spark_and_few_queries_are_left_alone(spark, monkeypatch):
+    monkeypatch.setattr(executors, "lower_on_executors", None)
+    asked = []
+    lower_many = on_executors(lambda: asked.append(1) or spark, lower_packed, asked.append, 3)
+    assert len(lower_many(["select 1"] * 2, "spark", False)) == 2
+    assert asked == []
+    assert len(lower_many(["select 1"] * 3, "spark", False)) == 3
+    assert asked == [1]
