@@ -771,7 +771,7 @@ class _Analyser:
             parts.append(relation.rows_fp)
             self.named(words, relation, parts, rows)
         if words := self.settings.words_of_branches(node):
-            for parent in self.relations_above(node.unique_id):
+            for parent in sorted(self.relations_above(node.unique_id)):
                 above = self.node(parent).relation
                 parts += [parent.encode(), above.rows_fp]
                 self.named(words, above, parts, rows)
@@ -819,7 +819,7 @@ class _Analyser:
         parts: list[bytes] = []
         sees = Sees.EVERYTHING if self.settings.hooks_read(node) else looks.sees
         if sees:
-            for parent in self.relations_above(unique_id):
+            for parent in sorted(self.relations_above(unique_id)):
                 relation = self.node(parent).relation
                 parts.append(parent.encode())
                 if sees == Sees.NAMES:
