@@ -16,6 +16,7 @@ from dbt_ripple.artifacts import Project
 from dbt_ripple.changes.conditions import changed_project_hooks, check
 from dbt_ripple.changes.seeds import pair_seeds
 from dbt_ripple.changes.state import modified
+from dbt_ripple.changes.ways import ways
 from dbt_ripple.graph.analyse import analyse
 from dbt_ripple.graph.analysis import Analysis, NodeAnalysis
 from dbt_ripple.graph.cache import Cache
@@ -83,6 +84,11 @@ class Comparison:
     def modified(self) -> set[str]:
         """What dbt itself calls modified (see `changes.state`)."""
         return modified(self.base, self.head)
+
+    @cached_property
+    def came_from(self) -> dict[Vertex, Vertex | None]:
+        """The way to each vertex that moved (see `changes.ways`)."""
+        return ways(self)
 
     @cached_property
     def moved(self) -> set[Vertex]:

@@ -1,8 +1,4 @@
-"""Why a test is impacted: the shortest way from where a change began down to it.
-
-All selected tests are explained in one walk: breadth first from the vertices that moved while
-nothing they depend on did, along edges between vertices that moved.
-"""
+"""Why a test is impacted: the shortest way from where a change began down to it."""
 
 from __future__ import annotations
 
@@ -22,7 +18,7 @@ class Reasons:
 
     def __init__(self, comparison: Comparison) -> None:
         self.comparison = comparison
-        self.came_from = _ways(comparison)
+        self.came_from = comparison.came_from
         self.reads: dict[str, Vertex] = {}
 
     def of_tests(self, impacted: dict[str, str | None]) -> dict[str, tuple[str, list[str]]]:
@@ -110,43 +106,3 @@ class Reasons:
 def spelled(vertex: Vertex) -> str:
     """A vertex as it is printed: ``model.shop.orders.amount``."""
     return f"{vertex[0]}.{vertex[1]}"
-
-
-def _ways(comparison: Comparison) -> dict[Vertex, Vertex | None]:
-    moved, changed = comparison.moved, comparison.changed
-    if not moved:
-        return {}
-    children: dict[Vertex, list[Vertex]] = {}
-    below: set[Vertex] = set()
-    for edge in comparison.head_analysis.edges:
-        if edge[0] in changed and edge[2] in changed:
-            parent, child = (edge[0], edge[1]), (edge[2], edge[3])
-            if parent in moved and child in moved:
-                children.setdefault(parent, []).append(child)
-                below.add(child)
-    for unique_id, change in changed.items():
-        seen = comparison.head_analysis.nodes[unique_id]
-        for looked_at in seen.looks_at:
-            for parent in changed[looked_at].vertices() if looked_at in changed else ():
-                for child in change.vertices():
-                    children.setdefault(parent, []).append(child)
-                    below.add(child)
-    for unique_id, change in changed.items():
-        if change.rows and unique_id not in comparison.modified:
-            # An aggregate or a window is made of the rows it runs over, which no edge says.
-            for vertex in change.vertices():
-                if vertex not in below and vertex[1] != ROWS:
-                    children.setdefault((unique_id, ROWS), []).append(vertex)
-                    below.add(vertex)
-    starts = [vertex for change in changed.values() for vertex in change.vertices()]
-    found: dict[Vertex, Vertex | None] = {v: None for v in starts if v not in below}
-    frontier = list(found)
-    while frontier:
-        following = []
-        for vertex in frontier:
-            for child in children.get(vertex, ()):
-                if child not in found:
-                    found[child] = vertex
-                    following.append(child)
-        frontier = following
-    return found

@@ -1,0 +1,206 @@
+"""What changed between base and head, column by column, with what stood there and stands now."""
+
+from __future__ import annotations
+
+import msgspec
+
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.changes.compare import Comparison, NodeChange
+from dbt_ripple.flow.names import dialect_of
+from dbt_ripple.flow.written import Written, written
+from dbt_ripple.graph.jinja import both_branches
+from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.settings import HARMLESS, hooks_of
+
+
+class ColumnDiff(msgspec.Struct, kw_only=True):
+    """One column that differs.
+
+    Attributes:
+        change: added, removed, renamed (the same definition under another name), redefined,
+            retyped, or upstream (it reads something that changed).
+        before: the SQL of base, the former name or the former type; None where there is none.
+        after: likewise, of head.
+    """
+
+    name: str
+    change: str
+    before: str | None = None
+    after: str | None = None
+
+
+class RowsDiff(msgspec.Struct, kw_only=True):
+    """That a row set differs.
+
+    Attributes:
+        change: redefined or upstream.
+        before: clauses and settings only base has.
+        after: clauses and settings only head has.
+    """
+
+    change: str
+    before: list[str] = []
+    after: list[str] = []
+
+
+class NodeDiff(msgspec.Struct, kw_only=True):
+    """One relation that differs.
+
+    Attributes:
+        change: added, removed, changed (by itself), or downstream (only by what it reads).
+        reordered: whether columns of both sides stand in another order.
+    """
+
+    unique_id: str
+    change: str
+    rows: RowsDiff | None = None
+    columns: list[ColumnDiff] = []
+    reordered: bool = False
+
+
+class Diff(msgspec.Struct, kw_only=True):
+    """All that differs, in the order of head's lineage; what only base has comes last."""
+
+    nodes: list[NodeDiff] = []
+    notes: list[str] = []
+
+
+def diff(comparison: Comparison) -> Diff:
+    """Say what differs, column by column."""
+    texts = Texts(comparison)
+    nodes = [_node(comparison, texts, change) for change in comparison.changed.values()]
+    nodes += [NodeDiff(unique_id=unique_id, change="removed") for unique_id in comparison.removed]
+    return Diff(nodes=nodes, notes=comparison.notes)
+
+
+class Texts:
+    """The queries of both sides as written, each parsed when it is first asked for."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.sides = (comparison.base, comparison.head)
+        self._written: dict[tuple[int, str], Written] = {}
+
+    def of(self, side: int, unique_id: str) -> Written:
+        """The query of a node on base (0) or head (1); empty where there is none."""
+        known = self._written.get((side, unique_id))
+        if known is None:
+            project = self.sides[side]
+            node = project.nodes.get(unique_id)
+            known = Written()
+            if node is not None and node.compiled_code and not node.is_python:
+                known = written(node.compiled_code, dialect_of(project.metadata.adapter_type))
+            self._written[side, unique_id] = known
+        return known
+
+    def column(self, unique_id: str, before: str, after: str) -> tuple[str | None, str | None]:
+        """The SQL of a column on both sides, where they first differ on the way into CTEs."""
+        then = self.of(0, unique_id).columns.get(before.lower(), [])
+        now = self.of(1, unique_id).columns.get(after.lower(), [])
+        for a, b in zip(then, now, strict=False):
+            if a != b:
+                return a, b
+        return (then[-1] if then else None), (now[-1] if now else None)
+
+    def rows(self, unique_id: str) -> tuple[list[str], list[str]]:
+        """The clauses and settings that decide rows which only one side has."""
+        base, head = (project.nodes.get(unique_id) for project in self.sides)
+        then = self.of(0, unique_id).clauses
+        now = self.of(1, unique_id).clauses
+        before, after = list((then - now).elements()), list((now - then).elements())
+        if base is not None and head is not None:
+            said = [_settings(node) for node in (base, head)]
+            before += [text for text in said[0] if text not in said[1]]
+            after += [text for text in said[1] if text not in said[0]]
+        return before, after
+
+
+def _settings(node: Node) -> list[str]:
+    said = [f"{when}: {' '.join(sql.split())}" for when, sql in hooks_of(node)]
+    if node.config.get("sql_header"):
+        said.append(f"sql_header: {' '.join(str(node.config['sql_header']).split())}")
+    if node.materialized == "incremental" or node.resource_type == "snapshot":
+        said += [f"{k}: {v}" for k, v in node.config.items() if k not in HARMLESS and v]
+        if branches := both_branches(node.raw_code):
+            said.append(branches)
+    return said
+
+
+def _node(comparison: Comparison, texts: Texts, change: NodeChange) -> NodeDiff:
+    unique_id = change.unique_id
+    base, head = comparison.base, comparison.head
+    came_from = comparison.came_from
+    if change.kind == "added":
+        columns = [
+            ColumnDiff(name=name, change="added", after=texts.column(unique_id, name, name)[1])
+            for name in change.added
+        ]
+        return NodeDiff(unique_id=unique_id, change="added", columns=columns)
+    edited = _edited(base, head, unique_id) or unique_id in comparison.modified
+    columns = []
+    for name in change.added:
+        was = change.renamed.get(name)
+        if was is not None:
+            columns.append(ColumnDiff(name=name, change="renamed", before=was, after=name))
+        else:
+            after = texts.column(unique_id, name, name)[1]
+            columns.append(ColumnDiff(name=name, change="added", after=after))
+    renamed = set(change.renamed.values())
+    for name in change.removed:
+        if name not in renamed:
+            before = texts.column(unique_id, name, name)[0]
+            columns.append(ColumnDiff(name=name, change="removed", before=before))
+    for name in change.moved:
+        before, after = texts.column(unique_id, name, name) if edited else (None, None)
+        began = came_from.get((unique_id, name)) is None
+        own = began or before != after
+        columns.append(
+            ColumnDiff(
+                name=name,
+                change="redefined" if own else "upstream",
+                before=before if own else None,
+                after=after if own else None,
+            )
+        )
+    columns += _retyped(base, head, unique_id)
+    rows = None
+    if change.rows:
+        before_rows, after_rows = texts.rows(unique_id) if edited else ([], [])
+        own = bool(before_rows or after_rows) or came_from.get((unique_id, ROWS)) is None
+        rows = RowsDiff(
+            change="redefined" if own else "upstream", before=before_rows, after=after_rows
+        )
+    by_itself = (
+        any(column.change != "upstream" for column in columns)
+        or (rows is not None and rows.change != "upstream")
+        or (change.reordered and edited)
+    )
+    return NodeDiff(
+        unique_id=unique_id,
+        change="changed" if by_itself else "downstream",
+        rows=rows,
+        columns=columns,
+        reordered=change.reordered,
+    )
+
+
+def _edited(base: Project, head: Project, unique_id: str) -> bool:
+    then, now = base.nodes.get(unique_id), head.nodes.get(unique_id)
+    return then is None or now is None or then.compiled_code != now.compiled_code
+
+
+def _retyped(base: Project, head: Project, unique_id: str) -> list[ColumnDiff]:
+    """Columns whose types are known on both sides, and differ."""
+    then, now = (
+        {
+            **{c.name.lower(): c.data_type for c in project.nodes[unique_id].columns.values()},
+            **{c.name.lower(): c.type for c in project.catalog.get(unique_id, ())},
+        }
+        if unique_id in project.nodes
+        else {}
+        for project in (base, head)
+    )
+    return [
+        ColumnDiff(name=name, change="retyped", before=then[name], after=type_)
+        for name, type_ in now.items()
+        if type_ and then.get(name) and str(then[name]).lower() != type_.lower()
+    ]

@@ -1,0 +1,174 @@
+"""`dbt-ripple diff`: what changed between base and head, column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dbt_ripple.cli.options import (
+    analysis_options,
+    answer,
+    as_json,
+    count,
+    open_cache,
+    project_options,
+    warn,
+)
+from dbt_ripple.cli.state import load_sides, state_option
+
+if TYPE_CHECKING:
+    from dbt_ripple.artifacts import Project
+    from dbt_ripple.changes.diff import ColumnDiff, Diff, NodeDiff
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  dbt-ripple diff --state prod-artifacts
+  dbt-ripple diff --state prod-artifacts --format markdown
+""",
+)
+@state_option
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    show_default=True,
+    help="How to print it.",
+)
+@analysis_options
+@project_options
+def diff(
+    state: Path | None,
+    style: str,
+    cache_dir: Path | None,
+    no_cache: bool,
+    threads: int | None,
+    project_dir: Path,
+    target_path: Path | None,
+) -> None:
+    """Print what changed from base (--state) to this project, column by column.
+
+    Columns are added, removed, renamed (the same definition under another name), redefined or
+    retyped; rows change where a join, a filter, a grouping or a setting does. What only reads
+    something that changed is counted. A pure refactor is no change, and prints nothing.
+    """
+    from dbt_ripple.changes import compare
+    from dbt_ripple.changes.diff import diff as diff_of
+
+    with open_cache(cache_dir, no_cache) as cache:
+        base, head = load_sides(project_dir, target_path, state, cache, threads)
+        comparison = compare(
+            base.project,
+            head.project,
+            base_analysis=base.analysis(),
+            head_analysis=head.analysis(),
+            cache=cache,
+        )
+        found = diff_of(comparison)
+    for note in found.notes:
+        warn(note)
+    if style == "json":
+        answer(as_json(found))
+    elif found.nodes:
+        lines = _markdown if style == "markdown" else _text
+        answer("\n".join(lines(found, base.project, head.project)))
+
+
+def name_of(unique_id: str, head: Project, base: Project) -> str:
+    """A node as people call it."""
+    node = head.nodes.get(unique_id) or base.nodes.get(unique_id)
+    return node.display_name if node else unique_id
+
+
+def described(column: ColumnDiff) -> Iterator[str]:
+    """A column's change: what happened, then what stood there and what stands there now."""
+    if column.change == "renamed":
+        yield f"{column.name}: renamed from {column.before}"
+    elif column.change == "retyped":
+        yield f"{column.name}: retyped from {column.before} to {column.after}"
+    elif column.before is not None and column.before == column.after:
+        yield f"{column.name}: {column.change} through what {column.after} is made of"
+    else:
+        yield f"{column.name}: {column.change}"
+        if column.before is not None:
+            yield f"- {_one_line(column.before)}"
+        if column.after is not None:
+            yield f"+ {_one_line(column.after)}"
+
+
+def rows_described(node: NodeDiff) -> Iterator[str]:
+    """A row set's change, likewise."""
+    if node.rows is not None and node.rows.change != "upstream":
+        yield "rows changed"
+        yield from (f"- {_one_line(text)}" for text in node.rows.before)
+        yield from (f"+ {_one_line(text)}" for text in node.rows.after)
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _WIDTH else line[: _WIDTH - 3] + "..."
+
+
+_WIDTH = 160
+
+
+def _entries(node: NodeDiff) -> Iterator[list[str]]:
+    if found := list(rows_described(node)):
+        yield found
+    for column in node.columns:
+        if column.change != "upstream":
+            yield list(described(column))
+    if node.reordered and node.change == "changed":
+        yield ["columns in another order"]
+
+
+def _below(found: Diff) -> str:
+    """What is downstream only, in one line; empty where nothing is."""
+    below = [node for node in found.nodes if node.change == "downstream"]
+    columns = sum(len(node.columns) for node in below)
+    if not below:
+        return ""
+    return f"downstream: {count(columns, 'column')} of {count(len(below), 'node')}"
+
+
+def _text(found: Diff, base: Project, head: Project) -> Iterator[str]:
+    for node in found.nodes:
+        if node.change == "downstream":
+            continue
+        yield click.style(f"{name_of(node.unique_id, head, base)} ({node.change})", bold=True)
+        if node.change == "added":
+            yield f"  {count(len(node.columns), 'column')}"
+            continue
+        for entry in _entries(node):
+            yield f"  {entry[0]}"
+            for line in entry[1:]:
+                yield "    " + click.style(line, fg="red" if line.startswith("-") else "green")
+    if below := _below(found):
+        yield below
+
+
+def _markdown(found: Diff, base: Project, head: Project) -> Iterator[str]:
+    for node in found.nodes:
+        if node.change == "downstream":
+            continue
+        yield f"### `{name_of(node.unique_id, head, base)}` ({node.change})"
+        yield ""
+        if node.change == "added":
+            yield f"{count(len(node.columns), 'column')}."
+            yield ""
+            continue
+        for entry in _entries(node):
+            yield f"- {entry[0]}"
+            if entry[1:]:
+                yield ""
+                yield "  ```diff"
+                yield from (f"  {line}" for line in entry[1:])
+                yield "  ```"
+        yield ""
+    if below := _below(found):
+        yield f"{below.capitalize()}."

@@ -1,0 +1,155 @@
+"""A query as a person would tell two versions of it apart: the SQL of its columns and clauses.
+
+For display only: what an edit means is told by fingerprints, this says where in the text it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+_FOLLOWED: Final = 50
+"""CTEs a column is followed through."""
+
+
+@dataclass(slots=True)
+class Written:
+    """The text of a query.
+
+    Attributes:
+        columns: the SQL behind each output by lower-case name: as the last SELECT has it, then, as
+            long as that is a plain column of a CTE, as that one has it.
+        clauses: the SQL of everything that decides which rows there are, without comments.
+    """
+
+    columns: dict[str, list[str]] = field(default_factory=dict)
+    clauses: Counter[str] = field(default_factory=Counter)
+
+
+def written(sql: str, dialect: str) -> Written:
+    """The text of one query; empty where it cannot be parsed."""
+    try:
+        parsed = sqlglot.parse_one(sql, dialect=dialect)
+        return Written(_columns(parsed, dialect), Counter(_clauses(parsed, dialect)))
+    except (SqlglotError, ValueError, RecursionError):
+        return Written()
+
+
+def _sql(node: Any, dialect: str) -> str:
+    text: str = node.sql(dialect=dialect, comments=False)
+    return text
+
+
+# Typed as `Any`: sqlglot's compiled classes give their arguments no types.
+def _columns(parsed: Any, dialect: str) -> dict[str, list[str]]:
+    ctes = {cte.alias.lower(): cte.this for cte in parsed.find_all(exp.CTE)}
+    select = _first_select(parsed)
+    while select is not None and (inner := _only_star(select, ctes)) is not None:
+        select = _first_select(inner)
+    if select is None:
+        return {}
+    return {
+        name: [_sql(e, dialect) for e in _chain(select, written, ctes)]
+        for name, written in _projections(select).items()
+    }
+
+
+def _chain(select: Any, written: Any, ctes: dict[str, Any]) -> Iterator[Any]:
+    for _ in range(_FOLLOWED):
+        yield written
+        if not isinstance(written, exp.Column):
+            return
+        source = _source(select, written.table)
+        inner = ctes.get(source.lower()) if source else None
+        if inner is None:
+            return
+        select = _first_select(inner)
+        while select is not None and (deeper := _only_star(select, ctes)) is not None:
+            select = _first_select(deeper)
+        found = _projections(select).get(written.name.lower()) if select is not None else None
+        if found is None:
+            return
+        written = found
+
+
+def _first_select(node: Any) -> Any:
+    while node is not None and not isinstance(node, exp.Select):
+        node = node.args.get("expression" if isinstance(node, (exp.Create, exp.Insert)) else "this")
+        if not isinstance(node, exp.Expression):
+            return None
+    return node
+
+
+def _only_star(select: Any, ctes: dict[str, Any]) -> Any:
+    """The CTE of ``select * from cte``, or None."""
+    from_ = select.args.get("from_")
+    if (
+        len(select.expressions) == 1
+        and isinstance(select.expressions[0], exp.Star)
+        and from_ is not None
+        and isinstance(from_.this, exp.Table)
+        and not select.args.get("joins")
+    ):
+        return ctes.get(from_.this.name.lower())
+    return None
+
+
+def _projections(select: Any) -> dict[str, Any]:
+    return {
+        e.alias_or_name.lower(): e.this if isinstance(e, exp.Alias) else e
+        for e in select.expressions
+        if e.alias_or_name and e.alias_or_name != "*"
+    }
+
+
+def _source(select: Any, qualifier: str) -> str:
+    """The table a qualifier means in a SELECT; without one, the only table there is."""
+    from_ = select.args.get("from_")
+    sources = [from_.this] if from_ is not None else []
+    sources += [join.this for join in select.args.get("joins") or ()]
+    tables = [s for s in sources if isinstance(s, exp.Table)]
+    if not qualifier:
+        return tables[0].name if len(sources) == len(tables) == 1 else ""
+    return next((t.name for t in tables if t.alias_or_name.lower() == qualifier.lower()), "")
+
+
+def _clauses(parsed: Any, dialect: str) -> Iterator[str]:
+    ctes = {cte.alias.lower() for cte in parsed.find_all(exp.CTE)}
+    for node in parsed.walk():
+        if isinstance(node, (exp.Where, exp.Having, exp.Qualify)):
+            for condition in _conjuncts(node.this):
+                yield f"{node.key.upper()} {_sql(condition, dialect)}"
+        elif isinstance(node, (exp.Group, exp.Limit, exp.Offset)):
+            yield " ".join(_sql(node, dialect).split())
+        elif isinstance(node, exp.Distinct) and isinstance(node.parent, exp.Select):
+            yield "SELECT DISTINCT"
+        elif isinstance(node, exp.Join):
+            table = node.this
+            name = table.name if isinstance(table, exp.Table) else ""
+            shown = node.copy()
+            if name and name.lower() not in ctes:
+                shown.set("this", exp.to_table(name))  # where it lies is the target's affair
+            yield " ".join(_sql(shown, dialect).split())
+        elif isinstance(node, exp.From):
+            if isinstance(node.this, exp.Table) and node.this.name.lower() not in ctes:
+                yield f"FROM {node.this.name}"
+        elif isinstance(node, exp.SetOperation):
+            yield f"{node.key.upper()} {'DISTINCT' if node.args.get('distinct') else 'ALL'}"
+        elif isinstance(node, (exp.Lateral, exp.Unnest, exp.TableSample, exp.Pivot)):
+            yield " ".join(_sql(node, dialect).split())
+
+
+def _conjuncts(condition: Any) -> Iterator[Any]:
+    stack = [condition]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, exp.And):
+            stack += [node.right, node.left]
+        else:
+            yield node
