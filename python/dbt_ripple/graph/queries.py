@@ -238,7 +238,7 @@ def _known(entry: _Entry, reader: Reader) -> Linked | None:
             for read in reads:
                 reader.table(*read)  # a relation that nobody declares is known by being read
             if all(reader.repeat(note) for note in trace.notes):
-                return _unpacked(_stored(trace.linked))
+                return _linked(_stored(trace.linked))
             return None
     return None
 
@@ -280,7 +280,7 @@ def _packed(linked: Linked) -> _Stored:
     )
 
 
-def _unpacked(stored: _Stored) -> Linked:
+def _linked(stored: _Stored) -> Linked:
     of = stored.of
     relation = Relation(
         stored.names,
