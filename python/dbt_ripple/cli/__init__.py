@@ -16,6 +16,7 @@ COMMANDS: Final[dict[str, str]] = {
     "analyze": "How well this project can be seen: models, opaque ones, columns, edges.",
     "build": "Artifacts -> lineage tables -> `dbt build` of the lineage models, in one process.",
     "diff": "What changed between base and head, column by column.",
+    "explain": "Why a test is selected, or where the ripple stopped.",
     "load": "Load the lineage of a dbt project into Spark tables.",
     "select": "The tests a change can break, and the models to build for them.",
     "trace": "Upstream and downstream of a node or a column.",

@@ -1,0 +1,140 @@
+"""`dbt-ripple explain`: why a test is selected, or where the ripple stopped before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dbt_ripple.cli.options import (
+    analysis_options,
+    answer,
+    as_json,
+    open_cache,
+    project_options,
+    warn,
+)
+from dbt_ripple.cli.state import load_sides, state_option
+
+if TYPE_CHECKING:
+    from dbt_ripple.artifacts import Project
+    from dbt_ripple.selection.explain import Explanation, Step
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  dbt-ripple explain unique_fct_orders_order_id --state prod-artifacts
+  dbt-ripple explain accepted_values_fct_orders_status --state prod-artifacts --format json
+""",
+)
+@click.argument("test")
+@state_option
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    show_default=True,
+    help="How to print it.",
+)
+@click.option(
+    "--facts/--no-facts",
+    default=True,
+    help="Hold back tests of which base's passed tests prove that they cannot fail (the default).",
+)
+@click.option(
+    "--assume-passed",
+    is_flag=True,
+    help="Take base's tests as passed where the state has no run_results.json that says so.",
+)
+@analysis_options
+@project_options
+def explain(
+    test: str,
+    state: Path | None,
+    style: str,
+    facts: bool,
+    assume_passed: bool,
+    cache_dir: Path | None,
+    no_cache: bool,
+    threads: int | None,
+    project_dir: Path,
+    target_path: Path | None,
+) -> None:
+    """Say why TEST is selected: the way from the edit down to it, with what stood there before.
+
+    Of a test that is not selected, say where the ripple stopped: nothing above it changed, what
+    changed is not what it reads, or what it reads came out as before. TEST is a unique_id, a name,
+    or a part of a name that only one test has.
+    """
+    from dbt_ripple.changes import compare
+    from dbt_ripple.selection import select_from
+    from dbt_ripple.selection.explain import explain as explanation
+    from dbt_ripple.selection.explain import find_test
+
+    with open_cache(cache_dir, no_cache) as cache:
+        base, head = load_sides(project_dir, target_path, state, cache, threads)
+        node = find_test(head.project, test)
+        comparison = compare(
+            base.project,
+            head.project,
+            base_analysis=base.analysis(),
+            head_analysis=head.analysis(),
+            cache=cache,
+        )
+        selection = select_from(comparison, facts=facts, assume_passed=assume_passed, cache=cache)
+        found = explanation(comparison, selection, node)
+    for note in selection.notes:
+        warn(note)
+    if style == "json":
+        answer(as_json(found))
+    else:
+        lines = _markdown if style == "markdown" else _text
+        answer("\n".join(lines(found, head.project)))
+
+
+def _spoken(step: Step, head: Project) -> str:
+    node = head.nodes.get(step.unique_id)
+    name = node.display_name if node else step.unique_id
+    if step.column is None:
+        return name
+    return f"{name} (rows)" if step.column == "*rows*" else f"{name}.{step.column}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _text(found: Explanation, head: Project) -> Iterator[str]:
+    yield f"{click.style(found.name, bold=True)}: {found.verdict}: {found.reason}"
+    for depth, step in enumerate(found.path):
+        arrow = "  " * depth + ("└── " if depth else "")
+        text = f"  {arrow}{_spoken(step, head)}"
+        if step.expression and depth:
+            text += click.style(f"  {_one_line(step.expression)}", dim=True)
+        yield text
+        if depth == 0:
+            yield from (click.style(f"      - {_one_line(t)}", fg="red") for t in found.before)
+            yield from (click.style(f"      + {_one_line(t)}", fg="green") for t in found.after)
+    for fact in found.facts:
+        yield f"  rests on {head.nodes[fact].name if fact in head.nodes else fact}"
+
+
+def _markdown(found: Explanation, head: Project) -> Iterator[str]:
+    yield f"**`{found.name}`: {found.verdict}.** {found.reason}"
+    if found.path:
+        yield ""
+    for step in found.path:
+        text = f"1. `{_spoken(step, head)}`"
+        yield text + (f": `{_one_line(step.expression)}`" if step.expression else "")
+    if found.before or found.after:
+        yield ""
+        yield "```diff"
+        yield from (f"- {_one_line(t)}" for t in found.before)
+        yield from (f"+ {_one_line(t)}" for t in found.after)
+        yield "```"
+    for fact in found.facts:
+        yield f"- rests on `{head.nodes[fact].name if fact in head.nodes else fact}`"

@@ -1,0 +1,269 @@
+"""Why a test is selected, or where the ripple stopped before it came to it."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import msgspec
+
+from dbt_ripple.artifacts import Node, Project, nearest
+from dbt_ripple.changes import Comparison
+from dbt_ripple.changes.compare import Vertex
+from dbt_ripple.changes.diff import Texts
+from dbt_ripple.errors import RippleError
+from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.selection.answer import Selection
+
+TESTS = frozenset({"test", "unit_test"})
+
+
+class Step(msgspec.Struct, kw_only=True):
+    """A vertex on the way of a change.
+
+    Attributes:
+        column: ``*rows*`` for the row set; None for the test at the end.
+        expression: the SQL behind the column on head, where it is at hand.
+    """
+
+    unique_id: str
+    column: str | None = None
+    expression: str | None = None
+
+
+class Explanation(msgspec.Struct, kw_only=True):
+    """Why a test is selected or not.
+
+    Attributes:
+        verdict: selected, held or not selected.
+        path: of a selected test, from where the change began down to it; of another, the vertex
+            where the ripple stopped.
+        before: at the beginning of the path, what base has there: an expression, or clauses.
+        after: likewise, of head.
+        facts: of a held test, the tests it rests on.
+    """
+
+    unique_id: str
+    name: str
+    verdict: str
+    reason: str
+    path: list[Step] = []
+    before: list[str] = []
+    after: list[str] = []
+    facts: list[str] = []
+
+
+def find_test(head: Project, text: str) -> Node:
+    """The test a person means by a unique_id, a name, or a part of a name only one test has.
+
+    Raises:
+        RippleError: there is none, or several; the nearest names are given.
+    """
+    tests = [node for node in head.nodes.values() if node.resource_type in TESTS]
+    wanted = text.strip().casefold()
+    for matches in (
+        lambda node: text == node.unique_id,
+        lambda node: wanted == node.name.casefold(),
+        lambda node: node.name.casefold().startswith(wanted),
+        lambda node: wanted in node.name.casefold(),
+    ):
+        found = [node for node in tests if matches(node)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            some = ", ".join(sorted(node.unique_id for node in found)[:5])
+            raise RippleError(
+                f"{len(found)} tests have this in their name: {some}"
+                + (", ..." if len(found) > 5 else ""),
+                text,
+                "name one by its id",
+            )
+    near = nearest(text, (node.name for node in tests))
+    raise RippleError(
+        f"no test of this name in project {head.name}",
+        text,
+        f"did you mean {' or '.join(near)}?"
+        if near
+        else "`dbt ls --resource-type test` lists the tests",
+    )
+
+
+def explain(comparison: Comparison, selection: Selection, test: Node) -> Explanation:
+    """Explain one test.
+
+    Args:
+        comparison: of base and head.
+        selection: what is selected of it, not restricted.
+        test: a data test or unit test of head.
+    """
+    texts = Texts(comparison)
+    unique_id = test.unique_id
+    said = Explanation(unique_id=unique_id, name=test.name, verdict="not selected", reason="")
+    selected = next((t for t in selection.tests if t.unique_id == unique_id), None)
+    held = next((t for t in selection.held if t.unique_id == unique_id), None)
+    if selected is not None:
+        said.verdict, said.reason = "selected", selected.reason
+        _put_way(said, comparison, texts, _nearest_moved(comparison, unique_id))
+    elif held is not None:
+        said.verdict, said.reason, said.facts = "held", held.reason, held.facts
+        _put_way(said, comparison, texts, _nearest_moved(comparison, unique_id))
+    elif test.resource_type == "unit_test":
+        if unique_id in selection.unit_tests:
+            said.verdict = "selected"
+            said.reason = _unit_test_reason(comparison, test)
+        else:
+            said.reason = (
+                "its model's own query, its settings, the fixture and the names and types of its "
+                "parents' columns are as they were"
+            )
+    else:
+        _stopped(said, comparison, texts, test)
+    return said
+
+
+def _nearest_moved(comparison: Comparison, test: str) -> Vertex | None:
+    came_from = comparison.came_from
+    depth: dict[Vertex, int] = {}
+    for vertex, before in came_from.items():
+        depth[vertex] = 0 if before is None else depth[before] + 1
+    analysis = comparison.head_analysis
+    read = [(node, column) for t, node, column in analysis.test_columns if t == test]
+    above = [vertex for vertex in read if vertex in depth]
+    if not above and (seen := analysis.tests.get(test)) is not None:
+        above = [vertex for vertex in depth if vertex[0] in seen.looks_at]
+    return min(above, key=depth.__getitem__, default=None)
+
+
+def _put_way(
+    said: Explanation, comparison: Comparison, texts: Texts, vertex: Vertex | None
+) -> None:
+    if vertex is not None:
+        way = [vertex]
+        while (before := comparison.came_from[way[-1]]) is not None:
+            way.append(before)
+        way.reverse()
+        said.path = [_step(texts, step) for step in way]
+        said.before, said.after = _stood_and_stands(comparison, texts, way[0])
+    elif said.unique_id in comparison.base.nodes:
+        then, now = (texts.of(side, said.unique_id) for side in (0, 1))
+        said.before = list((then.clauses - now.clauses).elements())
+        said.after = list((now.clauses - then.clauses).elements())
+        for name in dict.fromkeys([*then.columns, *now.columns]):
+            a, b = texts.column(said.unique_id, name, name)
+            if a != b:
+                said.before += [a] if a else []
+                said.after += [b] if b else []
+    said.path.append(Step(unique_id=said.unique_id))
+
+
+def _step(texts: Texts, vertex: Vertex) -> Step:
+    unique_id, column = vertex
+    expression = None
+    if column != ROWS:
+        chain = texts.of(1, unique_id).columns.get(column.lower(), [])
+        expression = chain[-1] if chain else None
+    return Step(unique_id=unique_id, column=column, expression=expression)
+
+
+def _stood_and_stands(
+    comparison: Comparison, texts: Texts, vertex: Vertex
+) -> tuple[list[str], list[str]]:
+    unique_id, column = vertex
+    if column == ROWS:
+        return texts.rows(unique_id) if unique_id in comparison.base.nodes else ([], [])
+    before, after = texts.column(unique_id, column, column)
+    return ([before] if before else []), ([after] if after else [])
+
+
+def _unit_test_reason(comparison: Comparison, test: Node) -> str:
+    then = comparison.base.nodes.get(test.unique_id)
+    if then is None:
+        return "a new unit test"
+    if (then.given, then.expect, then.overrides) != (test.given, test.expect, test.overrides):
+        return "its fixture changed"
+    if comparison.everything:
+        return comparison.everything[0]
+    return f"the own query, the settings or the columns that {test.model} reads changed"
+
+
+def _stopped(said: Explanation, comparison: Comparison, texts: Texts, test: Node) -> None:
+    """Where the ripple stopped above a test that is not impacted."""
+    head = comparison.head
+    if not comparison.changed:
+        said.reason = "nothing changed"
+        return
+    distance = _above(head, test.unique_id)
+    changed = [unique_id for unique_id in distance if unique_id in comparison.changed]
+    if not changed:
+        names = sorted({_name(head, unique_id) for unique_id, _ in _origins(comparison)})
+        some = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        said.reason = f"it is not downstream of what changed ({some})"
+        return
+    analysis = comparison.head_analysis
+    parents: dict[Vertex, list[Vertex]] = {}
+    for edge in analysis.edges:
+        parents.setdefault((edge[2], edge[3]), []).append((edge[0], edge[1]))
+    start = [(node, column) for t, node, column in analysis.test_columns if t == test.unique_id]
+    below: dict[Vertex, Vertex | None] = dict.fromkeys(start)
+    queue = deque(start)
+    while queue:
+        vertex = queue.popleft()
+        if vertex in comparison.moved:
+            equal = below[vertex]
+            said.path = [_step(texts, vertex)]
+            reader = _spoken(head, equal) if equal is not None else "the test"
+            if equal is not None:
+                said.path.append(_step(texts, equal))
+            said.reason = (
+                f"{reader} reads {_spoken(head, vertex)}, which changed, and comes out as before: "
+                "its fingerprint is equal again"
+            )
+            said.before, said.after = _stood_and_stands(comparison, texts, vertex)
+            return
+        for parent in parents.get(vertex, ()):
+            if parent not in below:
+                below[parent] = vertex
+                queue.append(parent)
+    nearest_changed = changed[0]
+    change = comparison.changed[nearest_changed]
+    moved = [column for _, column in change.vertices()] or change.removed or change.added
+    read = sorted({column for node, column in below if node == nearest_changed and column != ROWS})
+    said.path = [_step(texts, (nearest_changed, column)) for column in moved[:1]]
+    name = _name(head, nearest_changed)
+    what = ", ".join("its rows" if column == ROWS else column for column in moved[:5])
+    if read:
+        some = ", ".join(read[:5]) + (", ..." if len(read) > 5 else "")
+        said.reason = (
+            f"of {name}, {what} changed; all it reads of it is {some} and which rows there are"
+        )
+    else:
+        said.reason = f"of {name}, {what} changed, which it does not read"
+    if not moved:
+        said.reason = f"of {name}, only the order of its columns changed"
+
+
+def _above(head: Project, start: str) -> dict[str, int]:
+    found = {start: 0}
+    queue = deque([start])
+    while queue:
+        unique_id = queue.popleft()
+        for parent in head.parents.get(unique_id, ()):
+            if parent not in found:
+                found[parent] = found[unique_id] + 1
+                queue.append(parent)
+    return found
+
+
+def _origins(comparison: Comparison) -> list[Vertex]:
+    began = [vertex for vertex, before in comparison.came_from.items() if before is None]
+    return began or [(unique_id, ROWS) for unique_id in comparison.changed]
+
+
+def _name(head: Project, unique_id: str) -> str:
+    node = head.nodes.get(unique_id)
+    return node.display_name if node else unique_id
+
+
+def _spoken(head: Project, vertex: Vertex) -> str:
+    unique_id, column = vertex
+    name = _name(head, unique_id)
+    return f"the rows of {name}" if column == ROWS else f"{name}.{column}"
