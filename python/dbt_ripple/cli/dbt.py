@@ -40,7 +40,7 @@ class DbtOptions:
     def taken(cls, arguments: dict[str, Any]) -> DbtOptions:
         """Take what :func:`dbt_options` added out of a command's arguments."""
         names = ("profiles_dir", "profile", "target", "variables", "threads")
-        return cls(**{name: arguments.pop(name) for name in names})
+        return cls(**{name: arguments.pop(name) for name in names if name in arguments})
 
     def resolved(self) -> DbtOptions:
         """The same, with the folder of profiles.yml that dbt would find from here written out."""
@@ -69,6 +69,16 @@ class DbtOptions:
 
 def dbt_options(command: _Command) -> _Command:
     """Add the options that dbt is called with; :meth:`DbtOptions.taken` takes them."""
+    threads = click.option(
+        "--threads",
+        type=click.IntRange(min=1),
+        help="Threads of dbt, and processes that analyse.",
+    )
+    return connection_options(threads(command))
+
+
+def connection_options(command: _Command) -> _Command:
+    """Those of :func:`dbt_options` that say what dbt connects to, and its vars."""
     for option in reversed(
         (
             click.option(
@@ -88,11 +98,6 @@ def dbt_options(command: _Command) -> _Command:
             ),
             click.option(
                 "--vars", "variables", metavar="YAML", help="Variables for dbt, as dbt takes them."
-            ),
-            click.option(
-                "--threads",
-                type=click.IntRange(min=1),
-                help="Threads of dbt, and processes that analyse.",
             ),
         )
     ):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbt_ripple.cli.dbt import DbtOptions
 from dbt_ripple.cli.options import (
     analysis_options,
     answer,
@@ -19,7 +20,7 @@ from dbt_ripple.cli.options import (
     project_options,
     warn,
 )
-from dbt_ripple.cli.state import load_sides, state_option
+from dbt_ripple.cli.state import open_sides, sides_options, state_folder
 from dbt_ripple.errors import RippleError
 
 if TYPE_CHECKING:
@@ -31,12 +32,13 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   dbt-ripple select --state prod-artifacts
-  dbt-ripple select --state prod-artifacts --format json
+  dbt-ripple select --state prod-artifacts --run
+  dbt-ripple select --base-ref origin/main --format json
   dbt-ripple select --state prod-artifacts --critical tier1 --exclude tag:slow
   dbt build --indirect-selection empty --select $(dbt-ripple select --state prod --output names)
 """,
 )
-@state_option
+@sides_options
 @click.option(
     "--format",
     "style",
@@ -47,8 +49,12 @@ Examples:
 )
 @click.option(
     "--output",
-    type=click.Choice(["names"]),
-    help="names: what `dbt build` has to be given, one a line: models to build, tests to run.",
+    type=click.Choice(["names", "selector"]),
+    help="What `dbt build` has to be given, models and tests. names: one a line; selector: written "
+    "to selectors.yml, its name printed.",
+)
+@click.option(
+    "--run", is_flag=True, help="Build it and run the tests; what is not built is deferred to base."
 )
 @click.option(
     "--critical",
@@ -76,8 +82,10 @@ Examples:
 @project_options
 def select(
     state: Path | None,
+    base_ref: str | None,
     style: str,
     output: str | None,
+    run: bool,
     critical: str | None,
     selected: tuple[str, ...],
     excluded: tuple[str, ...],
@@ -89,8 +97,11 @@ def select(
     threads: int | None,
     project_dir: Path,
     target_path: Path | None,
-) -> None:
-    """Print the tests that the change from base (--state) to this project can break.
+    **dbt_arguments: Any,
+) -> int:
+    """Print the tests that the change from base to this project can break.
+
+    Base is what --state holds, or the project at --base-ref.
 
     Nothing else can break by it: a test that is not listed reads, down to the sources, only what is
     defined as before. What could not be seen through counts as changed, and is named. Where base
@@ -99,11 +110,17 @@ def select(
     from dbt_ripple.selection import select as select_tests
     from dbt_ripple.selection import state_modified
 
-    with open_cache(cache_dir, no_cache) as cache:
-        base, head = load_sides(project_dir, target_path, state, cache, threads)
+    options = DbtOptions.taken({**dbt_arguments, "threads": threads})
+    with (
+        open_cache(cache_dir, no_cache) as cache,
+        open_sides(
+            *(project_dir, target_path, state, base_ref, options, cache, threads), compile_rest=run
+        ) as (base, head),
+    ):
         only = None
         if selected or excluded:
-            only = chosen_by_dbt(project_dir, target_path, state, selected, excluded)
+            before = Path(base.project.target_path)
+            only = chosen_by_dbt(project_dir, target_path, before, selected, excluded, options)
         if full:
             selection = state_modified(base.project, head.project, only)
         else:
@@ -119,13 +136,28 @@ def select(
                 assume_passed=assume_passed,
             )
     show(selection, head.project, style, output)
+    if output == "selector":
+        from dbt_ripple.cli.selector import NAME, write_selector
+
+        write_selector(selection, head.project, project_dir)
+        answer(NAME)
+    if not run:
+        return 0
+    from dbt_ripple.cli.run_selection import run_selection
+
+    folder = artifacts_folder(project_dir, target_path)
+    deferred = state_folder(project_dir, state) if state is not None else None
+    ran = run_selection(selection, project_dir, folder, options, state=deferred)
+    return int(ran.failed)
 
 
 def show(selection: Selection, head: Project, style: str, output: str | None = None) -> None:
     """Print a selection on stdout, and what it had to assume on stderr."""
     for note in selection.notes:
         warn(note)
-    if output == "names":
+    if output == "selector":
+        text = ""
+    elif output == "names":
         text = "\n".join(names(selection, head))
     elif style == "json":
         text = as_json(selection)
@@ -140,9 +172,10 @@ def show(selection: Selection, head: Project, style: str, output: str | None = N
 def chosen_by_dbt(
     project_dir: Path,
     target_path: Path | None,
-    state: Path | None,
+    state: Path,
     selected: tuple[str, ...],
     excluded: tuple[str, ...],
+    options: DbtOptions,
 ) -> set[str]:
     """The unique_ids that dbt's own selection grammar selects.
 
@@ -152,21 +185,19 @@ def chosen_by_dbt(
     import json
     import tempfile
 
-    from dbt_ripple.cli.dbt import Dbt, DbtOptions
+    from dbt_ripple.cli.dbt import Dbt
 
     arguments = ["ls", "--output", "json", "--output-keys", "unique_id"]
     for option, specs in (("--select", selected), ("--exclude", excluded)):
         if specs:
             arguments += [option, *(word for spec in specs for word in spec.split())]
-    if state is not None:
-        found = project_dir / state if (project_dir / state).exists() else state
-        arguments += ["--state", str(found.resolve())]
+    arguments += ["--state", str(state.resolve())]
     # In a folder of its own: `dbt ls` overwrites manifest.json with one that is not compiled.
     with tempfile.TemporaryDirectory() as folder:
         kept = artifacts_folder(project_dir, target_path) / "partial_parse.msgpack"
         if kept.is_file():
             (Path(folder) / kept.name).write_bytes(kept.read_bytes())
-        dbt = Dbt(project_dir.resolve(), Path(folder), DbtOptions())
+        dbt = Dbt(project_dir.resolve(), Path(folder), options)
         lines = dbt(*arguments).result or []
     try:
         return {json.loads(line)["unique_id"] for line in lines}

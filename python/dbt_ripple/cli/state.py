@@ -1,4 +1,4 @@
-"""`--state DIR`: the two sides a command compares, or one line that says why they are not two.
+"""`--state DIR`, `--base-ref REF`: the two sides a command compares, or why they are not two.
 
 An answer that is empty because nothing could be compared would be the worst of all: whatever is
 missing, stale, of another project or not compiled is refused here, with what makes it right.
@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dbt_ripple.cli.dbt import DbtOptions, connection_options
 from dbt_ripple.cli.options import artifacts_folder, count, open_target, warn
 from dbt_ripple.errors import RippleError
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project
+    from dbt_ripple.changes.compiled import Taken
     from dbt_ripple.graph.cache import Cache
     from dbt_ripple.graph.target import Target
 
@@ -44,12 +49,126 @@ def state_option(command: _Command) -> _Command:
     )(command)
 
 
+def sides_options(command: _Command) -> _Command:
+    """Add what says the two sides, for `open_sides`; `DbtOptions.taken` takes dbt's of them."""
+    base_ref = click.option(
+        "--base-ref",
+        metavar="REF",
+        help="Compile base from this commit, and head from the files here; needs no artifacts.",
+    )
+    return state_option(base_ref(connection_options(command)))
+
+
+@contextmanager
+def open_sides(
+    project_dir: Path,
+    target_path: Path | None,
+    state: Path | None,
+    base_ref: str | None,
+    options: DbtOptions,
+    cache: Cache | None,
+    threads: int | None,
+    *,
+    compile_rest: bool = False,
+) -> Iterator[tuple[Target, Target]]:
+    """Base and head, from artifacts or (``base_ref``) compiled here; base's files stay meanwhile.
+
+    Args:
+        project_dir: as for `load_sides`, like the next two and the last two.
+        target_path: where head's artifacts are.
+        state: base's artifacts.
+        base_ref: a commit to compile base from, whatever the artifacts.
+        options: how dbt is called.
+        cache: where to look first.
+        threads: processes that analyse what is not there.
+        compile_rest: let dbt compile what of head is not compiled and not taken over from base.
+
+    Raises:
+        RippleError: as `load_sides` and `cli.base_ref.both_sides`.
+    """
+    if base_ref is None:
+        rest = partial(_compile_rest, project_dir, options, state) if compile_rest else None
+        yield load_sides(project_dir, target_path, state, cache, threads, rest)
+        return
+    from dbt_ripple.cli.base_ref import both_sides
+    from dbt_ripple.graph.target import Target
+
+    catalog = artifacts_folder(project_dir, target_path)
+    with both_sides(project_dir, base_ref, options, catalog=catalog) as sides:
+        for note in sides.notes:
+            warn(note)
+        _say_taken(sides.taken, base_ref, "were compiled")
+        base, head = (
+            Target.of(side, cache, processes=threads) for side in (sides.base, sides.head)
+        )
+        yield base, head
+
+
+def state_folder(project_dir: Path, state: Path) -> Path:
+    """Where ``--state`` is: relative to the project, as in dbt, or else to the current folder."""
+    return (
+        state if state.is_absolute() or not (project_dir / state).exists() else project_dir / state
+    )
+
+
+def _compile_rest(
+    project_dir: Path, options: DbtOptions, state: Path | None, base: Project, head: Project
+) -> None:
+    """Compile what of head is not compiled, in a folder of its own."""
+    from dbt_ripple.cli.dbt import Dbt
+    from dbt_ripple.cli.run_selection import compile_against
+
+    assert state is not None
+    with tempfile.TemporaryDirectory(prefix="dbt-ripple-") as folder:
+        dbt = Dbt(project_dir.resolve(), Path(folder), options, says="none")
+        rest = [node.unique_id for node in head.uncompiled()]
+        compile_against(base, head, rest, dbt, state_folder(project_dir, state))
+
+
+def _complete(
+    base: Target, head: Target, rest: Callable[[Project, Project], None] | None
+) -> Target | None:
+    """Head with base's compiled SQL where it is proved to be head's, too; None if it is nowhere."""
+    from dbt_ripple.changes.compiled import take_over
+    from dbt_ripple.graph.target import Target
+
+    project = head.project
+    taken = take_over(base.project, project)
+    if taken.rest and rest is not None:
+        rest(base.project, project)
+        _say_taken(taken, "base", "were compiled")
+    elif not taken.taken:
+        return None
+    else:
+        names = [".".join(project.nodes[unique_id].fqn) for unique_id in taken.rest]
+        if not names:
+            left = ""
+        elif len(names) <= _NAMES:
+            left = f"have to be compiled: `dbt compile --select {' '.join(names)}`"
+        else:
+            left = "have to be compiled: `dbt compile` (or --run, which compiles only those)"
+        _say_taken(taken, "base", left)
+    return Target.of(project, head.cache, processes=head.processes)
+
+
+_NAMES = 25
+"""Names that still fit into a command somebody copies."""
+
+
+def _say_taken(taken: Taken, base: str, rest: str) -> None:
+    said = (
+        f"{count(len(taken.taken), 'node')} unchanged in code, taken over as {base} compiled them"
+    )
+    warn(f"{said}; {count(len(taken.rest), 'other')} {rest}" if taken.rest and rest else said)
+
+
 def load_sides(
     project_dir: Path,
     target_path: Path | None,
     state: Path | None,
     cache: Cache | None,
     threads: int | None,
+    compile_rest: Callable[[Project, Project], None] | None = None,
 ) -> tuple[Target, Target]:
     """Read base from ``--state`` and head from the target folder.
 
@@ -59,9 +178,11 @@ def load_sides(
         state: base's artifacts; relative to the project, as in dbt, or else to the current folder.
         cache: where to look first.
         threads: processes that analyse what is not there.
+        compile_rest: compiles, given both, what of head is left uncompiled.
 
     Returns:
-        Base and head.
+        Base and head. What dbt has not compiled of head has base's compiled SQL where that is
+        proved to be the same; what is left is said, with the command that compiles it.
 
     Raises:
         RippleError: one of them is missing, not compiled or cannot be read, they are the same
@@ -70,9 +191,7 @@ def load_sides(
     if state is None:
         raise RippleError("nothing to compare with", "--state", _MAKE_BASE)
     target = artifacts_folder(project_dir, target_path)
-    folder = (
-        state if state.is_absolute() or not (project_dir / state).exists() else project_dir / state
-    )
+    folder = state_folder(project_dir, state)
     _check_folder(folder, "--state", _MAKE_BASE)
     _check_folder(target, "--target-path" if target_path else "", _MAKE_HEAD)
     if folder.resolve() == target.resolve():
@@ -84,14 +203,18 @@ def load_sides(
     base = open_target(folder, cache, threads)
     check_side(base.project, "base", _MAKE_BASE)
     head = open_target(target, cache, threads)
-    check_side(head.project, "head", _MAKE_HEAD)
     if newer := next(newer_than_artifacts(head.project, project_dir), None):
         raise RippleError(
             f"is older than the project: {newer} was written after it",
             str(target / "manifest.json"),
             f"{_MAKE_HEAD} again",
         )
-    return base, head
+    if not head.project.uncompiled():
+        return base, head
+    completed = _complete(base, head, compile_rest)
+    if completed is None:
+        check_side(head.project, "head", _MAKE_HEAD)
+    return base, completed or head
 
 
 def check_side(project: Project, side: str, fix: str) -> None:

@@ -75,7 +75,7 @@ class Target:
         started = time.perf_counter()
         self.folder = folder
         self.cache = cache
-        self._processes = processes
+        self.processes = processes
         self._lower_many = lower_many
         self._on_read = on_read
         self._held: Held = {}
@@ -95,6 +95,24 @@ class Target:
             if files is not None:
                 self._key = self._whole(cache, files)
         self.read_seconds = time.perf_counter() - started
+
+    @classmethod
+    def of(
+        cls,
+        project: Project,
+        cache: Cache | None = None,
+        *,
+        processes: int | None = 1,
+        lower_many: LowerMany | None = None,
+    ) -> Target:
+        """A project that is not what its folder holds, for example completed from elsewhere.
+
+        Of the cache only what is kept by query is used: the folder's files are not its key.
+        """
+        target = cls(Path(project.target_path), processes=processes, lower_many=lower_many)
+        target.cache = cache
+        target.project = project
+        return target
 
     @property
     def was_read(self) -> bool:
@@ -166,7 +184,7 @@ class Target:
             from dbt_ripple.graph.analyse import analyse
             from dbt_ripple.graph.pool import cores, in_processes
 
-            processes = cores() if self._processes is None else self._processes
+            processes = cores() if self.processes is None else self.processes
             found = analyse(
                 project,
                 tests=tests,
