@@ -1,0 +1,245 @@
+"""Times `dbt-ripple select` against `dbt ls --select state:modified+`, on one real project, in turn.
+
+    python bench/run_select.py [--models 10000] [--repeat 3] [--write]
+
+The project of generate.py is written out as files (models, sources, two tests a model or so), one
+staging model is edited in a copy, and both are compiled by dbt itself, which takes far longer than
+all that is timed. Then, in turn:
+
+* ``decode``: a Python that decodes the two manifests with msgspec, and does nothing with them;
+* ``select``: ``dbt-ripple select --state base``, base and head analysed before (a warm cache);
+* ``one change``: the same after head has been analysed as it was before the edit;
+* ``dbt ls``: ``dbt ls --select state:modified+ --state base``, its partial parse warm;
+* ``CI step``: ``dbt compile`` of what dbt calls modified, then ``dbt-ripple select``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, Final
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import yaml
+from generate import generate
+
+REPOSITORY: Final = Path(__file__).parents[2]
+WORK: Final = REPOSITORY / "target" / "bench"
+PAGE: Final = REPOSITORY / "BENCHMARKS.md"
+BEGIN: Final = "<!-- select: begin -->"
+END: Final = "<!-- select: end -->"
+_DECODE: Final = (
+    "import msgspec,sys\nfor p in sys.argv[1:]: msgspec.json.decode(open(p,'rb').read())\n"
+)
+
+
+def write_project(
+    folder: Path, manifest: dict[str, Any], catalog: dict[str, Any], tests_each: int
+) -> None:
+    """Write the files of the dbt project that a made-up manifest tells of.
+
+    Args:
+        folder: where; it is made.
+        manifest, catalog: as `generate` makes them.
+        tests_each: how many `not_null` tests each model gets.
+    """
+    nodes = manifest["nodes"].values()
+    folder.mkdir(parents=True)
+    (folder / "dbt_project.yml").write_text(
+        "name: bench\nversion: '1.0'\nconfig-version: 2\nprofile: bench\n"
+        "flags: {send_anonymous_usage_stats: false}\n"
+    )
+    (folder / "profiles.yml").write_text(
+        "bench: {target: t, outputs: {t: {type: spark, method: session, host: none, "
+        "schema: bench, threads: 2}}}\n"
+    )
+    properties: dict[Path, dict[str, Any]] = defaultdict(lambda: {"version": 2})
+    for node in nodes:
+        if node["resource_type"] != "model":
+            continue
+        file = folder / node["original_file_path"]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        config = f"{{{{ config(materialized={node['config']['materialized']!r}) }}}}\n"
+        file.write_text(
+            config + re.sub(r"{{\s*config\(.*?\)\s*}}", "", node["raw_code"], flags=re.S)
+        )
+        columns = list(catalog["nodes"][node["unique_id"]]["columns"])[:tests_each]
+        properties[file.parent / "_models.yml"].setdefault("models", []).append(
+            {
+                "name": node["name"],
+                "columns": [{"name": c, "data_tests": ["not_null"]} for c in columns],
+            }
+        )
+    sources: dict[str, dict[str, Any]] = {}
+    for source in manifest["sources"].values():
+        entry = sources.setdefault(
+            source["source_name"],
+            {"name": source["source_name"], "schema": source["schema"], "tables": []},
+        )
+        columns = [{"name": c} for c in source["columns"]]
+        entry["tables"].append({"name": source["name"], "columns": columns})
+    properties[folder / "models" / "_sources.yml"]["sources"] = list(sources.values())
+    for file, content in properties.items():
+        file.write_text(yaml.safe_dump(content, sort_keys=False))
+
+
+def edit(folder: Path, manifest: dict[str, Any]) -> str:
+    """Change the first key of the staging model that most read; returns the model's name."""
+    children = manifest["child_map"]
+    staging = [
+        n
+        for n in manifest["nodes"].values()
+        if n["resource_type"] == "model" and "staging" in n["original_file_path"]
+    ]
+    found = re.compile(r"cast\((\w+) as bigint\)")
+    able = [n for n in staging if found.search(n["raw_code"])]
+    node = max(able, key=lambda n: len(children.get(n["unique_id"], ())))
+    file = folder / node["original_file_path"]
+    file.write_text(found.sub(r"(cast(\1 as bigint) + 1)", file.read_text(), count=1))
+    return str(node["name"])
+
+
+def dbt(folder: Path, *arguments: str) -> list[str]:
+    """The command line of dbt in a project."""
+    here = ["--project-dir", str(folder), "--profiles-dir", str(folder)]
+    return [str(Path(sys.executable).with_name("dbt")), "--quiet", *arguments, *here]
+
+
+def timed(command: list[str], env: dict[str, str]) -> tuple[float, str]:
+    """Wall seconds of a command that has to succeed, and what it printed."""
+    start = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+    seconds = time.perf_counter() - start
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return seconds, done.stdout
+
+
+def prepare(models: int, env: dict[str, str]) -> tuple[Path, Path, str]:
+    """Both projects, compiled: base and head as folders, and the name of the edited model."""
+    place = WORK / "projects" / f"select-{models}"
+    base, head = place / "base", place / "head"
+    note = place / "ready.json"
+    if note.exists():
+        return base, head, json.loads(note.read_text())["edited"]
+    shutil.rmtree(place, ignore_errors=True)
+    made = place / "made"
+    generate(made, models, adapter="spark", tests_per_model=2)
+    manifest = json.loads((made / "manifest.json").read_bytes())
+    catalog = json.loads((made / "catalog.json").read_bytes())
+    write_project(base, manifest, catalog, 2)
+    shutil.copytree(base, head)
+    compiled = ["compile", "--no-populate-cache", "--no-introspect"]
+    print(f"dbt compile of {models} models: base", file=sys.stderr)
+    timed(dbt(base, *compiled), env)
+    shutil.copy(made / "catalog.json", base / "target")
+    # Head starts from what base has parsed, as a CI runner with a cache does.
+    shutil.copytree(base / "target", head / "target")
+    edited = edit(head, manifest)
+    print(f"dbt compile of {models} models: head", file=sys.stderr)
+    timed(dbt(head, *compiled), env)
+    shutil.copytree(base, place / "same")
+    note.write_text(json.dumps({"edited": edited}))
+    return base, head, edited
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--models", type=int, default=10_000)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--write", action="store_true", help="put the table into BENCHMARKS.md")
+    given = parser.parse_args()
+    cache = WORK / "select-cache"
+    env = {**os.environ, "DBT_RIPPLE_CACHE_DIR": str(cache)}
+    base, head, edited = prepare(given.models, env)
+    state = str(base / "target")
+    ripple = str(Path(sys.executable).with_name("dbt-ripple"))
+    select = [ripple, "select", "--state", state, "--project-dir", str(head), "--format", "json"]
+    modified = ["--select", "state:modified+", "--state", state]
+    ci = ["compile", "--no-populate-cache", "--no-introspect", "--select", "state:modified"]
+    scratch = WORK / "select-scratch"
+    same = base.with_name("same")  # base once more: a state is not compared with itself
+    shutil.rmtree(cache, ignore_errors=True)
+    took: dict[str, list[float]] = defaultdict(list)
+    took["cold"] = [timed(select, env)[0]]
+    answer: dict[str, Any] = {}
+    listed: list[str] = []
+    for turn in range(given.repeat):
+        print(f"turn {turn + 1} of {given.repeat}", file=sys.stderr)
+        manifests = [f"{state}/manifest.json", str(head / "target" / "manifest.json")]
+        took["decode"].append(timed([sys.executable, "-c", _DECODE, *manifests], env)[0])
+        seconds, out = timed(select, env)
+        took["select"].append(seconds)
+        answer = json.loads(out)
+        # Base alone is in this cache: what a pull request pays.
+        shutil.rmtree(scratch, ignore_errors=True)
+        other = {**env, "DBT_RIPPLE_CACHE_DIR": str(scratch)}
+        timed([ripple, "select", "--state", state, "--project-dir", str(same)], other)
+        took["one change"].append(timed(select, other)[0])
+        # dbt overwrites its target's manifest: it gets a copy.
+        target = WORK / "select-target"
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(head / "target", target)
+        seconds, out = timed(dbt(head, "ls", *modified, "--target-path", str(target)), env)
+        took["dbt ls"].append(seconds)
+        listed = [line for line in out.splitlines() if line]
+        first, _ = timed(dbt(head, *ci, "--state", state, "--target-path", str(target)), env)
+        second, _ = timed([*select, "--target-path", str(target)], env)
+        took["CI step"].append(first + second)
+    counts = answer["counts"]
+    if not counts["impacted_tests"] or not listed:
+        raise SystemExit(f"nothing is impacted by the edit of {edited}: nothing is measured")
+    report = table(given.models, {k: statistics.median(v) for k, v in took.items()}, counts, edited)
+    print(report)
+    if given.write:
+        page = PAGE.read_text(encoding="utf-8")
+        section = f"{BEGIN}\n{report}\n{END}"
+        if BEGIN in page:
+            page = page[: page.index(BEGIN)] + section + page[page.index(END) + len(END) :]
+        else:
+            page = f"{page.rstrip()}\n\n{section}\n"
+        PAGE.write_text(page, encoding="utf-8")
+
+
+def table(models: int, took: dict[str, float], counts: dict[str, int], edited: str) -> str:
+    """The section of BENCHMARKS.md."""
+    names = {
+        "decode": "decode the two manifests with msgspec, no more",
+        "select": "`dbt-ripple select`, base and head analysed before",
+        "one change": "`dbt-ripple select`, base analysed before, head new",
+        "cold": "`dbt-ripple select`, empty cache (once)",
+        "dbt ls": "`dbt ls --select state:modified+`, partial parse warm",
+        "CI step": "CI step: `dbt compile` of what is modified, then select",
+    }
+    rows = [
+        f"| {said} | {took[key]:.2f} | {took[key] / took['decode']:.2f} "
+        f"| {took[key] / took['dbt ls']:.3f} |"
+        for key, said in names.items()
+    ]
+    return "\n".join(
+        [
+            f"### Selection, {models:,} models and {counts['all_tests']:,} tests",
+            "",
+            f"One expression of `{edited}` is edited: {counts['impacted_tests']:,} tests selected, "
+            f"`state:modified+` would run {counts['state_modified_tests']:,}. "
+            "Medians of turns in one run of `python python/bench/run_select.py`.",
+            "",
+            "|  | wall s | of decoding | of dbt ls |",
+            "| --- | ---: | ---: | ---: |",
+            *rows,
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main()
