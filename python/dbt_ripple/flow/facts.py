@@ -82,6 +82,8 @@ class Facts:
         related: columns whose values another row set has.
         absent: columns of a LEFT JOIN's right side that are NULL just where there is no match.
         numbered: columns that are a ``row_number()``.
+        one_each: why each group is made of one row at most, where it is.
+        empty: why there is no row, where there is none.
         more: finds out more about what is unique, which takes its time.
     """
 
@@ -92,6 +94,8 @@ class Facts:
     related: dict[bytes, list[Related]] = field(default_factory=dict)
     absent: dict[bytes, Match] = field(default_factory=dict)
     numbered: frozenset[bytes] = frozenset()
+    one_each: Proof | None = None
+    empty: Proof | None = None
     more: Callable[[], Iterable[Unique]] | None = None
 
     def copy(self) -> Facts:
@@ -104,6 +108,8 @@ class Facts:
             dict(self.related),
             dict(self.absent),
             self.numbered,
+            self.one_each,
+            self.empty,
             self.more,
         )
 
@@ -274,7 +280,7 @@ class Book:
         source = env.sources[side[0]] if len(side) == 1 else None
         name = self.named(getattr(source.rel, "key", "") or source.alias or "") if source else ""
         columns = [p.name for p in pairs if p.right in unique.columns]
-        words = f"{name or 'what it joins'} "
+        words = f"{self.reader} keeps its rows: {name or 'what it joins'} "
         if columns:
             words += f"is unique on {', '.join(columns)}"
         else:
@@ -300,7 +306,7 @@ class Book:
         else:
             found = None
             if len(pairs) == 1 and len(on) == 1 and pairs[0].one_type:
-                found = _all_match(left, right, pairs[0])
+                found = _all_match(left, match)
             if found is not None:
                 proofs += found
                 words += f", and every {pairs[0].name} has its match"
@@ -379,17 +385,24 @@ class Book:
                 if negated:
                     facts.not_null.setdefault(column, OF_ITSELF)
                 match = facts.absent.get(column)
+                if not negated and (never := facts.not_null.get(column)) is not None:
+                    self.nothing(facts, "no value is NULL", never)
                 if match is None:
                     condition = IsNull(column, negated)
                 else:  # what was looked up is not there, or is
                     condition = replace(match, negated=not negated)
                     key = _match_key(condition)
+                    found = None if negated else _all_match(facts, match)
+                    if found is not None:
+                        self.nothing(facts, "every value has its match", *found)
                 facts.rows = filtered(facts.rows, n, key, condition)
                 return
         elif type(e) is list and e[0] in (b"GT", b"GTE") and len(e) == 5:
             more = self.more_than(env, e)
             if more is not None:
                 key, condition = more
+                if facts.one_each is not None and more[1].number > 0:
+                    self.nothing(facts, "its rows are unique there", facts.one_each)
         elif type(e) is list and e[0] in (b"EQ", b"LTE") and len(e) == 5:
             number = _numbering(e[2])
             column = env.fp(e[2]) if number or type(e[2]) is int else b""
@@ -439,6 +452,10 @@ class Book:
         env.facts = _grouped(facts, columns, n)
         if not columns:
             env.facts.single = True
+            env.facts.empty = None
+        unique = facts.unique_on(columns)
+        if unique is not None:
+            env.facts.one_each = unique.proof
 
     def outputs(self, env: Env, outs: Sequence[Out], fps: Sequence[bytes], wide: bool) -> None:
         """Note which outputs are a ``row_number()``, a count, or a cast."""
@@ -449,7 +466,11 @@ class Book:
                 continue
             e = out.e
             number = _numbering(e)
-            if number is not None:
+            if e[0] == b"Coalesce" and any(_not_null(env, piece) for piece in e[1:]):
+                facts.not_null[env.fp(e)] = _both(
+                    proof for piece in e[1:] if (proof := _not_null(env, piece)) is not None
+                )
+            elif number is not None:
                 fp = env.fp(e)
                 partition = frozenset(map(env.fp, number[0]))
                 facts.numbered |= {fp}
@@ -458,7 +479,9 @@ class Book:
                 if e[4] in _CAST_TYPES:
                     self.typed(env.fp(e) if wide else fps[i], _CAST_TYPES[e[4]])
             elif isinstance(first, Group) and (found := _counting(env, e)) is not None:
-                self.counts[env.fp(e)] = (first.fp, *found)
+                fp = env.fp(e)
+                self.counts[fp] = (first.fp, *found)
+                facts.not_null[fp] = OF_ITSELF
 
     def one_row(self, n: bytes) -> Facts:
         """A SELECT without FROM."""
@@ -467,6 +490,16 @@ class Book:
     def unknown(self, env: Env, n: bytes) -> None:
         """A clause that is not followed: what is known is lost."""
         env.facts = Facts(Leaf(n))
+
+    def nothing(self, facts: Facts, words: str, *proofs: Proof) -> None:
+        """Note that no row can be there."""
+        said = ", ".join(dict.fromkeys(p.words for p in proofs if p.words))
+        self.used(f"{words}, {said}" if said else words, *proofs)
+        facts.empty = _both(proofs)
+
+    def grouped_by_rest(self, source: Facts, columns: Sequence[bytes], n: bytes) -> Facts:
+        """PIVOT: one row for each combination of the columns it does not use."""
+        return _grouped(source, frozenset(columns), n) if columns else Facts(Leaf(n))
 
     def cut(self, env: Env, n: bytes, one_of: Sequence[bytes] = ()) -> None:
         """LIMIT, or DISTINCT ON (one row of each): some of the rows, which depends on all."""
@@ -597,13 +630,13 @@ def _match_key(match: Match) -> bytes:
     return digest(tag, match.rows.fp, *sorted(match.on))
 
 
-def _all_match(left: Facts, right: Facts, pair: _Pair) -> list[Proof] | None:
-    """Why every row on the left has a match, where it has."""
-    never_null = left.not_null.get(pair.left)
+def _all_match(facts: Facts, match: Match) -> list[Proof] | None:
+    """Why every row has a match, where it has."""
+    never_null = facts.not_null.get(match.child)
     if never_null is None:
         return None
-    for related in left.related.get(pair.left, ()):
-        if related.rows == right.rows.fp and related.column == pair.right:
+    for related in facts.related.get(match.child, ()):
+        if related.rows == match.rows.fp and related.column == match.parent:
             return [never_null, related.proof]
     return None
 
@@ -615,7 +648,7 @@ def _fanned(facts: Facts, rows: Rows) -> Facts:
         not_null=facts.not_null,
         related=facts.related,
         absent=facts.absent,
-        numbered=frozenset(),
+        empty=facts.empty,
     )
 
 
@@ -627,6 +660,7 @@ def _grouped(facts: Facts, columns: frozenset[bytes], n: bytes) -> Facts:
         unique=unique + [u for u in facts.unique if u.columns <= columns],
         not_null={c: p for c, p in facts.not_null.items() if c in columns},
         related={c: r for c, r in facts.related.items() if c in columns},
+        empty=facts.empty,
     )
 
 
@@ -664,6 +698,13 @@ def _counting(env: Env, e: Expr) -> tuple[bytes, bool] | None:
     if type(e[1]) is list and e[1][0] == b"Count":
         return env.fp(e[1]), False
     return None
+
+
+def _not_null(env: Env, e: Expr) -> Proof | None:
+    """Why an argument is never NULL, where that can be seen."""
+    if type(e) is int:
+        return env.facts.not_null.get(env.ref(e)[0])
+    return OF_ITSELF if _constant(e) in _NUMBERS else None
 
 
 def _constant(e: Expr) -> bytes:

@@ -373,9 +373,15 @@ class _Linker:
         ghost: list[Rest] = (
             [PassRest(scope, 0, frozenset(used), ghost=True)] if source.ghost else []
         )
-        return Relation(
+        relation = Relation(
             names, keys, fps, deps, rest, rows_fp, rows, source.leaf, source.joins, b"", ghost
         )
+        if self.book is not None and not source.rest:
+            found = self.book.of(source)
+            relation.facts = self.book.grouped_by_rest(
+                found, [source.fps[i] for i in kept], rows_fp
+            )
+        return relation
 
     def unpivot(self, rel: Unpivot, env: Env | None) -> Relation:
         source = self.rel(rel.rel, env)

@@ -202,11 +202,13 @@ class _Holding:
         then, now = self.base.rows_of(test), self.head.rows_of(test)
         if then is None or now is None:
             return None
-        bits = self.embeddings.embed(now.facts.rows, then.facts.rows)
-        if bits is None:
-            return None
         steps = sorted(now.steps)
         if any(test in step.tests for step in steps):
+            return None
+        if now.facts.empty is not None and _passes_without_rows(head.nodes[test]):
+            return _Argument(steps, True)
+        bits = self.embeddings.embed(now.facts.rows, then.facts.rows)
+        if bits is None:
             return None
         same = bits & INJECTIVE and bits & ONTO and now.fingerprints == then.fingerprints
         if same:
@@ -234,7 +236,7 @@ class _Holding:
         """The argument, one sentence for each fact it uses."""
         said = []
         for step in argument.steps:
-            sentence = f"{step.reader} keeps its rows: {step.words}"
+            sentence = step.words
             runs = [t for t in step.tests if t in self.running and t not in held]
             if runs:
                 sentence += ", which runs" if len(step.tests) == 1 else ", which run"
