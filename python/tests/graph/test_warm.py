@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import partialmethod
 from pathlib import Path
@@ -22,16 +20,6 @@ from dbt_ripple.graph.analysis import Analysis
 from dbt_ripple.graph.cache import Cache
 
 FIXTURES = Path(__file__).resolve().parents[1] / "artifacts" / "fixtures"
-GENERATE = Path(__file__).resolve().parents[2] / "bench" / "generate.py"
-
-
-@pytest.fixture(scope="module")
-def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("generated")
-    subprocess.run(
-        [sys.executable, GENERATE, folder, "--models", "120"], check=True, capture_output=True
-    )
-    return folder
 
 
 @pytest.fixture
