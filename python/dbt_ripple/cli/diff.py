@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbt_ripple.cli.dbt import DbtOptions
 from dbt_ripple.cli.options import (
     analysis_options,
     answer,
@@ -17,7 +18,7 @@ from dbt_ripple.cli.options import (
     project_options,
     warn,
 )
-from dbt_ripple.cli.state import load_sides, state_option
+from dbt_ripple.cli.state import open_sides, sides_options
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
 Examples:
   dbt-ripple diff --state prod-artifacts
   dbt-ripple diff --state prod-artifacts --format markdown
+  dbt-ripple diff --base-ref origin/main
 """,
 )
-@state_option
+@sides_options
 @click.option(
     "--format",
     "style",
@@ -44,14 +46,16 @@ Examples:
 @project_options
 def diff(
     state: Path | None,
+    base_ref: str | None,
     style: str,
     cache_dir: Path | None,
     no_cache: bool,
     threads: int | None,
     project_dir: Path,
     target_path: Path | None,
+    **dbt_arguments: Any,
 ) -> None:
-    """Print what changed from base (--state) to this project, column by column.
+    """Print what changed from base to this project, column by column.
 
     Columns are added, removed, renamed (the same definition under another name), redefined or
     retyped; rows change where a join, a filter, a grouping or a setting does. What only reads
@@ -60,8 +64,14 @@ def diff(
     from dbt_ripple.changes import compare
     from dbt_ripple.changes.diff import diff as diff_of
 
-    with open_cache(cache_dir, no_cache) as cache:
-        base, head = load_sides(project_dir, target_path, state, cache, threads)
+    options = DbtOptions.taken({**dbt_arguments, "threads": threads})
+    with (
+        open_cache(cache_dir, no_cache) as cache,
+        open_sides(*(project_dir, target_path, state, base_ref, options, cache, threads)) as (
+            base,
+            head,
+        ),
+    ):
         comparison = compare(
             base.project,
             head.project,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbt_ripple.cli.dbt import DbtOptions
 from dbt_ripple.cli.options import (
     analysis_options,
     answer,
@@ -16,7 +17,7 @@ from dbt_ripple.cli.options import (
     project_options,
     warn,
 )
-from dbt_ripple.cli.state import load_sides, state_option
+from dbt_ripple.cli.state import open_sides, sides_options
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
@@ -28,10 +29,11 @@ if TYPE_CHECKING:
 Examples:
   dbt-ripple explain unique_fct_orders_order_id --state prod-artifacts
   dbt-ripple explain accepted_values_fct_orders_status --state prod-artifacts --format json
+  dbt-ripple explain unique_fct_orders_order_id --base-ref origin/main
 """,
 )
 @click.argument("test")
-@state_option
+@sides_options
 @click.option(
     "--format",
     "style",
@@ -55,6 +57,7 @@ Examples:
 def explain(
     test: str,
     state: Path | None,
+    base_ref: str | None,
     style: str,
     facts: bool,
     assume_passed: bool,
@@ -63,6 +66,7 @@ def explain(
     threads: int | None,
     project_dir: Path,
     target_path: Path | None,
+    **dbt_arguments: Any,
 ) -> None:
     """Say why TEST is selected: the way from the edit down to it, with what stood there before.
 
@@ -75,8 +79,14 @@ def explain(
     from dbt_ripple.selection.explain import explain as explanation
     from dbt_ripple.selection.explain import find_test
 
-    with open_cache(cache_dir, no_cache) as cache:
-        base, head = load_sides(project_dir, target_path, state, cache, threads)
+    options = DbtOptions.taken({**dbt_arguments, "threads": threads})
+    with (
+        open_cache(cache_dir, no_cache) as cache,
+        open_sides(*(project_dir, target_path, state, base_ref, options, cache, threads)) as (
+            base,
+            head,
+        ),
+    ):
         node = find_test(head.project, test)
         comparison = compare(
             base.project,
