@@ -190,8 +190,9 @@ def run_runner(
 
 
 def run_command(target: Path, timeout: float, extra: Sequence[str], cache: Path | None) -> Run:
-    """One run of what a user runs."""
+    """One run of what a user runs, in one process."""
     command = [str(Path(sys.executable).with_name("dbt-ripple")), "analyze", "--format", "json"]
+    command += ["--threads", "1"]
     env = environment()
     if cache is not None:
         env["XDG_CACHE_HOME"] = str(cache)
@@ -208,12 +209,6 @@ def environment() -> dict[str, str]:
     home.mkdir(parents=True, exist_ok=True)
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("DBT_", "PYTHON"))}
     return {**kept, "HOME": str(home), "DO_NOT_TRACK": "1", "PYTHONHASHSEED": "0"}
-
-
-def has_cache() -> bool:
-    """Whether this dbt-ripple caches."""
-    command = [str(Path(sys.executable).with_name("dbt-ripple")), "analyze", "--help"]
-    return "--no-cache" in subprocess.run(command, capture_output=True, text=True).stdout
 
 
 def python_of(requirements: str) -> str:
@@ -299,14 +294,10 @@ def bench(
         Contender(FLOOR, "load, tokenise, parse"),
         Contender(OURS_TESTS, f"{OURS}, tests too"),
         Contender(FLOOR_TESTS, "load, tokenise, parse, tests too"),
-        Contender(COMMAND, f"`{COMMAND}`"),
+        Contender(COMMAND, f"`{COMMAND} --no-cache`"),
+        Contender(COLD, f"`{COMMAND}`, {COLD}"),
+        Contender(WARM, f"`{COMMAND}`, {WARM}"),
     ]
-    cached = has_cache()
-    if cached:
-        contenders += [
-            Contender(COLD, f"`{COMMAND}`, {COLD}"),
-            Contender(WARM, f"`{COMMAND}`, {WARM}"),
-        ]
     pythons = dict.fromkeys((OURS, FLOOR, OURS_TESTS, FLOOR_TESTS), sys.executable)
     runners = {
         OURS: "run_ripple.py",
@@ -334,7 +325,7 @@ def bench(
                 say(f"{size}: {contender.name}, {turn + 1} of {repeat}")
                 try:
                     if contender.key in (COMMAND, COLD, WARM):
-                        plain = ["--no-cache"] if cached and contender.key == COMMAND else []
+                        plain = ["--no-cache"] if contender.key == COMMAND else []
                         # Each turn's cold run fills the cache that its warm run finds.
                         cache = Path(scratch) / str(turn) if contender.key != COMMAND else None
                         run = run_command(target, timeout, plain, cache)
@@ -434,8 +425,19 @@ def compared(target: Path, folder: Path, peer: str) -> dict[str, Any]:
 
 
 def load_results() -> list[dict[str, Any]]:
-    """What was measured so far, smallest project first, shapes last."""
-    found = [json.loads(path.read_text()) for path in (WORK / "results").glob("*.json")]
+    """What was measured so far, smallest project first, shapes last.
+
+    What an older version of this script has written, or has not written to its end, is left out.
+    """
+    found = []
+    for path in sorted((WORK / "results").glob("*.json")):
+        try:
+            document = json.loads(path.read_text())
+            "".join(report(document))
+        except (ValueError, KeyError, TypeError, AttributeError) as why:
+            say(f"{path}: left out, measure it again ({type(why).__name__}: {why})")
+        else:
+            found.append(document)
     return sorted(found, key=lambda d: (d["size"] in SHAPES, d["project"]["models"], d["size"]))
 
 
@@ -522,13 +524,17 @@ def report(document: dict[str, Any]) -> Iterator[str]:
     )
     yield ""
     if ours.runs and floor.runs:
-        yield (
-            f"Ours against the floor (load, tokenise, parse): **{over(ours, floor):.2f}**; with the "
-            f"SQL of data tests on both sides **{over(of[OURS_TESTS], of[FLOOR_TESTS]):.2f}**."
-        )
+        said = f"Ours against the floor (load, tokenise, parse): **{over(ours, floor):.2f}**"
+        tests = [of[key] for key in (OURS_TESTS, FLOOR_TESTS) if key in of and of[key].runs]
+        if len(tests) == 2:
+            said += f"; with the SQL of data tests on both sides **{over(*tests):.2f}**"
+        yield f"{said}."
     if COLD in of and of[COLD].runs and of[WARM].runs:
-        share = of[WARM].median("cpu") / of[COLD].median("cpu")
-        yield f"Warm against cold: **{share:.1%}** of the CPU, start and imports included."
+        wall, cpu = (of[WARM].median(what) / of[COLD].median(what) for what in ("wall", "cpu"))
+        yield (
+            f"Nothing changed since the last `{COMMAND}`: **{wall:.1%}** of the wall time of the "
+            f"first one and **{cpu:.1%}** of its CPU, start and imports included."
+        )
     yield ""
     compared_rows = [
         [
