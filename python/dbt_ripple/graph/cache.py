@@ -68,10 +68,16 @@ _CREATE: Final = (
 def user_folder() -> Path:
     """The folder of this user's cache: ``$XDG_CACHE_HOME/dbt-ripple``, or ``~/.cache/dbt-ripple``.
 
-    The home folder may be missing; nothing is made.
+    It is not made.
+
+    Raises:
+        OSError: this user has no home folder.
     """
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path("~/.cache").expanduser()) / "dbt-ripple"
+    try:
+        return (Path(base) if base else Path("~/.cache").expanduser()) / "dbt-ripple"
+    except RuntimeError as error:
+        raise FileNotFoundError(str(error)) from error
 
 
 @functools.cache
@@ -122,8 +128,7 @@ class Cache:
         limit: int = LIMIT,
         warn: Callable[[str], None] | None = None,
     ) -> None:
-        said = os.environ.get(FOLDER_VARIABLE)
-        self.path = (folder or (Path(said) if said else user_folder())) / FILE
+        self.path = Path(FILE)
         self.limit = limit
         self._warn = warn
         self._new: dict[bytes, bytes] = {}
@@ -135,6 +140,8 @@ class Cache:
         self._mended = False
         self._inode = 0
         try:
+            said = os.environ.get(FOLDER_VARIABLE)
+            self.path = (folder or (Path(said) if said else user_folder())) / FILE
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = self._open()
         except (_ForeignError, sqlite3.Error, OSError) as error:

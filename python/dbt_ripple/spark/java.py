@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Final
 
 from dbt_ripple.errors import RippleError
+from dbt_ripple.graph.cache import user_folder
 
 INSTALL_JAVA: Final = (
     'install a Java runtime 17 or 21 and set JAVA_HOME, or `pip install "dbt-ripple[spark]"`,'
@@ -96,12 +97,11 @@ def user_cache() -> Path:
     Where it cannot be written (no home, a read-only one), a folder that lives as long as the
     process.
     """
-    base = os.environ.get("XDG_CACHE_HOME")
-    folder = (Path(base) if base else Path("~/.cache").expanduser()) / "dbt-ripple"
     with contextlib.suppress(OSError):
+        folder = user_folder()
         folder.mkdir(parents=True, exist_ok=True)
-    if os.access(folder, os.W_OK):
-        return folder
+        if os.access(folder, os.W_OK):
+            return folder
     temporary = Path(tempfile.mkdtemp(prefix="dbt-ripple-"))
     atexit.register(shutil.rmtree, temporary, ignore_errors=True)
     return temporary

@@ -159,6 +159,17 @@ def test_where_nothing_can_be_written_it_works_without(tmp_path: Path) -> None:
     assert "not used" in said[0]
 
 
+def test_a_user_without_a_home_works_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("XDG_CACHE_HOME", "DBT_RIPPLE_CACHE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", "~")
+    said: list[str] = []
+    with Cache(warn=said.append) as cache:
+        cache.put(b"a", b"1")
+    assert len(said) == 1
+    assert "home" in said[0]
+
+
 def test_a_full_disk_is_no_error(tmp_path: Path) -> None:
     put(tmp_path, a=b"1")
     said: list[str] = []
