@@ -96,11 +96,23 @@ class Mutator:
                 return unique_id, made
         return None
 
+    def has(self, kind: str) -> bool:
+        """Whether the world has a node of the sort that a kind of edit is made on."""
+        return bool(self.nodes(kind))
+
     def nodes(self, kind: str) -> list[str]:
         """The nodes an edit of a kind can be made on."""
         nodes = self.world.project.nodes
         if kind == "seed":
-            return [u for u in nodes if nodes[u].resource_type == "seed"] or self.queries
+            return [u for u in nodes if nodes[u].resource_type == "seed"]
+        if kind == "test":
+            return self.world.tests
+        if kind == "hook":
+            return [
+                u
+                for u in self.queries
+                if nodes[u].materialized == "table" and not nodes[u].contract_enforced
+            ]
         if kind == "source column":
             return [u for u in nodes if nodes[u].resource_type == "source" and u in self.world.base]
         of = {
@@ -109,7 +121,7 @@ class Mutator:
             "versioned model": lambda n: n.version is not None,
             "incremental model": lambda n: n.materialized == "incremental",
         }.get(kind)
-        return [u for u in self.queries if of is None or of(nodes[u])] or self.queries
+        return [u for u in self.queries if of is None or of(nodes[u])]
 
     def edit_of(self, kind: str, unique_id: str) -> Edit | None:
         """An edit of a kind on a node, or None where this try found nothing."""
@@ -117,13 +129,10 @@ class Mutator:
             return self.seed(unique_id)
         if kind == "source column":
             return self.source_column(unique_id)
+        if kind == "hook":
+            return self.hook(unique_id)
         node = self.world.project.nodes[unique_id]
-        if kind == "test":
-            unique_id = self.random.choice(self.world.tests)
-            node = self.world.project.nodes[unique_id]
         if kind in ("ephemeral model", "snapshot", "versioned model", "incremental model", "test"):
-            if unique_id not in (*self.nodes(kind), *self.world.tests):
-                return None
             inner = self.random.choice(QUERY_KINDS[:-1])
         else:
             inner = kind
@@ -153,6 +162,10 @@ class Mutator:
         if tree.sql("duckdb") == before:
             return None
         after: str = with_inlined(tree, inlined).sql("duckdb", pretty=self.random.random() < 0.5)
+        try:
+            sqlglot.parse_one(after, dialect="duckdb")
+        except sqlglot.ParseError:
+            return None
         return after
 
     # -- helpers ----------------------------------------------------------------------------------
@@ -344,7 +357,11 @@ class Mutator:
 
     def comparison(self, tree: Tree) -> Tree | None:
         place = self.pick(
-            [*tree.find_all(*COMPARISONS), *tree.find_all(exp.Between, exp.In, exp.Like)]
+            [
+                place
+                for place in tree.find_all(*COMPARISONS, exp.Between, exp.In, exp.Like)
+                if place.find_ancestor(exp.Pivot) is None
+            ]
         )
         if place is None:
             return None
@@ -685,6 +702,25 @@ class Mutator:
             values = sorted({r[column] for r in rows} - {rows[index][column]})
             rows[index][column] = self.random.choice([*values, ""])
         return Edit(seeds={unique_id: [header, *rows]})
+
+    def hook(self, unique_id: str) -> Edit:
+        """A hook more, less, or other: one that deletes, one that updates."""
+        node = self.world.project.nodes[unique_id]
+        hooks = list(node.config.get("post-hook") or ())
+        if hooks and self.random.random() < 0.4:
+            hooks.pop()
+        else:
+            column = self.random.choice(self.world.columns[unique_id]).name
+            other = self.random.choice(self.world.columns[unique_id]).name
+            text = self.random.choice(
+                (
+                    f'delete from {{{{ this }}}} where hash("{column}") % 3 = 0',
+                    f'update {{{{ this }}}} set "{column}" = null where "{other}" is not null',
+                    f'insert into {{{{ this }}}} select * from {{{{ this }}}} where "{column}" is null',
+                )
+            )
+            hooks = [{"sql": text, "transaction": True, "index": None}]
+        return Edit(config={unique_id: {"post-hook": hooks}})
 
     def source_column(self, unique_id: str) -> Edit | None:
         """A source's table with a column more, less, renamed or elsewhere."""

@@ -408,7 +408,7 @@ class Maker:
                 4: lambda: (f"sum({self.expression(items, 'n', 1)})", "n"),
                 5: lambda: (f"max({self.expression(items, 'd', 1)})", "d"),
                 6: lambda: (f"min({self.expression(items, 't', 1)})", "t"),
-                7: lambda: (f"bool_or({self.condition(items, 1)})", "b"),
+                7: lambda: (f"max(case when {self.condition(items, 1)} then 1 else 0 end)", "i"),
             }[way]()
             if way in (0, 4) and self.chance(0.3):
                 text += f" filter (where {self.condition(items, 1)})"

@@ -32,8 +32,8 @@ def text_of(tree: Any, inlined: list[Any]) -> str:
 
 
 def has_branches(node: Node) -> bool:
-    """Whether compiled SQL is only one of the texts the model has: edits go to its raw code."""
-    return "is_incremental" in node.raw_code
+    """Whether compiled SQL is only one of the texts a model can compile to: its Jinja decides."""
+    return any(name in node.raw_code for name in ("is_incremental", "columns_of(", "values_of("))
 
 
 def own_ctes(tree: Any) -> list[Any]:
@@ -253,6 +253,14 @@ def readers(world: World, unique_id: str) -> list[str]:
     ]
 
 
+def whole_rows(world: World, unique_id: str) -> bool:
+    """Whether a test or a snapshot hands on all columns there are: then somebody reads each."""
+    node = world.project.nodes[unique_id]
+    return node.resource_type in ("test", "snapshot") and "*" in (node.compiled_code or "").replace(
+        "count(*)", ""
+    )
+
+
 def simple_home(world: World, unique_id: str) -> bool:
     """Whether others can be told to read something else of the model: it is a plain relation."""
     node = world.project.nodes[unique_id]
@@ -336,6 +344,8 @@ def expression_moved(world: World, unique_id: str) -> Edit | None:
             None,
         )
         if parent is None or not simple_home(world, parent) or table.args.get("pivots"):
+            continue
+        if any(whole_rows(world, r) for r in readers(world, parent)):
             continue
         above, theirs = parsed(nodes[parent])
         if last_select(above) is None:
@@ -421,6 +431,8 @@ def new_column(world: World, unique_id: str) -> Edit | None:
     """A column more, which nobody names."""
     node = world.project.nodes[unique_id]
     if has_branches(node) or node.contract_enforced or node.resource_type != "model":
+        return None
+    if any(whole_rows(world, r) for r in readers(world, unique_id)):
         return None
     tree, inlined = parsed(node)
     select = last_select(tree)

@@ -251,6 +251,8 @@ class World:
             for unique_id in (*(n.unique_id for n in edit.added), *edit.sql):
                 read = self.reads(nodes[unique_id], nodes)
                 read = list(dict.fromkeys([*read, *self.unseen_parents(unique_id, nodes)]))
+                if set(read) == set(parents.get(unique_id, ())):
+                    continue
                 for parent in parents.get(unique_id, ()):
                     if parent not in read:
                         children[parent].remove(unique_id)
@@ -270,17 +272,16 @@ class World:
 
     def reads(self, node: Node, nodes: Mapping[str, Node]) -> list[str]:
         """The nodes whose relation a query names."""
-        text = node.compiled_code or ""
-        found = []
-        for other in nodes.values():
-            if other.resource_type not in RELATIONS or other.unique_id == node.unique_id:
-                continue
-            if not other.is_ephemeral and relation(other).replace('"', "") in text.replace('"', ""):
-                pattern = relation(other).replace('"', "")
-                at = text.replace('"', "")
-                if _names(at, pattern):
-                    found.append(other.unique_id)
-        return found
+        tree, _ = without_inlined(sqlglot.parse_one(node.compiled_code or "", dialect="duckdb"))
+        named = {".".join(part.name for part in table.parts) for table in tree.find_all(exp.Table)}
+        return [
+            other.unique_id
+            for other in nodes.values()
+            if other.resource_type in RELATIONS
+            and not other.is_ephemeral
+            and relation(other).replace('"', "") in named
+            and other.unique_id != node.unique_id
+        ]
 
     def inlined(self, node: Node, sql: str, nodes: Mapping[str, Node]) -> dict[str, str]:
         """The readers' compiled SQL with an ephemeral model's new text in it."""
@@ -545,16 +546,6 @@ def topological(project: Project) -> list[str]:
             if waiting[child] == 0:
                 ready.append(child)
     return order
-
-
-def _names(text: str, name: str) -> bool:
-    at = text.find(name)
-    while at >= 0:
-        after = text[at + len(name) : at + len(name) + 1]
-        if not (after.isalnum() or after == "_"):
-            return True
-        at = text.find(name, at + 1)
-    return False
 
 
 def without_inlined(tree: Any) -> tuple[Any, list[Any]]:
