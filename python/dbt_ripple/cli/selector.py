@@ -108,8 +108,10 @@ class _Places:
         if all(n.resource_type != node.resource_type for n in others):
             return {"intersection": [criterion, _of_type(node)]}
         # The others may lie above further chosen ones: each of those has an entry of its own.
-        excluded = [dict(_criterion(n)) for n in others if _flat(n) != _flat(node)]
-        return {"intersection": [{**criterion, "exclude": excluded}, _of_type(node)]}
+        excluded = [_criterion(n) for n in others if _flat(n) != _flat(node)]
+        # An entry of its own: beside a method in a list dbt takes `exclude` for the whole of it.
+        besides: list[dict[str, Any]] = [{"exclude": excluded}] if excluded else []
+        return {"intersection": [criterion, _of_type(node), *besides]}
 
 
 def _criterion(node: Node) -> dict[str, Any]:

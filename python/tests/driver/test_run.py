@@ -1,0 +1,244 @@
+"""`select` on what `dbt parse` left, `--run` and `--output selector`, with a real dbt on DuckDB."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from tiny_project import dbt, fingerprint, write
+
+from dbt_ripple import cli
+from dbt_ripple.artifacts import read_project
+from dbt_ripple.cli.dbt import DbtOptions
+from dbt_ripple.cli.run_selection import run_selection, to_run
+from dbt_ripple.cli.selector import NAME, write_selector
+from dbt_ripple.selection import HeldTest, SelectedTest, Selection
+
+pytestmark = pytest.mark.slow
+DOUBLED = (
+    "select id as order_id, customer, amount * 2 as amount, status from {{ ref('raw_orders') }}"
+)
+BROKEN = DOUBLED.replace("status from", "nullif(status, 'new') as status from")
+
+
+def ripple(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
+) -> tuple[int, str, str]:
+    monkeypatch.setattr("sys.argv", ["dbt-ripple", *arguments])
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as stopped:
+        cli.main()
+    out, err = capsys.readouterr()
+    return int(stopped.value.code or 0), out, err
+
+
+def relations(project: Path) -> dict[str, set[str]]:
+    """The relations in the database, by schema."""
+    import duckdb
+    from dbt.adapters.duckdb.connections import DuckDBConnectionManager
+
+    DuckDBConnectionManager.close_all_connections()
+    with duckdb.connect(str(project / "tiny.duckdb"), read_only=True) as connection:
+        rows = connection.sql("select table_schema, table_name from information_schema.tables")
+        found: dict[str, set[str]] = {}
+        for schema, name in rows.fetchall():
+            found.setdefault(schema, set()).add(name)
+    return found
+
+
+def test_after_a_parse_only_what_moved_is_compiled_built_and_tested(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tiny, {"models/stg_orders.sql": DOUBLED})
+    assert dbt(tiny, "parse")
+
+    code, out, err = ripple(
+        monkeypatch, capsys, "select", "--state", "../state", "--format", "json"
+    )
+    assert code == 0
+    wide = json.loads(out)
+    assert (
+        "9 nodes unchanged in code, taken over as base compiled them; 3 others have to be compiled:"
+        " `dbt compile --select tiny.big_orders tiny.pivoted tiny.stg_orders`"
+    ) in err
+    # What is not compiled counts as changed: wider, never wrong.
+    counts = wide["counts"]
+    assert counts["impacted_tests"] + counts["held_tests"] == counts["all_tests"] == 7
+
+    code, out, err = ripple(
+        monkeypatch, capsys, "select", "--state", "../state", "--format", "json", "--run"
+    )
+    assert code == 0, err
+    narrow = json.loads(out)
+    assert [test["name"] for test in narrow["tests"]] == [
+        "not_null_fct_customers_total",
+        "not_null_big_orders_amount",
+    ]
+    assert "taken over as base compiled them; 3 others were compiled" in err
+    # Built is what is in `models`; what it reads besides is base's.
+    assert relations(tiny)["dev"] == {"stg_orders", "big_orders", "fct_customers", "pivoted"}
+    results = json.loads((tiny / "target" / "run_results.json").read_text())["results"]
+    ran = (r["status"] for r in results if not r["unique_id"].startswith("operation."))  # a hook
+    assert Counter(ran) == {"success": 4, "pass": 2}
+    manifest = read_project(tiny / "target")
+    assert not any("dbt_ripple" in " ".join(node.tags) for node in manifest.nodes.values())
+
+
+def test_a_held_test_runs_where_what_it_rests_on_fails(
+    tiny: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write(tiny, {"models/stg_orders.sql": BROKEN})
+    tests = {test.name: test.unique_id for test in read_project(tmp_path / "state").of_type("test")}
+    ground, resting = "not_null_inc_orders_status", "not_null_fct_customers_total"
+    selection = Selection(
+        tests=[SelectedTest(unique_id=tests[ground], name=ground, reason="")],
+        models=["model.tiny.stg_orders", "model.tiny.inc_orders", "model.tiny.fct_customers"],
+        held=[
+            HeldTest(unique_id=tests[resting], reason="", facts=[tests[ground]]),
+            # Rests on one that was run because its own ground failed, and passed.
+            HeldTest(
+                unique_id=tests["unique_fct_customers_customer"],
+                reason="",
+                facts=[tests[resting]],
+            ),
+        ],
+    )
+    ran = run_selection(
+        selection, tiny, tiny / "target", DbtOptions(profiles_dir=tiny), state=tmp_path / "state"
+    )
+    assert ran.failed
+    assert ran.held == [tests[resting]]
+    assert ran.statuses[tests[ground]] == "fail"
+    assert ran.statuses[tests[resting]] == "pass"
+    # It read what was just built, not what base has.
+    compiled = read_project(tiny / "target" / "held").nodes[tests[resting]].compiled_code or ""
+    assert '"dev"."fct_customers"' in compiled
+    assert "running 1 held test" in capfd.readouterr().err
+
+
+def test_who_has_to_run() -> None:
+    held = [
+        HeldTest(unique_id=name, reason="", facts=facts)
+        for name, facts in (("a", ["x"]), ("b", ["y", "z"]), ("c", ["not run"]), ("d", []))
+    ]
+    passed = {"x": "pass", "y": "success", "z": "pass"}
+    assert to_run(held, passed) == []
+    for status in ("fail", "error", "skipped", "warn"):
+        assert to_run(held, passed | {"z": status}) == ["b"]
+    assert to_run(held, {"z": "fail", "b": "pass"}) == []
+
+
+def test_a_failing_test_is_exit_code_1_and_a_dbt_that_cannot_run_2(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tiny, {"models/stg_orders.sql": DOUBLED.replace("status from", "'x' as status from")})
+    code, out, _ = ripple(
+        monkeypatch, capsys, "select", "--base-ref", "main", "--target", "prod", "--run"
+    )
+    assert code == 1
+    assert "accepted_values_stg_orders_status__new__paid" in out
+    # Without a state nothing is deferred: the rest is what the target has.
+    assert "dev" not in relations(tiny)
+
+    write(tiny, {"models/stg_orders.sql": "select {{ no_such_macro() }}"})
+    assert dbt(tiny, "parse")
+    code, out, err = ripple(monkeypatch, capsys, "select", "--state", "../state", "--run")
+    assert (code, out) == (2, "")
+    assert "'no_such_macro' is undefined" in err.splitlines()[-1]
+
+
+def test_nothing_changed_is_nothing_printed_and_nothing_run(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dbt(tiny, "parse")
+    before = fingerprint(tiny / "target")
+    code, out, _ = ripple(monkeypatch, capsys, "select", "--state", "../state", "--run")
+    assert (code, out) == (0, "")
+    assert fingerprint(tiny / "target") == before
+    assert "dev" not in relations(tiny)
+
+
+# --- selectors.yml ---------------------------------------------------------------------------------
+
+THEIRS = """\
+# Ours: ask before you change one.
+selectors:
+  - name: nightly   # with the slow ones
+    definition:
+      method: tag
+      value: "nightly"
+
+  - {name: dbt_ripple, definition: {method: fqn, value: old}}
+  # more to come
+"""
+
+
+def listed(project: Path, capsys: pytest.CaptureFixture[str]) -> set[str]:
+    from dbt.cli.main import dbtRunner
+
+    arguments = ["--quiet", "ls", "--selector", NAME, "--output", "json", "--output-keys"]
+    result = dbtRunner().invoke([*arguments, "unique_id", "--project-dir", str(project)])
+    capsys.readouterr()
+    assert result.success, result.exception
+    return {json.loads(line)["unique_id"] for line in result.result}
+
+
+def test_a_selector_selects_just_that_and_keeps_the_file(
+    tiny: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # A model called as the folder beside it, and as a model's folder: dbt's fqn takes both.
+    write(
+        tiny,
+        {
+            "models/finance.sql": "select 1 as a",
+            "models/finance/deep.sql": "select 2 as a",
+            "models/finance/deep/er.sql": "select 3 as a",
+            "models/v/versioned_v2.sql": "select 4 as a",
+            "models/v/versioned_v1.sql": "select 5 as a",
+            "models/v/v.yml": "models: [{name: versioned, versions: [{v: 1}, {v: 2}]}]",
+            "selectors.yml": THEIRS,
+        },
+    )
+    assert dbt(tiny, "parse")
+    head = read_project(tiny / "target")
+    models = [
+        "model.tiny.stg_orders",
+        "model.tiny.finance",
+        "model.tiny.er",
+        "model.tiny.versioned.v2",
+        "seed.tiny.raw_orders",
+    ]
+    tests = [
+        SelectedTest(unique_id=test.unique_id, name=test.name, reason="")
+        for test in head.of_type("test")[:3]
+    ]
+    selection = Selection(models=models, tests=tests)
+    path = write_selector(selection, head, tiny)
+    assert listed(tiny, capsys) == {*models, *(test.unique_id for test in tests)}
+
+    text = path.read_text()
+    kept = THEIRS.partition("  - {name: dbt_ripple")[0]
+    assert text.startswith(kept)
+    assert "  # more to come\n" in text
+    write_selector(selection, head, tiny)
+    assert path.read_text() == text
+
+    path.unlink()
+    write_selector(Selection(), head, tiny)
+    assert listed(tiny, capsys) == set()
+
+
+@pytest.mark.parametrize("text", ["- a\n- b\n", "selectors: {a: 1}\n", "a: [\n", "\x00"])
+def test_a_file_that_is_not_selectors_is_refused_and_kept(
+    tiny: Path, tmp_path: Path, text: str
+) -> None:
+    from dbt_ripple.errors import RippleError
+
+    (tiny / "selectors.yml").write_text(text)
+    with pytest.raises(RippleError, match="is not a list of selectors") as refused:
+        write_selector(Selection(), read_project(tmp_path / "state"), tiny)
+    assert "\n" not in str(refused.value)
+    assert (tiny / "selectors.yml").read_text() == text
+    assert not list(tiny.glob(".selectors*"))
