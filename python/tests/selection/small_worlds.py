@@ -1,0 +1,552 @@
+"""Small random projects, edited at random and executed on DuckDB: what held tests are judged by.
+
+Every relation has the columns ``id, k, s, v``, so that any of them can stand for any other. The data
+has what breaks careless arguments: few values, repeated rows, NULLs, and text that equals a number
+in more than one way ('1', '01').
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import duckdb
+import msgspec
+
+from dbt_ripple.artifacts import CatalogColumn, DependsOn, Metadata, Node, Project, RunResult
+
+COLUMNS = ("id", "k", "s", "v")
+TYPES = {"id": "INTEGER", "k": "INTEGER", "s": "VARCHAR", "v": "INTEGER"}
+
+
+@dataclass
+class Query:
+    """A query as a tree: how it is written, its inputs, and what may be changed about it."""
+
+    shape: str
+    inputs: list[Query | str] = field(default_factory=list)
+    said: dict[str, Any] = field(default_factory=dict)
+
+    def copy(self) -> Query:
+        inputs = [i if isinstance(i, str) else i.copy() for i in self.inputs]
+        return Query(self.shape, inputs, dict(self.said))
+
+    def parts(self) -> Iterator[Query]:
+        yield self
+        for i in self.inputs:
+            if isinstance(i, Query):
+                yield from i.parts()
+
+    def names(self) -> list[str]:
+        return [i for q in self.parts() for i in q.inputs if isinstance(i, str)]
+
+
+class Writer:
+    """Makes queries, edits them, and writes them out."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+
+    def of(self, *items: Any) -> Any:
+        return self.random.choice(items)
+
+    def condition(self, a: str = "") -> str:
+        column = a + self.of("id", "k", "v")
+        return str(
+            self.of(
+                f"{column} > {self.of(0, 1, 2)}",
+                f"{column} = {self.of(0, 1, 2)}",
+                f"{column} is not null",
+                f"{column} is null",
+                f"{a}s <> '{self.of(1, 2)}'",
+                f"({column} > 1 or {a}k = 1)",
+                f"{a}s is not null",
+            )
+        )
+
+    def on(self) -> list[str]:
+        first = self.of(
+            *["l.id = r.id", "l.k = r.id", "l.v = r.id", "r.id = l.k", "l.k = r.k"] * 2,
+            "l.s = r.s",
+            "l.s = r.id",
+            "l.id = r.s",
+            "cast(l.s as integer) = r.id",
+            "l.id = cast(r.s as integer)",
+            "l.id is not distinct from r.id",
+            "l.id + 0 = r.id",
+            "l.id >= r.id",
+            "coalesce(l.k, 1) = r.id",
+        )
+        more = []
+        if self.random.random() < 0.25:
+            more.append(self.of("r.v > 0", "l.v > 0", "l.s = r.s", "l.k = r.k", "r.k is not null"))
+        return [first, *more]
+
+    def query(self, names: list[str], depth: int = 0) -> Query:
+        def source() -> Query | str:
+            if depth < 2 and self.random.random() < 0.25:
+                return self.query(names, depth + 1)
+            return str(self.of(*names))
+
+        shape = self.of(
+            *["join"] * 5,
+            *["filter"] * 2,
+            "group",
+            "group",
+            "distinct",
+            "union",
+            "first",
+            "first",
+            "limit",
+            "one",
+            "exists",
+            "twice",
+            "anti",
+            "window",
+            "lateral",
+        )
+        said: dict[str, Any] = {"where": [self.condition()] if self.random.random() < 0.3 else []}
+        inputs = [source()]
+        if shape == "join":
+            inputs.append(source())
+            said |= {
+                "kind": self.of(*["left"] * 4, *["inner"] * 3, "right", "full", "semi", "anti"),
+                "on": self.on(),
+                "using": self.of(None, None, None, None, "id", "k"),
+                "from": [self.of("l", "l", "r") for _ in COLUMNS],
+                "kept": [],
+            }
+        elif shape == "twice":
+            inputs += [source(), source()]
+            said |= {
+                "kinds": [self.of("left", "inner"), self.of("left", "inner")],
+                "on": self.on(),
+                "on2": self.on(),
+                "from": [self.of("l", "l", "r", "q") for _ in COLUMNS],
+            }
+        elif shape == "group":
+            said |= {"keys": self.random.sample(["id", "k", "s"], self.of(1, 1, 2)), "having": ""}
+        elif shape == "union":
+            inputs.append(source())
+            said["op"] = self.of("union all", "union all", "union", "except", "intersect")
+        elif shape == "first":
+            said |= {
+                "keys": [self.of("id", "k", "s")],
+                "qualify": self.of(True, False),
+                "order": self.of("v", "k, v", "s desc, v"),
+                "rank": self.of("row_number() = 1", "row_number() = 1", "rank() = 1"),
+            }
+        elif shape == "limit":
+            said["limit"] = self.of(1, 3)
+        elif shape in ("one", "exists", "anti", "lateral"):
+            inputs.append(source())
+            said["on"] = self.on()
+        return Query(shape, inputs, said)
+
+    def edit(self, query: Query, names: list[str]) -> Query:
+        """Another query: one or two places of a query changed."""
+        changed = query.copy()
+        for _ in range(self.of(1, 1, 2)):
+            part = self.of(*changed.parts())
+            self.change(part, names)
+            if self.random.random() < 0.15:
+                wrapped = self.query(names)
+                wrapped.inputs[0] = changed
+                changed = wrapped
+        return changed
+
+    def change(self, part: Query, names: list[str]) -> None:
+        said = part.said
+        ways = ["where", "where", "input"]
+        if "on" in said:
+            ways += ["on", "kind", "kind", "kind", "from"]
+        if part.shape == "union":
+            ways += ["op", "op", "itself"]
+        if part.shape in ("group", "first"):
+            ways += ["keys", "keys"]
+        if part.shape == "group":
+            ways += ["having"]
+        if part.shape == "first":
+            ways += ["order", "rank"]
+        way = self.of(*ways)
+        if way == "where":
+            where = said["where"]
+            if where and self.random.random() < 0.5:
+                said["where"] = where[1:]
+            else:
+                said["where"] = [*where, self.condition()]
+        elif way == "input":
+            i = self.random.randrange(len(part.inputs))
+            old = part.inputs[i]
+            part.inputs[i] = self.of(
+                str(self.of(*names)),
+                Query("filter", [old], {"where": [self.condition()]}),
+                Query("distinct", [old], {"where": []}),
+                Query("limit", [old], {"where": [], "limit": 2}),
+                Query(
+                    "union",
+                    [old, old if isinstance(old, str) else old.copy()],
+                    {"where": [], "op": "union all"},
+                ),
+                self.joined(old, names),
+                self.joined(old, names),
+            )
+        elif way == "on":
+            said["on"] = self.of(self.on(), [*said["on"], "r.v > 0"], said["on"][:1])
+        elif way == "kind":
+            if "kind" in said:
+                said["kind"] = self.of("left", "inner", "right", "full", "semi", "anti")
+            elif "kinds" in said:
+                said["kinds"] = [self.of("left", "inner"), self.of("left", "inner")]
+        elif way == "from" and "from" in said:
+            i = self.random.randrange(4)
+            said["from"] = [*said["from"][:i], self.of("l", "r"), *said["from"][i + 1 :]]
+        elif way == "op":
+            said["op"] = self.of("union all", "union", "except", "intersect")
+        elif way == "itself":
+            part.inputs[1] = part.inputs[0]
+        elif way == "keys":
+            said["keys"] = self.random.sample(["id", "k", "s"], self.of(1, 2))
+        elif way == "having":
+            said["having"] = self.of("count(*) > 1", "max(v) > 0", "")
+        elif way == "order":
+            said["order"] = self.of("v", "k, v", "s desc, v")
+        elif way == "rank":
+            said["rank"] = self.of("row_number() = 1", "rank() = 1", "row_number() <= 2")
+
+    def joined(self, old: Query | str, names: list[str]) -> Query:
+        kind = self.of("left", "left", "inner", "semi")
+        said = {
+            "where": [],
+            "kind": kind,
+            "on": self.on(),
+            "using": None,
+            "from": ["l"] * 4,
+        }
+        return Query("join", [old, str(self.of(*names))], said)
+
+
+def sql(query: Query | str) -> str:
+    """A query as text; relations are written in braces."""
+    if isinstance(query, str):
+        return "{" + query + "}"
+    said = query.said
+    sources = [sql(i) if isinstance(i, str) else f"({sql(i)})" for i in query.inputs]
+    where = f" where {' and '.join(said['where'])}" if said["where"] else ""
+    columns = ", ".join(COLUMNS)
+
+    def chosen(sides: list[str], only_left: bool) -> str:
+        return ", ".join(
+            f"{'l' if only_left else side}.{c}" for side, c in zip(sides, COLUMNS, strict=True)
+        )
+
+    text = ""
+    if query.shape == "join":
+        kind, using = said["kind"], said["using"]
+        condition = f"using ({using})" if using else f"on {' and '.join(said['on'])}"
+        half = kind in ("semi", "anti")
+        picked = chosen(said["from"], half)
+        if using and kind not in ("semi", "anti"):
+            picked = picked.replace(f"l.{using}", using).replace(f"r.{using}", using)
+        text = f"select {picked} from {sources[0]} as l {kind} join {sources[1]} as r {condition}"
+    elif query.shape == "twice":
+        on2 = " and ".join(said["on2"]).replace("r.", "q.")
+        text = (
+            f"select {chosen(said['from'], False)} from {sources[0]} as l "
+            f"{said['kinds'][0]} join {sources[1]} as r on {' and '.join(said['on'])} "
+            f"{said['kinds'][1]} join {sources[2]} as q on {on2}"
+        )
+    elif query.shape == "filter":
+        return f"select {columns} from {sources[0]} as l{where}"
+    elif query.shape == "group":
+        keys = said["keys"]
+        made = {"id": "min(id)", "k": "count(*)", "s": "max(s)", "v": "sum(v)"}
+        picked = ", ".join(
+            c if c in keys else f"cast({made[c]} as {TYPES[c]}) as {c}" for c in COLUMNS
+        )
+        having = f" having {said['having']}" if said["having"] else ""
+        return f"select {picked} from {sources[0]} as l{where} group by {', '.join(keys)}{having}"
+    elif query.shape == "distinct":
+        return f"select distinct {columns} from {sources[0]} as l{where}"
+    elif query.shape == "union":
+        a, b = (f"select {columns} from {s} as l" for s in sources)
+        text = f"{a} {said['op']} {b}"
+    elif query.shape == "first":
+        function, number = said["rank"].split(" ", 1)
+        over = f"{function} over (partition by {', '.join(said['keys'])} order by {said['order']})"
+        if said["qualify"]:
+            return f"select {columns} from {sources[0]} as l{where} qualify {over} {number}"
+        inner = f"select {columns}, {over} as rn from {sources[0]} as l{where}"
+        return f"select {columns} from ({inner}) where rn {number}"
+    elif query.shape == "limit":
+        return (
+            f"select {columns} from {sources[0]} as l{where} order by id, k, s, v "
+            f"limit {said['limit']}"
+        )
+    elif query.shape == "one":
+        text = (
+            f"select l.id, l.k, l.s, coalesce(l.v, p.m) as v from {sources[0]} as l "
+            f"cross join (select max(v) as m from {sources[1]}) as p"
+        )
+    elif query.shape == "exists":
+        on = " and ".join(said["on"])
+        return (
+            f"select {columns} from {sources[0]} as l where exists "
+            f"(select 1 from {sources[1]} as r where {on})"
+        )
+    elif query.shape == "anti":
+        text = (
+            f"select l.id, l.k, l.s, l.v from {sources[0]} as l left join {sources[1]} as r "
+            f"on {' and '.join(said['on'])} where r.id is null"
+        )
+    elif query.shape == "window":
+        text = (
+            f"select id, k, s, cast(sum(v) over (partition by k) as integer) as v "
+            f"from {sources[0]} as l"
+        )
+    elif query.shape == "lateral":
+        text = (
+            f"select l.id, l.k, l.s, p.v from {sources[0]} as l left join lateral "
+            f"(select max(r.v) as v from {sources[1]} as r where {said['on'][0]}) as p on true"
+        )
+    return f"select {columns} from ({text}) as o{where}" if where else text
+
+
+class World:
+    """One random project with its data, and what its tests find."""
+
+    def __init__(self, seed: int) -> None:
+        self.writer = Writer(seed)
+        self.random = self.writer.random
+        self.connection = duckdb.connect(":memory:", config={"threads": 1})
+        self.sources = ["a", "b", "c"]
+        self.queries: dict[str, Query] = {}
+        self.kinds: dict[str, str] = {}
+        for name in self.sources:
+            self.fill(name)
+        names = list(self.sources)
+        for i in range(self.random.choice([3, 4, 5])):
+            name = f"m{i}"
+            while True:
+                recent = names[-3:]
+                query = self.writer.query([*names, *recent])
+                if self.runs(query):
+                    break
+            self.queries[name] = query
+            self.kinds[name] = self.random.choice(["view", "table", "table"])
+            self.build(name, query)
+            names.append(name)
+        self.tests = {f"t{i}": t for i, t in enumerate(dict.fromkeys(self.make_tests(names)))}
+        self.base = self.project(self.queries)
+        self.before = self.results()
+        self.base.run_results = [
+            RunResult(
+                unique_id=f"test.w.{test}",
+                status="error" if rows is None else "pass" if not rows else "fail",
+                failures=None if rows is None else len(rows),
+            )
+            for test, rows in self.before.items()
+        ]
+
+    def fill(self, name: str) -> None:
+        rng = self.random
+        distinct = rng.random() < 0.7
+        ids: list[Any] = rng.sample(range(6), rng.choice([2, 4, 5])) if distinct else []
+        rows = []
+        for i in range(rng.choice([1, 4, 6])):
+            id_ = ids[i] if i < len(ids) else None if distinct else rng.choice([None, 0, 1, 2, 3])
+            if distinct and id_ is None and rng.random() < 0.6:
+                continue
+            s = rng.choice([None, "1", "01", "2", "3"]) if rng.random() < 0.6 else str(i)
+            rows.append((id_, rng.choice([None, 0, 1, 2]), s, rng.choice([None, 0, 1, 2])))
+        self.connection.execute(
+            f"create table {name} (id integer, k integer, s varchar, v integer)"
+        )
+        for row in rows:
+            self.connection.execute(f"insert into {name} values (?, ?, ?, ?)", row)
+
+    def runs(self, query: Query) -> bool:
+        try:
+            count = self.connection.execute(f"select count(*) from ({text(query)})").fetchone()
+        except duckdb.Error:
+            return False
+        return count is not None and count[0] < 200
+
+    def build(self, name: str, query: Query) -> None:
+        self.connection.execute(f"drop table if exists {name}")
+        self.connection.execute(f"create table {name} as {text(query)}")
+
+    def make_tests(self, names: list[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+        rng = self.random
+        for name in names:
+            for column in COLUMNS:
+                yield unique(name, column), (name,)
+                yield not_null(name, column), (name,)
+            yield accepted(name, rng.choice(["id", "k", "v"])), (name,)
+            other, key = rng.choice(names), rng.choice(["id", "id", "k"])
+            if other != name:
+                yield relationships(name, rng.choice(["id", "k", "v"]), other, key), (name, other)
+            yield f"select * from {{{name}}} where not ({self.writer.condition()})", (name,)
+            keys = ", ".join(rng.sample(COLUMNS, 2))
+            yield (
+                (
+                    f"with e as (select {keys} from {{{name}}} group by {keys} having count(*) > 1) "
+                    "select * from e"
+                ),
+                (name,),
+            )
+            query = self.writer.query([name, rng.choice(names)], 1)
+            if self.runs(query):
+                read = tuple(dict.fromkeys(query.names()))
+                yield sql(Query("filter", [query], {"where": [self.writer.condition()]})), read
+
+    def results(self) -> dict[str, list[str] | None]:
+        found: dict[str, list[str] | None] = {}
+        for test, (query, _) in self.tests.items():
+            try:
+                rows = self.connection.execute(named(query)).fetchall()
+                found[test] = sorted(map(repr, rows))
+            except duckdb.Error:
+                found[test] = None
+        return found
+
+    def project(self, queries: dict[str, Query]) -> Project:
+        nodes: dict[str, Node] = {}
+        catalog = {}
+        for name in self.sources:
+            nodes[f"source.w.raw.{name}"] = Node(
+                unique_id=f"source.w.raw.{name}",
+                name=name,
+                resource_type="source",
+                relation_name=f'"d"."m"."{name}"',
+                database="d",
+                schema="m",
+                identifier=name,
+            )
+        for name, query in queries.items():
+            nodes[f"model.w.{name}"] = model(name, text(query, qualified), self.kinds[name], query)
+        for test, (query, read) in self.tests.items():
+            nodes[f"test.w.{test}"] = Node(
+                unique_id=f"test.w.{test}",
+                name=test,
+                resource_type="test",
+                compiled_code=qualified(query),
+                raw_code=query,
+                config={"materialized": "test", "severity": "ERROR"},
+                depends_on=DependsOn(nodes=[uid(r) for r in read]),
+            )
+        for name in (*self.sources, *queries):
+            catalog[uid(name)] = [
+                CatalogColumn(name=c, type=TYPES[c], index=i) for i, c in enumerate(COLUMNS)
+            ]
+        parents = {u: list(dict.fromkeys(n.depends_on.nodes)) for u, n in nodes.items()}
+        children: dict[str, list[str]] = {u: [] for u in nodes}
+        for u, above in parents.items():
+            for p in above:
+                children[p].append(u)
+        return Project(
+            target_path="",
+            metadata=Metadata(adapter_type="duckdb", project_name="w"),
+            nodes=nodes,
+            parents=parents,
+            children=children,
+            catalog=catalog,
+        )
+
+    def edited(self) -> tuple[dict[str, Query], Project] | None:
+        """Another state of the project: one model edited."""
+        names = list(self.queries)
+        for _ in range(20):
+            name = self.random.choice(names)
+            above = [*self.sources, *names[: names.index(name)]]
+            query = self.writer.edit(self.queries[name], above)
+            if text(query) != text(self.queries[name]) and self.runs(query):
+                queries = {**self.queries, name: query}
+                return queries, self.project(queries)
+        return None
+
+    def after(self, queries: dict[str, Query]) -> dict[str, list[str] | None] | None:
+        """What the tests find once everything is built anew; None where a model does not build."""
+        try:
+            for name, query in queries.items():
+                if not self.runs(query):
+                    return None
+                self.build(name, query)
+            return self.results()
+        except duckdb.Error:
+            return None
+        finally:
+            for name, query in self.queries.items():
+                self.build(name, query)
+
+
+def uid(name: str) -> str:
+    return f"model.w.{name}" if name.startswith("m") else f"source.w.raw.{name}"
+
+
+def model(name: str, code: str, kind: str, query: Query) -> Node:
+    return Node(
+        unique_id=f"model.w.{name}",
+        name=name,
+        alias=name,
+        resource_type="model",
+        database="d",
+        schema="m",
+        relation_name=f'"d"."m"."{name}"',
+        compiled_code=code,
+        raw_code=code,
+        checksum={"name": "sha256", "checksum": code},
+        config={"materialized": kind},
+        depends_on=DependsOn(nodes=[uid(n) for n in dict.fromkeys(query.names())]),
+    )
+
+
+@functools.cache
+def qualified(query: str) -> str:
+    for name in ("a", "b", "c", *(f"m{i}" for i in range(9))):
+        query = query.replace("{" + name + "}", f'"d"."m"."{name}"')
+    return query
+
+
+@functools.cache
+def named(query: str) -> str:
+    return query.replace("{", "").replace("}", "")
+
+
+def text(query: Query, write: Any = named) -> str:
+    return str(write(sql(query)))
+
+
+def unique(name: str, column: str) -> str:
+    return (
+        f"select {column} as unique_field, count(*) as n_records from {{{name}}} "
+        f"where {column} is not null group by {column} having count(*) > 1"
+    )
+
+
+def not_null(name: str, column: str) -> str:
+    return f"select {column} from {{{name}}} where {column} is null"
+
+
+def accepted(name: str, column: str) -> str:
+    return (
+        f"with all_values as (select {column} as value_field, count(*) as n_records "
+        f"from {{{name}}} group by {column}) "
+        "select * from all_values where value_field not in (0, 1, 2)"
+    )
+
+
+def relationships(name: str, column: str, parent: str, key: str) -> str:
+    return (
+        f"with child as (select {column} as from_field from {{{name}}} "
+        f"where {column} is not null), "
+        f"parent as (select {key} as to_field from {{{parent}}}) "
+        "select from_field from child left join parent "
+        "on child.from_field = parent.to_field where parent.to_field is null"
+    )
+
+
+__all__ = ["World", "msgspec"]

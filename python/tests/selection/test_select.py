@@ -1,0 +1,637 @@
+"""Rules 1-13, each with the edit that must select and the one that must not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from hand_made import LISTED, RAW, check, generic, macro, names, node, orders, picked, project
+
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.errors import RippleError
+from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.selection import select, state_modified
+
+STG = "select id, amount, amount * 2 as twice, status from s.orders"
+TESTS = (
+    check("on_id", "select id from s.mart where id is null", "model.p.mart"),
+    check("on_twice", "select twice from s.mart where twice is null", "model.p.mart"),
+)
+
+
+def shop(stg: str = STG, mart: str = "select id, twice from s.stg", **more: Any) -> Project:
+    """orders -> stg -> mart, with a test of each of mart's columns."""
+    return project(
+        orders(),
+        node("model.p.stg", stg, RAW, **more),
+        node("model.p.mart", mart, "model.p.stg"),
+        *TESTS,
+        catalog=LISTED,
+    )
+
+
+# --- the shape of the answer ----------------------------------------------------------------------
+
+
+def test_the_answer_has_the_documented_shape() -> None:
+    answer = json.loads(msgspec.json.encode(picked(shop(), shop(STG.replace("* 2", "* 3")))))
+    assert answer == {
+        "tests": [
+            {
+                "unique_id": "test.p.on_twice",
+                "name": "on_twice",
+                "reason": "stg.twice changed",
+                "path": ["model.p.stg.twice", "model.p.mart.twice", "test.p.on_twice"],
+            }
+        ],
+        "held": [],
+        "models": ["model.p.stg", "model.p.mart"],
+        "broken": [],
+        "exposures": [],
+        "unit_tests": [],
+        "opaque": [],
+        "counts": {
+            "impacted_tests": 1,
+            "held_tests": 0,
+            "state_modified_tests": 2,
+            "all_tests": 2,
+        },
+        "notes": [],
+    }
+
+
+def test_equal_sides_select_nothing() -> None:
+    found = picked(shop(), shop())
+    assert not (found.tests or found.models or found.unit_tests or found.broken or found.notes)
+    assert found.counts.state_modified_tests == 0
+
+
+def test_analyses_that_are_at_hand_are_used() -> None:
+    base, head = shop(), shop(STG.replace("* 2", "* 3"))
+    found = select(
+        base, head, base_analysis=analyse(base), head_analysis=analyse(head), facts=False
+    )
+    assert found == picked(base, head)
+
+
+# --- values, rows, refactors ----------------------------------------------------------------------
+
+
+def test_a_filter_selects_what_reads_the_rows() -> None:
+    found = picked(shop(), shop(STG + " where amount > 0"))
+    assert [(t.name, t.reason) for t in found.tests] == [
+        ("on_id", "rows of stg changed"),
+        ("on_twice", "rows of stg changed"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "stg",
+    [
+        "select id, amount, amount*2 twice, status from s.orders -- the same",
+        "with o as (select * from s.orders) select o.id, o.amount, o.amount * 2 as twice, o.status "
+        "from o",
+        STG + " x",
+        STG.replace("status", "status, upper(status) as shouted"),
+    ],
+)
+def test_a_refactor_selects_nothing(stg: str) -> None:
+    assert names(shop(), shop(stg)) == []
+
+
+def test_a_column_renamed_with_its_readers_selects_nothing() -> None:
+    head = shop(STG.replace("twice", "doubled"), "select id, doubled as twice from s.stg")
+    found = picked(shop(), head)
+    assert found.tests == []
+    assert found.models == ["model.p.stg"]
+
+
+def test_an_expression_moved_upstream_selects_nothing() -> None:
+    base = shop("select id, amount from s.orders", "select id, amount * 2 as twice from s.stg")
+    assert names(base, shop()) == []
+
+
+def test_columns_of_a_table_in_another_order_are_built_anew() -> None:
+    head = shop("select amount, id, amount * 2 as twice, status from s.orders")
+    found = picked(shop(), head)
+    assert (found.tests, found.models) == ([], ["model.p.stg"])
+
+
+def test_a_view_turned_table_is_the_same_data() -> None:
+    view = {"materialized": "view", "tags": ["daily"], "meta": {"owner": "me"}}
+    assert names(shop(), shop(config=view)) == []
+
+
+def test_another_schema_is_the_same_data() -> None:
+    other = shop(STG.replace("s.orders", "dev.orders"), "select id, twice from dev.stg")
+    for name in ("model.p.stg", "model.p.mart", RAW):
+        other.nodes[name].schema = "dev"
+        other.nodes[name].relation_name = f"`dev`.`{name.split('.')[-1]}`"
+    for test in TESTS:
+        moved = msgspec.structs.replace(
+            test, compiled_code=(test.compiled_code or "").replace("s.mart", "dev.mart")
+        )
+        other.nodes[test.unique_id] = moved
+    assert names(shop(), other) == []
+
+
+# --- tests ----------------------------------------------------------------------------------------
+
+
+def with_test(**more: Any) -> Project:
+    return project(orders(), check("t", "select id from s.orders", RAW, **more), catalog=LISTED)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"severity": "WARN"},
+        {"warn_if": ">10"},
+        {"error_if": ">10"},
+        {"limit": 5},
+        {"fail_calc": "sum(id)"},
+    ],
+)
+def test_a_tests_own_settings_select_it(config: dict[str, Any]) -> None:
+    found = picked(with_test(), with_test(config=config))
+    assert [t.reason for t in found.tests] == [f"its own {next(iter(config))} changed"]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{"tags": ["x"]}, {"store_failures": True}, {"meta": {"a": 1}}, {"schema": "audit"}],
+)
+def test_what_only_files_a_test_does_not(config: dict[str, Any]) -> None:
+    assert names(with_test(), with_test(config=config)) == []
+
+
+def test_a_tests_own_query_selects_it() -> None:
+    head = project(
+        orders(), check("t", "select id from s.orders where id < 0", RAW), catalog=LISTED
+    )
+    assert [t.reason for t in picked(with_test(), head).tests] == ["its own query changed"]
+
+
+def test_names_of_a_tests_columns_matter_where_it_counts_by_them() -> None:
+    def side(name: str, calc: str) -> Project:
+        sql = f"select id as {name} from s.orders"
+        return project(orders(), check("t", sql, RAW, config={"fail_calc": calc}), catalog=LISTED)
+
+    assert names(side("n", "sum(n)"), side("m", "sum(n)")) == ["t"]
+    assert names(side("n", "count(*)"), side("m", "count(*)")) == []
+
+
+def test_a_new_test_is_selected_and_a_removed_one_is_not_missed() -> None:
+    without = project(orders(), catalog=LISTED)
+    assert [t.reason for t in picked(without, with_test()).tests] == ["a new test"]
+    assert names(with_test(), without) == []
+
+
+def test_tests_of_a_model_under_another_name_are_new() -> None:
+    head = project(
+        orders(),
+        node("model.p.stg", STG, RAW),
+        node("model.p.fact", "select id, twice from s.stg", "model.p.stg"),
+        check("fact_id", "select id from s.fact where id is null", "model.p.fact"),
+        catalog=LISTED,
+    )
+    found = picked(shop(), head)
+    assert [t.name for t in found.tests] == ["fact_id"]
+    assert found.models == ["model.p.fact"]
+
+
+# --- broken, opaque, exposures --------------------------------------------------------------------
+
+
+def test_a_column_that_is_gone_is_named_and_its_readers_are_selected() -> None:
+    found = picked(shop(), shop("select id, amount, status from s.orders"))
+    assert [(b.unique_id, b.reason) for b in found.broken] == [
+        ("model.p.mart", "cannot find twice")
+    ]
+    assert [t.name for t in found.tests] == ["on_id", "on_twice"]
+    assert found.models == ["model.p.stg", "model.p.mart"]
+
+
+def test_what_was_broken_before_in_the_same_way_is_not_said_again() -> None:
+    broken = shop(mart="select id, nothing as twice from s.stg")
+    assert picked(broken, broken).broken == []
+
+
+def test_an_opaque_node_moves_with_its_parents_and_is_named() -> None:
+    def side(stg: str) -> Project:
+        python = node("model.p.py", None, "model.p.stg", language="python", raw="def model(): ...")
+        return project(
+            orders(),
+            node("model.p.stg", stg, RAW),
+            python,
+            check("t", "select x from s.py", "model.p.py"),
+            catalog=LISTED,
+        )
+
+    found = picked(side(STG), side(STG.replace("* 2", "* 3")))
+    assert [t.name for t in found.tests] == ["t"]
+    assert [(o.unique_id, o.reason) for o in found.opaque] == [("model.p.py", "a Python model")]
+    assert names(side(STG), side(STG + " -- the same")) == []
+
+
+def test_exposures_that_read_what_moved() -> None:
+    def side(stg: str) -> Project:
+        reads = {"meta": {"referenced_columns": ["mart.id"]}}
+        said = node("exposure.p.said", None, "model.p.mart", **reads)
+        silent = node("exposure.p.silent", None, "model.p.mart")
+        base = shop(stg)
+        return project(*base.nodes.values(), said, silent, catalog=LISTED)
+
+    assert picked(side(STG), side(STG)).exposures == []
+    assert picked(side(STG), side(STG.replace("* 2", "* 3"))).exposures == ["exposure.p.silent"]
+    rows = picked(side(STG), side(STG + " where id > 0")).exposures
+    assert rows == ["exposure.p.said", "exposure.p.silent"]
+
+
+# --- critical, only, full -------------------------------------------------------------------------
+
+
+def test_critical_adds_all_tests_of_impacted_critical_nodes() -> None:
+    def side(stg: str, tier: str) -> Project:
+        found = shop(stg)
+        found.nodes["model.p.mart"].meta = {"criticality": tier}
+        return found
+
+    edited = STG.replace("* 2", "* 3")
+    found = picked(side(STG, "tier1"), side(edited, "tier1"), critical="tier1")
+    assert [(t.name, t.reason) for t in found.tests] == [
+        ("on_id", "mart is impacted and tier1"),
+        ("on_twice", "stg.twice changed"),
+    ]
+    assert names(side(STG, "tier2"), side(edited, "tier2"), critical="tier1") == ["on_twice"]
+    assert names(side(STG, "tier1"), side(STG, "tier1"), critical="tier1") == []
+
+
+def test_only_restricts_what_is_listed() -> None:
+    edited = shop(STG + " where id > 0")
+    found = picked(shop(), edited, only={"test.p.on_id", "model.p.stg"})
+    assert [t.name for t in found.tests] == ["on_id"]
+    assert found.models == ["model.p.stg"]
+    assert found.counts.impacted_tests == 1
+    assert found.counts.all_tests == 2
+
+
+def test_full_is_state_modified_plus() -> None:
+    found = state_modified(shop(), shop(STG + " -- a comment"))
+    assert [t.name for t in found.tests] == ["on_id", "on_twice"]
+    assert found.tests[0].reason == "downstream of stg, which dbt calls modified"
+    assert found.models == ["model.p.stg", "model.p.mart"]
+
+
+# --- rule 7: config, hooks, macros ----------------------------------------------------------------
+
+INCREMENTAL = {
+    "materialized": "incremental",
+    "incremental_strategy": "merge",
+    "unique_key": "id",
+}
+
+
+def built(
+    config: dict[str, Any],
+    raw: str = "",
+    macros: Any = (),
+    sql: str = "select id, amount from s.orders",
+    calls: Sequence[str] = (),
+) -> Project:
+    return project(
+        orders(),
+        node("model.p.a", sql, RAW, config=config, raw=raw or sql, macros=list(calls)),
+        check("t", "select amount from s.a", "model.p.a"),
+        catalog=LISTED,
+        macros=macros,
+    )
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"unique_key": "amount"},
+        {"incremental_strategy": "append"},
+        {"on_schema_change": "append_new_columns"},
+        {"merge_update_columns": ["amount"]},
+        {"merge_some_new_setting": True},
+        {"post-hook": [{"sql": "delete from {{ this }} where id = 1", "transaction": True}]},
+        {"sql_header": "set timezone = 'UTC'"},
+    ],
+)
+def test_settings_that_change_data_move_rows_and_values(changed: dict[str, Any]) -> None:
+    base, head = built(INCREMENTAL), built({**INCREMENTAL, **changed})
+    assert names(base, head) == ["t"]
+    before, now = (analyse(side).nodes["model.p.a"] for side in (base, head))
+    assert all(a != b for a, b in zip(before.fingerprints, now.fingerprints, strict=True))
+    assert before.rows_fingerprint != now.rows_fingerprint
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"tags": ["x"]},
+        {"grants": {"select": ["me"]}},
+        {"persist_docs": {"relation": True}},
+        {"file_format": "delta"},
+        {"cluster_by": ["id"]},
+        {"lookback": 3},
+    ],
+)
+def test_settings_that_do_not_change_data(changed: dict[str, Any]) -> None:
+    assert names(built(INCREMENTAL), built({**INCREMENTAL, **changed})) == []
+
+
+def test_a_key_renamed_with_its_column_is_the_same_key() -> None:
+    head = built({**INCREMENTAL, "unique_key": "key"}, sql="select id as key, amount from s.orders")
+    assert names(built(INCREMENTAL), head) == []
+
+
+RAW_INCREMENTAL = (
+    "select id, amount from {{ source('raw', 'orders') }} -- all of them\n"
+    "{% if is_incremental() %} where id > (select max(id) - 3 from {{ this }}) {% endif %}"
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "selected"),
+    [
+        ("- 3", "- 4", ["t"]),
+        (
+            "{% if is_incremental() %} where id > (select max(id) - 3 from {{ this }}) {% endif %}",
+            "",
+            ["t"],
+        ),
+        ("-- all of them", "-- some", []),
+        ("{% if is_incremental() %}", "{%- if is_incremental() -%}\n   ", []),
+    ],
+)
+def test_the_branch_that_was_not_compiled_counts(old: str, new: str, selected: list[str]) -> None:
+    base = built(INCREMENTAL, RAW_INCREMENTAL)
+    assert old in RAW_INCREMENTAL
+    assert names(base, built(INCREMENTAL, RAW_INCREMENTAL.replace(old, new))) == selected
+
+
+def test_a_macro_in_that_branch_counts() -> None:
+    raw = "select id, amount from x {% if is_incremental() %} where {{ recent() }} {% endif %}"
+
+    def side(text: str) -> Project:
+        return built(INCREMENTAL, raw, [macro("macro.p.recent", text)])
+
+    base = side("{% macro recent() %} day > 3 {% endmacro %}")
+    assert names(base, side("{% macro recent() %} day > 4 {% endmacro %}")) == ["t"]
+    assert names(base, side("{% macro recent() %}{# note #} day   > 3 {% endmacro %}")) == []
+
+
+def test_a_macro_that_asks_by_itself_counts() -> None:
+    def side(text: str) -> Project:
+        recent = macro("macro.p.recent", text, "macro.dbt.is_incremental")
+        raw = "select id, amount from x {{ recent() }}"
+        return built(INCREMENTAL, raw, [recent], calls=["macro.p.recent"])
+
+    text = "{% macro recent() %}{% if is_incremental() %} where day > 3 {% endif %}{% endmacro %}"
+    assert names(side(text), side(text.replace("3", "4"))) == ["t"]
+    assert names(side(text), side(text.replace(" where", "  where"))) == []
+
+
+def test_a_macro_that_a_hook_calls_counts() -> None:
+    def built_with(text: str) -> Project:
+        hook = {"sql": "{{ tidy(this) }}"}
+        return built({"post-hook": [hook]}, "", [macro("macro.p.tidy", text)])
+
+    base = built_with("{% macro tidy(x) %} delete from {{ x }} {% endmacro %}")
+    edited = built_with("{% macro tidy(x) %} truncate {{ x }} {% endmacro %}")
+    assert names(base, edited) == ["t"]
+    assert names(base, built_with("{% macro tidy(x) %}  delete from {{ x }} {% endmacro %}")) == []
+
+
+def test_a_hook_that_reads_another_model_moves_with_it() -> None:
+    def side(other: str, hook: str) -> Project:
+        return project(
+            orders(),
+            node("model.p.other", other, RAW),
+            node(
+                "model.p.a",
+                "select id from s.orders",
+                RAW,
+                "model.p.other",
+                config={"post-hook": [{"sql": hook}]},
+            ),
+            check("t", "select id from s.a", "model.p.a"),
+            catalog=LISTED,
+        )
+
+    reads = "delete from {{ this }} where id in (select id from {{ ref('other') }})"
+    old, new = "select id, amount from s.orders", "select id, amount + 1 as amount from s.orders"
+    assert names(side(old, reads), side(new, reads)) == ["t"]
+    assert names(side(old, "select 1"), side(new, "select 1")) == []
+
+
+def test_an_enforced_type_is_a_cast() -> None:
+    def side(type_: str, enforced: bool = True) -> Project:
+        return project(
+            orders(),
+            node(
+                "model.p.a",
+                "select id, amount from s.orders",
+                RAW,
+                columns={"id": "int", "amount": type_},
+                config={"contract": {"enforced": enforced}},
+            ),
+            check("on_id", "select id from s.a", "model.p.a"),
+            check("on_amount", "select amount from s.a", "model.p.a"),
+            catalog=LISTED,
+        )
+
+    assert names(side("int"), side("bigint")) == ["on_amount"]
+    assert names(side("int"), side("INT")) == []
+    assert names(side("int", False), side("bigint", False)) == []
+
+
+DBT = [
+    macro("macro.dbt.create_table_as", "...", "macro.dbt.default__create_table_as"),
+    macro("macro.dbt.default__create_table_as", "create table"),
+    macro("macro.dbt.materialization_table_default", "...", "macro.dbt.create_table_as"),
+    macro("macro.dbt.materialization_view_default", "..."),
+    macro("macro.dbt.materialization_test_default", "...", "macro.dbt.get_test_sql"),
+    macro("macro.dbt.get_test_sql", "select count(*)"),
+    macro("macro.dbt.generate_schema_name", "..."),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "selected"),
+    [
+        ("create_table_as", ["of_table"]),
+        ("spark__create_table_as", ["of_table"]),
+        ("materialization_table_spark", ["of_table"]),
+        ("get_test_sql", ["of_table", "of_view"]),
+        ("generate_schema_name", []),
+        ("something_else", []),
+    ],
+)
+def test_a_macro_that_stands_in_for_dbts_own(name: str, selected: list[str]) -> None:
+    def side(text: str) -> Project:
+        return project(
+            orders(),
+            node("model.p.a", "select id from s.orders", RAW),
+            node("model.p.b", "select id from s.orders", RAW, config={"materialized": "view"}),
+            check("of_table", "select id from s.a", "model.p.a"),
+            check("of_view", "select id from s.b", "model.p.b"),
+            catalog=LISTED,
+            macros=[*DBT, macro(f"macro.p.{name}", text)],
+        )
+
+    assert names(side("one"), side("two")) == selected
+    assert names(side("one"), side(" one {# note #}")) == []
+
+
+def test_a_changed_project_hook_selects_everything_and_is_said() -> None:
+    def side(sql: str) -> Project:
+        hook = node("operation.p.p-on-run-start-0", None, raw=sql)
+        return project(*shop().nodes.values(), hook, catalog=LISTED)
+
+    found = picked(side("create function f()"), side("create function g()"))
+    assert [t.name for t in found.tests] == ["on_id", "on_twice"]
+    assert found.models == ["model.p.stg", "model.p.mart"]
+    assert "p-on-run-start-0 of p changed: every test is selected" in found.notes
+    assert names(side("create function f()"), side("create   function f() -- x")) == []
+    gone = picked(side("create function f()"), shop())
+    assert "p-on-run-start-0 of p was removed: every test is selected" in gone.notes
+
+
+def test_a_function_is_part_of_what_calls_it() -> None:
+    def side(body: str) -> Project:
+        return project(
+            orders(),
+            node("function.p.f", None, raw=body),
+            node("model.p.a", "select s.f(id) as x from s.orders", RAW, "function.p.f"),
+            check("t", "select x from s.a", "model.p.a"),
+            catalog=LISTED,
+        )
+
+    assert names(side("x + 1"), side("x + 2")) == ["t"]
+    assert names(side("x + 1"), side("x  + 1 -- one more")) == []
+
+
+# --- sources --------------------------------------------------------------------------------------
+
+
+def at(**where: Any) -> Project:
+    source = orders()
+    for name, value in where.items():
+        setattr(source, name, value)
+    relation = f"{source.schema}.{source.identifier}"
+    source.relation_name = relation
+    return project(source, check("t", f"select id from {relation}", RAW), catalog=LISTED)
+
+
+def test_a_source_is_where_the_project_says_it_is() -> None:
+    assert names(at(), at(identifier="orders_v2")) == ["t"]
+    literal = {"schema": "raw", "unrendered_schema": "raw"}
+    assert names(at(**literal), at(schema="raw2", unrendered_schema="raw2")) == ["t"]
+    by_var = {"schema": "raw", "unrendered_schema": "{{ var('raw') }}"}
+    assert names(at(**by_var), at(**{**by_var, "schema": "raw2"})) == ["t"]
+    by_target = {"schema": "prod_raw", "unrendered_schema": "{{ target.schema }}_raw"}
+    assert names(at(**by_target), at(**{**by_target, "schema": "dev_raw"})) == []
+
+
+# --- rule 9: unit tests ---------------------------------------------------------------------------
+
+
+def unit(
+    stg: str = STG,
+    mart: str = "select id, twice from s.stg",
+    given: Any = None,
+    types: dict[str, str] | None = None,
+    **more: Any,
+) -> Project:
+    test: Node = node("unit_test.p.mart.u", None, "model.p.mart", **more)
+    test.model = "mart"
+    test.given = [{"input": "ref('stg')", "rows": given or [{"id": 1, "twice": 2}]}]
+    test.expect = {"rows": [{"id": 1}]}
+    found = shop(stg, mart)
+    known = {"model.p.stg": types} if types else None
+    return project(*found.nodes.values(), test, catalog=LISTED, types=known)
+
+
+def units(base: Project, head: Project) -> list[str]:
+    return picked(base, head).unit_tests
+
+
+def test_a_unit_test_goes_by_the_models_own_query() -> None:
+    assert units(unit(), unit(mart="select id, twice + 1 as twice from s.stg")) != []
+    assert units(unit(), unit(mart="select id, twice from s.stg where id > 1")) != []
+    assert units(unit(), unit(mart="select id, twice as twofold from s.stg")) != []
+    assert units(unit(), unit(mart="select   s.id, s.twice from s.stg as s")) == []
+
+
+def test_a_unit_test_does_not_see_what_its_parents_hold() -> None:
+    assert units(unit(), unit(STG.replace("* 2", "* 3") + " where id > 0")) == []
+    assert units(unit(), unit(STG.replace("status", "status, 1 as one"))) == []
+
+
+def test_a_unit_test_goes_by_the_columns_it_is_given() -> None:
+    assert units(unit(), unit("select id, amount from s.orders")) != []
+    ids = {"id": "int", "twice": "int", "status": "string"}
+    assert units(unit(types=ids), unit(types={**ids, "id": "string"})) != []
+    assert units(unit(types=ids), unit(types={**ids, "status": "int"})) == []
+    assert units(unit(types=ids), unit()) == []
+
+
+def test_a_unit_test_goes_by_its_fixture() -> None:
+    assert units(unit(), unit(given=[{"id": 2, "twice": 4}])) != []
+    assert units(unit(), unit(overrides={"vars": {"x": 1}})) != []
+    assert units(unit(), unit(config={"tags": ["x"]})) == []
+    assert units(shop(), unit()) == ["unit_test.p.mart.u"]
+
+
+# --- two sides that are not two sides ------------------------------------------------------------
+
+
+def test_another_project_or_adapter_is_refused() -> None:
+    other = shop()
+    other.metadata.project_name = "q"
+    with pytest.raises(RippleError, match="project q, not of p"):
+        select(other, shop())
+    other = shop()
+    other.metadata.adapter_type = "duckdb"
+    with pytest.raises(RippleError, match="made on duckdb"):
+        select(other, shop())
+
+
+def test_another_dbt_is_said() -> None:
+    other = shop()
+    other.metadata.dbt_version = "1.10.0"
+    found = picked(other, shop())
+    assert "base was made by dbt 1.10.0, head by dbt 1.11.0" in found.notes[0]
+    assert found.tests == []
+
+
+def test_sql_that_differs_by_target_only_is_said_once() -> None:
+    raw = "select '{{ target.name }}' as id, 1 as twice from s.orders"
+
+    def side(target: str) -> Project:
+        return shop(f"select '{target}' as id, 1 as twice from s.orders", raw=raw)
+
+    found = picked(side("dev"), side("prod"))
+    assert [t.name for t in found.tests] == ["on_id"]
+    (note,) = found.notes
+    assert note.startswith("differs by target: 1 of the same code")
+    assert "(stg)" in note
+    assert "--base-ref" in note
+    assert picked(shop(), shop(STG + " where id > 0")).notes == []
+
+
+def test_generic_tests_are_compared_like_any_other() -> None:
+    def side(where: str) -> Project:
+        sql = f"select id from (select * from s.orders where {where}) x where id is null"
+        test = generic("not_null_id", "not_null", sql, RAW, config={"where": where})
+        return project(orders(), test, catalog=LISTED)
+
+    assert names(side("id > 0"), side("id > 1")) == ["not_null_id"]
+    assert names(side("id > 0"), side("id  >  0")) == []
