@@ -377,9 +377,8 @@ class _Linker:
             names, keys, fps, deps, rest, rows_fp, rows, source.leaf, source.joins, b"", ghost
         )
         if self.book is not None and not source.rest:
-            found = self.book.of(source)
             relation.facts = self.book.grouped_by_rest(
-                found, [source.fps[i] for i in kept], rows_fp
+                self.book.of(source), [source.fps[i] for i in kept], rows_fp
             )
         return relation
 

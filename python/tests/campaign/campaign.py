@@ -259,7 +259,10 @@ def table(report: Report) -> str:
     named.append(("all", report.total()))
     for kind, c in named:
         figures = (c.tried, c.built, c.changed, c.missed, c.selected, c.without_facts, c.modified)
-        shares = [f"{n / c.modified:.0%}" if c.modified else "-" for n in (c.selected, c.without_facts, c.truly)]
+        shares = [
+            f"{n / c.modified:.0%}" if c.modified else "-"
+            for n in (c.selected, c.without_facts, c.truly)
+        ]
         rows.append((kind, *map(str, figures), str(c.truly), *shares))
     lines = [_columns(rows), ""]
     lines.append(
@@ -299,7 +302,9 @@ def _columns(rows: list[tuple[str, ...]]) -> str:
 
 def main() -> int:
     """Run a campaign from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--mutants", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--labs", type=int, default=10, help="how many random projects")

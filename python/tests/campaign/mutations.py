@@ -191,8 +191,7 @@ class Mutator:
             node = self.node_of(table)
             if node is not None:
                 found += [
-                    exp.column(c.name, table=table.alias_or_name)
-                    for c in self.world.columns[node]
+                    exp.column(c.name, table=table.alias_or_name) for c in self.world.columns[node]
                 ]
         return found
 
@@ -394,7 +393,9 @@ class Mutator:
         if way < 2:
             select = self.select(tree, lambda s: bool(s.args.get("where") or s.args.get("having")))
             if select is not None:
-                clause = self.pick([c for c in ("where", "having", "qualify") if select.args.get(c)])
+                clause = self.pick(
+                    [c for c in ("where", "having", "qualify") if select.args.get(c)]
+                )
                 place = select.args[clause]
                 if isinstance(place.this, exp.And) and self.random.random() < 0.6:
                     kept = self.random.choice((place.this.this, place.this.expression))
@@ -426,7 +427,14 @@ class Mutator:
         if join is None:
             return None
         now = (join.side or "", join.kind or "")
-        ways = [("LEFT", ""), ("", "INNER"), ("RIGHT", ""), ("FULL", ""), ("", "SEMI"), ("", "ANTI")]
+        ways = [
+            ("LEFT", ""),
+            ("", "INNER"),
+            ("RIGHT", ""),
+            ("FULL", ""),
+            ("", "SEMI"),
+            ("", "ANTI"),
+        ]
         side, kind = self.random.choice([w for w in ways if w != now])
         join.set("side", side or None)
         join.set("kind", kind or None)
@@ -456,7 +464,9 @@ class Mutator:
         elif way == 2 and (place := self.pick(list(on.find_all(*COMPARISONS)))) is not None:
             kind = self.random.choice([c for c in COMPARISONS if c is not type(place)])
             place.replace(kind(this=place.this.copy(), expression=place.expression.copy()))
-        elif select is not None and (column := self.pick(list(on.find_all(exp.Column)))) is not None:
+        elif (
+            select is not None and (column := self.pick(list(on.find_all(exp.Column)))) is not None
+        ):
             new = self.column(select)
             if new is None:
                 return None
@@ -513,15 +523,16 @@ class Mutator:
     def duplicated_rows(self, tree: Tree) -> Tree | None:
         way = self.random.randrange(3)
         if way == 0:
-            return self.derived(tree, "select * from edited as e union all select * from edited as e")
+            return self.derived(
+                tree, "select * from edited as e union all select * from edited as e"
+            )
         if way == 1:
             return self.derived(
                 tree, "select e.* from edited as e cross join (values (1), (2)) as twice (n)"
             )
         return self.derived(
             tree,
-            "select * from edited as e union all "
-            "(select * from edited as e order by all limit 1)",
+            "select * from edited as e union all (select * from edited as e order by all limit 1)",
         )
 
     # -- grouping and windows -----------------------------------------------------------------------

@@ -125,13 +125,22 @@ class Maker:
         for number in range(5):
             columns = [Column("id", "i"), Column("k1", "i"), Column("k2", "i")]
             for kind in self.random.sample("tdbnitn", 4):
-                columns.append(Column(self.name({"i": "num", "t": "word", "d": "day", "b": "flag", "n": "amount"}[kind]), kind))
+                columns.append(
+                    Column(
+                        self.name(
+                            {"i": "num", "t": "word", "d": "day", "b": "flag", "n": "amount"}[kind]
+                        ),
+                        kind,
+                    )
+                )
             size = self.random.randrange(25, 60)
             unique = self.chance(0.6)
             rows = []
             for row in range(size):
                 key = row if unique else self.random.randrange(size)
-                rows.append((key, *(self.value(c.kind, 6 if c.name == "k1" else 12) for c in columns[1:])))
+                rows.append(
+                    (key, *(self.value(c.kind, 6 if c.name == "k1" else 12) for c in columns[1:]))
+                )
             name = f"src_{number}"
             self.sources[name] = (columns, rows)
             self.create(f"{RAW}.{name}", columns, rows)
@@ -139,19 +148,29 @@ class Maker:
                 Relation(f"{{{{ source('raw', '{name}') }}}}", f"{RAW}.{name}", columns, rows=size)
             )
         for number in range(2):
-            columns = [Column("k1" if number else "k2", "i"), Column(f"label_{number}", "t"), Column(f"rate_{number}", "n")]
+            columns = [
+                Column("k1" if number else "k2", "i"),
+                Column(f"label_{number}", "t"),
+                Column(f"rate_{number}", "n"),
+            ]
             rows = [(i, self.value("t", 0) or f"w{i}", self.value("n", 0) or 1.5) for i in range(8)]
             name = f"seed_{number}"
             self.seeds[name] = (columns, [[str(v) for v in row] for row in rows])
             self.create(f"main.{name}", columns, rows)
-            self.relations.append(Relation(f"{{{{ ref('{name}') }}}}", f"main.{name}", columns, rows=8))
+            self.relations.append(
+                Relation(f"{{{{ ref('{name}') }}}}", f"main.{name}", columns, rows=8)
+            )
 
-    def create(self, name: str, columns: list[Column], rows: list[tuple[Any, ...]], run: Any = None) -> None:
+    def create(
+        self, name: str, columns: list[Column], rows: list[tuple[Any, ...]], run: Any = None
+    ) -> None:
         run = run or self.run
         listed = ", ".join(f"{c.name} {TYPES[c.kind]}" for c in columns)
         run(f"create table {name} ({listed})")
         for row in rows:
-            values = ", ".join("null" if v is None else repr(v) if not isinstance(v, bool) else str(v) for v in row)
+            values = ", ".join(
+                "null" if v is None else repr(v) if not isinstance(v, bool) else str(v) for v in row
+            )
             run(f"insert into {name} values ({values})")
 
     # -- expressions ----------------------------------------------------------------------------------
@@ -192,7 +211,9 @@ class Maker:
             lambda: f"case when {self.condition(items, 1)} then {e(kind)} else {e(kind)} end",
             lambda: f"case when {self.condition(items, 1)} then {e(kind)} end",
             lambda: f"nullif({e(kind)}, {self.literal(kind)})",
-            lambda: f"case {e('i')} when 1 then {e(kind)} when 2 then {self.literal(kind)} else {e(kind)} end",
+            lambda: (
+                f"case {e('i')} when 1 then {e(kind)} when 2 then {self.literal(kind)} else {e(kind)} end"
+            ),
         ]
         special = {
             "i": [
@@ -204,7 +225,9 @@ class Maker:
                 lambda: f"extract(day from {e('d')})",
                 lambda: f"greatest({e('i')}, {e('i')})",
                 lambda: f"cast({e('b')} as integer)",
-                lambda: f"{{{{ plus_offset('{self.choose(self.columns(items, 'i') or ['1'])}') }}}}",
+                lambda: (
+                    f"{{{{ plus_offset('{self.choose(self.columns(items, 'i') or ['1'])}') }}}}"
+                ),
             ],
             "t": [
                 lambda: f"upper({e('t')})",
@@ -234,10 +257,14 @@ class Maker:
         e = lambda k: self.expression(items, k, depth - 1)  # noqa: E731
         kind = self.choose("iitdn")
         ways = [
-            lambda: f"{e(kind)} {self.choose(('=', '<>', '<', '>', '<=', '>='))} {self.literal(kind)}",
+            lambda: (
+                f"{e(kind)} {self.choose(('=', '<>', '<', '>', '<=', '>='))} {self.literal(kind)}"
+            ),
             lambda: f"{e('i')} {self.choose(('=', '<>', '<', '>='))} {e('i')}",
             lambda: f"{e(kind)} is {self.choose(('', 'not '))}null",
-            lambda: f"{e('i')} {self.choose(('', 'not '))}in ({self.literal('i')}, {self.literal('i')}, {self.literal('i')})",
+            lambda: (
+                f"{e('i')} {self.choose(('', 'not '))}in ({self.literal('i')}, {self.literal('i')}, {self.literal('i')})"
+            ),
             lambda: f"{e('t')} {self.choose(('like', 'not like'))} '%{self.choose('aeir')}%'",
             lambda: f"{e('i')} between {self.literal('i')} and {self.literal('i')} + 4",
             lambda: f"coalesce({e('b')}, false)",
@@ -246,8 +273,12 @@ class Maker:
         ]
         if depth > 1:
             ways += [
-                lambda: f"({self.condition(items, depth - 1)} and {self.condition(items, depth - 1)})",
-                lambda: f"({self.condition(items, depth - 1)} or {self.condition(items, depth - 1)})",
+                lambda: (
+                    f"({self.condition(items, depth - 1)} and {self.condition(items, depth - 1)})"
+                ),
+                lambda: (
+                    f"({self.condition(items, depth - 1)} or {self.condition(items, depth - 1)})"
+                ),
                 lambda: f"not ({self.condition(items, depth - 1)})",
                 lambda: self.subquery_condition(items),
                 lambda: self.subquery_condition(items),
@@ -309,7 +340,9 @@ class Maker:
         alias = self.name(self.choose("abcr"))
         return f"{relation.jinja} as {alias}", Item(alias, list(relation.columns))
 
-    def outputs(self, items: list[Item], count: int | None = None) -> tuple[list[str], list[Column]]:
+    def outputs(
+        self, items: list[Item], count: int | None = None
+    ) -> tuple[list[str], list[Column]]:
         """Select items: some columns as they are, some expressions."""
         texts, columns = [], []
         pairs = [(i, c) for i in items for c in i.columns]
@@ -344,19 +377,40 @@ class Maker:
         items = [first]
         for _ in range(self.random.choice((1, 1, 2))):
             other_text, other = self.source()
-            kind = self.choose(("join", "left join", "left join", "left join", "full join", "right join", "cross", "semi join", "anti join"))
-            common = {c.name for i in items for c in i.columns} & {c.name for c in other.columns if c.kind == "i"}
+            kind = self.choose(
+                (
+                    "join",
+                    "left join",
+                    "left join",
+                    "left join",
+                    "full join",
+                    "right join",
+                    "cross",
+                    "semi join",
+                    "anti join",
+                )
+            )
+            common = {c.name for i in items for c in i.columns} & {
+                c.name for c in other.columns if c.kind == "i"
+            }
             once = [n for n in common if sum(c.name == n for i in items for c in i.columns) == 1]
             mine, theirs = self.qualified(items, "i"), self.qualified([other], "i")
             if kind == "cross":
                 columns = other.columns[:2] or other.columns
                 inner = ", ".join(f"max({c.name}) as {c.name}" for c in columns)
                 source = other_text.rsplit(" as ", 1)[0]
-                text += f" cross join (select {inner} from {source} as {other.alias}) as {other.alias}"
+                text += (
+                    f" cross join (select {inner} from {source} as {other.alias}) as {other.alias}"
+                )
                 other.columns = columns
                 items.append(other)
                 continue
-            if kind not in ("semi join", "anti join") and once and self.chance(0.25) and len(items) == 1:
+            if (
+                kind not in ("semi join", "anti join")
+                and once
+                and self.chance(0.25)
+                and len(items) == 1
+            ):
                 key = self.choose(sorted(once))
                 text += f" {kind} {other_text} using ({key})"
                 items[0] = Item(items[0].alias, [c for c in items[0].columns if c.name != key])
@@ -366,7 +420,11 @@ class Maker:
             if not mine or not theirs:
                 continue
             same = [(m, t) for m in mine for t in theirs if m.split(".")[1] == t.split(".")[1]]
-            left, right = self.choose(same) if same and self.chance(0.8) else (self.choose(mine), self.choose(theirs))
+            left, right = (
+                self.choose(same)
+                if same and self.chance(0.8)
+                else (self.choose(mine), self.choose(theirs))
+            )
             on = f"{left} = {right}"
             if self.chance(0.3):
                 on += f" and {self.choose(mine)} {self.choose(('<>', '<=', '='))} {self.choose(theirs)}"
@@ -392,8 +450,15 @@ class Maker:
         a, b = self.name("m"), [self.name("m") for _ in two]
         outputs = [key.name, *(f"{first.alias}.{c.name} as {a}" for c in one)]
         outputs += [f"{other.alias}.{c.name} as {n}" for c, n in zip(two, b, strict=True)]
-        columns = [key, *(Column(a, c.kind) for c in one), *(Column(n, c.kind) for c, n in zip(two, b, strict=True))]
-        return f"select {', '.join(outputs)} from {text} {kind} {other_text} using ({key.name})", columns
+        columns = [
+            key,
+            *(Column(a, c.kind) for c in one),
+            *(Column(n, c.kind) for c, n in zip(two, b, strict=True)),
+        ]
+        return (
+            f"select {', '.join(outputs)} from {text} {kind} {other_text} using ({key.name})",
+            columns,
+        )
 
     def aggregates(self, items: list[Item]) -> tuple[list[str], list[Column]]:
         texts, columns = [], []
@@ -429,8 +494,20 @@ class Maker:
         texts, columns = self.aggregates([item])
         outputs = [t if t.endswith("." + c.name) else f"{t} as {c.name}" for t, c in spelled]
         ordinals = ", ".join(str(i + 1) for i in range(len(spelled)))
-        by = self.choose((ordinals, "all", ordinals if any(" " in t or "{" in t for t, _ in spelled) else ", ".join(t for t, _ in spelled)))
-        having = f" having {self.choose(('count(*) > 1', 'count(*) < 9', 'max(' + (self.columns([item], 'i') or ['1'])[0] + ') > 2'))}" if self.chance(0.3) else ""
+        by = self.choose(
+            (
+                ordinals,
+                "all",
+                ordinals
+                if any(" " in t or "{" in t for t, _ in spelled)
+                else ", ".join(t for t, _ in spelled),
+            )
+        )
+        having = (
+            f" having {self.choose(('count(*) > 1', 'count(*) < 9', 'max(' + (self.columns([item], 'i') or ['1'])[0] + ') > 2'))}"
+            if self.chance(0.3)
+            else ""
+        )
         if not spelled:
             return f"select {', '.join(texts)} from {text}{self.where([item], 0.4)}", columns
         return (
@@ -446,7 +523,13 @@ class Maker:
         texts, columns = self.aggregates([item])
         one, two = (f"{item.alias}.{c.name}" for c in keys)
         total = self.name("is_total")
-        how = self.choose((f"rollup ({one}, {two})", f"cube ({one}, {two})", f"grouping sets (({one}), ({one}, {two}))"))
+        how = self.choose(
+            (
+                f"rollup ({one}, {two})",
+                f"cube ({one}, {two})",
+                f"grouping sets (({one}), ({one}, {two}))",
+            )
+        )
         return (
             f"select {one}, {two}, cast(grouping({one}) as integer) as {total}, {', '.join(texts)} from {text} group by {how}",
             [*keys, Column(total, "i"), *columns],
@@ -455,12 +538,26 @@ class Maker:
     def union(self) -> tuple[str, list[Column]]:
         kinds = [self.choose("iitdn") for _ in range(self.random.randrange(2, 4))]
         columns = [Column(self.name("u"), k) for k in kinds]
-        operator = self.choose(("union all", "union all", "union all", "union", "union", "except", "intersect", "except all"))
+        operator = self.choose(
+            (
+                "union all",
+                "union all",
+                "union all",
+                "union",
+                "union",
+                "except",
+                "intersect",
+                "except all",
+            )
+        )
         branches = []
         for _ in range(self.choose((2, 2, 3)) if operator.startswith("union") else 2):
             text, item = self.source()
             picked = [self.expression([item], k, 1) for k in kinds]
-            named = [f"{p} as {c.name}" if not branches or self.chance(0.5) else p for p, c in zip(picked, columns, strict=True)]
+            named = [
+                f"{p} as {c.name}" if not branches or self.chance(0.5) else p
+                for p, c in zip(picked, columns, strict=True)
+            ]
             branches.append(f"select {', '.join(named)} from {text}{self.where([item], 0.4)}")
         return f" {operator} ".join(branches), columns
 
@@ -472,8 +569,15 @@ class Maker:
     def windowed(self) -> tuple[str, list[Column]]:
         text, item = self.source()
         outputs, columns = self.outputs([item], 4)
-        by = f"partition by {self.choose(self.qualified([item], 'itdbn'))} " if self.chance(0.7) else ""
-        first = [self.choose(self.qualified([item], "itdn") or self.qualified([item], "itdbn")) + self.choose(("", " desc"))]
+        by = (
+            f"partition by {self.choose(self.qualified([item], 'itdbn'))} "
+            if self.chance(0.7)
+            else ""
+        )
+        first = [
+            self.choose(self.qualified([item], "itdn") or self.qualified([item], "itdbn"))
+            + self.choose(("", " desc"))
+        ]
         order = self.total_order(item, first)
         for _ in range(self.choose((1, 2))):
             name = self.name("w")
@@ -484,10 +588,16 @@ class Maker:
                     (f"rank() over ({by}order by {first[0]})", "i"),
                     (f"dense_rank() over ({by}order by {first[0]})", "i"),
                     (f"lag({i}) over ({by}order by {order})", "i"),
-                    (f"cast(sum({i}) over ({by}order by {order} rows between unbounded preceding and current row) as integer)", "i"),
+                    (
+                        f"cast(sum({i}) over ({by}order by {order} rows between unbounded preceding and current row) as integer)",
+                        "i",
+                    ),
                     (f"count(*) over ({by.strip()})", "i"),
                     (f"max({self.expression([item], 'd', 1)}) over ({by.strip()})", "d"),
-                    (f"first_value({self.expression([item], 't', 1)}) over ({by}order by {order})", "t"),
+                    (
+                        f"first_value({self.expression([item], 't', 1)}) over ({by}order by {order})",
+                        "t",
+                    ),
                     (f"cast(ntile(3) over ({by}order by {order}) as integer)", "i"),
                 )
             )
@@ -507,7 +617,10 @@ class Maker:
         source, alias = text, item.alias
         way = self.random.randrange(3)
         if way == 0:
-            return f"select {alias}.* from {source} qualify row_number() over (partition by {key} order by {order}) = 1", item.columns
+            return (
+                f"select {alias}.* from {source} qualify row_number() over (partition by {key} order by {order}) = 1",
+                item.columns,
+            )
         if way == 1:
             rank = self.name("rn")
             return (
@@ -528,7 +641,10 @@ class Maker:
         if way == 1:
             replaced = self.choose(item.columns)
             value = self.expression([item], replaced.kind, 1)
-            return f"select * replace ({value} as {replaced.name}) from {text}{self.where([item], 0.4)}", item.columns
+            return (
+                f"select * replace ({value} as {replaced.name}) from {text}{self.where([item], 0.4)}",
+                item.columns,
+            )
         if way == 2:
             name = self.name("x")
             return (
@@ -539,7 +655,9 @@ class Maker:
 
     def top(self) -> tuple[str, list[Column]]:
         text, item = self.source()
-        first = self.choose(self.qualified([item], "itdn") or self.qualified([item], "itdbn")) + self.choose(("", " desc"))
+        first = self.choose(
+            self.qualified([item], "itdn") or self.qualified([item], "itdbn")
+        ) + self.choose(("", " desc"))
         offset = f" offset {self.random.randrange(4)}" if self.chance(0.3) else ""
         return (
             f"select * from {text}{self.where([item], 0.3)} order by {self.total_order(item, [first])} limit {self.random.randrange(5, 25)}{offset}",
@@ -583,7 +701,12 @@ class Maker:
         if not ints:
             return self.plain()
         key, other = self.choose(ints), self.choose(relation.columns)
-        one, two, name, count = self.name("earlier"), self.name("later"), self.name("mate"), self.name("agg")
+        one, two, name, count = (
+            self.name("earlier"),
+            self.name("later"),
+            self.name("mate"),
+            self.name("agg"),
+        )
         return (
             f"select {one}.{key.name}, max({two}.{other.name}) as {name}, count(*) as {count} from {relation.jinja} as {one} "
             f"{self.choose(('join', 'left join'))} {relation.jinja} as {two} on {one}.{key.name} = {two}.{key.name} "
@@ -640,7 +763,9 @@ class Maker:
     def render(self, text: str, **more: Any) -> str:
         """The SQL of a Jinja text, as the generator's own DuckDB reads it."""
         given = {
-            "ref": lambda name, v=None: f"main.{name}_v{v}" if v else self.latest.get(name, f"main.{name}"),
+            "ref": lambda name, v=None: (
+                f"main.{name}_v{v}" if v else self.latest.get(name, f"main.{name}")
+            ),
             "source": lambda schema, name: f"{schema}.{name}",
             "var": lambda name: VARS[name],
             "plus_offset": lambda text: f"({text} + {VARS['offset']})",
@@ -661,7 +786,15 @@ class Maker:
         ).fetchall()
         return [r[0] for r in rows]
 
-    def add(self, name: str, raw: str, columns: list[Column], config: dict[str, Any], *, version: int | None = None) -> Model:
+    def add(
+        self,
+        name: str,
+        raw: str,
+        columns: list[Column],
+        config: dict[str, Any],
+        *,
+        version: int | None = None,
+    ) -> Model:
         table = f"{name}_v{version}" if version else name
         self.run(f"create table main.{table} as {self.render(raw)}")
         count = self.run(f"select count(*) from main.{table}").fetchone()[0]
@@ -690,7 +823,9 @@ class Maker:
                     f"{{% if is_incremental() %}}\nwhere {ints[0]} >= (select max({ints[0]}) - 3 from {{{{ this }}}})\n{{% endif %}}"
                 )
             if kind == "table" and ints and self.chance(0.3):
-                config["post_hook"] = f"delete from {{{{ this }}}} where {ints[0]} = {self.random.randrange(8)}"
+                config["post_hook"] = (
+                    f"delete from {{{{ this }}}} where {ints[0]} = {self.random.randrange(8)}"
+                )
             if number == self.wanted // 2:
                 self.versioned(name)
                 continue
@@ -707,13 +842,22 @@ class Maker:
 
     def introspective(self) -> None:
         """Two models that look at the warehouse while they compile."""
-        of = [r for r in self.relations if "ref(" in r.jinja and "seed" not in r.jinja and "v=" not in r.jinja]
+        of = [
+            r
+            for r in self.relations
+            if "ref(" in r.jinja and "seed" not in r.jinja and "v=" not in r.jinja
+        ]
         stored = {m.relation.jinja for m in self.models if m.config["materialized"] != "ephemeral"}
         of = [r for r in of if r.jinja in stored]
         for r in of[:1]:
             columns = self.columns_of(r.name)
             raw = f"select {{% for c in columns_of({r.jinja[3:-3]}) %}}{{{{ c }}}}{{{{ ', ' if not loop.last }}}}{{% endfor %}} from {r.jinja}"
-            self.add("m_star", raw, [c for n in columns for c in r.columns if c.name == n], {"materialized": "view"})
+            self.add(
+                "m_star",
+                raw,
+                [c for n in columns for c in r.columns if c.name == n],
+                {"materialized": "view"},
+            )
         for r in [r for r in of if r.of("t") and r.of("i")][:1]:
             t, i = r.of("t")[0].name, r.of("i")[0].name
             raw = (
@@ -732,12 +876,16 @@ class Maker:
             rows = relation.rows
             if self.chance(0.5):
                 low = max(0, rows - self.random.randrange(3))
-                model.tests.append({"rows_between": {"at_least": low, "at_most": rows + self.random.randrange(3)}})
+                model.tests.append(
+                    {"rows_between": {"at_least": low, "at_most": rows + self.random.randrange(3)}}
+                )
             for column in relation.columns:
                 self.column_tests(model, column)
             ints = relation.of("i")
             if ints and self.chance(0.4):
-                condition = self.condition([Item("checked", relation.columns)], 1).replace("checked.", "")
+                condition = self.condition([Item("checked", relation.columns)], 1).replace(
+                    "checked.", ""
+                )
                 if "{" not in condition:
                     model.tests.append({"holds_everywhere": {"expression": condition}})
             if len(relation.columns) > 1 and self.chance(0.3):
@@ -751,20 +899,26 @@ class Maker:
     def column_tests(self, model: Model, column: Column) -> None:
         name, c = model.relation.name, column.name
         tests = model.column_tests.setdefault(c, [])
-        total, present, distinct = self.run(f"select count(*), count({c}), count(distinct {c}) from {name}").fetchone()
+        total, present, distinct = self.run(
+            f"select count(*), count({c}), count(distinct {c}) from {name}"
+        ).fetchone()
         where = {"where": self.choose((f"{c} is not null", f"length(cast({c} as varchar)) < 3"))}
         config = {"config": where} if self.chance(0.15) else {}
-        if present == total and self.chance(0.35) or self.chance(0.04):
+        if (present == total and self.chance(0.35)) or self.chance(0.04):
             tests.append({"not_null": config} if config else "not_null")
-        if distinct == present and self.chance(0.8) or self.chance(0.04):
+        if (distinct == present and self.chance(0.8)) or self.chance(0.04):
             tests.append({"unique": config} if config else "unique")
         if column.kind in "it" and distinct <= 9 and self.chance(0.25):
-            rows = self.run(f"select distinct {c} from {name} where {c} is not null order by 1").fetchall()
+            rows = self.run(
+                f"select distinct {c} from {name} where {c} is not null order by 1"
+            ).fetchall()
             values = [r[0] for r in rows]
             if self.chance(0.15) and values:
                 values.pop()
             if values:
-                tests.append({"accepted_values": {"values": values, "quote": column.kind == "t", **config}})
+                tests.append(
+                    {"accepted_values": {"values": values, "quote": column.kind == "t", **config}}
+                )
         if column.kind == "i" and self.chance(0.25):
             for other in self.random.sample(self.relations, len(self.relations)):
                 if "source" in other.jinja or other.name == name:
@@ -846,9 +1000,7 @@ class Maker:
             config = ", ".join(f"{k}={v!r}" for k, v in model.config.items())
             name = f"{model.name}_v{model.version}" if model.version else model.name
             files[f"models/{name}.sql"] = f"{{{{ config({config}) }}}}\n\n{model.raw}\n"
-            columns = [
-                {"name": c, "data_tests": t} for c, t in model.column_tests.items() if t
-            ]
+            columns = [{"name": c, "data_tests": t} for c, t in model.column_tests.items() if t]
             if model.version:
                 entry = listed.setdefault(
                     model.name, {"name": model.name, "latest_version": 2, "versions": []}
@@ -857,7 +1009,11 @@ class Maker:
                     {"v": model.version, "columns": columns, "data_tests": model.tests}
                 )
             else:
-                listed[model.name] = {"name": model.name, "columns": columns, "data_tests": model.tests}
+                listed[model.name] = {
+                    "name": model.name,
+                    "columns": columns,
+                    "data_tests": model.tests,
+                }
         for name, (columns, rows) in self.seeds.items():
             lines = [",".join(c.name for c in columns), *(",".join(r) for r in rows)]
             files[f"seeds/{name}.csv"] = "\n".join(lines) + "\n"
@@ -905,7 +1061,12 @@ class Maker:
                         f"select * from {model.relation.jinja}\n{{% endsnapshot %}}\n"
                     )
                     made.append(
-                        {"name": name, "columns": [{"name": column.name, "data_tests": ["not_null", "unique"]}]}
+                        {
+                            "name": name,
+                            "columns": [
+                                {"name": column.name, "data_tests": ["not_null", "unique"]}
+                            ],
+                        }
                     )
                     break
         return made

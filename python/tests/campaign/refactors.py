@@ -47,7 +47,8 @@ def on_text(change: Callable[[str], str]) -> Refactor:
     def refactor(world: World, unique_id: str) -> Edit | None:
         node = world.project.nodes[unique_id]
         return Edit(
-            sql={unique_id: change(node.compiled_code or "")}, raw={unique_id: change(node.raw_code)}
+            sql={unique_id: change(node.compiled_code or "")},
+            raw={unique_id: change(node.raw_code)},
         )
 
     return refactor
@@ -129,9 +130,7 @@ def cte_split(world: World, tree: Any) -> Any | None:
             place = with_.expressions.index(cte)
             cte.set("this", rest)
             made = exp.CTE(this=first, alias=exp.TableAlias(this=exp.to_identifier(name)))
-            with_.set(
-                "expressions", [*with_.expressions[:place], made, *with_.expressions[place:]]
-            )
+            with_.set("expressions", [*with_.expressions[:place], made, *with_.expressions[place:]])
             return tree
     if filter_moves(tree) and not own_ctes(tree):
         first, rest = filter_apart(tree, "rows_filtered")
@@ -167,9 +166,7 @@ def filter_apart(select: Any, name: str) -> tuple[Any, Any]:
 def cte_inlined(world: World, tree: Any) -> Any | None:
     """A CTE that is read once becomes a subquery where it is read."""
     for cte in own_ctes(tree):
-        reads = [
-            t for t in tree.find_all(exp.Table) if t.name == cte.alias and not t.db
-        ]
+        reads = [t for t in tree.find_all(exp.Table) if t.name == cte.alias and not t.db]
         if len(reads) != 1 or reads[0].args.get("pivots") or cte.args["alias"].columns:
             continue
         read = reads[0]
@@ -291,9 +288,13 @@ def column_renamed(world: World, unique_id: str) -> Edit | None:
         ordered = select.args.get("order")
         if item.is_star or name not in names or (ordered and name in ordered.sql("duckdb")):
             continue
-        if select.args.get("group") and any(
-            c.name == name and not c.table for c in select.args["group"].find_all(exp.Column)
-        ) and isinstance(item, exp.Alias):
+        if (
+            select.args.get("group")
+            and any(
+                c.name == name and not c.table for c in select.args["group"].find_all(exp.Column)
+            )
+            and isinstance(item, exp.Alias)
+        ):
             continue
         if any(
             c.name == name and not c.table and c.find_ancestor(exp.Having, exp.Qualify, exp.Where)
@@ -369,12 +370,8 @@ def expression_moved(world: World, unique_id: str) -> Edit | None:
                 exp.Subquery(this=above, alias=exp.TableAlias(this=exp.to_identifier("as_it_was")))
             )
             alias = item.alias_or_name
-            item.replace(
-                exp.alias_(exp.column("moved_here", table=table.alias_or_name), alias)
-            )
-            return Edit(
-                sql={parent: text_of(upstream, theirs), unique_id: text_of(tree, inlined)}
-            )
+            item.replace(exp.alias_(exp.column("moved_here", table=table.alias_or_name), alias))
+            return Edit(sql={parent: text_of(upstream, theirs), unique_id: text_of(tree, inlined)})
     return None
 
 

@@ -346,8 +346,7 @@ class World:
         told = {
             u
             for u, n in head.nodes.items()
-            if u not in self.project.nodes
-            or n.compiled_code != self.project.nodes[u].compiled_code
+            if u not in self.project.nodes or n.compiled_code != self.project.nodes[u].compiled_code
         } | changed
         for unique_id in topological(head):
             node = head.nodes[unique_id]
@@ -454,7 +453,7 @@ class World:
     def seed_sql(self, node: Node) -> str:
         file = Path(node.root_path or "") / node.original_file_path
         columns = ", ".join(
-            f"cast(\"{c.name}\" as {c.type}) as \"{c.name}\"" for c in self.columns[node.unique_id]
+            f'cast("{c.name}" as {c.type}) as "{c.name}"' for c in self.columns[node.unique_id]
         )
         return f"select {columns} from read_csv('{file}', header = true, all_varchar = true)"
 
@@ -482,7 +481,9 @@ def first_snapshot(node: Node, sql: str) -> str:
     key = node.config.get("unique_key")
     keys = key if isinstance(key, list) else [key]
     strategy = node.config.get("strategy")
-    updated = str(node.config["updated_at"]) if strategy == "timestamp" else "timestamp '2026-01-01'"
+    updated = (
+        str(node.config["updated_at"]) if strategy == "timestamp" else "timestamp '2026-01-01'"
+    )
     parts = ", '|', ".join(f"coalesce(cast({k} as varchar), '')" for k in [*keys, updated])
     return (
         f"select *, md5(concat({parts})) as dbt_scd_id, {updated} as dbt_updated_at, "
@@ -508,7 +509,7 @@ def verdict(node: Node, rows: list[str] | str) -> tuple[str, int | None]:
     for level, condition in (("fail", config.get("error_if")), ("warn", config.get("warn_if"))):
         if level == "fail" and severity != "error":
             continue
-        if eval(f"{count} {(condition or '!= 0').replace('<>', '!=')}"):  # noqa: S307
+        if eval(f"{count} {(condition or '!= 0').replace('<>', '!=')}"):
             return level, count
     return "pass", count
 
