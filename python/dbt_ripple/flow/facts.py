@@ -56,10 +56,14 @@ class Step(NamedTuple):
 
 
 class Unique(NamedTuple):
-    """No two rows have the same values here, none of them NULL; no columns: at most one row."""
+    """No two rows have the same values here; no columns: there is at most one row.
+
+    ``nulls`` says that this holds of NULLs, too, which are one value then, as they are to GROUP BY.
+    """
 
     columns: frozenset[bytes]
     proof: Proof
+    nulls: bool = False
 
 
 class Related(NamedTuple):
@@ -113,15 +117,19 @@ class Facts:
             self.more,
         )
 
-    def unique_on(self, columns: frozenset[bytes]) -> Unique | None:
-        """What shows that no two rows agree on these columns."""
+    def unique_on(self, columns: frozenset[bytes], nulls: bool = False) -> Unique | None:
+        """What shows that no two rows agree on these columns (``nulls``: on NULLs neither)."""
         for unique in self.unique:
             if unique.columns <= columns:
-                return unique
+                if unique.nulls or not nulls:
+                    return unique
+                if unique.columns <= self.not_null.keys():
+                    proofs = [unique.proof, *(self.not_null[c] for c in unique.columns)]
+                    return Unique(unique.columns, _both(proofs), True)
         if self.more is not None and columns:
             more, self.more = self.more, None
             self.unique.extend(more())
-            return self.unique_on(columns)
+            return self.unique_on(columns, nulls)
         return None
 
 
@@ -408,10 +416,10 @@ class Book:
             column = env.fp(e[2]) if number or type(e[2]) is int else b""
             if _NUMBERS.get(_constant(e[4])) == 1:
                 if number:
-                    facts.unique.append(Unique(frozenset(map(env.fp, number[0])), _FIRST))
+                    facts.unique.append(Unique(frozenset(map(env.fp, number[0])), _FIRST, True))
                 elif column in facts.numbered:
                     facts.unique += [
-                        Unique(u.columns - {column}, _FIRST)
+                        Unique(u.columns - {column}, _FIRST, u.nulls)
                         for u in facts.unique
                         if column in u.columns
                     ]
@@ -453,7 +461,7 @@ class Book:
         if not columns:
             env.facts.single = True
             env.facts.empty = None
-        unique = facts.unique_on(columns)
+        unique = facts.unique_on(columns, nulls=True)
         if unique is not None:
             env.facts.one_each = unique.proof
 
@@ -474,7 +482,7 @@ class Book:
                 fp = env.fp(e)
                 partition = frozenset(map(env.fp, number[0]))
                 facts.numbered |= {fp}
-                facts.unique.append(Unique(partition | {fp}, OF_ITSELF))
+                facts.unique.append(Unique(partition | {fp}, OF_ITSELF, True))
             elif e[0] == b"Cast" and len(e) == 5 and type(e[4]) is bytes:
                 if e[4] in _CAST_TYPES:
                     self.typed(env.fp(e) if wide else fps[i], _CAST_TYPES[e[4]])
@@ -505,7 +513,7 @@ class Book:
         """LIMIT, or DISTINCT ON (one row of each): some of the rows, which depends on all."""
         env.facts.single = False
         if one_of:
-            env.facts.unique.append(Unique(frozenset(one_of), _ONE_OF_EACH))
+            env.facts.unique.append(Unique(frozenset(one_of), _ONE_OF_EACH, True))
         env.facts.rows = filtered(env.facts.rows, n, digest(b"cut", n))
 
     def distinct(self, env: Env, fps: Sequence[bytes], known: bool, n: bytes) -> None:
@@ -654,7 +662,7 @@ def _fanned(facts: Facts, rows: Rows) -> Facts:
 
 def _grouped(facts: Facts, columns: frozenset[bytes], n: bytes) -> Facts:
     """One row for each combination of these columns."""
-    unique = [Unique(columns, _ITS_GROUPS)] if columns else []
+    unique = [Unique(columns, _ITS_GROUPS, True)] if columns else []
     return Facts(
         Group(n, facts.rows, columns),
         unique=unique + [u for u in facts.unique if u.columns <= columns],

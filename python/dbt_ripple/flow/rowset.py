@@ -218,9 +218,9 @@ class Embeddings:
             yield self._blocks(head, base)
         yield from self._around_outer(head, base)
         if isinstance(head, Group) and head.keys:
-            # A group goes where one of its rows goes; other groups have other keys.
+            # A group goes where one of its rows goes.
             inner = self._find(head.rows, base)
-            yield _with(inner, INJECTIVE)
+            yield _with(inner, inner.bits & INJECTIVE if inner else 0)
         if isinstance(base, Group) and base.keys:
             inner = self._find(head, base.rows)
             yield _with(inner, inner.bits & ONTO if inner else 0)

@@ -261,6 +261,7 @@ class FactAnalyser(_Analyser):
                 Unique(
                     frozenset(shown[c] for c in unique.columns),
                     Proof(unique.proof.tests | above, unique.proof.words),
+                    unique.nulls,
                 )
                 for unique in inner.facts.unique
                 if unique.columns <= shown.keys()
@@ -293,7 +294,7 @@ def _note(rows: Rows, of: Facts, proof: Proof) -> None:
         if isinstance(condition, MoreThan) and condition.number == 1 and condition.rows:
             beyond = _beyond(first.rows, of.rows)
             if first.keys and beyond is not None and _not_null_only(beyond, first.keys):
-                of.unique.append(Unique(first.keys, proof))
+                of.unique.append(Unique(first.keys, proof, not beyond))
     found = _beyond(rows, of.rows)
     if not found:
         return
