@@ -30,6 +30,7 @@
             'rows_fingerprint': 'string',
             'analysis_status': 'string',
             'analysis_reason': 'string',
+            'test_fingerprint': 'string',
         },
         'columns': {
             'snapshot_id': 'string',

@@ -32,7 +32,8 @@ final as (
         source.checksum,
         source.rows_fingerprint,
         source.analysis_status,
-        source.analysis_reason
+        source.analysis_reason,
+        source.test_fingerprint
     from source
     inner join published on source.snapshot_id = published.snapshot_id
 )

@@ -123,9 +123,9 @@ def compare(
     """
     conditions = check(base, head)
     seeds = pair_seeds(base, head)
-    if base_analysis is None or seeds.base.by_content:
+    if base_analysis is None or seeds.base.by_content or seeds.one_sided:
         base_analysis = analyse(base, cache=cache, seeds=seeds.base)
-    if head_analysis is None or seeds.head.by_content or seeds.head.digests:
+    if head_analysis is None or seeds.head.by_content or seeds.head.digests or seeds.one_sided:
         head_analysis = analyse(head, cache=cache, seeds=seeds.head)
     comparison = Comparison(base, head, base_analysis, head_analysis)
     comparison.notes += [*conditions, *seeds.notes]

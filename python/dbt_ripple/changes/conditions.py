@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.artifacts import Project
 from dbt_ripple.errors import RippleError
-from dbt_ripple.graph.jinja import normalised
-from dbt_ripple.graph.macros import Macros
+from dbt_ripple.graph.macros import project_hooks
 
 
 def check(base: Project, head: Project) -> list[str]:
@@ -44,7 +43,7 @@ def changed_project_hooks(base: Project, head: Project) -> list[str]:
 
     Such a hook may do anything to any relation. Reordered hooks are changed hooks.
     """
-    before, now = _project_hooks(base), _project_hooks(head)
+    before, now = project_hooks(base), project_hooks(head)
     return [
         f"{unique_id.split('.')[-1]} of {unique_id.split('.')[1]} "
         + (
@@ -57,18 +56,3 @@ def changed_project_hooks(base: Project, head: Project) -> list[str]:
         for unique_id in dict.fromkeys([*now, *before])
         if before.get(unique_id) != now.get(unique_id)
     ]
-
-
-def _project_hooks(project: Project) -> dict[str, tuple[str, bytes]]:
-    """Each hook's text and a fingerprint of the macros it calls."""
-    hooks: list[Node] = project.of_type("operation")
-    if not hooks:
-        return {}
-    macros = Macros(project)
-    return {
-        node.unique_id: (
-            normalised(node.raw_code),
-            macros.fingerprint(macros.named_in(node.raw_code)),
-        )
-        for node in hooks
-    }

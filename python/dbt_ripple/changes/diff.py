@@ -8,7 +8,7 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes.compare import Comparison, NodeChange
 from dbt_ripple.flow.names import dialect_of
 from dbt_ripple.flow.written import Written, written
-from dbt_ripple.graph.jinja import both_branches
+from dbt_ripple.graph.jinja import branches
 from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.graph.settings import HARMLESS, hooks_of
 
@@ -120,8 +120,7 @@ def _settings(node: Node) -> list[str]:
         said.append(f"sql_header: {' '.join(str(node.config['sql_header']).split())}")
     if node.materialized == "incremental" or node.resource_type == "snapshot":
         said += [f"{k}: {v}" for k, v in node.config.items() if k not in HARMLESS and v]
-        if branches := both_branches(node.raw_code):
-            said.append(branches)
+        said += branches(node.raw_code)
     return said
 
 

@@ -11,10 +11,16 @@ from dbt_ripple.graph.seeds import SeedFiles, checksum
 
 @dataclass(slots=True)
 class SeedPair:
-    """The seed files of both sides, and what is to be said of them."""
+    """The seed files of both sides, and what is to be said of them.
+
+    Attributes:
+        one_sided: whether the columns of an unchanged seed are known on one side only, by its own
+            folder: no catalog lists them, and the file is at hand there.
+    """
 
     base: SeedFiles
     head: SeedFiles
+    one_sided: bool = False
     notes: list[str] = field(default_factory=list)
 
 
@@ -34,6 +40,7 @@ def pair_seeds(base: Project, head: Project) -> SeedPair:
     changed: set[str] = set()
     by_content: set[str] = set()
     differ: dict[str, bytes] = {}
+    one_sided = False
     notes: list[str] = []
     files = SeedFiles(folders)
     for node in head.of_type("seed"):
@@ -45,7 +52,13 @@ def pair_seeds(base: Project, head: Project) -> SeedPair:
             then, now = files.read(before), files.read(node)
             if then is not None and now is not None and then.values and now.values:
                 by_content.add(node.unique_id)
-        elif checksum(node)[0] == "path":
+            continue
+        own = SeedFiles()
+        one_sided = one_sided or (
+            (_listed(base, before) or own.read(before) is not None)
+            != (_listed(head, node) or own.read(node) is not None)
+        )
+        if checksum(node)[0] == "path":
             differs, found = _too_large(node, before, base)
             notes.append(f"seed {node.name} is too large for dbt to take a checksum of: {found}")
             if differs:
@@ -53,8 +66,13 @@ def pair_seeds(base: Project, head: Project) -> SeedPair:
     return SeedPair(
         SeedFiles(folders, changed, by_content),
         SeedFiles(folders, changed, by_content, differ),
+        one_sided,
         notes,
     )
+
+
+def _listed(project: Project, seed: Node) -> bool:
+    return bool(project.catalog.get(seed.unique_id))
 
 
 def _too_large(node: Node, before: Node, base: Project) -> tuple[bool, str]:

@@ -130,11 +130,24 @@ _WIDTH = 160
 def _entries(node: NodeDiff) -> Iterator[list[str]]:
     if found := list(rows_described(node)):
         yield found
+    by_the_same = [c for c in node.columns if _by_the_rows(node, c)]
     for column in node.columns:
-        if column.change != "upstream":
+        if column.change != "upstream" and column not in by_the_same:
             yield list(described(column))
+    if by_the_same:
+        yield [f"{count(len(by_the_same), 'column')} redefined by that"]
     if node.reordered and node.change == "changed":
         yield ["columns in another order"]
+
+
+def _by_the_rows(node: NodeDiff, column: ColumnDiff) -> bool:
+    """Whether a column reads as before, in a relation whose rows are made in another way."""
+    return (
+        column.change == "redefined"
+        and column.before == column.after
+        and node.rows is not None
+        and node.rows.change != "upstream"
+    )
 
 
 def _below(found: Diff) -> str:

@@ -60,11 +60,7 @@ def names(text: str) -> set[str]:
 
 
 def both_branches(raw_code: str) -> str:
-    """What decides the SQL on the runs that were not compiled, empty where nothing does.
-
-    That is every ``if`` that asks whether the model exists, whole, and every other statement of
-    Jinja outside of those, because it may set what they use. Where this cannot be told apart from
-    the rest it is the whole text.
+    """The `branches` of a text as one; empty where it has none.
 
     Example:
         >>> both_branches("select 1 {% if is_incremental() %} where x {% endif %} -- why")
@@ -72,9 +68,19 @@ def both_branches(raw_code: str) -> str:
         >>> both_branches("select {{ 1 }}")
         ''
     """
+    return "\n".join(branches(raw_code))
+
+
+def branches(raw_code: str) -> list[str]:
+    """What decides the SQL on the runs that were not compiled, empty where nothing does.
+
+    That is every ``if`` that asks whether the model exists, whole, and every other statement of
+    Jinja outside of those, because it may set what they use. Where this cannot be told apart from
+    the rest it is the whole text.
+    """
     text = _COMMENT.sub(" ", raw_code)
     if not ASKS_WHETHER_IT_EXISTS.search("\n".join(tags(text))):
-        return ""
+        return []
     parts: list[str] = []
     inside: list[int] = []
     kept_from = -1
@@ -83,10 +89,10 @@ def both_branches(raw_code: str) -> str:
         if word in ("macro", "call", "filter", "raw", "endset") or (
             word == "set" and "=" not in found[2]
         ):
-            return normalised(text)
+            return [normalised(text)]
         asks = ASKS_WHETHER_IT_EXISTS.search(found[2]) is not None
         if asks and word not in ("if", "elif") and kept_from < 0:
-            return normalised(text)
+            return [normalised(text)]
         if word == "if":
             inside.append(found.start())
             if asks and kept_from < 0:
@@ -95,7 +101,7 @@ def both_branches(raw_code: str) -> str:
             kept_from = len(inside)
         if word == "endif":
             if not inside:
-                return normalised(text)
+                return [normalised(text)]
             start = inside.pop()
             if kept_from > len(inside):
                 parts.append(text[start : found.end()])
@@ -104,7 +110,7 @@ def both_branches(raw_code: str) -> str:
         if kept_from < 0:
             parts.append(found[0])
     if kept_from >= 0 or inside:
-        return normalised(text)
+        return [normalised(text)]
     outside = ASKS_WHETHER_IT_EXISTS.search(
         "\n".join(
             found[2]
@@ -113,5 +119,5 @@ def both_branches(raw_code: str) -> str:
         )
     )
     if outside:
-        return normalised(text)
-    return " ".join(map(normalised, parts))
+        return [normalised(text)]
+    return [normalised(part) for part in parts]

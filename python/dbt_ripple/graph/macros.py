@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from dbt_ripple.artifacts import Macro, Project
+from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.names import DIALECTS
 from dbt_ripple.graph.jinja import ASKS_WHETHER_IT_EXISTS, names, normalised, tags
@@ -112,3 +112,18 @@ def dispatched(name: str) -> str:
 def _materializes(macro: Macro, name: str) -> bool:
     kind, separator, rest = macro.name.partition("materialization_")
     return bool(separator) and not kind and rest.rpartition("_")[0] == name
+
+
+def project_hooks(project: Project) -> dict[str, tuple[str, bytes]]:
+    """Each on-run hook's text and a fingerprint of the macros it calls."""
+    hooks: list[Node] = project.of_type("operation")
+    if not hooks:
+        return {}
+    macros = Macros(project)
+    return {
+        node.unique_id: (
+            normalised(node.raw_code),
+            macros.fingerprint(macros.named_in(node.raw_code)),
+        )
+        for node in hooks
+    }

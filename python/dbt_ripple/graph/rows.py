@@ -61,6 +61,7 @@ class NodeRow(msgspec.Struct, frozen=True):
     rows_fingerprint: str | None
     analysis_status: str
     analysis_reason: str | None
+    test_fingerprint: str | None
 
 
 class ColumnRow(msgspec.Struct, frozen=True):

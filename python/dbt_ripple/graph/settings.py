@@ -17,6 +17,9 @@ from dbt_ripple.flow.ir import FILTER, JOIN
 from dbt_ripple.graph.jinja import both_branches, names, normalised, tags
 from dbt_ripple.graph.macros import Macros
 
+TEST_CONFIG: Final = ("severity", "warn_if", "error_if", "fail_calc", "limit")
+"""Config of a test that is not in its compiled SQL and decides its outcome."""
+
 HARMLESS: Final = frozenset(
     """
     access alias auto_liquid_cluster automatic_clustering bind buckets cluster_by clustered_by

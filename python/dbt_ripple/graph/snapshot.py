@@ -41,7 +41,9 @@ from dbt_ripple.artifacts import (
     is_certified,
     owner,
 )
+from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.graph.analysis import Analysis, NodeAnalysis
+from dbt_ripple.graph.macros import project_hooks
 from dbt_ripple.graph.rows import (
     ROWS,
     TABLES,
@@ -54,6 +56,7 @@ from dbt_ripple.graph.rows import (
     SnapshotRow,
     TestColumnRow,
 )
+from dbt_ripple.graph.settings import TEST_CONFIG
 from dbt_ripple.graph.traversal import closure, reach
 
 MAX_CLOSURE: Final = 5_000_000
@@ -157,10 +160,18 @@ def build_rows(
             if parent in parents and child in parents:
                 parents[child].append(parent)
     closure_rows, depth = _closure_rows(id_, parents, max_closure)
+    test_fingerprints = _test_fingerprints(project, analysis)
     metadata = project.metadata
     rows: dict[str, list[msgspec.Struct]] = {
         "nodes": [
-            _node_row(id_, unique_id, nodes.get(unique_id), analysis.nodes.get(unique_id), project)
+            _node_row(
+                id_,
+                unique_id,
+                nodes.get(unique_id),
+                analysis.nodes.get(unique_id),
+                project,
+                test_fingerprints.get(unique_id),
+            )
             for unique_id in everything
         ],
         "columns": [
@@ -277,7 +288,12 @@ def _closure_rows(
 
 
 def _node_row(
-    id_: str, unique_id: str, node: Node | None, seen: NodeAnalysis | None, project: Project
+    id_: str,
+    unique_id: str,
+    node: Node | None,
+    seen: NodeAnalysis | None,
+    project: Project,
+    test_fingerprint: str | None,
 ) -> NodeRow:
     status, reason, fingerprint = "leaf", None, None
     if seen is not None:
@@ -310,6 +326,7 @@ def _node_row(
             rows_fingerprint=fingerprint,
             analysis_status=status,
             analysis_reason=reason,
+            test_fingerprint=None,
         )
     checksum = node.checksum
     return NodeRow(
@@ -338,7 +355,27 @@ def _node_row(
         rows_fingerprint=fingerprint,
         analysis_status=status,
         analysis_reason=reason,
+        test_fingerprint=test_fingerprint,
     )
+
+
+def _test_fingerprints(project: Project, analysis: Analysis) -> dict[str, str]:
+    """Of each data test, a hash of all that decides its outcome.
+
+    It differs between two loads exactly where `selection.select` without facts selects the test:
+    what its query reads and does, its own settings, and the project's on-run hooks.
+    """
+    hooks = repr(sorted(project_hooks(project).items())).encode()
+    found = {}
+    for unique_id, seen in analysis.tests.items():
+        config = project.nodes[unique_id].config
+        settings = [config.get(name) for name in TEST_CONFIG]
+        by_name = config.get("fail_calc") not in (None, "count(*)")
+        said = (seen.rows_fingerprint, seen.fingerprints, seen.reason, settings)
+        found[unique_id] = digest(
+            b"test", repr(said).encode(), repr(seen.columns if by_name else ()).encode(), hooks
+        ).hex()
+    return found
 
 
 def _column_names(

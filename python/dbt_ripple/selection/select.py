@@ -14,6 +14,7 @@ from dbt_ripple.changes.state import modified, modified_tests
 from dbt_ripple.graph.analysis import Analysis
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.settings import TEST_CONFIG
 from dbt_ripple.selection.answer import (
     Broken,
     Counts,
@@ -27,9 +28,6 @@ from dbt_ripple.selection.reasons import Reasons
 
 BUILT = frozenset({"model", "seed", "snapshot"})
 """Resource types CI builds before it tests."""
-
-TEST_CONFIG = ("severity", "warn_if", "error_if", "fail_calc", "limit")
-"""Config of a test that is not in its compiled SQL and decides its outcome."""
 
 
 def select(

@@ -17,11 +17,14 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from dbt_builds import Folder
+from dbt_edits import KINDS as DBT_KINDS
+from dbt_edits import DbtEdits
 from judge import Judge
 from mutations import QUERY_KINDS, VALUE_KINDS, Mutator
 from refactors import CATALOGUE
@@ -152,7 +155,18 @@ def record(
     outcome: Outcome,
 ) -> None:
     """Judge one edit and add it up."""
-    verdict = judge.judge(edit, outcome)
+    what = {
+        "base": {u: world.project.nodes[u].compiled_code for u in edit.sql},
+        "edit": {k: v for k, v in asdict(edit).items() if v and k != "added"},
+    }
+    add_up(world, judge, report, kind, {"node": unique_id, **what}, outcome)
+
+
+def add_up(
+    world: World, judge: Judge, report: Report, kind: str, what: dict[str, Any], outcome: Outcome
+) -> None:
+    """Judge one outcome and add it up."""
+    verdict = judge.judge(outcome)
     report.selector_seconds += verdict.seconds
     count = report.kinds.setdefault(kind, Count())
     count.tried += 1
@@ -161,19 +175,35 @@ def record(
     count.missed += bool(verdict.missed)
     count.selected += len(verdict.selected)
     count.without_facts += len(verdict.selected_without_facts)
-    count.modified += len(verdict.modified)
+    count.modified += verdict.modified
     count.truly += len(verdict.changed)
     if verdict.missed:
-        report.misses.append(
-            {
-                "world": world.name,
-                "kind": kind,
-                "node": unique_id,
-                "missed": verdict.missed,
-                "base": {u: world.project.nodes[u].compiled_code for u in edit.sql},
-                "edit": {k: v for k, v in asdict(edit).items() if v and k != "added"},
-            }
-        )
+        missed = {"world": world.name, "kind": kind, "missed": verdict.missed}
+        report.misses.append({**missed, **what})
+
+
+def build_by_dbt(
+    world: World,
+    folder: Folder,
+    report: Report,
+    kinds: Sequence[str],
+    rounds: int,
+    rng: random.Random,
+    say: Callable[[str], None],
+) -> None:
+    """The edits that a real dbt has to build, so many of each kind."""
+    edits = DbtEdits(world, folder, rng)
+    judge = Judge(world, edits.base)
+    for number in range(rounds):
+        for kind in filter(edits.has, kinds):
+            count = report.kinds.setdefault(kind, Count())
+            edit = edits.edit(kind)
+            if edit is None:
+                count.given_up += 1
+                continue
+            outcome, diff = edit
+            add_up(world, judge, report, kind, {"diff": diff}, outcome)
+        say(f"{world.name}: {number + 1} of {rounds} rounds by dbt, {len(report.misses)} misses")
 
 
 def refactor(world: World, report: Report) -> None:
@@ -211,11 +241,11 @@ def refactor(world: World, report: Report) -> None:
                 )
 
 
-def worlds(work: Path, seed: int, labs: int) -> Iterator[World]:
+def worlds(work: Path, seed: int, labs: int) -> Iterator[tuple[World, Folder]]:
     """The shop, then so many random projects."""
-    yield shop(work / "shop")[0]
+    yield shop(work / "shop")
     for number in range(labs):
-        yield lab(work / f"lab{number}", seed * 1000 + number)[0]
+        yield lab(work / f"lab{number}", seed * 1000 + number)
 
 
 def run(
@@ -224,22 +254,38 @@ def run(
     labs: int,
     work: Path,
     say: Callable[[str], None] = lambda text: None,
-    refactor_worlds: int = 2,
+    *,
+    refactored: int = 2,
+    dbt_kinds: Sequence[str] = DBT_KINDS,
+    dbt_rounds: int = 1,
+    dbt_labs: int = 1,
 ) -> Report:
-    """A campaign on DuckDB: a third of the edits in the shop, the rest in the random projects."""
+    """A campaign on DuckDB: a third of the edits in the shop, the rest in the random projects.
+
+    Args:
+        seed: of all that is chosen.
+        mutants: how many edits are made, besides those that dbt builds.
+        labs: how many random projects there are.
+        work: where projects and databases are written.
+        say: told how far it is.
+        refactored: on how many worlds all refactors are made.
+        dbt_kinds: which edits dbt builds, `dbt_rounds` of each in `dbt_labs` random projects.
+    """
     report = Report(seed, "duckdb")
     start = time.perf_counter()
     rng = random.Random(seed)
     in_shop = mutants // 3 if labs else mutants
-    for number, world in enumerate(worlds(work, seed, labs)):
+    for number, (world, folder) in enumerate(worlds(work, seed, labs)):
         share = in_shop if number == 0 else (mutants - in_shop) // labs
         report.worlds[world.name] = (
             f"{len(world.relations)} relations, {len(world.tests)} tests, {share} edits"
         )
         say(f"{world.name}: {report.worlds[world.name]}")
         mutate(world, report, share, rng, say)
-        if number < refactor_worlds:
+        if number < refactored:
             refactor(world, report)
+        if 0 < number <= dbt_labs:
+            build_by_dbt(world, folder, report, dbt_kinds, dbt_rounds, rng, say)
     report.seconds = time.perf_counter() - start
     return report
 
@@ -308,13 +354,25 @@ def main() -> int:
     parser.add_argument("--mutants", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--labs", type=int, default=10, help="how many random projects")
+    parser.add_argument(
+        "--dbt-rounds", type=int, default=2, help="edits of each kind dbt builds, in 3 projects"
+    )
     parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb")
     parser.add_argument("--out", type=Path, default=Path("target/campaign"))
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     say = lambda text: print(f"... {text}", file=sys.stderr, flush=True)  # noqa: E731
     with tempfile.TemporaryDirectory(prefix="campaign") as work:
-        report = run(given.seed, given.mutants, given.labs, Path(work), say)
+        report = run(
+            given.seed,
+            given.mutants,
+            given.labs,
+            Path(work),
+            say,
+            refactored=3,
+            dbt_rounds=given.dbt_rounds,
+            dbt_labs=3,
+        )
     name = f"{given.engine}-{given.seed}"
     (given.out / f"{name}.json").write_text(json.dumps(asdict(report), indent=1, default=str))
     (given.out / f"{name}.txt").write_text(table(report) + "\n")

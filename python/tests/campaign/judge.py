@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from world import BELOW, Edit, Outcome, World
+from world import BELOW, Outcome, World
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.graph.analyse import analyse
@@ -23,13 +23,13 @@ class Verdict:
     Attributes:
         selected: tests that run, with facts and without.
         missed: what is wrong, one sentence each; empty where nothing is.
-        modified: the tests that ``state:modified+`` runs.
+        modified: how many tests ``state:modified+`` runs.
         changed: the tests whose rows differ.
     """
 
     selected: set[str]
     selected_without_facts: set[str]
-    modified: set[str]
+    modified: int
     changed: set[str]
     missed: list[str] = field(default_factory=list)
     seconds: float = 0.0
@@ -38,9 +38,9 @@ class Verdict:
 class Judge:
     """Asks the selector about the edits of one world."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, base: Project | None = None) -> None:
         self.world = world
-        self.base = world.project
+        self.base = base or world.project
         self.without = msgspec.structs.replace(world.project, run_results=[])
         self.analysis: Analysis = analyse(self.base)
 
@@ -53,7 +53,7 @@ class Judge:
         ]
         return ways[0], ways[1]
 
-    def judge(self, edit: Edit, outcome: Outcome) -> Verdict:
+    def judge(self, outcome: Outcome) -> Verdict:
         """Whether the selector saw all of what an edit did."""
         start = time.perf_counter()
         facts, without = self.select(outcome.head)
@@ -61,7 +61,7 @@ class Judge:
         verdict = Verdict(
             ids(facts.tests),
             ids(without.tests),
-            self.world.state_modified(edit.changed()),
+            facts.counts.state_modified_tests,
             outcome.tests,
             seconds=seconds,
         )

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import sqlglot
 from sqlglot import exp
-from world import Edit, World, relation, with_inlined, without_inlined
+from world import Edit, World, plain_name, relation, with_inlined, without_inlined
 
 Tree = Any
 """A sqlglot expression; the compiled build of sqlglot has no usable stubs for what is done here."""
@@ -55,6 +55,7 @@ class Mutator:
 
     def __init__(self, world: World, rng: random.Random) -> None:
         self.world = world
+        self.dialect = world.engine.dialect
         self.random = rng
         self.kinds: dict[str, Callable[[Tree], Tree | None]] = {
             "expression": self.expression,
@@ -142,7 +143,7 @@ class Mutator:
 
     def edit_sql(self, kind: str, sql: str) -> str | None:
         """A query's text with one edit of a kind."""
-        tree, inlined = without_inlined(sqlglot.parse_one(sql, dialect="duckdb"))
+        tree, inlined = without_inlined(sqlglot.parse_one(sql, dialect=self.dialect))
         before = tree.sql("duckdb")
         if kind == "inside a CTE":
             ctes = [c for c in tree.find_all(exp.CTE) if isinstance(c.this, exp.Query)]
@@ -161,9 +162,11 @@ class Mutator:
             tree = made
         if tree.sql("duckdb") == before:
             return None
-        after: str = with_inlined(tree, inlined).sql("duckdb", pretty=self.random.random() < 0.5)
+        after: str = with_inlined(tree, inlined).sql(
+            self.dialect, pretty=self.random.random() < 0.5
+        )
         try:
-            sqlglot.parse_one(after, dialect="duckdb")
+            sqlglot.parse_one(after, dialect=self.dialect)
         except sqlglot.ParseError:
             return None
         return after
@@ -207,7 +210,7 @@ class Mutator:
     def node_of(self, table: Tree) -> str | None:
         name = ".".join(p.name for p in table.parts)
         for unique_id in self.world.columns:
-            if relation(self.world.project.nodes[unique_id]).replace('"', "") == name:
+            if plain_name(self.world.project.nodes[unique_id]) == name:
                 return unique_id
         return None
 
@@ -683,7 +686,7 @@ class Mutator:
             return None
         other = nodes[self.random.choice(scored)[1]]
         alias = table.alias or table.name
-        new = exp.to_table(relation(other), dialect="duckdb")
+        new = exp.to_table(relation(other), dialect=self.dialect)
         table.replace(exp.alias_(new, alias, table=True))
         return tree
 
@@ -699,9 +702,9 @@ class Mutator:
         node = self.world.project.nodes[unique_id]
         if node.resource_type != "seed":
             return None
-        reader = self.world.run(f"from {self.world.kept(unique_id)}")
-        header = [d[0] for d in reader.description]
-        rows = [["" if v is None else str(v) for v in row] for row in reader.fetchall()]
+        header = [c.name for c in self.world.columns[unique_id]]
+        found = self.world.engine.rows(f"select * from {self.world.engine.kept(unique_id)}")
+        rows = [["" if v is None else str(v) for v in row] for row in found]
         way = self.random.randrange(4)
         index = self.random.randrange(len(rows))
         if way == 0:
@@ -735,8 +738,8 @@ class Mutator:
 
     def source_column(self, unique_id: str) -> Edit | None:
         """A source's table with a column more, less, renamed or elsewhere."""
-        name = self.world.kept(unique_id)
-        columns = [f'"{c.name}"' for c in self.world.columns[unique_id]]
+        name, quote = self.world.engine.kept(unique_id), self.world.engine.quote
+        columns = [f"{quote}{c.name}{quote}" for c in self.world.columns[unique_id]]
         way = self.random.randrange(4)
         index = self.random.randrange(len(columns))
         if way == 0:
@@ -744,12 +747,12 @@ class Mutator:
         elif way == 1:
             readers = [c.name for u in self.world.columns.values() for c in u]
             added = self.random.choice(("added", self.random.choice(readers)))
-            if f'"{added}"' in columns:
+            if f"{quote}{added}{quote}" in columns:
                 return None
             place = self.random.choice((0, len(columns)))
-            columns.insert(place, f'{self.random.choice(columns)} as "{added}"')
+            columns.insert(place, f"{self.random.choice(columns)} as {quote}{added}{quote}")
         elif way == 2:
-            columns[index] += ' as "renamed"'
+            columns[index] += " as renamed"
         else:
             self.random.shuffle(columns)
         return Edit(sources={unique_id: f"select {', '.join(columns)} from {name}"})

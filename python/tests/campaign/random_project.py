@@ -1069,6 +1069,18 @@ class Maker:
                         }
                     )
                     break
+        for number in range(len(made), 2):
+            name, source = f"snap_{number}", f"src_{number}"
+            files[f"snapshots/{name}.sql"] = (
+                f"{{% snapshot {name} %}}\n{{{{ config(target_schema=target.schema, unique_key='k1', strategy='check', check_cols='all') }}}}\n"
+                f"select k1, count(*) as n, max(k2) as top from {{{{ source('raw', '{source}') }}}} where k1 is not null group by k1\n"
+                "{% endsnapshot %}\n"
+            )
+            columns = [
+                {"name": "k1", "data_tests": ["not_null", "unique"]},
+                {"name": "n", "data_tests": [{"sum_is": {"total": 50}}]},
+            ]
+            made.append({"name": name, "columns": columns})
         return made
 
     def load(self, database: Path) -> None:
@@ -1113,7 +1125,7 @@ select count(*) as n from {{ model }} having count(*) not between {{ at_least }}
 {% endtest %}
 
 {% test holds_everywhere(model, expression) %}
-select * from {{ model }} where not ({{ expression }})
+select 1 as broken from {{ model }} where not ({{ expression }})
 {% endtest %}
 
 {% test unique_together(model, columns) %}

@@ -251,8 +251,10 @@ def readers(world: World, unique_id: str) -> list[str]:
 
 
 def whole_rows(world: World, unique_id: str) -> bool:
-    """Whether a test or a snapshot hands on all columns there are: then somebody reads each."""
+    """Whether a node asks for whatever columns there are: then somebody reads each."""
     node = world.project.nodes[unique_id]
+    if "columns_of(" in node.raw_code:
+        return True
     return node.resource_type in ("test", "snapshot") and "*" in (node.compiled_code or "").replace(
         "count(*)", ""
     )
@@ -346,12 +348,13 @@ def expression_moved(world: World, unique_id: str) -> Edit | None:
         )
         if parent is None or not simple_home(world, parent) or table.args.get("pivots"):
             continue
-        if any(whole_rows(world, r) for r in readers(world, parent)):
+        if any(whole_rows(world, r) for r in world.below[parent]):
             continue
         above, theirs = parsed(nodes[parent])
         if last_select(above) is None:
             continue
         held = {c.name for c in world.columns[parent]}
+        joined = bool(select.args.get("joins") or select.args.get("laterals"))
         for item in select.expressions:
             inner = item.this if isinstance(item, exp.Alias) else item
             columns = list(inner.find_all(exp.Column))
@@ -360,7 +363,7 @@ def expression_moved(world: World, unique_id: str) -> Edit | None:
                 or not columns
                 or inner.find(exp.Query, exp.Window, exp.AggFunc, exp.Star)
                 or any(c.name not in held for c in columns)
-                or any(c.table not in (table.alias_or_name,) for c in columns)
+                or any(c.table != table.alias_or_name for c in columns if c.table or joined)
             ):
                 continue
             moved = inner.copy()
@@ -429,7 +432,7 @@ def new_column(world: World, unique_id: str) -> Edit | None:
     node = world.project.nodes[unique_id]
     if has_branches(node) or node.contract_enforced or node.resource_type != "model":
         return None
-    if any(whole_rows(world, r) for r in readers(world, unique_id)):
+    if any(whole_rows(world, r) for r in world.below[unique_id]):
         return None
     tree, inlined = parsed(node)
     select = last_select(tree)

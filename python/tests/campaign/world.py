@@ -1,4 +1,4 @@
-"""A base project built on DuckDB in memory, and what happens to its tests when something is edited.
+"""A base project built on an engine, and what happens to its tests when something is edited.
 
 `World.try_head` builds what an edit reaches, runs the tests that could see it, and puts base's
 tables back from a copy: some milliseconds an edit (a transaction would not do, as DuckDB ends it at
@@ -9,23 +9,19 @@ and rows stops the ripple there, as nothing below it can tell the difference.
 from __future__ import annotations
 
 import csv
-import datetime
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import duckdb
 import msgspec
 import sqlglot
+from engines import Engine, EngineError, Interrupted, bag_of_rows
 from sqlglot import exp
 
 from dbt_ripple.artifacts import CatalogColumn, Node, Project, RunResult
 from dbt_ripple.flow.lower import EPHEMERAL_PREFIX
-
-TIME_LIMIT: Final = 6.0
-"""Seconds an edit may take; a join without a condition can take forever and proves nothing more."""
 
 MAX_ROWS: Final = 400_000
 """Rows a relation of a head may have; above that the edit is given up."""
@@ -38,7 +34,7 @@ BELOW: Final = "a model it reads was not built"
 
 
 class TooLong(Exception):  # noqa: N818 - it says what happened
-    """An edit whose build took longer than :data:`TIME_LIMIT`, or made too many rows."""
+    """An edit whose build took longer than its engine may, or made too many rows."""
 
 
 @dataclass
@@ -99,46 +95,40 @@ class World:
         name: what the report calls it.
         project: its artifacts, compiled with ``--full-refresh`` so that an incremental model's SQL
             makes all of it.
-        database: the DuckDB file dbt built it into; only sources and seeds are taken from it.
+        engine: where it is executed; it holds sources and seeds as dbt has built them.
+        scratch: a folder for files that edits write.
     """
 
-    def __init__(self, name: str, project: Project, database: Path, scratch: Path) -> None:
+    def __init__(self, name: str, project: Project, engine: Engine, scratch: Path) -> None:
         self.name = name
         self.project = project
         self.scratch = scratch
-        self.connection = duckdb.connect()
-        self.run = self.connection.execute
-        self.run("set threads = 1")
-        self.run("set timezone = 'UTC'")
-        self.run("attach ':memory:' as kept")
+        self.engine = engine
         self.touched: set[str] = set()
         self.added: dict[str, Node] = {}
         nodes = project.nodes
-        self.catalog_name = next(
-            n.database for n in nodes.values() if n.resource_type == "model" and n.database
-        )
-        self.run(f"attach ':memory:' as \"{self.catalog_name}\"")
-        self.run(f"attach '{database}' as disk (read_only)")
-        self.relations = [u for u in topological(project) if nodes[u].resource_type in RELATIONS]
-        self.tests = [n.unique_id for n in project.of_type("test") if n.compiled_code]
+        self.relations = [
+            u
+            for u in topological(project)
+            if nodes[u].resource_type in RELATIONS and nodes[u].package_name == project.name
+        ]
+        self.tests = [
+            n.unique_id
+            for n in project.of_type("test")
+            if n.compiled_code and n.package_name == project.name
+        ]
         self.base: dict[str, tuple[Any, ...]] = {}
-        for schema in {n.schema for n in nodes.values() if n.schema}:
-            self.run(f'create schema if not exists "{self.catalog_name}"."{schema}"')
         for unique_id in self.relations:
             self.make_base(nodes[unique_id])
-        self.run("detach disk")
         self.rows = {t: self.result(nodes[t].compiled_code or "") for t in self.tests}
         bad = {t: r for t, r in self.rows.items() if isinstance(r, str)}
         if bad:
             raise AssertionError(f"tests of the base cannot run: {bad}")
         self.columns = {u: self.described(nodes[u]) for u in self.relations if self.stored(u)}
         self.project = msgspec.structs.replace(
-            project, catalog=self.catalog(self.columns), run_results=list(self.run_results())
+            project, catalog=dict(self.columns), run_results=list(self.run_results())
         )
         self.below = {u: self.descendants(u) for u in nodes}
-        self.tests_of = {
-            u: [t for t in self.below[u] if nodes[t].resource_type == "test"] for u in nodes
-        }
 
     # -- the base ---------------------------------------------------------------------------------
 
@@ -151,45 +141,27 @@ class World:
             return
         name = relation(node)
         if node.resource_type in ("source", "seed"):
-            on_disk = f'disk."{node.schema}"."{node.identifier or node.alias or node.name}"'
-            self.run(f"create table {name} as select * from {on_disk}")
+            disk = "disk." if self.engine.dialect == "duckdb" else ""
+            sql = f"select * from {disk}{node.schema}.{node.identifier or node.alias or node.name}"
         else:
-            self.run(f"create table {name} as {executable(node)}")
-            self.run_hooks(node)
-        self.run(f"create table {self.kept(node.unique_id)} as from {name}")
-        self.base[node.unique_id] = self.signature(name)
+            sql = self.executable(node)
+        self.engine.keep(node.unique_id, name, sql)
+        self.run_hooks(node)
+        self.engine.remember(node.unique_id, name)
+        self.base[node.unique_id] = self.engine.signature(name)
 
     def run_hooks(self, node: Node) -> None:
         """What a model does to its own table once it is built."""
         for hook in node.config.get("post-hook") or ():
-            self.run(str(hook["sql"]).replace("{{ this }}", relation(node)))
-
-    def signature(self, name: str) -> tuple[Any, ...]:
-        """Names, types and the bag of rows of a relation."""
-        columns = [(r[0], str(r[1])) for r in self.run(f"describe {name}").fetchall()]
-        listed = ", ".join(f'"{c}"' for c, _ in columns)
-        bag = self.run(
-            f"select count(*), sum(hash({listed})::hugeint), bit_xor(hash({listed}, 1)) from {name}"
-        ).fetchone()
-        return (tuple(columns), bag)
+            self.engine.rows(str(hook["sql"]).replace("{{ this }}", relation(node)))
 
     def described(self, node: Node) -> list[CatalogColumn]:
-        rows = self.run(f"describe {relation(node)}").fetchall()
-        return [CatalogColumn(name=r[0], type=str(r[1]), index=i + 1) for i, r in enumerate(rows)]
-
-    @staticmethod
-    def catalog(columns: Mapping[str, list[CatalogColumn]]) -> dict[str, list[CatalogColumn]]:
-        return dict(columns)
+        columns = self.engine.columns(f"select * from {relation(node)}")
+        return [CatalogColumn(name=n, type=t, index=i + 1) for i, (n, t) in enumerate(columns)]
 
     def result(self, sql: str) -> list[str] | str:
         """A query's rows as a sorted bag, or the engine's error."""
-        try:
-            rows = self.run(sql).fetchall()
-        except duckdb.InterruptException:
-            raise
-        except duckdb.Error as error:
-            return f"{type(error).__name__}: {error}"
-        return sorted(repr(tuple(map(plain, row))) for row in rows)
+        return bag_of_rows(self.engine, sql)
 
     def run_results(self) -> Iterable[RunResult]:
         """What dbt would have written of a run of all tests on base."""
@@ -210,16 +182,6 @@ class World:
                     below.add(child)
                     ahead.append(child)
         return below
-
-    def state_modified(self, changed: Iterable[str]) -> set[str]:
-        """The tests ``state:modified+`` runs: the changed nodes' and those of all below them."""
-        nodes = self.project.nodes
-        tests: set[str] = set()
-        for unique_id in changed:
-            if unique_id in nodes and nodes[unique_id].resource_type == "test":
-                tests.add(unique_id)
-            tests.update(self.tests_of.get(unique_id, ()))
-        return tests
 
     # -- a head -----------------------------------------------------------------------------------
 
@@ -272,14 +234,16 @@ class World:
 
     def reads(self, node: Node, nodes: Mapping[str, Node]) -> list[str]:
         """The nodes whose relation a query names."""
-        tree, _ = without_inlined(sqlglot.parse_one(node.compiled_code or "", dialect="duckdb"))
+        tree, _ = without_inlined(
+            sqlglot.parse_one(node.compiled_code or "", dialect=self.engine.dialect)
+        )
         named = {".".join(part.name for part in table.parts) for table in tree.find_all(exp.Table)}
         return [
             other.unique_id
             for other in nodes.values()
             if other.resource_type in RELATIONS
             and not other.is_ephemeral
-            and relation(other).replace('"', "") in named
+            and plain_name(other) in named
             and other.unique_id != node.unique_id
         ]
 
@@ -289,12 +253,12 @@ class World:
             return {}
         texts = {}
         name = EPHEMERAL_PREFIX + (node.alias or node.name)
-        own, above = without_inlined(sqlglot.parse_one(sql, dialect="duckdb"))
+        own, above = without_inlined(sqlglot.parse_one(sql, dialect=self.engine.dialect))
         for reader in self.below[node.unique_id]:
             text = nodes[reader].compiled_code or ""
             if name not in text:
                 continue
-            tree, inlined = without_inlined(sqlglot.parse_one(text, dialect="duckdb"))
+            tree, inlined = without_inlined(sqlglot.parse_one(text, dialect=self.engine.dialect))
             kept = [c for c in inlined if c.alias not in {name, *(a.alias for a in above)}]
             anew = exp.CTE(this=own.copy(), alias=exp.TableAlias(this=exp.to_identifier(name)))
             # dbt puts a model after those that it reads.
@@ -302,7 +266,7 @@ class World:
             before = [c for c in kept if inlined.index(c) < place]
             after = [c for c in kept if inlined.index(c) > place]
             ctes = [*before, *(a.copy() for a in above), anew, *after]
-            texts[reader] = with_inlined(tree, ctes).sql("duckdb")
+            texts[reader] = with_inlined(tree, ctes).sql(self.engine.dialect)
         return texts
 
     def write_seed(self, node: Node, rows: list[list[str]]) -> Node:
@@ -323,7 +287,7 @@ class World:
         """
         head = self.head(edit)
         outcome = Outcome(head)
-        timer = threading.Timer(TIME_LIMIT, self.connection.interrupt)
+        timer = threading.Timer(self.engine.time_limit, self.engine.interrupt)
         timer.start()
         self.added = {n.unique_id: n for n in edit.added}
         try:
@@ -331,7 +295,7 @@ class World:
             if edit.sources:
                 seen = {u: self.described(head.nodes[u]) for u in edit.sources}
                 outcome.head.catalog = {**head.catalog, **seen}
-        except duckdb.InterruptException as error:
+        except Interrupted as error:
             raise TooLong(str(error)) from error
         finally:
             timer.cancel()
@@ -399,11 +363,9 @@ class World:
     def probe(self, node: Node, outcome: Outcome) -> None:
         """Whether an ephemeral model still runs; it is part of whatever inlines it."""
         try:
-            self.run(f"select count(*) from ({executable(node)}\n)").fetchall()
-        except duckdb.InterruptException:
-            raise
-        except duckdb.Error as error:
-            outcome.unbuilt[node.unique_id] = f"{type(error).__name__}: {error}"
+            self.engine.rows(f"select count(*) from ({self.executable(node)}\n)")
+        except EngineError as error:
+            outcome.unbuilt[node.unique_id] = str(error)
 
     def rebuild(self, node: Node, edit: Edit, outcome: Outcome) -> None:
         unique_id, name = node.unique_id, relation(node)
@@ -414,22 +376,19 @@ class World:
         elif node.resource_type in ("seed", "source"):
             return
         else:
-            sql = executable(node)
+            sql = self.executable(node)
         try:
-            names = [str(row[0]) for row in self.run(f"describe {sql}").fetchall()]
-            problem = against_contract(node, names)
+            problem = against_contract(node, [name for name, _ in self.engine.columns(sql)])
             if problem:
                 outcome.unbuilt[unique_id] = problem
                 return
-            self.run(f"create or replace table {name} as {sql}")
+            self.touched.add(unique_id)
+            self.engine.make(unique_id, name, sql)
             self.run_hooks(node)
-        except duckdb.InterruptException:
-            raise
-        except duckdb.Error as error:
-            outcome.unbuilt[unique_id] = f"{type(error).__name__}: {error}"
+        except EngineError as error:
+            outcome.unbuilt[unique_id] = str(error)
             return
-        self.touched.add(unique_id)
-        signature = self.signature(name)
+        signature = self.engine.signature(name)
         if signature[1][0] > MAX_ROWS:
             raise TooLong(f"{unique_id} has {signature[1][0]} rows")
         if self.base.get(unique_id) != signature:
@@ -438,24 +397,39 @@ class World:
     def put_back(self) -> None:
         """Make base's tables again as they were."""
         for unique_id in self.touched:
-            if unique_id in self.base:
-                name = relation(self.project.nodes[unique_id])
-                self.run(f"create or replace table {name} as from {self.kept(unique_id)}")
-            else:
-                node = self.added[unique_id]
-                self.run(f"drop table if exists {relation(node)}")
+            of_base = unique_id in self.base
+            node = self.project.nodes[unique_id] if of_base else self.added[unique_id]
+            self.engine.put_back(unique_id, relation(node), of_base=of_base)
         self.touched.clear()
 
-    def kept(self, unique_id: str) -> str:
-        """Where a base table is kept."""
-        return f'kept."{unique_id}"'
-
     def seed_sql(self, node: Node) -> str:
+        """A seed's file as a query, with the types that base's table has."""
         file = Path(node.root_path or "") / node.original_file_path
-        columns = ", ".join(
-            f'cast("{c.name}" as {c.type}) as "{c.name}"' for c in self.columns[node.unique_id]
+        with file.open(encoding="utf-8", newline="") as text:
+            _, *rows = csv.reader(text)
+        types = self.columns[node.unique_id]
+        quoted = [f"{self.engine.quote}{c.name}{self.engine.quote}" for c in types]
+        casts = ", ".join(
+            f"cast({q} as {c.type}) as {q}" for q, c in zip(quoted, types, strict=True)
         )
-        return f"select {columns} from read_csv('{file}', header = true, all_varchar = true)"
+        values = ", ".join(f"({', '.join(map(sql_text, row))})" for row in rows)
+        return f"select {casts} from (values {values}) as lines ({', '.join(quoted)})"
+
+    def executable(self, node: Node) -> str:
+        """The query that makes all of a node's rows at once."""
+        sql = (node.compiled_code or "").strip().rstrip(";")
+        if node.resource_type == "snapshot":
+            return first_snapshot(node, sql)
+        if node.contract_enforced and node.materialized in ("table", "incremental"):
+            quote = self.engine.quote
+            columns = ", ".join(f"{quote}{c}{quote}" for c in node.columns)
+            return f"select {columns} from ({sql}\n)"
+        return sql
+
+
+def sql_text(value: str) -> str:
+    """A cell of a seed's file as a literal; an empty one is NULL."""
+    return "'" + value.replace("'", "''") + "'" if value else "null"
 
 
 def relation(node: Node) -> str:
@@ -465,15 +439,9 @@ def relation(node: Node) -> str:
     return f'"{node.database}"."{node.schema}"."{node.identifier or node.alias or node.name}"'
 
 
-def executable(node: Node) -> str:
-    """The query that makes all of a node's rows at once."""
-    sql = (node.compiled_code or "").strip().rstrip(";")
-    if node.resource_type == "snapshot":
-        return first_snapshot(node, sql)
-    if node.contract_enforced and node.materialized in ("table", "incremental"):
-        columns = ", ".join(f'"{c}"' for c in node.columns)
-        return f"select {columns} from ({sql}\n)"
-    return sql
+def plain_name(node: Node) -> str:
+    """The name of a node's relation without quotes."""
+    return relation(node).replace('"', "").replace("`", "")
 
 
 def first_snapshot(node: Node, sql: str) -> str:
@@ -512,19 +480,6 @@ def verdict(node: Node, rows: list[str] | str) -> tuple[str, int | None]:
         if eval(f"{count} {(condition or '!= 0').replace('<>', '!=')}"):
             return level, count
     return "pass", count
-
-
-def plain(value: Any) -> Any:
-    """A value whose text is the same for equal values; doubles lose their last digits."""
-    if isinstance(value, float):
-        return float(f"{value:.9g}")
-    if isinstance(value, dict):
-        return {k: plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
-    if isinstance(value, datetime.datetime):
-        return value.isoformat()
-    return value
 
 
 def checksum(text: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbt_builds import Folder, copy_shop
+from engines import DuckDB
 from random_project import CATALOG, Maker
 from world import World
 
@@ -31,4 +32,8 @@ def built(name: str, folder: Folder) -> World:
     folder.dbt("docs", "generate")
     folder.dbt("compile", "--full-refresh")
     database = folder.copy_database(folder.work / "base" / folder.database)
-    return World(name, folder.read(), database, folder.work / "scratch")
+    project = folder.read()
+    nodes = project.nodes.values()
+    catalog = next(n.database for n in nodes if n.resource_type == "model" and n.database)
+    engine = DuckDB.in_memory(catalog, {n.schema for n in nodes if n.schema}, database)
+    return World(name, project, engine, folder.work / "scratch")

@@ -56,6 +56,7 @@ def snapshot_by_hand(id_: str, nodes: int = 3, edges_a_node: int = 2) -> Snapsho
                 rows_fingerprint="n",
                 analysis_status="analysed",
                 analysis_reason=None,
+                test_fingerprint=None,
             )
             for name in names
         ],

@@ -1,0 +1,375 @@
+"""Edits that only a real dbt can build: of macros, vars, settings, seeds, versions, hooks.
+
+The files of a random project are edited in a copy. dbt compiles head against base's warehouse, as CI
+does, and that is what the selector sees; then dbt builds it twice: on top of base's tables with
+later data in the sources, and afresh. A test that differs in either way must have been selected.
+"""
+
+from __future__ import annotations
+
+import difflib
+import random
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import yaml
+from dbt_builds import Folder
+from engines import DuckDB, EngineError, bag_of_rows
+from random_project import CATALOG, SCHEMA
+from world import BELOW, Outcome, World, relation, topological
+
+from dbt_ripple.artifacts import Node, Project
+
+KINDS: Final = (
+    "macro",
+    "var",
+    "introspective macro",
+    "incremental settings",
+    "snapshot settings",
+    "model version",
+    "hook in dbt",
+    "project hook",
+    "seed's columns",
+    "source's table",
+)
+"""Edits that are built by dbt."""
+
+LATER: Final = (
+    "update raw.src_{n} set k1 = k1 + 1 where id % 3 = 0",
+    "delete from raw.src_{n} where id % 7 = 3",
+    "insert into raw.src_{n} by name (select * replace (id + 100 as id) from raw.src_{n} where id % 5 = 0)",
+)
+"""What happens in the sources between two runs."""
+
+
+class Built:
+    """The tables and tests of a warehouse that dbt has built: signatures and rows."""
+
+    def __init__(self, database: Path, project: Project) -> None:
+        engine = DuckDB.reading(CATALOG, database)
+        self.tables = {
+            u: signature(engine, n)
+            for u, n in project.nodes.items()
+            if n.resource_type in ("model", "seed", "snapshot") and not n.is_ephemeral
+        }
+        self.rows = {
+            n.unique_id: bag_of_rows(engine, n.compiled_code or "") for n in project.of_type("test")
+        }
+        engine.close()
+
+
+def signature(engine: DuckDB, node: Node) -> tuple[Any, ...] | None:
+    """What a relation holds, None where it is not there; a snapshot's clock is left out."""
+    clock = ("dbt_updated_at", "dbt_valid_from", "dbt_valid_to", "dbt_scd_id")
+    try:
+        return engine.signature(relation(node), clock)
+    except EngineError:
+        return None
+
+
+class DbtEdits:
+    """Edits a random project's files and lets dbt build them.
+
+    Args:
+        world: the project, built once.
+        folder: where it was built.
+    """
+
+    def __init__(self, world: World, folder: Folder, rng: random.Random) -> None:
+        self.world, self.random = world, rng
+        self.first = world_database(folder)
+        self.head = Folder(folder.work / "edited", folder.work / "head", folder.database)
+        shutil.copytree(folder.project, self.head.project, dirs_exist_ok=True)
+        self.restore()
+        self.head.dbt("docs", "generate")
+        self.base = self.head.read()
+        self.base.run_results = [
+            r for r in world.project.run_results if r.unique_id in self.base.nodes
+        ]
+        for result in self.base.run_results:
+            result.invocation_id = self.base.metadata.invocation_id or ""
+        self.later = self.built(self.base, "later")
+        self.afresh = self.built(self.base, "afresh")
+        self.ways: dict[str, Callable[[], None]] = {
+            "macro": self.macro,
+            "var": self.var,
+            "introspective macro": self.introspective,
+            "incremental settings": self.incremental,
+            "snapshot settings": self.snapshot,
+            "model version": self.version,
+            "hook in dbt": self.hook,
+            "project hook": self.project_hook,
+            "seed's columns": self.seed,
+            "source's table": self.source,
+        }
+
+    # -- builds -----------------------------------------------------------------------------------
+
+    def restore(self) -> None:
+        """Base's warehouse, as the last deployment left it."""
+        self.head.work.mkdir(parents=True, exist_ok=True)
+        for suffix in ("", ".wal"):
+            Path(str(self.head.duckdb) + suffix).unlink(missing_ok=True)
+        shutil.copyfile(self.first, self.head.duckdb)
+
+    def built(self, compiled: Project, way: str) -> tuple[Built, dict[str, str]]:
+        """Build the folder as it is, and what failed in it, with the words of dbt."""
+        self.restore()
+        if way == "later":
+            with duckdb.connect(str(self.head.duckdb)) as connection:
+                for number in range(5):
+                    for statement in LATER:
+                        connection.execute(statement.format(n=number))
+        self.head.build(*(["--full-refresh"] if way == "afresh" else []), check=False)
+        failed = {}
+        for result in self.head.read().run_results:
+            if result.status == "error":
+                failed[result.unique_id] = result.message or "error"
+            elif result.status == "skipped":
+                failed[result.unique_id] = BELOW
+        made = Built(self.head.copy_database(self.head.work / "seen.duckdb"), compiled)
+        return made, failed
+
+    def has(self, kind: str) -> bool:
+        """Whether the project has what a kind of edit is made on."""
+        return kind != "introspective macro" or bool(self.models("_of(ref("))
+
+    def edit(self, kind: str) -> tuple[Outcome, str] | None:
+        """One edit of a kind, built and tested, and its diff; None where it does not compile."""
+        with self.as_it_was() as before:
+            self.ways[kind]()
+            diff = difference(before)
+            if not diff:
+                return None
+            self.restore()
+            if not self.head.dbt("compile", check=False):
+                return None
+            head = self.head.read()
+            head.run_results = []
+            outcome = Outcome(head)
+            for way, base in (("later", self.later), ("afresh", self.afresh)):
+                self.compare(head, base, self.built(head, way), outcome)
+        return outcome, diff
+
+    def compare(
+        self,
+        head: Project,
+        base: tuple[Built, dict[str, str]],
+        made: tuple[Built, dict[str, str]],
+        outcome: Outcome,
+    ) -> None:
+        failed = {u: why for u, why in made[1].items() if u not in base[1]}
+        outcome.unbuilt.update(failed)
+        stale = {*made[1], *base[1]}
+        for unique_id in topological(head):
+            if unique_id not in made[0].tables or unique_id in stale:
+                continue
+            if made[0].tables[unique_id] != base[0].tables.get(unique_id):
+                outcome.relations.add(unique_id)
+        for test, rows in made[0].rows.items():
+            parents = {
+                *self.world.stored_parents(head, test),
+                *self.world.inlines(head, test),
+            }
+            if parents & stale:
+                outcome.blocked.add(test)
+                continue
+            if rows:
+                outcome.failing.add(test)
+            if rows != base[0].rows.get(test):
+                outcome.tests.add(test)
+
+    @contextmanager
+    def as_it_was(self) -> Iterator[dict[Path, str]]:
+        """Put every file back afterwards."""
+        kept = {
+            p: p.read_text(encoding="utf-8") for p in self.head.project.rglob("*") if p.is_file()
+        }
+        try:
+            yield kept
+        finally:
+            for path, text in kept.items():
+                if path.read_text(encoding="utf-8") != text:
+                    path.write_text(text, encoding="utf-8")
+
+    # -- edits ------------------------------------------------------------------------------------
+
+    def change(self, path: Path, change: Callable[[str], str]) -> None:
+        text = path.read_text(encoding="utf-8")
+        path.write_text(change(text), encoding="utf-8")
+
+    def models(self, having: str) -> list[Path]:
+        files = sorted((self.head.project / "models").glob("*.sql"))
+        return [f for f in files if having in f.read_text(encoding="utf-8")]
+
+    def macro(self) -> None:
+        old, new = self.random.choice(
+            (
+                (
+                    "({{ expression }} + {{ var('offset') }})",
+                    "({{ expression }} - {{ var('offset') }})",
+                ),
+                (
+                    "({{ expression }} + {{ var('offset') }})",
+                    "(2 * {{ expression }} + {{ var('offset') }})",
+                ),
+                (
+                    "coalesce(lower({{ expression }}), 'none')",
+                    "coalesce(upper({{ expression }}), 'none')",
+                ),
+                ("coalesce(lower({{ expression }}), 'none')", "lower({{ expression }})"),
+                ("limit 4", "limit 1"),
+            )
+        )
+        self.change(self.head.project / "macros/macros.sql", lambda t: t.replace(old, new))
+
+    def var(self) -> None:
+        name, value = self.random.choice(
+            (("threshold", 2), ("threshold", 0), ("offset", 5), ("offset", -1))
+        )
+        self.change(
+            self.head.project / "dbt_project.yml",
+            lambda t: re.sub(rf"{name}: -?\d+", f"{name}: {value}", t),
+        )
+
+    def introspective(self) -> None:
+        """What a macro looks at while it compiles is edited; its own text stays."""
+        looking = self.random.choice(self.models("_of(ref("))
+        name = re.findall(r"ref\('(\w+)'\)", looking.read_text(encoding="utf-8"))[0]
+        path = self.head.project / f"models/{name}.sql"
+        column = self.random.choice(self.world.columns[f"model.lab.{name}"])
+        texts = [c.name for c in self.world.columns[f"model.lab.{name}"] if c.type == "VARCHAR"]
+        looked = self.random.choice(
+            (
+                "select *, 1 as one_more",
+                f'select * exclude ("{column.name}")',
+                f"select * replace (concat({texts[0]}, '!') as {texts[0]})"
+                if texts
+                else "select 2 as more, *",
+            )
+        )
+        self.change(path, lambda t: wrapped(t, looked))
+
+    def incremental(self) -> None:
+        path = self.random.choice(self.models("is_incremental()"))
+        keys = [c.name for c in self.world.columns[f"model.lab.{path.stem}"]]
+        change = self.random.choice(
+            (
+                lambda t: t.replace(") - 3 from", ") - 1 from"),
+                lambda t: t.replace(
+                    "{% if is_incremental() %}\nwhere ",
+                    "{% if is_incremental() %}\nwhere 1 = 0 and ",
+                ),
+                lambda t: re.sub(
+                    r"unique_key='\w+'", f"unique_key='{self.random.choice(keys)}'", t
+                ),
+                lambda t: t.replace(
+                    "incremental_strategy='delete+insert'", "incremental_strategy='append'"
+                ),
+            )
+        )
+        self.change(path, change)
+
+    def snapshot(self) -> None:
+        path = self.random.choice(sorted((self.head.project / "snapshots").glob("*.sql")))
+        change = self.random.choice(
+            (
+                lambda t: t.replace("unique_key=", "hard_deletes='invalidate', unique_key="),
+                lambda t: t.replace("unique_key=", "hard_deletes='new_record', unique_key="),
+                lambda t: t.replace("select * from", "select distinct * from").replace(
+                    "\n{% endsnapshot", " limit 2\n{% endsnapshot"
+                ),
+            )
+        )
+        self.change(path, change)
+
+    def version(self) -> None:
+        """The latest version is the first one again, or both say the same."""
+        if self.random.random() < 0.5:
+            self.change(
+                self.head.project / "models/models.yml",
+                lambda t: t.replace("latest_version: 2", "latest_version: 1"),
+            )
+        else:
+            path = self.random.choice(self.models_named("_v"))
+            self.change(path, lambda t: wrapped(t, "select distinct *", "limit 3"))
+
+    def models_named(self, part: str) -> list[Path]:
+        return [f for f in sorted((self.head.project / "models").glob("*.sql")) if part in f.stem]
+
+    def hook(self) -> None:
+        path = self.random.choice(self.models("'table'"))
+        name = "model.lab." + re.sub(r"_v(\d)$", r".v\1", path.stem)
+        column = self.random.choice(self.world.columns[name]).name
+        text = f"delete from {{{{ this }}}} where {column} is null"
+
+        def with_hook(source: str) -> str:
+            if "post_hook" in source:
+                return re.sub(r", post_hook=\"[^\"]*\"|, post_hook='[^']*'", "", source)
+            return source.replace("'table'", f"'table', post_hook=\"{text}\"", 1)
+
+        self.change(path, with_hook)
+
+    def project_hook(self) -> None:
+        tables = [f.stem for f in self.models("'table'")]
+        text = f"delete from {SCHEMA}.{self.random.choice(tables)}"
+        self.change(
+            self.head.project / "dbt_project.yml", lambda t: f'{t}\non-run-end:\n  - "{text}"\n'
+        )
+
+    def seed(self) -> None:
+        path = self.random.choice(sorted((self.head.project / "seeds").glob("*.csv")))
+        way = self.random.randrange(3)
+
+        def with_column(text: str) -> str:
+            lines = text.splitlines()
+            if way == 0:
+                lines = [line + (",added" if i == 0 else f",{i}") for i, line in enumerate(lines)]
+            elif way == 1:
+                cells = lines[1].split(",")
+                lines[1] = ",".join(["many", *cells[1:]])
+            else:
+                lines = [",".join(reversed(line.split(","))) for line in lines][:-1]
+            return "\n".join(lines) + "\n"
+
+        self.change(path, with_column)
+
+    def source(self) -> None:
+        """A source is another table of the warehouse."""
+        path = self.head.project / "models/models.yml"
+        said = yaml.safe_load(path.read_text(encoding="utf-8"))
+        tables = said["sources"][0]["tables"]
+        one, two = self.random.sample(range(len(tables)), 2)
+        tables[one]["identifier"] = tables[two]["name"]
+        path.write_text(yaml.safe_dump(said, sort_keys=False), encoding="utf-8")
+
+
+def difference(before: dict[Path, str]) -> str:
+    """What was edited in files, line by line."""
+    return "\n".join(
+        line
+        for path, text in before.items()
+        for line in difflib.unified_diff(
+            text.splitlines(),
+            path.read_text(encoding="utf-8").splitlines(),
+            path.name,
+            n=0,
+            lineterm="",
+        )
+    )
+
+
+def wrapped(text: str, select: str, end: str = "") -> str:
+    """A model's file with its query inside another."""
+    head, _, body = text.partition("}}\n\n")
+    return f"{head}}}}}\n\n{select} from (\n{body}\n) as edited_whole {end}\n"
+
+
+def world_database(folder: Folder) -> Path:
+    """The warehouse as `worlds.built` keeps it."""
+    return folder.work / "base" / folder.database

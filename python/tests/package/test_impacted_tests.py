@@ -1,0 +1,138 @@
+"""`impacted_tests` gives from the tables what `select --no-facts` gives from the artifacts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import jinja2
+import pytest
+from hand_made import LISTED, RAW, check, node, orders, project
+
+from dbt_ripple.artifacts import Project
+from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.rows import TABLES
+from dbt_ripple.graph.snapshot import build_rows
+from dbt_ripple.selection import select
+from dbt_ripple.spark.load import arrow_table
+
+REPOSITORY = Path(__file__).parents[3]
+MODELS = REPOSITORY / "models"
+HOOK = "operation.p.p-on-run-start-0"
+
+
+def side(*, digest: str, minute: int, **edits: Any) -> Project:
+    """A small project; an edit replaces a query, a test's config, or adds a test."""
+    nodes = [
+        orders(),
+        node("model.p.stg", edits.get("stg", "select id, amount, status from s.orders"), RAW),
+        node("model.p.top", edits.get("top", "select id, amount from s.stg"), "model.p.stg"),
+        check("amount", "select amount from s.top where amount is null", "model.p.top"),
+        check("status", "select status from s.stg where status is null", "model.p.stg"),
+        check(
+            "ids",
+            "select id from s.top group by id having count(*) > 1",
+            "model.p.top",
+            config=edits.get("config", {}),
+        ),
+        check("free", edits.get("free", "select 1 as one where false")),
+        node(HOOK, raw=edits.get("hook", "select 1")),
+    ]
+    if edits.get("added"):
+        nodes.append(check("added", "select id from s.stg where id < 0", "model.p.stg"))
+    made = project(*nodes, catalog=LISTED, adapter="duckdb")
+    made.metadata.generated_at = datetime(2026, 11, 21, 10, minute, tzinfo=UTC)
+    made.digest = digest
+    return made
+
+
+@pytest.fixture
+def warehouse() -> Iterator[duckdb.DuckDBPyConnection]:
+    connection = duckdb.connect()
+    for table in TABLES:
+        connection.register("rows", arrow_table(table, []))
+        connection.sql(f'create table "{table}" as select * from rows')
+    yield connection
+    connection.close()
+
+
+def loaded(connection: duckdb.DuckDBPyConnection, of: Project) -> str:
+    snapshot = build_rows(of, analyse(of))
+    for table, rows in snapshot.rows.items():
+        connection.register("rows", arrow_table(table, rows))
+        connection.sql(f'insert into "{table}" by name select * from rows')
+    return snapshot.snapshot_id
+
+
+def answered(connection: duckdb.DuckDBPyConnection, **variables: str) -> dict[str, tuple[str, int]]:
+    """The model's rows, its staging models rendered below it."""
+
+    def render(path: Path) -> str:
+        return jinja2.Template(path.read_text()).render(
+            ref=lambda _, name: f"({render(MODELS / 'staging' / f'{name}.sql')})",
+            source=lambda _, name: f'"{name}"',
+            var=lambda name, default=None: variables.get(name, default),
+        )
+
+    rows = connection.sql(render(MODELS / "impact" / "impacted_tests.sql"))
+    assert rows.columns[-4:] == ["unique_id", "name", "change", "moved_reads"]
+    return {row[3].rpartition(".")[2]: row[5:] for row in rows.fetchall()}
+
+
+@pytest.mark.parametrize(
+    ("edit", "expected"),
+    [
+        ({}, {}),
+        ({"stg": "-- why\nselect id, amount, status from (select * from s.orders) as o"}, {}),
+        (
+            {"stg": "select id, amount * 2 as amount, status from s.orders"},
+            {"amount": ("changed", 1)},
+        ),
+        (
+            {"stg": "select id, amount, status from s.orders where id > 0"},
+            {"amount": ("changed", 1), "ids": ("changed", 1), "status": ("changed", 1)},
+        ),
+        ({"config": {"severity": "warn"}}, {"ids": ("changed", 0)}),
+        ({"free": "select 2 as one where false"}, {"free": ("changed", 0)}),
+        ({"added": True}, {"added": ("new", 0)}),
+        (
+            {"hook": "delete from s.orders"},
+            dict.fromkeys(("amount", "status", "ids", "free"), ("changed", 0)),
+        ),
+    ],
+)
+def test_it_is_what_select_says(
+    warehouse: duckdb.DuckDBPyConnection,
+    edit: dict[str, Any],
+    expected: dict[str, tuple[str, int]],
+) -> None:
+    base = side(digest="base", minute=0)
+    head = side(digest="head", minute=1, **edit)
+    # Whichever was loaded first: head is what was compiled last.
+    loaded(warehouse, head)
+    assert answered(warehouse) == {}
+    loaded(warehouse, base)
+    found = answered(warehouse)
+    assert found == expected
+    selected = select(base, head, facts=False).tests
+    assert {test.unique_id.rpartition(".")[2] for test in selected} == set(found)
+
+
+def test_other_loads_by_their_names_and_loads_without_fingerprints(
+    warehouse: duckdb.DuckDBPyConnection,
+) -> None:
+    doubled = {"stg": "select id, amount * 2 as amount, status from s.orders"}
+    first = loaded(warehouse, side(digest="1", minute=0))
+    second = loaded(warehouse, side(digest="2", minute=1, **doubled))
+    third = loaded(warehouse, side(digest="3", minute=2, **doubled))
+    assert answered(warehouse) == {}
+    assert set(answered(warehouse, ripple_base_snapshot=first)) == {"amount"}
+    assert set(answered(warehouse, ripple_head_snapshot=second)) == {"amount"}
+    pair = {"ripple_base_snapshot": third, "ripple_head_snapshot": first}
+    assert set(answered(warehouse, **pair)) == {"amount"}
+    # An older version of the loader: wider, never wrong.
+    warehouse.sql(f"update nodes set test_fingerprint = null where snapshot_id = '{second}'")
+    assert set(answered(warehouse)) == {"amount", "status", "ids", "free"}

@@ -1,0 +1,119 @@
+"""Rule 11: what a node looks at while it compiles is part of it."""
+
+from __future__ import annotations
+
+import pytest
+from hand_made import LISTED, RAW, check, macro, names, node, orders, project
+
+from dbt_ripple.artifacts import Macro, Project
+from dbt_ripple.graph.introspection import NOTHING, Introspection, Looks, Sees
+from dbt_ripple.graph.macros import Macros
+
+RUN_QUERY = macro("macro.dbt.run_query", "{% call statement('x') %}{% endcall %}")
+STATEMENT = macro("macro.dbt.statement", "{% macro statement() %} {% endmacro %}")
+COLUMNS = macro("macro.dbt.get_columns_in_relation", "{{ statement('x') }}", "macro.dbt.statement")
+STAR = macro(
+    "macro.dbt_utils.star",
+    "{% for c in adapter.get_columns_in_relation(from) %}{{ c.column }}{% endfor %}",
+)
+VALUES = macro("macro.dbt_utils.get_column_values", "{{ run_query('x') }}", "macro.dbt.run_query")
+DATEADD = macro("macro.dbt.dateadd", "{{ adapter.dispatch('dateadd', 'dbt')(x) }}")
+INCREMENTAL = macro("macro.dbt.is_incremental", "{% set r = load_relation(this) %}")
+OURS = macro("macro.p.ours", "{{ return(run_query('select 1')) }}", "macro.dbt.run_query")
+TYPES = macro("macro.p.types", "{% for c in adapter.get_columns_in_relation(x) %}{{ c.dtype }}")
+WRAPPED = macro("macro.p.wrapped", "{{ dbt_utils.star(x) }}", "macro.dbt_utils.star")
+ALL = [RUN_QUERY, STATEMENT, COLUMNS, STAR, VALUES, DATEADD, INCREMENTAL, OURS, TYPES, WRAPPED]
+
+
+def looks(raw: str, *calls: Macro) -> Looks:
+    model = node("model.p.a", "select 1", raw=raw, macros=[m.unique_id for m in calls])
+    side = project(model, macros=ALL)
+    return Introspection(side, Macros(side)).of(model)
+
+
+@pytest.mark.parametrize(
+    ("raw", "calls", "sees"),
+    [
+        ("select * from {{ ref('x') }}", [], Sees.NOTHING),
+        ("select {{ dbt.dateadd('day') }}", [DATEADD], Sees.NOTHING),
+        ("select 1 {% if is_incremental() %} where x {% endif %}", [INCREMENTAL], Sees.NOTHING),
+        ("{% set x = run_query('select 1') %}", [RUN_QUERY], Sees.EVERYTHING),
+        ("{% call statement('x') %} select 1 {% endcall %}", [STATEMENT], Sees.EVERYTHING),
+        ("select 1 -- the materialization's own", [STATEMENT], Sees.NOTHING),
+        ("{{ ours() }}", [OURS], Sees.EVERYTHING),
+        ("{{ dbt_utils.star(ref('x')) }}", [STAR], Sees.NAMES),
+        ("{{ wrapped() }}", [WRAPPED], Sees.NAMES),
+        ("{{ types() }}", [TYPES], Sees.COLUMNS),
+        ("{% for c in adapter.get_columns_in_relation(ref('x')) %}", [], Sees.NAMES),
+        ("{% for c in get_columns_in_relation(ref('x')) %}", [COLUMNS], Sees.NAMES),
+        ("{% if adapter.get_relation(this) %}", [], Sees.EVERYTHING),
+        ("{% for n in graph.nodes.values() %}", [], Sees.EVERYTHING),
+        ("{# run_query('x') #} select graph from {{ ref('graph') }}", [], Sees.NOTHING),
+        ("{{ adapter.dispatch('x')() }} {{ adapter.quote('y') }}", [], Sees.NOTHING),
+        ("{{ dbt_utils.get_column_values(ref('x'), var('c')) }}", [VALUES], Sees.EVERYTHING),
+    ],
+)
+def test_what_jinja_may_look_at(raw: str, calls: list[Macro], sees: Sees) -> None:
+    assert looks(raw, *calls) == Looks(sees)
+
+
+def test_the_values_of_one_column() -> None:
+    raw = "{% for v in dbt_utils.get_column_values(table=ref('x'), column='y') %}"
+    assert looks(raw, VALUES) == Looks(Sees.NOTHING, (("x", "y"),))
+    assert not NOTHING
+    filtered = "{{ dbt_utils.get_column_values(ref('x'), 'y', where='z > 1') }}"
+    assert looks(filtered, VALUES) == Looks(Sees.EVERYTHING)
+
+
+def side(stg: str, raw: str, *calls: Macro) -> Project:
+    """A model whose compiled SQL says nothing of what it looks at."""
+    return project(
+        orders(),
+        node("model.p.stg", stg, RAW),
+        node(
+            "model.p.a",
+            "select 1 as x",
+            "model.p.stg",
+            raw=raw,
+            macros=[m.unique_id for m in calls],
+        ),
+        check("t", "select x from s.a", "model.p.a"),
+        catalog=LISTED,
+        macros=ALL,
+    )
+
+
+STG = "select id, amount from s.orders"
+VALUE = "select id, amount + 1 as amount from s.orders"
+ROWS = "select id, amount from s.orders where id > 0"
+COLUMN = "select id, amount, status from s.orders"
+OTHER = "select id + 1 as id, amount from s.orders"
+
+
+@pytest.mark.parametrize(
+    ("raw", "calls", "moves"),
+    [
+        ("{{ ours() }}", [OURS], {VALUE, ROWS, COLUMN, OTHER}),
+        ("{{ types() }}", [TYPES], {VALUE, COLUMN, OTHER}),
+        ("{{ dbt_utils.star(ref('stg')) }}", [STAR], {COLUMN}),
+        ("{{ dbt_utils.get_column_values(ref('stg'), 'amount') }}", [VALUES], {VALUE, ROWS}),
+        ("{{ ref('stg') }}", [], set()),
+    ],
+)
+def test_a_node_moves_with_what_it_looks_at(raw: str, calls: list[Macro], moves: set[str]) -> None:
+    base = side(STG, raw, *calls)
+    for edit in (VALUE, ROWS, COLUMN, OTHER):
+        assert names(base, side(edit, raw, *calls)) == (["t"] if edit in moves else []), edit
+    assert names(base, side(STG + " -- the same", raw, *calls)) == []
+
+
+def test_a_test_looks_too() -> None:
+    def looking(stg: str) -> Project:
+        sql = "select 1 as x"
+        looks = check("looks", sql, "model.p.stg", raw="{{ ours() }}", macros=["macro.p.ours"])
+        plain = check("plain", sql, "model.p.stg")
+        return project(
+            orders(), node("model.p.stg", stg, RAW), looks, plain, catalog=LISTED, macros=ALL
+        )
+
+    assert names(looking(STG), looking(VALUE)) == ["looks"]

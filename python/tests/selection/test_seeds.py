@@ -1,0 +1,121 @@
+"""Rule 12: a seed is its file, and where both files are at hand, column by column."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hand_made import check, names, node, picked, project
+
+from dbt_ripple.artifacts import Project
+from dbt_ripple.graph.analyse import analyse
+
+OLD = "sku,price,name\na,1.50,Tea\nb,2,Pot\n"
+SEED = "seed.p.prices"
+
+
+def side(
+    root: Path | None, text: str, *, written: str | None = None, listed: bool = True, **config: Any
+) -> Project:
+    """A seed and a test of each of its columns; its file holds ``written``, or else ``text``."""
+    if root is not None:
+        (root / "seeds").mkdir(parents=True, exist_ok=True)
+        content = text if written is None else written
+        (root / "seeds" / "prices.csv").write_text(content, encoding="utf-8")
+    seed = node(
+        SEED,
+        config=config,
+        root_path=str(root or "/nowhere"),
+        original_file_path="seeds/prices.csv",
+        checksum={"name": "sha256", "checksum": hashlib.sha256(text.strip().encode()).hexdigest()},
+    )
+    columns = ["sku", "price", "name"]
+    tests = [check(f"on_{c}", f"select {c} from s.prices", SEED) for c in columns]
+    everything = check("on_all", "select * from s.prices", SEED)
+    catalog = {SEED: columns} if listed else None
+    return project(seed, *tests, everything, catalog=catalog)
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_corrected_value_moves_its_column_only(tmp_path: Path, listed: bool) -> None:
+    base = side(tmp_path / "base", OLD, listed=listed)
+    head = side(tmp_path / "head", OLD.replace("1.50", "1.75"), listed=listed)
+    assert names(base, head) == ["on_price", "on_all"]
+    assert picked(base, head).models == [SEED]
+
+
+def test_another_row_moves_everything(tmp_path: Path) -> None:
+    head = side(tmp_path / "head", OLD + "c,3,Cup\n")
+    assert len(names(side(tmp_path / "base", OLD), head)) == 4
+
+
+def test_where_one_file_is_missing_the_whole_seed_moves(tmp_path: Path) -> None:
+    head = side(tmp_path / "head", OLD.replace("1.50", "1.75"))
+    assert len(names(side(None, OLD), head)) == 4
+
+
+def test_a_file_with_another_checksum_is_not_that_sides_file(tmp_path: Path) -> None:
+    base = side(tmp_path / "base", OLD, written=OLD.replace("Pot", "Mug"))
+    head = side(tmp_path / "head", OLD.replace("1.50", "1.75"))
+    assert len(names(base, head)) == 4
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_an_equal_seed_is_equal_wherever_it_lies(tmp_path: Path, listed: bool) -> None:
+    head = side(tmp_path / "head", OLD, listed=listed)
+    assert names(side(tmp_path / "base", OLD, listed=listed), head) == []
+    assert names(side(None, OLD, listed=listed), head) == []
+
+
+def test_a_file_at_hand_on_one_side_serves_both_analyses(tmp_path: Path) -> None:
+    base, head = side(None, OLD, listed=False), side(tmp_path, OLD, listed=False)
+    at_hand = {"base_analysis": analyse(base), "head_analysis": analyse(head)}
+    assert names(base, head, **at_hand) == []
+
+
+def test_a_new_column_of_the_file_is_seen_before_the_catalog_has_it(tmp_path: Path) -> None:
+    text = "sku,price,name,size\na,1.50,Tea,S\nb,2,Pot,L\n"
+    head = side(tmp_path / "head", text)
+    sized = check("on_size", "select size from s.prices", SEED)
+    head = project(*head.nodes.values(), sized, catalog={SEED: ["sku", "price", "name"]})
+    found = picked(side(tmp_path / "base", OLD), head)
+    assert [t.name for t in found.tests] == ["on_all", "on_size"]
+    assert found.broken == []
+
+
+def test_a_column_type_is_of_its_column(tmp_path: Path) -> None:
+    base = side(tmp_path / "base", OLD, column_types={"price": "decimal(10,2)"})
+    head = side(tmp_path / "head", OLD, column_types={"price": "double"})
+    assert names(base, head) == ["on_price", "on_all"]
+    assert len(names(side(None, OLD), side(None, OLD, delimiter=";"))) == 4
+    assert names(side(None, OLD), side(None, OLD, tags=["x"], quote_columns=None)) == []
+
+
+def test_a_seed_too_large_for_a_checksum_is_compared_by_its_files(tmp_path: Path) -> None:
+    def large(root: Path, text: str) -> Project:
+        found = side(root, text)
+        found.nodes[SEED].checksum = {"name": "path", "checksum": "seeds/prices.csv"}
+        return found
+
+    base = large(tmp_path / "base", OLD)
+    changed = picked(base, large(tmp_path / "head", OLD.replace("Tea", "Chai")))
+    assert len(changed.tests) == 4
+    assert changed.notes == [
+        "seed prices is too large for dbt to take a checksum of: its files differ"
+    ]
+    same = picked(base, large(tmp_path / "other", OLD))
+    assert (same.tests, same.models) == ([], [])
+
+
+def test_a_large_seed_in_one_place_goes_by_when_it_was_written(tmp_path: Path) -> None:
+    found = side(tmp_path, OLD)
+    found.nodes[SEED].checksum = {"name": "path", "checksum": "seeds/prices.csv"}
+    assert found.metadata.generated_at == datetime(2026, 1, 1, tzinfo=UTC)
+    assert len(names(found, found)) == 4
+    old = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
+    os.utime(tmp_path / "seeds" / "prices.csv", (old, old))
+    assert names(found, found) == []
