@@ -21,9 +21,10 @@ from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.names import fold_stored, keeps_case
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.rowset import Group, IsNull, Leaf, Match, MoreThan, Rows, conditions, sides
-from dbt_ripple.graph.analyse import RELATIONS, _Analyser, _cannot_see, _Known
 from dbt_ripple.graph.analysis import Analysis, NodeAnalysis
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.linker import Linker
+from dbt_ripple.graph.relations import RELATIONS, Known, cannot_see
 from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.graph.seeds import SeedFiles
 
@@ -48,7 +49,7 @@ class TestRows:
     steps: frozenset[Step]
 
 
-class FactAnalyser(_Analyser):
+class FactAnalyser(Linker):
     """One side of a project, linked with facts as far as it is asked for.
 
     Args:
@@ -133,7 +134,7 @@ class FactAnalyser(_Analyser):
 
     # -- nodes ----------------------------------------------------------------------------------
 
-    def node(self, unique_id: str) -> _Known:
+    def node(self, unique_id: str) -> Known:
         """A relation with what is known of its rows."""
         known = self.known.get(unique_id)
         if known is not None:
@@ -152,7 +153,7 @@ class FactAnalyser(_Analyser):
                 self.ready.append(test)
         return known
 
-    def query(self, unique_id: str, node: Node) -> _Known:
+    def query(self, unique_id: str, node: Node) -> Known:
         """A node's query; before it, what is known of its parents."""
         parents = self.relations_above(unique_id)
         for parent in parents:
@@ -166,7 +167,7 @@ class FactAnalyser(_Analyser):
 
     def follow(self, unique_id: str, node: Node) -> tuple[dict[str, str], Linked] | str:
         """As without facts, but linked with them; notes which were used."""
-        reason = _cannot_see(node)
+        reason = cannot_see(node)
         if reason is not None:
             return reason
         book = self.book
@@ -191,14 +192,14 @@ class FactAnalyser(_Analyser):
     def table(self, reader: str, key: str, name: str) -> Relation:
         """The relation behind a name; the facts it rests on are the reader's, too."""
         relation = super().table(reader, key, name)
-        unique_id = self.node_of(key)
+        unique_id = self.names.node_of(key)
         if unique_id is not None:
             self.book.steps.update(self.steps.get(unique_id, {}))
         return relation
 
     def called(self, key: str) -> str:
         """What a relation is called in words, given its name in SQL or an alias."""
-        unique_id = self.node_of(key)
+        unique_id = self.names.node_of(key)
         if unique_id is not None and unique_id in self.project.nodes:
             return self.project.nodes[unique_id].display_name
         return key.rpartition(".")[2]
@@ -217,7 +218,7 @@ class FactAnalyser(_Analyser):
         facts.more = None
         return facts
 
-    def unchanged(self, unique_id: str, seen: NodeAnalysis) -> _Known:
+    def unchanged(self, unique_id: str, seen: NodeAnalysis) -> Known:
         """A relation that is the same on both sides, without looking above it."""
         leaf = digest(b"unchanged", unique_id.encode())
         relation = Relation(
@@ -232,7 +233,7 @@ class FactAnalyser(_Analyser):
             order=bytes.fromhex(seen.order),
         )
         relation.facts = Facts(Leaf(relation.rows_fp), more=self._more(unique_id, relation))
-        return _Known(seen, relation, [], {})
+        return Known(seen, relation, [], {})
 
     def _more(self, unique_id: str, relation: Relation) -> Callable[[], Iterable[Unique]] | None:
         """What an unchanged relation's own query proves to be unique; found when asked for."""

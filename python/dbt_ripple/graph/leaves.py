@@ -1,0 +1,154 @@
+"""Relations without a query: sources, seeds, and what dbt does not know."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.flow.fingerprint import digest, hashed
+from dbt_ripple.flow.ir import IDENTITY
+from dbt_ripple.flow.names import dialect_of, fold, fold_stored
+from dbt_ripple.flow.relation import Deps, Relation, Rest
+from dbt_ripple.graph.analysis import NodeAnalysis
+from dbt_ripple.graph.macros import Macros
+from dbt_ripple.graph.queries import Note
+from dbt_ripple.graph.relations import Known, LeafRest
+from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.seeds import SeedFiles, checksum
+from dbt_ripple.graph.settings import Settings
+
+DATASET_PREFIX: Final = "dataset."
+"""unique_id prefix of a relation that a query reads and dbt does not know."""
+
+
+class Leaves:
+    """The relations of a project that nothing is above."""
+
+    def __init__(self, project: Project, seeds: SeedFiles) -> None:
+        self.project = project
+        self.seeds = seeds
+        self.dialect = dialect_of(project.metadata.adapter_type)
+        self.known: dict[str, Known] = {}
+        self.notes: dict[Note, None] | None = None
+        self.macros = Macros(project)
+        self.settings = Settings(project, self.macros)
+
+    def dataset(self, key: str, name: str) -> Known:
+        """A relation that dbt does not know."""
+        unique_id = DATASET_PREFIX + key
+        known = self.known.get(unique_id)
+        if known is None:
+            known = self.known[unique_id] = self.open_leaf(
+                unique_id, digest(b"leaf", unique_id.encode()), [], False
+            )
+        return known
+
+    def leaf(self, unique_id: str, node: Node) -> Known:
+        """A source or a seed."""
+        if node.resource_type == "seed":
+            return self.seed(unique_id, node)
+        fingerprint = digest(b"leaf", unique_id.encode(), repr(_where_it_is(node)).encode())
+        names = [c.name for c in self.project.catalog.get(unique_id, ())]
+        closed = bool(names)
+        folded = {fold_stored(n, self.dialect) for n in names}
+        declared = [
+            c.name
+            for c in node.columns.values()
+            if fold(c.name, bool(c.quote), self.dialect) not in folded
+        ]
+        return self.open_leaf(
+            unique_id, fingerprint, names if closed else [*names, *declared], closed
+        )
+
+    def seed(self, unique_id: str, node: Node) -> Known:
+        """A seed is its file (rule 12), read with its settings."""
+        names = [c.name for c in self.project.catalog.get(unique_id, ())]
+        file = None
+        if not names or unique_id in self.seeds.changed:
+            file = self.seeds.read(node)
+        if file is not None and {n.lower() for n in names} != {n.lower() for n in file.header}:
+            names = file.header
+        said = (node.config.get("delimiter") or ",", node.config.get("quote_columns"))
+        config = digest(repr(said).encode(), self.settings.of(node))
+        by_content = file is not None and file.values and unique_id in self.seeds.by_content
+        content = b"" if by_content else repr(checksum(node)).encode()
+        content += self.seeds.digests.get(unique_id, b"")
+        fingerprint = digest(b"seed", unique_id.encode(), config, content)
+        closed = bool(names)
+        if not closed:
+            names = [c.name for c in node.columns.values()]
+        known = self.open_leaf(unique_id, fingerprint, names, closed)
+        relation = known.relation
+        if file is not None and by_content:
+            values = dict(zip((n.lower() for n in file.header), file.values, strict=True))
+            relation.rows_fp = digest(relation.rows_fp, str(file.rows).encode())
+            for i, name in enumerate(names):
+                relation.fps[i] = digest(relation.fps[i], values.get(name.lower(), b""))
+        types = node.config.get("column_types")
+        if isinstance(types, dict) and types:
+            said_types = {
+                str(k).lower(): " ".join(str(v).lower().split()) for k, v in types.items()
+            }
+            for i, name in enumerate(names):
+                if name.lower() in said_types:
+                    relation.fps[i] = digest(relation.fps[i], said_types[name.lower()].encode())
+        known.analysis.fingerprints = [fp.hex() for fp in relation.fps]
+        known.analysis.rows_fingerprint = relation.rows_fp.hex()
+        return known
+
+    def open_leaf(
+        self, unique_id: str, fingerprint: bytes, names: list[str], closed: bool
+    ) -> Known:
+        """A relation of these columns, and of any other that is read unless it is closed."""
+        keys = [fold_stored(n, self.dialect) for n in names]
+        prefix = fingerprint + b"\x00"
+        fps = [hashed(prefix + k.encode()) for k in keys]  # what `digest` of the two gives
+        rest: list[Rest] = [LeafRest(self, unique_id, fingerprint)]
+        relation = Relation(
+            list(names),
+            keys,
+            fps,
+            [{(unique_id, n): IDENTITY} for n in names],
+            [] if closed else rest,
+            digest(fingerprint, b"rows"),
+            {(unique_id, ROWS): IDENTITY},
+            fingerprint,
+            ghost=rest if closed else None,
+        )
+        analysis = NodeAnalysis(
+            unique_id,
+            "leaf",
+            None,
+            list(names),
+            [fp.hex() for fp in fps],
+            [None] * len(names),
+            relation.rows_fp.hex(),
+        )
+        return Known(analysis, relation, [{} for _ in names], {})
+
+    def discover(self, known: Known, key: str, name: str, fp: bytes, deps: Deps) -> str:
+        """Note a column that only its use shows; returns the name it is noted under."""
+        if key in known.relation.columns():
+            return known.analysis.columns[known.relation.keys.index(key)]
+        analysis = known.analysis
+        for other in analysis.columns[len(known.relation.names) :]:
+            if fold(other, False, self.dialect) == key or fold_stored(other, self.dialect) == key:
+                return other
+        analysis.columns.append(name)
+        analysis.fingerprints.append(fp.hex())
+        analysis.expressions.append(None)
+        known.deps.append(deps)
+        return name
+
+
+def _where_it_is(source: Node) -> tuple[str | None, ...]:
+    """What a project says of where a source is, without what only the target decides (rule 6)."""
+    said: list[str | None] = [source.identifier or source.name]
+    for unrendered, rendered in (
+        (source.unrendered_database, source.database),
+        (source.unrendered_schema, source.schema),
+    ):
+        said.append(unrendered)
+        if unrendered and "target" not in unrendered and "env_var" not in unrendered:
+            said.append(rendered)
+    return tuple(said)

@@ -1,0 +1,534 @@
+"""Links the relations of a project, each after its parents."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.ir import FILTER, IDENTITY, MASK_SHIFT, TRANSFORMATION
+from dbt_ripple.flow.link import Linked
+from dbt_ripple.flow.names import fold, fold_stored
+from dbt_ripple.flow.relation import Deps, Relation, merge, rest_fp, through
+from dbt_ripple.graph.analysis import NodeAnalysis, Status
+from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.introspection import Introspection, Looks, Sees
+from dbt_ripple.graph.jinja import normalised
+from dbt_ripple.graph.leaves import Leaves
+from dbt_ripple.graph.names import Names
+from dbt_ripple.graph.queries import LowerMany, Note, Queries
+from dbt_ripple.graph.relations import (
+    RELATIONS,
+    Known,
+    NodeRest,
+    OpaqueRest,
+    SelfRest,
+    cannot_see,
+    view_of,
+)
+from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.seeds import SeedFiles
+from dbt_ripple.graph.settings import HARMLESS, OF_COLUMNS, listed
+
+KNOWN_MATERIALIZATIONS: Final = frozenset(
+    """
+    dynamic_table ephemeral incremental materialized_view seed snapshot streaming_table table test
+    view
+    """.split()
+)
+"""Materializations that write what the query returns (rule 7); another one may do anything."""
+
+MAX_OPAQUE_EDGES: Final = 20_000
+"""Of an opaque node, parent columns times own columns above which the pairs are not spelled out:
+its parents' columns then lead to its rows, and its columns come from its parents' rows."""
+
+_SNAPSHOT_COLUMNS: Final = ("dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to")
+
+
+class Reader:
+    """A node whose query is followed, to `Queries`."""
+
+    __slots__ = ("analyser", "unique_id")
+
+    def __init__(self, analyser: Linker, unique_id: str) -> None:
+        self.analyser = analyser
+        self.unique_id = unique_id
+
+    def table(self, key: str, name: str) -> Relation:
+        """The relation behind a name in the node's query."""
+        return self.analyser.table(self.unique_id, key, name)
+
+    def view(self, key: str, name: str) -> bytes | None:
+        """A digest of that relation, as `Linker.view`."""
+        return self.analyser.view(self.unique_id, key)
+
+    def noting(self) -> _Notes:
+        """Within it, columns that only their use shows are gathered."""
+        return _Notes(self.analyser)
+
+    def repeat(self, note: Note) -> bool:
+        """Note once more what linking noted before; whether it came out the same."""
+        unique_id, key, name, noted = note
+        relation = self.analyser.known[unique_id].relation
+        (rest,) = relation.rest or relation.ghost
+        column = rest.get(key, name)
+        return column is not None and (unique_id, noted) in column[1]
+
+
+class _Notes:
+    """Gathers the columns of leaves that only their use shows, while one query is linked.
+
+    A query may be linked while another one is.
+    """
+
+    def __init__(self, analyser: Linker) -> None:
+        self.analyser = analyser
+        self.before: dict[Note, None] | None = None
+        self.notes: dict[Note, None] = {}
+
+    def __enter__(self) -> dict[Note, None]:
+        self.before, self.analyser.notes = self.analyser.notes, self.notes
+        return self.notes
+
+    def __exit__(self, *_: object) -> None:
+        self.analyser.notes = self.before
+
+
+class Linker(Leaves):
+    """Every relation's columns, fingerprints and what they depend on.
+
+    Args:
+        project: its artifacts.
+        expressions: whether to write out the SQL behind each column.
+        cache: where to look for what was lowered and linked before, and to put what is now.
+        lower_many: lowers queries on other cores or machines.
+        seeds: the files of seeds.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        expressions: bool,
+        cache: Cache | None,
+        lower_many: LowerMany | None,
+        seeds: SeedFiles,
+    ) -> None:
+        super().__init__(project, seeds)
+        self.names = Names(project, self.dialect)
+        self.in_progress: dict[str, None] = {}
+        self.queries = Queries(self.dialect, expressions, cache, lower_many)
+        self.introspection = Introspection(project, self.macros)
+        self.functions: dict[str, bytes] = {}
+        self.views: dict[str, bytes | None] = {}
+
+    def node(self, unique_id: str) -> Known:
+        """Link one node, its parents first where they are not linked yet."""
+        known = self.known.get(unique_id)
+        if known is not None:
+            return known
+        node = self.project.nodes[unique_id]
+        self.in_progress[unique_id] = None
+        if node.resource_type in ("source", "seed"):
+            known = self.leaf(unique_id, node)
+        else:
+            known = self.query(unique_id, node)
+        del self.in_progress[unique_id]
+        self.known[unique_id] = known
+        return known
+
+    def table(self, reader: str, key: str, name: str) -> Relation:
+        """The relation behind a name in `reader`'s query."""
+        unique_id = self.names.node_of(key)
+        if unique_id is None:
+            return self.dataset(key, name).relation
+        if unique_id == reader:
+            leaf = digest(b"this")
+            return Relation([], [], [], [], [SelfRest()], leaf, {}, leaf)
+        known = self.known.get(unique_id)
+        if known is None:
+            if unique_id in self.in_progress:
+                leaf = digest(b"cycle", unique_id.encode())
+                return Relation(
+                    [], [], [], [], [SelfRest()], leaf, {(unique_id, ROWS): IDENTITY}, leaf
+                )
+            known = self.node(unique_id)
+        return known.relation
+
+    def view(self, reader: str, key: str) -> bytes | None:
+        """A digest of the relation behind a name in `reader`'s query, of all that linking sees.
+
+        None where the relation has columns that are found through another query.
+        """
+        unique_id = self.names.node_of(key)
+        if unique_id is None:
+            return digest(b"dataset", key.encode())
+        if unique_id == reader:
+            return digest(b"this")
+        known = self.known.get(unique_id)
+        if known is None:
+            if unique_id in self.in_progress:
+                return digest(b"cycle", unique_id.encode())
+            known = self.node(unique_id)
+        try:
+            return self.views[unique_id]
+        except KeyError:
+            seen = self.views[unique_id] = view_of(unique_id, known.relation)
+            return seen
+
+    # -- models and snapshots -------------------------------------------------------------------
+
+    def query(self, unique_id: str, node: Node) -> Known:
+        """A model or a snapshot."""
+        followed = self.follow(unique_id, node)
+        if isinstance(followed, str):
+            return self.opaque(unique_id, node, followed)
+        expressions, linked = followed
+        relation = linked.relation
+        status: Status = "analysed"
+        reason = None
+        wrapped = b""
+        rows_fp = relation.rows_fp
+        names, keys = list(relation.names), relation.keys
+        fps, deps = list(relation.fps), list(relation.deps)
+        rows = relation.rows
+        rest = relation.rest
+        declared = self.project.catalog.get(unique_id) or []
+        if rest:
+            # The warehouse knows what the text does not: which columns the * has.
+            closed = bool(declared)
+            shown = [c.name for c in declared] or [c.name for c in node.columns.values()]
+            have = set(keys)
+            keys = list(keys)
+            for name in shown:
+                key = fold_stored(name, self.dialect)
+                if key in have:
+                    continue
+                column = relation.get(key, name)
+                if column is not None:
+                    have.add(key)
+                    names.append(name)
+                    keys.append(key)
+                    fps.append(column[0])
+                    deps.append(column[1])
+            if closed:
+                rest = []
+            else:
+                status = "opaque"
+                reason = "the columns of a * are not known: " + _why_unknown(relation)
+        elif len(declared) == len(names) and not all(map(str.isidentifier, names)):
+            # Of a name that the engine makes up, the warehouse knows better.
+            names = [
+                n if n.isidentifier() else d.name for d, n in zip(declared, names, strict=True)
+            ]
+            keys = [fold_stored(n, self.dialect) for n in names]
+        if linked.unknown and status == "analysed" and not declared:
+            status, reason = "opaque", linked.unknown
+        if node.contract_enforced and node.materialized in ("table", "incremental"):
+            # dbt selects the declared columns, in the declared order.
+            place = {k: i for i, k in enumerate(self.declared_keys(node))}
+            if set(place) == set(keys):
+                order = sorted(range(len(keys)), key=lambda i: place[keys[i]])
+                names, keys = [names[i] for i in order], [keys[i] for i in order]
+                fps, deps = [fps[i] for i in order], [deps[i] for i in order]
+        if linked.missing:
+            status = "broken"
+            reason = "cannot find " + ", ".join(linked.missing)
+            wrapped = digest(b"broken", *(m.encode() for m in linked.missing))
+        if node.resource_type == "model" and node.materialized not in KNOWN_MATERIALIZATIONS:
+            status = "opaque"
+            reason = f"materialization {node.materialized} is not one we know"
+            wrapped = digest(wrapped, (node.raw_code or "").encode(), relation.all_fp(), rows_fp)
+        config = self.settings.of(node)
+        looks = self.introspection.of(node)
+        if config:
+            config, rows = self.configured(node, relation, config, rows)
+        aside = self.aside(unique_id, node, looks)
+        if config or aside:
+            wrapped = digest(b"aside", wrapped, config, aside)
+        if node.contract_enforced:
+            fps = self.typed(node, keys, fps)
+        if node.resource_type == "snapshot":
+            keys = list(keys)
+            self.snapshot_columns(node, relation, config, names, keys, fps, deps)
+        if wrapped:
+            fps = [digest(wrapped, fp) for fp in fps]
+            rows_fp = digest(wrapped, rows_fp)
+        visible = Relation(
+            list(names),
+            list(keys),
+            fps,
+            [{(unique_id, n): IDENTITY} for n in names],
+            [NodeRest(self, unique_id, relation, wrapped)] if rest else [],
+            rows_fp,
+            {(unique_id, ROWS): IDENTITY},
+            relation.leaf,
+            relation.joins,
+            relation.order,
+        )
+        analysis = NodeAnalysis(
+            unique_id,
+            status,
+            reason,
+            names,
+            [fp.hex() for fp in fps],
+            [expressions.get(key) for key in keys],
+            rows_fp.hex(),
+            relation.order.hex(),
+            self.relations_above(unique_id) if aside else [],
+        )
+        return Known(analysis, visible, deps, rows)
+
+    def declared_keys(self, node: Node) -> list[str]:
+        """The folded names of the columns that its properties declare."""
+        return [fold(c.name, bool(c.quote), self.dialect) for c in node.columns.values()]
+
+    def follow(self, unique_id: str, node: Node) -> tuple[dict[str, str], Linked] | str:
+        """A node's query, linked, with the SQL behind its outputs; or why it cannot be followed."""
+        reason = cannot_see(node)
+        if reason is not None:
+            return reason
+        try:
+            return self.queries.follow(node.compiled_code or "", Reader(self, unique_id))
+        except Exception as error:  # a defect of ours is this node's, not the whole project's
+            return f"a defect of dbt_ripple, please report it: {type(error).__name__}: {error}"
+
+    def configured(
+        self, node: Node, relation: Relation, config: bytes, rows: Deps
+    ) -> tuple[bytes, Deps]:
+        """Rule 7: settings of an incremental model or a snapshot decide what it holds.
+
+        A setting that names a column means what this column is, whatever it is called.
+
+        Returns:
+            The fingerprint of its settings, and what its rows depend on.
+        """
+        rows = dict(rows)
+        parts = [config]
+        named: set[str] = set()
+        for setting, kind, name in self.settings.column_uses(node):
+            named.add(setting)
+            column = relation.get(fold(name, False, self.dialect), name)
+            if column is not None:
+                parts += [setting.encode(), column[0]]
+                merge(rows, through(kind, column[1]))
+            else:
+                parts += [setting.encode(), name.encode()]
+        if node.resource_type == "snapshot" and node.config.get("check_cols") == "all":
+            parts.append(relation.all_fp())
+            for deps in relation.deps:
+                merge(rows, through(FILTER, deps))
+        if node.resource_type == "snapshot" or node.materialized == "incremental":
+            said = ((name, node.config.get(name)) for name in OF_COLUMNS if name not in named)
+            parts += [repr(pair).encode() for pair in said if pair[1]]
+        if words := self.settings.words_of_hooks(node):
+            parts.append(relation.rows_fp)
+            self.named(words, relation, parts, rows)
+        if words := self.settings.words_of_branches(node):
+            for parent in sorted(self.relations_above(node.unique_id)):
+                above = self.node(parent).relation
+                parts += [parent.encode(), above.rows_fp]
+                self.named(words, above, parts, rows)
+        if node.config.get("incremental_strategy") == "microbatch":
+            # dbt filters each parent by its event_time when it builds a batch.
+            for parent in self.relations_above(node.unique_id):
+                time_column = self.project.nodes[parent].config.get("event_time")
+                if isinstance(time_column, str):
+                    key = fold(time_column, False, self.dialect)
+                    column = self.node(parent).relation.get(key, time_column)
+                    if column is not None:
+                        parts += [parent.encode(), column[0]]
+                        merge(rows, through(FILTER, column[1]))
+        return digest(*parts), rows
+
+    def named(self, words: set[str], relation: Relation, parts: list[bytes], rows: Deps) -> None:
+        """Rows depend on the columns that a text names which is not followed; ``*`` names all."""
+        for key, fp, deps in zip(relation.keys, relation.fps, relation.deps, strict=True):
+            if "*" in words or key.lower() in words:
+                parts.append(fp)
+                merge(rows, through(FILTER, deps))
+        if relation.rest:
+            parts.append(rest_fp(relation.rest))
+
+    def typed(self, node: Node, keys: list[str], fps: list[bytes]) -> list[bytes]:
+        """An enforced contract casts a column to its declared type."""
+        types = {
+            key: column.data_type
+            for key, column in zip(self.declared_keys(node), node.columns.values(), strict=True)
+            if column.data_type
+        }
+        return [
+            digest(b"type", fp, " ".join(types[key].lower().split()).encode())
+            if key in types
+            else fp
+            for key, fp in zip(keys, fps, strict=True)
+        ]
+
+    def aside(self, unique_id: str, node: Node, looks: Looks) -> bytes:
+        """What a node depends on besides its query's text: empty where there is nothing.
+
+        That is what its Jinja looks at while it compiles (rule 11), what its hooks refer to, and
+        the functions it calls.
+        """
+        parts: list[bytes] = []
+        sees = Sees.EVERYTHING if self.settings.hooks_read(node) else looks.sees
+        if sees:
+            for parent in sorted(self.relations_above(unique_id)):
+                relation = self.node(parent).relation
+                parts.append(parent.encode())
+                if sees == Sees.NAMES:
+                    parts += [*(key.encode() for key in relation.keys), rest_fp(relation.rest)]
+                else:
+                    parts.append(relation.all_fp())
+                if sees == Sees.EVERYTHING:
+                    parts.append(relation.rows_fp)
+        for name, column in looks.values:
+            parents = self.relations_above(unique_id)
+            for parent in [p for p in parents if self.project.nodes[p].name == name] or parents:
+                relation = self.node(parent).relation
+                found = relation.get(fold(column, False, self.dialect), column)
+                parts += [relation.rows_fp, found[0] if found else relation.all_fp()]
+        parts += map(self.function, self.functions_above(unique_id))
+        return digest(*parts) if parts else b""
+
+    def relations_above(self, unique_id: str) -> list[str]:
+        """The relations a node refers to, each once, but those it is itself part of."""
+        parents = (
+            self.names.canonical.get(p, p)
+            for p in self.project.parents.get(unique_id, ())
+            if self.project.nodes[p].resource_type in RELATIONS
+        )
+        return [p for p in dict.fromkeys(parents) if p not in self.in_progress]
+
+    def functions_above(self, unique_id: str) -> list[str]:
+        """The functions a node calls."""
+        nodes = self.project.nodes
+        return [
+            p
+            for p in self.project.parents.get(unique_id, ())
+            if nodes[p].resource_type == "function"
+        ]
+
+    def function(self, unique_id: str) -> bytes:
+        """A fingerprint of a function: its body, its signature, and all that its refs hold."""
+        known = self.functions.get(unique_id)
+        if known is None:
+            self.functions[unique_id] = b""  # where functions call each other, once is enough
+            node = self.project.nodes[unique_id]
+            parts = [
+                normalised(node.raw_code).encode(),
+                repr((node.arguments, node.returns, node.config.get("volatility"))).encode(),
+                self.macros.fingerprint(node.depends_on.macros),
+            ]
+            for parent in self.relations_above(unique_id):
+                relation = self.node(parent).relation
+                parts += [relation.all_fp(), relation.rows_fp]
+            parts += map(self.function, self.functions_above(unique_id))
+            known = self.functions[unique_id] = digest(*parts)
+        return known
+
+    def snapshot_columns(
+        self,
+        node: Node,
+        relation: Relation,
+        config: bytes,
+        names: list[str],
+        keys: list[str],
+        fps: list[bytes],
+        deps: list[Deps],
+    ) -> None:
+        """The columns dbt adds to a snapshot, and what they come from."""
+        renamed = node.config.get("snapshot_meta_column_names") or {}
+        added = list(_SNAPSHOT_COLUMNS)
+        if node.config.get("hard_deletes") == "new_record":
+            added.append("dbt_is_deleted")
+        updated: Deps = {}
+        updated_at = node.config.get("updated_at")
+        if node.config.get("strategy") == "timestamp" and isinstance(updated_at, str):
+            column = relation.get(fold(updated_at, False, self.dialect), updated_at)
+            updated = column[1] if column is not None else {}
+        scd: Deps = dict(through(TRANSFORMATION << MASK_SHIFT, updated))
+        for name in listed(node.config.get("unique_key")):
+            column = relation.get(fold(name, False, self.dialect), name)
+            if column is not None:
+                merge(scd, through(TRANSFORMATION << MASK_SHIFT, column[1]))
+        of = {
+            "dbt_scd_id": scd,
+            "dbt_updated_at": updated,
+            "dbt_valid_from": updated,
+            "dbt_valid_to": through(TRANSFORMATION, updated),
+        }
+        for column_name in added:
+            name = str(renamed.get(column_name) or column_name)
+            names.append(name)
+            keys.append(fold(name, False, self.dialect))
+            fps.append(digest(b"snapshot", column_name.encode(), config))
+            deps.append(of.get(column_name, {}))
+
+    def opaque(self, unique_id: str, node: Node, reason: str) -> Known:
+        """A node that is not seen through: it may use everything its parents hold."""
+        above = self.relations_above(unique_id)
+        relations = [self.node(p).relation for p in above]
+        fingerprint = digest(
+            b"opaque",
+            self.opaque_text(unique_id, node).encode("utf-8", "surrogatepass"),
+            self.settings.of(node, columns=True),
+            *(self.function(p) for p in self.functions_above(unique_id)),
+            *(fp for r in relations for fp in (r.all_fp(), r.rows_fp)),
+        )
+        in_catalog = [c.name for c in self.project.catalog.get(unique_id, ())]
+        closed = bool(in_catalog)
+        names = in_catalog or [c.name for c in node.columns.values()]
+        everything: Deps = {}
+        pairs = sum(len(r.names) for r in relations) * max(len(names), 1)
+        for r in relations:
+            merge(everything, through(TRANSFORMATION, r.rows))
+            if pairs <= MAX_OPAQUE_EDGES:
+                for d in r.deps:
+                    merge(everything, through(TRANSFORMATION, d))
+        rows: Deps = {}
+        for r in relations:
+            merge(rows, through(TRANSFORMATION, r.rows))
+            for d in r.deps:
+                merge(rows, through(TRANSFORMATION, d))
+        keys = [fold_stored(n, self.dialect) for n in names]
+        relation = Relation(
+            list(names),
+            keys,
+            [digest(fingerprint, k.encode()) for k in keys],
+            [{(unique_id, n): IDENTITY} for n in names],
+            [] if closed else [OpaqueRest(self, unique_id, fingerprint, everything)],
+            digest(fingerprint, b"rows"),
+            {(unique_id, ROWS): IDENTITY},
+            digest(b"leaf", unique_id.encode()),
+        )
+        analysis = NodeAnalysis(
+            unique_id,
+            "opaque",
+            reason,
+            names,
+            [fp.hex() for fp in relation.fps],
+            [None] * len(names),
+            relation.rows_fp.hex(),
+        )
+        return Known(analysis, relation, [everything for _ in names], rows)
+
+    def opaque_text(self, unique_id: str, node: Node) -> str:
+        """The text of a node that is not seen through, relations by unique_id (rule 6)."""
+        macros = self.macros
+        if node.is_python or node.compiled_code is None:
+            config = {k: v for k, v in node.config.items() if k not in HARMLESS and v}
+            called = macros.fingerprint(node.depends_on.macros).hex()
+            return f"{normalised(node.raw_code)}\n{sorted(config.items())!r}\n{called}"
+        text = node.compiled_code
+        for other in (unique_id, *self.project.parents.get(unique_id, ())):
+            if name := self.project.nodes[other].relation_name:
+                text = text.replace(name, other)
+        return text
+
+
+def _why_unknown(relation: Relation) -> str:
+    parents = sorted({parent for parent, _ in relation.rows})
+    return (
+        f"no catalog lists those of {', '.join(parents[:3]) or 'its source'}"
+        "; run `dbt docs generate`"
+    )

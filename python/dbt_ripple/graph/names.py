@@ -1,0 +1,89 @@
+"""Which name in SQL is which node (rule 6)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.flow.ir import EPHEMERAL_PREFIX
+from dbt_ripple.flow.names import fold, fold_stored
+from dbt_ripple.graph.relations import RELATIONS
+
+_RELATION_PARTS: Final = re.compile(r'`([^`]+)`|"([^"]+)"|\[([^\]]+)\]|([^.`"\[\]]+)')
+
+
+class Names:
+    """The names that the relations of a project go by.
+
+    Attributes:
+        canonical: of a source that a node of the project builds, that node.
+    """
+
+    def __init__(self, project: Project, dialect: str) -> None:
+        self.project = project
+        self.dialect = dialect
+        self.by_name: dict[str, str] = {}
+        self.by_suffix: dict[str, str | None] = {}
+        self.canonical: dict[str, str] = {}
+        self._name_relations()
+
+    def _name_relations(self) -> None:
+        sources = []
+        for unique_id, node in self.project.nodes.items():
+            if node.resource_type not in RELATIONS:
+                continue
+            if node.resource_type == "source":
+                sources.append((unique_id, node))
+                continue
+            if node.is_ephemeral:
+                self.by_name[EPHEMERAL_PREFIX + (node.alias or node.name).lower()] = unique_id
+                continue
+            for key in self._relation_keys(node):
+                self.by_name.setdefault(key, unique_id)
+        for unique_id, node in sources:
+            keys = self._relation_keys(node)
+            builder = next((b for k in keys if (b := self.by_name.get(k)) is not None), None)
+            if builder is not None:
+                self.canonical[unique_id] = builder
+            for key in keys:
+                self.by_name.setdefault(key, unique_id)
+        for key, unique_id in self.by_name.items():
+            parts = key.split(".")
+            for length in range(2, len(parts)):
+                suffix = ".".join(parts[-length:])
+                other = self.by_suffix.setdefault(suffix, unique_id)
+                if other != unique_id:
+                    self.by_suffix[suffix] = None
+
+    def _relation_keys(self, node: Node) -> list[str]:
+        """The folded names the node's relation goes by."""
+        keys = []
+        if node.relation_name:
+            parts = []
+            for match in _RELATION_PARTS.finditer(node.relation_name):
+                quoted = match[4] is None
+                text = match[match.lastindex or 0]
+                inner = text.split(".") if self.dialect == "bigquery" else [text]
+                parts += [fold(p, quoted, self.dialect) for p in inner]
+            keys.append(".".join(parts))
+        name = node.identifier if node.resource_type == "source" else node.alias
+        if node.schema and (name or node.name):
+            pair = [
+                fold_stored(node.schema, self.dialect),
+                fold_stored(name or node.name, self.dialect),
+            ]
+            if not keys or not keys[0].endswith(".".join(pair)):
+                keys.append(".".join(pair))
+            if node.database and len(keys[0].split(".")) < 3:
+                keys.append(".".join([fold_stored(node.database, self.dialect), *pair]))
+        return keys
+
+    def node_of(self, key: str) -> str | None:
+        """The unique_id of the relation a query names, or None where dbt does not know it."""
+        unique_id = self.by_name.get(key)
+        if unique_id is None and "." in key:
+            unique_id = self.by_suffix.get(key)
+            if unique_id is None and key.count(".") == 2:
+                unique_id = self.by_name.get(key.split(".", 1)[1])
+        return self.canonical.get(unique_id, unique_id) if unique_id is not None else None

@@ -1,0 +1,200 @@
+"""A linked relation, as its readers see it, and the columns of it that only their use shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+import msgspec
+
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.ir import IDENTITY, TRANSFORMATION
+from dbt_ripple.flow.relation import Deps, Relation, rest_fp
+from dbt_ripple.graph.analysis import NodeAnalysis
+from dbt_ripple.graph.queries import Note
+from dbt_ripple.graph.rows import ROWS
+
+RELATIONS: Final = frozenset({"model", "seed", "snapshot", "source"})
+"""Resource types that are (or stand for) a relation."""
+
+
+class Known:
+    """A linked node: its own columns, as its children see them."""
+
+    __slots__ = ("analysis", "deps", "inner", "relation", "rows")
+
+    def __init__(
+        self, analysis: NodeAnalysis, relation: Relation, deps: list[Deps], rows: Deps
+    ) -> None:
+        self.analysis = analysis
+        self.relation = relation
+        self.deps = deps
+        self.rows = rows
+
+
+class Discoverer(Protocol):
+    """Where relations of a project are linked, and columns noted that only their use shows."""
+
+    known: dict[str, Known]
+    notes: dict[Note, None] | None
+
+    def discover(self, known: Known, key: str, name: str, fp: bytes, deps: Deps) -> str:
+        """Note a column; returns the name it is noted under."""
+        ...
+
+
+class _Open:
+    """Columns of a node that nothing lists. Subclasses say what one is, and what all are."""
+
+    __slots__ = ("analyser", "unique_id")
+
+    def __init__(self, analyser: Discoverer, unique_id: str) -> None:
+        self.analyser = analyser
+        self.unique_id = unique_id
+
+    def whole(self) -> Deps:
+        """What depends on all of them depends on the node's rows."""
+        return {(self.unique_id, ROWS): TRANSFORMATION}
+
+
+class LeafRest(_Open):
+    """Columns of a source that nothing lists: each is taken as existing once it is read."""
+
+    __slots__ = ("fingerprint",)
+
+    def __init__(self, analyser: Discoverer, unique_id: str, fingerprint: bytes) -> None:
+        super().__init__(analyser, unique_id)
+        self.fingerprint = fingerprint
+
+    def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
+        """Its fingerprint and what it depends on; None where there is no such column."""
+        known = self.analyser.known[self.unique_id]
+        fp = digest(self.fingerprint, key.encode())
+        noted = self.analyser.discover(known, key, name, fp, {})
+        if self.analyser.notes is not None:
+            self.analyser.notes[self.unique_id, key, name, noted] = None
+        return fp, {(self.unique_id, noted): IDENTITY}
+
+    def fp(self) -> bytes:
+        """A fingerprint of all of them."""
+        return digest(self.fingerprint, b"*")
+
+
+class NodeRest(_Open):
+    """Columns of a node behind a ``*`` over something unknown: found through its own query."""
+
+    __slots__ = ("inner", "wrapped")
+
+    def __init__(
+        self, analyser: Discoverer, unique_id: str, inner: Relation, wrapped: bytes
+    ) -> None:
+        super().__init__(analyser, unique_id)
+        self.inner = inner
+        self.wrapped = wrapped
+
+    def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
+        """Its fingerprint and what it depends on; None where there is no such column."""
+        column = self.inner.get(key, name)
+        if column is None:
+            return None
+        fp = digest(self.wrapped, column[0]) if self.wrapped else column[0]
+        known = self.analyser.known[self.unique_id]
+        name = self.analyser.discover(known, key, name, fp, column[1])
+        return fp, {(self.unique_id, name): IDENTITY}
+
+    def fp(self) -> bytes:
+        """A fingerprint of all of them."""
+        inner = rest_fp(self.inner.rest)
+        return digest(self.wrapped, inner) if self.wrapped else inner
+
+
+class OpaqueRest(_Open):
+    """Columns of an opaque node: any of them depends on everything its parents hold."""
+
+    __slots__ = ("deps", "fingerprint")
+
+    def __init__(
+        self, analyser: Discoverer, unique_id: str, fingerprint: bytes, deps: Deps
+    ) -> None:
+        super().__init__(analyser, unique_id)
+        self.fingerprint = fingerprint
+        self.deps = deps
+
+    def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
+        """Its fingerprint and what it depends on; None where there is no such column."""
+        known = self.analyser.known[self.unique_id]
+        name = self.analyser.discover(known, key, name, self.fingerprint, self.deps)
+        return self.fingerprint, {(self.unique_id, name): IDENTITY}
+
+    def fp(self) -> bytes:
+        """A fingerprint of all of them."""
+        return self.fingerprint
+
+
+class SelfRest:
+    """A node's own previous rows (``this``): no parent, but not nothing (rule 6)."""
+
+    def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
+        """Its fingerprint and what it depends on; None where there is no such column."""
+        return digest(b"this", key.encode()), {}
+
+    def fp(self) -> bytes:
+        """A fingerprint of all of them."""
+        return digest(b"this", b"*")
+
+    def whole(self) -> Deps:
+        """What depends on all of them depends on no parent."""
+        return {}
+
+
+def view_of(unique_id: str, relation: Relation) -> bytes | None:
+    """A digest of a relation, of all that linking its readers sees.
+
+    What its columns depend on is left out: it is the node's own columns, by name. None where it has
+    columns that are found through another query.
+    """
+    if not all(type(rest) is LeafRest for rest in (*relation.rest, *relation.ghost)):
+        return None
+    return digest(
+        msgspec.msgpack.encode(
+            (
+                unique_id,
+                relation.names,
+                relation.keys,
+                relation.fps,
+                [rest.fp() for rest in relation.rest],
+                [rest.fp() for rest in relation.ghost],
+                relation.rows_fp,
+                relation.leaf,
+                relation.joins,
+                relation.order,
+            )
+        )
+    )
+
+
+def cannot_see(node: Node) -> str | None:
+    """Why a node has no SQL to read, or None where it has."""
+    if node.is_python:
+        return "a Python model"
+    if not node.compiled_code:
+        return "not compiled: run `dbt compile` or `dbt docs generate` on the whole project"
+    return None
+
+
+def topological(project: Project) -> Iterable[str]:
+    """Every node after its parents; nodes on a cycle last, in the manifest's order."""
+    waiting = {u: len(project.parents.get(u, ())) for u in project.nodes}
+    ready = [u for u, n in waiting.items() if n == 0]
+    done: dict[str, None] = {}
+    while ready:
+        following: list[str] = []
+        for unique_id in ready:
+            done[unique_id] = None
+            for child in project.children.get(unique_id, ()):
+                waiting[child] -= 1
+                if waiting[child] == 0:
+                    following.append(child)
+        ready = following
+    return [*done, *(u for u in project.nodes if u not in done)]

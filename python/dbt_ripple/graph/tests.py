@@ -1,0 +1,198 @@
+"""What tests read, and their fingerprints: data tests, and unit tests (rule 9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dbt_ripple.artifacts import Node
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.ir import IDENTITY
+from dbt_ripple.flow.link import Linked
+from dbt_ripple.flow.relation import Deps, Relation, rest_fp
+from dbt_ripple.graph.analysis import NodeAnalysis, UnitTestAnalysis
+from dbt_ripple.graph.jinja import normalised
+from dbt_ripple.graph.linker import Linker, Reader
+from dbt_ripple.graph.relations import cannot_see
+from dbt_ripple.graph.rows import ROWS
+
+
+class _GivenRest:
+    """Columns of a parent that a unit test replaces, found by their use: names, no values."""
+
+    __slots__ = ("unique_id",)
+
+    def __init__(self, unique_id: str) -> None:
+        self.unique_id = unique_id
+
+    def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
+        return digest(b"given", self.unique_id.encode(), key.encode()), {
+            (self.unique_id, name): IDENTITY
+        }
+
+    def fp(self) -> bytes:
+        return digest(b"given", self.unique_id.encode(), b"*")
+
+    def whole(self) -> Deps:
+        return {(self.unique_id, ROWS): IDENTITY}
+
+
+class _UnitReader(Reader):
+    """A model whose parents are replaced by fixtures: of these it sees the names (rule 9)."""
+
+    __slots__ = ()
+
+    def table(self, key: str, name: str) -> Relation:
+        relation = super().table(key, name)
+        unique_id = self.analyser.names.node_of(key)
+        if unique_id is None or unique_id == self.unique_id:
+            return relation
+        leaf = digest(b"given", unique_id.encode())
+        return Relation(
+            relation.names,
+            relation.keys,
+            [digest(b"given", unique_id.encode(), k.encode()) for k in relation.keys],
+            relation.deps,
+            [_GivenRest(unique_id)] if relation.rest else [],
+            leaf,
+            relation.rows,
+            leaf,
+        )
+
+    def view(self, key: str, name: str) -> bytes | None:
+        unique_id = self.analyser.names.node_of(key)
+        if unique_id is None or unique_id == self.unique_id:
+            return super().view(key, name)
+        relation = self.analyser.node(unique_id).relation
+        if relation.rest:
+            return None
+        parts = (
+            part.encode()
+            for pair in zip(relation.keys, relation.names, strict=True)
+            for part in pair
+        )
+        return digest(b"given", unique_id.encode(), *parts)
+
+
+class TestLinker(Linker):
+    """Links tests, too."""
+
+    def may_discover(self, unique_id: str) -> bool:
+        """Whether a test can show a column that nothing lists: it reads an open relation."""
+        parents = (self.names.canonical.get(p, p) for p in self.project.parents.get(unique_id, ()))
+        known = (self.known.get(p) for p in parents)
+        return any(k is not None and k.relation.rest for k in known)
+
+    def test(self, unique_id: str, node: Node) -> tuple[NodeAnalysis, list[tuple[str, str]]]:
+        """A test's fingerprint and what it reads: the columns and row sets its query depends on."""
+        followed = self.follow(unique_id, node)
+        reads: dict[tuple[str, str], None] = {}
+        if isinstance(followed, str):
+            opaque = self.opaque(unique_id, node, followed)
+            reads.update(dict.fromkeys(opaque.rows))
+            analysis = opaque.analysis
+        else:
+            _, linked = followed
+            relation = linked.relation
+            for deps in (relation.rows, *relation.deps):
+                reads.update(dict.fromkeys(deps))
+            names, fps = list(relation.names), [fp.hex() for fp in relation.fps]
+            if relation.rest:  # what a test shows counts, with or without a name
+                names.append("*")
+                fps.append(rest_fp(relation.rest).hex())
+            rows_fp = relation.rows_fp
+            config = self.settings.of(node)
+            aside = self.aside(unique_id, node, self.introspection.of(node))
+            if config or aside:
+                rows_fp = digest(b"aside", rows_fp, config, aside)
+            analysis = NodeAnalysis(
+                unique_id,
+                "broken" if linked.missing else "analysed",
+                "cannot find " + ", ".join(linked.missing) if linked.missing else None,
+                names,
+                fps,
+                [None] * len(names),
+                rows_fp.hex(),
+                looks_at=self.relations_above(unique_id) if aside else [],
+            )
+        return analysis, list(reads)
+
+    def unit_test(self, unique_id: str, node: Node) -> UnitTestAnalysis | None:
+        """Rule 9: the model's own query over named columns, the fixture, what dbt types it by.
+
+        None where the manifest does not hold the model.
+        """
+        models = [
+            p
+            for p in self.project.parents.get(unique_id, ())
+            if self.project.nodes[p].resource_type == "model"
+        ]
+        tested = [p for p in models if self.project.nodes[p].name == node.model] or models
+        if not tested:
+            return None
+        model = self.project.nodes[tested[0]]
+        parts = [
+            repr((node.given, node.expect, node.overrides)).encode(),
+            self.settings.of(model, columns=True),
+            self.macros.of_materialization("unit"),
+            *map(self.function, self.functions_above(model.unique_id)),
+        ]
+        reads: dict[tuple[str, str], None] = {}
+        followed: tuple[dict[str, str], Linked] | str = cannot_see(model) or ""
+        if not followed:
+            reader = _UnitReader(self, model.unique_id)
+            try:
+                followed = self.queries.follow(model.compiled_code or "", reader)
+            except Exception as error:  # as in `follow`
+                followed = f"a defect of dbt_ripple: {type(error).__name__}: {error}"
+        if isinstance(followed, str) or node.overrides:
+            # Overridden macros and vars compile to another text than the one at hand.
+            macros = self.macros
+            parts += [
+                normalised(model.raw_code).encode(),
+                macros.fingerprint(model.depends_on.macros),
+            ]
+        if not isinstance(followed, str):
+            relation = followed[1].relation
+            parts += [relation.rows_fp, *(m.encode() for m in followed[1].missing)]
+            parts += sorted(
+                digest(key.encode(), fp)
+                for key, fp in zip(relation.keys, relation.fps, strict=True)
+            )
+            parts.append(rest_fp(relation.rest))
+            for deps in (relation.rows, *relation.deps):
+                reads.update(dict.fromkeys(deps))
+        types: dict[tuple[str, str], str] = {}
+        read = {(parent, column.lower()) for parent, column in reads}
+        given = {str(k).lower() for g in node.given for k in _given_columns(g)}
+        all_given = any(not isinstance(g.get("rows"), list) for g in node.given)
+        for parent in self.relations_above(model.unique_id):
+            known = self.node(parent)
+            for name, type_ in self.types(parent, known.relation.names).items():
+                if all_given or name in given or (parent, name) in read:
+                    parts.append(digest(parent.encode(), name.encode()))
+                    if type_:
+                        types[parent, name] = type_
+        return UnitTestAnalysis(unique_id, tested[0], digest(*parts).hex(), types)
+
+    def types(self, unique_id: str, names: list[str]) -> dict[str, str]:
+        """The types of a relation's columns by lower-case name, empty where they are not known."""
+        node = self.project.nodes[unique_id]
+        types = {
+            c.name.lower(): (c.type or "").lower() for c in self.project.catalog.get(unique_id, ())
+        }
+        if node.contract_enforced or not types:
+            types |= {
+                c.name.lower(): " ".join(c.data_type.lower().split())
+                for c in node.columns.values()
+                if c.data_type
+            }
+        return {name.lower(): types.get(name.lower(), "") for name in names}
+
+
+def _given_columns(given: dict[str, Any]) -> set[str]:
+    rows = given.get("rows")
+    return (
+        {key for row in rows if isinstance(row, dict) for key in row}
+        if isinstance(rows, list)
+        else set()
+    )
