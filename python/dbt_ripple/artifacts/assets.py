@@ -108,6 +108,22 @@ def column_pii(column: Column) -> str | None:
     return None if kind is None or kind.lower() in NO_PII else kind
 
 
+def declassified(column: Column) -> str | None:
+    """Why a column that personal data reaches holds none: ``meta.pii: none`` with a reason.
+
+    The reason is ``meta.pii_reason``; without one nothing is declassified, and this is ``None``.
+
+    Example:
+        >>> declassified(Column(meta={"pii": "none", "pii_reason": "only the domain is kept"}))
+        'only the domain is kept'
+        >>> declassified(Column(meta={"pii": "none"})) is None
+        True
+    """
+    said = column.meta.get("pii")
+    denied = said is False or (isinstance(said, str) and said.strip().lower() in NO_PII)
+    return _text(column.meta.get("pii_reason")) if denied else None
+
+
 def has_pii(node: Node) -> bool:
     """Whether any declared column holds personal data, or the node itself is said to."""
     as_column = Column(meta=node.meta, tags=node.tags)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
+
+from dbt_ripple.artifacts import CatalogColumn, Node
 
 Status = Literal["analysed", "opaque", "broken", "leaf"]
 """How well a node was seen.
@@ -91,3 +94,21 @@ class Analysis:
     seconds: dict[str, float]
     tests: dict[str, NodeAnalysis] = field(default_factory=dict)
     unit_tests: dict[str, UnitTestAnalysis] = field(default_factory=dict)
+
+
+def column_names(
+    node: Node | None, seen: NodeAnalysis | None, catalog: Iterable[CatalogColumn]
+) -> dict[str, str]:
+    """Every column the analysis, the catalog or the yml files know of, by its name in lower case.
+
+    In this order, so that the relation's own order comes first.
+    """
+    declared = node.columns if node else {}
+    names: dict[str, str] = {}
+    for name in (
+        *(seen.columns if seen else ()),
+        *(column.name for column in catalog),
+        *(column.name or key for key, column in declared.items()),
+    ):
+        names.setdefault(name.lower(), name)
+    return names

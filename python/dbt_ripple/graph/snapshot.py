@@ -28,7 +28,6 @@ import msgspec
 
 from dbt_ripple import __version__
 from dbt_ripple.artifacts import (
-    CatalogColumn,
     Column,
     Node,
     Project,
@@ -42,7 +41,7 @@ from dbt_ripple.artifacts import (
     owner,
 )
 from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.graph.analysis import Analysis, NodeAnalysis
+from dbt_ripple.graph.analysis import Analysis, NodeAnalysis, column_names
 from dbt_ripple.graph.macros import project_hooks
 from dbt_ripple.graph.rows import (
     ROWS,
@@ -124,7 +123,7 @@ def build_rows(
     }
     everything = [*nodes, *(unique_id for unique_id in analysis.nodes if unique_id not in nodes)]
     names = {
-        unique_id: _column_names(
+        unique_id: column_names(
             nodes.get(unique_id), analysis.nodes.get(unique_id), project.catalog.get(unique_id, ())
         )
         for unique_id in everything
@@ -376,24 +375,6 @@ def _test_fingerprints(project: Project, analysis: Analysis) -> dict[str, str]:
             b"test", repr(said).encode(), repr(seen.columns if by_name else ()).encode(), hooks
         ).hex()
     return found
-
-
-def _column_names(
-    node: Node | None, seen: NodeAnalysis | None, catalog: Iterable[CatalogColumn]
-) -> dict[str, str]:
-    """Every column the analysis, the catalog or the yml files know of, by its name in lower case.
-
-    In this order, so that the relation's own order comes first.
-    """
-    declared = node.columns if node else {}
-    names: dict[str, str] = {}
-    for name in (
-        *(seen.columns if seen else ()),
-        *(column.name for column in catalog),
-        *(column.name or key for key, column in declared.items()),
-    ):
-        names.setdefault(name.lower(), name)
-    return names
 
 
 def _column_rows(

@@ -1,0 +1,219 @@
+"""Personal data follows the value: what it reaches, what stops it, and how each is explained."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hand_made import node, project
+
+from dbt_ripple.artifacts import Column, Node, Project
+from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.pii import PiiColumn, pii_columns
+
+RAW = "source.p.raw.people"
+CATALOG = {RAW: ["id", "Email", "phone", "age"]}
+
+
+def people(**said: Any) -> Node:
+    """A source whose email is personal data; other columns by keyword, as ``meta.pii``."""
+    source = node(RAW, columns=["id", "email", "phone", "age"])
+    for name, kind in {"email": "email", **said}.items():
+        source.columns[name].meta = {"pii": kind}
+    return source
+
+
+def model(name: str, sql: str, *parents: str, **meta: dict[str, Any]) -> Node:
+    """A model with what is said of its columns."""
+    made = node(f"model.p.{name}", sql, *(parents or (RAW,)))
+    made.columns = {column: Column(name=column, meta=said) for column, said in meta.items()}
+    return made
+
+
+def found(*nodes: Node, catalog: dict[str, list[str]] | None = None) -> list[PiiColumn]:
+    made: Project = project(*nodes, catalog=catalog or CATALOG)
+    return pii_columns(made, analyse(made))
+
+
+def below(*nodes: Node) -> list[str]:
+    """``node.column`` of everything but the source."""
+    return [f"{c.unique_id.split('.')[-1]}.{c.column}" for c in found(*nodes) if c.unique_id != RAW]
+
+
+def test_a_declared_column_and_what_inherits_it() -> None:
+    stg = model("stg", "select id, email as mail, phone from s.people")
+    dim = model("dim", "select lower(mail) as mail, id from s.stg", "model.p.stg")
+    assert found(people(), stg, dim) == [
+        PiiColumn(
+            "model.p.dim",
+            "mail",
+            "email",
+            "inherited",
+            None,
+            RAW,
+            "Email",
+            (f"{RAW}.Email", "model.p.stg.mail", "model.p.dim.mail"),
+        ),
+        PiiColumn(
+            "model.p.stg",
+            "mail",
+            "email",
+            "inherited",
+            None,
+            RAW,
+            "Email",
+            (f"{RAW}.Email", "model.p.stg.mail"),
+        ),
+        PiiColumn(RAW, "Email", "email", "declared", None, RAW, "Email", (f"{RAW}.Email",)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "sha2(email, 256)",
+        "md5(email)",
+        "xxhash64(email)",
+        "hash(lower(email))",
+        "mask(email)",
+        "base64(aes_encrypt(email, 'k'))",
+        "count(email)",
+        "count(distinct email)",
+        "approx_count_distinct(email)",
+        "count_if(email = 'a')",
+        "case when email = 'a' then id end",
+        "if(email is null, 1, 2)",
+        "count(*)",
+        "max(id)",
+    ],
+)
+def test_what_does_not_give_the_value_back_stops_it(expression: str) -> None:
+    assert below(people(), model("m", f"select {expression} as x from s.people")) == []
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "email",
+        "upper(trim(email))",
+        "coalesce(email, 'nobody')",
+        "case when id = 1 then email end",
+        "min(email)",
+        "max(email)",
+        "first(email)",
+        "any_value(email)",
+        "collect_list(email)",
+        "collect_set(email)",
+        "max_by(email, id)",
+        "concat_ws(',', collect_list(email))",
+        "concat(sha2(email, 256), email)",
+        "struct(id, email)",
+        "first_value(email) over (partition by id order by id)",
+        "(select max(email) from s.people)",
+    ],
+)
+def test_what_can_give_it_back_does_not(expression: str) -> None:
+    assert below(people(), model("m", f"select {expression} as x from s.people")) == ["m.x"]
+
+
+def test_a_hash_stays_one_further_down() -> None:
+    stg = model("stg", "select sha2(email, 256) as mail_hash, email from s.people")
+    dim = model("dim", "select upper(mail_hash) as x from s.stg", "model.p.stg")
+    assert below(people(), stg, dim) == ["stg.email"]
+
+
+def test_the_kind_is_that_of_the_nearest_declared_column() -> None:
+    stg = model("stg", "select email, phone from s.people", email={"pii": "login"})
+    dim = model("dim", "select email, phone from s.stg", "model.p.stg")
+    said = {
+        (c.unique_id, c.column): (c.pii, c.origin, c.source_id)
+        for c in found(people(phone=True), stg, dim)
+    }
+    assert said["model.p.stg", "email"] == ("login", "declared", "model.p.stg")
+    assert said["model.p.dim", "email"] == ("login", "inherited", "model.p.stg")
+    assert said["model.p.dim", "phone"] == ("pii", "inherited", RAW)
+
+
+def test_the_path_is_the_shortest() -> None:
+    a = model("a", "select email from s.people")
+    b = model("b", "select email from s.a", "model.p.a")
+    c = model(
+        "c", "select coalesce(b.email, p.email) as x from s.people as p join s.b", RAW, "model.p.b"
+    )
+    (last,) = (p for p in found(people(), a, b, c) if p.unique_id == "model.p.c")
+    assert last.path == (f"{RAW}.Email", "model.p.c.x")
+
+
+def test_declassified_with_a_reason_and_nothing_inherits_from_it() -> None:
+    said = {"pii": "none", "pii_reason": "the domain is no person"}
+    stg = model("stg", "select split(email, '@')[1] as domain from s.people", domain=said)
+    dim = model("dim", "select domain from s.stg", "model.p.stg")
+    (row, _) = found(people(), stg, dim)
+    assert (row.unique_id, row.column, row.origin, row.reason, row.pii) == (
+        "model.p.stg",
+        "domain",
+        "declassified",
+        "the domain is no person",
+        "email",
+    )
+    assert row.path == (f"{RAW}.Email", "model.p.stg.domain")
+
+
+def test_without_a_reason_nothing_is_declassified() -> None:
+    stg = model("stg", "select email from s.people", email={"pii": "none"})
+    assert [c.origin for c in found(people(), stg)] == ["inherited", "declared"]
+
+
+def test_none_where_nothing_arrives_is_no_news() -> None:
+    said = {"pii": False, "pii_reason": "it is a number"}
+    assert below(people(), model("m", "select id from s.people", id=said)) == []
+
+
+def test_a_flagged_node_means_all_its_columns_unless_they_say_which() -> None:
+    flagged = model("m", "select id, age from s.people", id={"pii": "none"})
+    flagged.meta = {"pii": True}
+    assert below(people(), flagged) == ["m.age"]
+    flagged.columns["age"] = Column(name="age", tags=["pii"])
+    flagged.columns["id"].meta = {}
+    assert below(people(), flagged) == ["m.age"]
+
+
+@pytest.mark.parametrize("columns", [2, 300])
+def test_an_opaque_node_may_hold_whatever_its_parents_hold(columns: int) -> None:
+    names = [f"c{i}" for i in range(columns)]
+    opaque = node(
+        "model.p.ml", "def model(dbt, session): ...", RAW, columns=names, language="python"
+    )
+    source = people()
+    source.columns |= {f"f{i}": Column(name=f"f{i}") for i in range(columns)}
+    listed = {RAW: list(source.columns), "model.p.ml": names}
+    inherited = [c for c in found(source, opaque, catalog=listed) if c.origin == "inherited"]
+    assert {c.column for c in inherited} == set(names)
+    assert all(c.path == (f"{RAW}.email", f"model.p.ml.{c.column}") for c in inherited)
+
+
+def test_an_exposure_holds_what_it_reads_or_may_read() -> None:
+    stg = model("stg", "select id, email, phone from s.people")
+    known = node("exposure.p.known", None, "model.p.stg")
+    known.meta = {"referenced_columns": ["stg.id", "phone"]}
+    unknown = node("exposure.p.unknown", None, "model.p.stg")
+    found_below = below(people(phone="phone"), stg, known, unknown)
+    assert found_below == [
+        "known.phone",
+        "unknown.email",
+        "unknown.phone",
+        "stg.email",
+        "stg.phone",
+    ]
+
+
+def test_a_source_that_the_project_builds_is_that_node() -> None:
+    built = model("people", "select id, email from s.elsewhere")
+    reader = model("m", "select email from s.people", RAW)
+    assert below(people(), built, reader) == ["m.email", "people.email"]
+    assert [c.path[0] for c in found(people(), built, reader)] == [f"{RAW}.Email"] * 3
+
+
+def test_nothing_declared_nothing_found() -> None:
+    source = node(RAW, columns=["email"])
+    assert found(source, model("m", "select email from s.people")) == []
