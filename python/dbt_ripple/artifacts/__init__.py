@@ -15,6 +15,7 @@ from dbt_ripple.artifacts.assets import (
     has_pii,
     is_canonical,
     is_certified,
+    masking_functions,
     owner,
     referenced_columns,
 )
@@ -63,6 +64,7 @@ __all__ = [
     "has_pii",
     "is_canonical",
     "is_certified",
+    "masking_functions",
     "nearest",
     "owner",
     "read_files",

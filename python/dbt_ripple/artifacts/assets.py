@@ -132,6 +132,24 @@ def has_pii(node: Node) -> bool:
     )
 
 
+def masking_functions(project: Project) -> frozenset[str]:
+    """SQL functions that mask their arguments, as far as the project says so, in lower case.
+
+    Those of the var ``ripple_masking_functions``, which the package's model ``pii_columns`` carries
+    as ``meta.masking_functions`` (dbt writes no vars into its artifacts), and dbt functions with
+    ``meta.masking: true``.
+    """
+    found = set()
+    for node in project.nodes.values():
+        if node.package_name == "dbt_ripple":
+            said = node.meta.get("masking_functions")
+            names = [said] if isinstance(said, str) else said if isinstance(said, list) else []
+            found |= {str(name).strip().lower() for name in names}
+        elif node.resource_type == "function" and _flag(node.meta.get("masking")):
+            found.add(node.name.lower())
+    return frozenset(found - {""})
+
+
 def referenced_columns(node: Node) -> list[str] | None:
     """The columns a consumer is known to read, from ``meta.referenced_columns`` of an exposure.
 

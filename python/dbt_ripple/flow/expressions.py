@@ -6,7 +6,7 @@ node no handler knows is hashed argument by argument, so that nothing of it is l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import cache, lru_cache
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ from dbt_ripple.flow.names import fold, keeps_case, lowered
 from dbt_ripple.flow.vocabulary import (
     AGGREGATE_NAMES,
     GENERATOR_NAMES,
+    MASK_MARK,
     MASKING_NAMES,
     ORDERED_SET_NAMES,
 )
@@ -160,8 +161,9 @@ def _indirect(kind: int, to: int) -> int:
 class Expressions:
     """The walk over one statement, as far as expressions go; `lower` adds queries."""
 
-    def __init__(self, dialect: str) -> None:
+    def __init__(self, dialect: str, masking: Collection[str] = ()) -> None:
         self.dialect = dialect
+        self.masking_names, self.handlers = _masking(frozenset(masking))
         self.keeps_case = keeps_case(dialect)
         self.scopes: list[Scope] = []
         self.visible_ctes: list[dict[str, int]] = []
@@ -236,7 +238,7 @@ class Expressions:
         if self.depth > _MAX_DEPTH:
             raise Unsupported(f"nested deeper than {MAX_NESTING} levels")
         node.parent = None  # see `let_go`
-        handler = _HANDLERS.get(type(node), _GENERIC)
+        handler = self.handlers.get(type(node), _GENERIC)
         e = handler(self, node, kind)
         self.depth -= 1
         return e
@@ -468,7 +470,7 @@ class Expressions:
         )
 
     def case(self, node: exp.Case, kind: int) -> Expr:
-        kind = _direct(kind)
+        kind = _masked(_direct(kind)) if _is_marked(node) else _direct(kind)
         test = _indirect(kind, CONDITIONAL)
         args = node.args
         pieces: list[Expr] = [b"Case"]
@@ -548,7 +550,7 @@ class Expressions:
         if name in GENERATOR_NAMES:
             return self.generator(node, kind)
         kind = _direct(kind)
-        if name in MASKING_NAMES:
+        if name in self.masking_names:
             kind = _masked(kind)
         if name == "nullifzero" and len(node.expressions) == 1:
             return self.null_if(
@@ -897,4 +899,24 @@ def _handlers() -> dict[type, _Handler]:
 
 
 _HANDLERS: Final = _handlers()
+
+
+@lru_cache(maxsize=8)
+def _masking(more: frozenset[str]) -> tuple[frozenset[str], dict[type[Any], _Handler]]:
+    """The functions that mask, by name, and the handlers: more names, some of them sqlglot's own."""
+    names = MASKING_NAMES | {name.rpartition(".")[2].lower() for name in more}
+    types = [t for name in names - MASKING_NAMES if (t := exp.FUNCTION_BY_NAME.get(name.upper()))]
+    return names, _HANDLERS | dict.fromkeys(types, Expressions.masking)
+
+
+def _is_marked(node: exp.Case) -> bool:
+    """Whether a CASE is what the macro ``mask`` writes around what it hides."""
+    ifs = node.args.get("ifs") or []
+    test = ifs[0].args["this"] if len(ifs) == 1 else None
+    if type(test) is not exp.Not or type(test.this) is not exp.Is:
+        return False
+    mark = test.this.this
+    return type(mark) is exp.Literal and bool(mark.is_string) and mark.this == MASK_MARK
+
+
 _GENERIC: Final[_Handler] = Expressions.generic

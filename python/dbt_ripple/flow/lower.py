@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import sqlglot
@@ -103,13 +103,16 @@ _KNOWN_SELECT: Final = frozenset(
 ) - {"kind"}
 
 
-def lower(sql: str, dialect: str, *, expressions: bool = False) -> Lowered:
+def lower(
+    sql: str, dialect: str, *, expressions: bool = False, masking: Collection[str] = ()
+) -> Lowered:
     """Parse one query and lower it.
 
     Args:
         sql: one statement: a SELECT, or a CREATE ... AS / INSERT ... whose query counts.
         dialect: the sqlglot dialect it is written in.
         expressions: whether to write out the SQL behind each output, too.
+        masking: functions that mask their arguments, besides those known to.
 
     Returns:
         The lowered query, or a `Lowered` with the reason why there is none. Never raises on bad
@@ -128,7 +131,7 @@ def lower(sql: str, dialect: str, *, expressions: bool = False) -> Lowered:
         if len(statements) != 1:
             return Lowered(None, f"{len(statements)} statements where one query was expected")
         texts = _texts(statements[0], dialect) if expressions else {}
-        lowered = _Lowering(dialect).statement(statements[0])
+        lowered = _Lowering(dialect, masking).statement(statements[0])
         lowered.expressions = texts
         return lowered
     except Unsupported as why:

@@ -7,7 +7,7 @@ differs.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -48,13 +48,16 @@ def unpack(packed: bytes) -> Lowered:
         return _decode(packed)
 
 
-def lower_packed(queries: Iterable[str], dialect: str, expressions: bool) -> list[bytes]:
+def lower_packed(
+    queries: Iterable[str], dialect: str, expressions: bool, masking: Collection[str] = ()
+) -> list[bytes]:
     """Lower queries, in order, for another process.
 
     Args:
         queries: as `lower` takes them.
         dialect: they are written in.
         expressions: whether to write out the SQL behind each output, too.
+        masking: functions that mask their arguments, besides those known to.
 
     Returns:
         Each query, packed; no bytes where that failed, which the reader then sees for itself.
@@ -64,7 +67,7 @@ def lower_packed(queries: Iterable[str], dialect: str, expressions: bool) -> lis
     packed = []
     for sql in queries:
         try:
-            packed.append(pack(lower(sql, dialect, expressions=expressions)))
+            packed.append(pack(lower(sql, dialect, expressions=expressions, masking=masking)))
         except Exception:  # a defect of ours is told where the query is followed
             packed.append(b"")
     return packed

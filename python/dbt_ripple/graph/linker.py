@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.artifacts import Node, Project, masking_functions
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, IDENTITY, MASK_SHIFT, TRANSFORMATION
 from dbt_ripple.flow.link import Linked
@@ -116,7 +116,9 @@ class Linker(Leaves):
         super().__init__(project, seeds)
         self.names = Names(project, self.dialect)
         self.in_progress: dict[str, None] = {}
-        self.queries = Queries(self.dialect, expressions, cache, lower_many)
+        self.queries = Queries(
+            self.dialect, expressions, cache, lower_many, masking_functions(project)
+        )
         self.introspection = Introspection(project, self.macros)
         self.functions: dict[str, bytes] = {}
         self.views: dict[str, bytes | None] = {}

@@ -10,7 +10,7 @@ import gc
 import heapq
 import multiprocessing
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Final
@@ -47,7 +47,9 @@ def in_processes(processes: int, least: int = LEAST) -> LowerMany | None:
     if processes <= 1 or multiprocessing.parent_process() is not None:
         return None
 
-    def lower_many(queries: Sequence[str], dialect: str, expressions: bool) -> list[bytes]:
+    def lower_many(
+        queries: Sequence[str], dialect: str, expressions: bool, masking: Collection[str] = ()
+    ) -> list[bytes]:
         if len(queries) < least:
             return []
         chunks = balanced(queries, processes * _CHUNKS_A_PROCESS)
@@ -56,7 +58,9 @@ def in_processes(processes: int, least: int = LEAST) -> LowerMany | None:
         try:
             with ProcessPoolExecutor(processes, context, _relax_collector) as pool:
                 futures = [
-                    pool.submit(lower_packed, [queries[i] for i in chunk], dialect, expressions)
+                    pool.submit(
+                        lower_packed, [queries[i] for i in chunk], dialect, expressions, masking
+                    )
                     for chunk in chunks
                 ]
                 for chunk, future in zip(chunks, futures, strict=True):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager
 from itertools import count
 from typing import Final, Protocol
@@ -27,7 +27,7 @@ from dbt_ripple.flow.packed import pack, unpack
 from dbt_ripple.flow.relation import Key, Relation
 from dbt_ripple.graph.cache import Cache
 
-LowerMany = Callable[[Sequence[str], str, bool], list[bytes]]
+LowerMany = Callable[[Sequence[str], str, bool, Collection[str]], list[bytes]]
 """Lowers many queries somewhere else: as `flow.packed.lower_packed` does, or none of them (an empty
 list) where that does not pay."""
 
@@ -101,18 +101,25 @@ class Queries:
         expressions: whether the SQL behind each output is asked for.
         cache: where to look first.
         lower_many: lowers many queries at once, elsewhere.
+        masking: functions that mask their arguments, besides those known to.
 
     Attributes:
         parse_seconds: wall time spent on lowering.
     """
 
     def __init__(
-        self, dialect: str, expressions: bool, cache: Cache | None, lower_many: LowerMany | None
+        self,
+        dialect: str,
+        expressions: bool,
+        cache: Cache | None,
+        lower_many: LowerMany | None,
+        masking: Collection[str] = (),
     ) -> None:
         self.dialect = dialect
         self.expressions = expressions
         self.cache = cache
         self.lower_many = lower_many
+        self.masking = tuple(sorted(masking))
         self.parse_seconds = 0.0
         self._ready: dict[str, bytes] = {}
 
@@ -129,7 +136,7 @@ class Queries:
                 if not (cache.has(self._key(b"linked", sql)) or cache.has(self._key(b"query", sql)))
             ]
         start = time.perf_counter()
-        made = self.lower_many(wanted, self.dialect, self.expressions)
+        made = self.lower_many(wanted, self.dialect, self.expressions, self.masking)
         for sql, packed in zip(wanted, made, strict=False):
             if packed:
                 self._ready[sql] = packed
@@ -180,9 +187,10 @@ class Queries:
     def _key(self, kind: bytes, sql: str) -> bytes:
         assert self.cache is not None
         written_out = b"expressions" if self.expressions else b""
+        masking = "\n".join(self.masking).encode()
         # A lone surrogate is no text, and yet can stand in a manifest.
         text = sql.encode("utf-8", "surrogatepass")
-        return self.cache.key(kind, self.dialect.encode(), written_out, text)
+        return self.cache.key(kind, self.dialect.encode(), written_out, masking, text)
 
     def lowered(self, sql: str) -> Lowered:
         """A query, lowered."""
@@ -210,7 +218,7 @@ class Queries:
         # Here, because it takes its time and a warm run does without.
         from dbt_ripple.flow.lower import lower
 
-        return lower(sql, self.dialect, expressions=self.expressions)
+        return lower(sql, self.dialect, expressions=self.expressions, masking=self.masking)
 
 
 _NO_QUERY: Final = "it is not a query"

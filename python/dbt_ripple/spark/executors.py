@@ -7,7 +7,7 @@ must have the same dbt-ripple and sqlglot as the driver; where they do not, the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.graph.cache import engine
@@ -48,15 +48,17 @@ def on_executors(
         least: queries below which they are not asked.
     """
 
-    def lower_many(queries: Sequence[str], dialect: str, expressions: bool) -> list[bytes]:
+    def lower_many(
+        queries: Sequence[str], dialect: str, expressions: bool, masking: Collection[str] = ()
+    ) -> list[bytes]:
         if len(queries) >= least:
             spark = session()
             if has_executors(spark):
                 try:
-                    return lower_on_executors(spark, queries, dialect, expressions)
+                    return lower_on_executors(spark, queries, dialect, expressions, masking)
                 except Exception as error:
                     warn(f"analysed here, not on Spark's executors: {_why(error)}")
-        return otherwise(queries, dialect, expressions) if otherwise is not None else []
+        return otherwise(queries, dialect, expressions, masking) if otherwise is not None else []
 
     return lower_many
 
@@ -67,7 +69,11 @@ def has_executors(session: SparkSession) -> bool:
 
 
 def lower_on_executors(
-    session: SparkSession, queries: Sequence[str], dialect: str, expressions: bool
+    session: SparkSession,
+    queries: Sequence[str],
+    dialect: str,
+    expressions: bool,
+    masking: Collection[str] = (),
 ) -> list[bytes]:
     """Lower queries as `flow.packed.lower_packed` does, in a Spark job.
 
@@ -90,8 +96,9 @@ def lower_on_executors(
             raise NotTheSameError("they have another version of dbt-ripple or sqlglot")
         for batch in batches:
             ids, texts = batch.column(0), batch.column(1).to_pylist()
-            packed = pyarrow.array(lower_packed(texts, dialect, expressions), pyarrow.binary())
-            yield pyarrow.RecordBatch.from_arrays([ids, packed], ["id", "packed"])
+            packed = lower_packed(texts, dialect, expressions, masking)
+            made = pyarrow.array(packed, pyarrow.binary())
+            yield pyarrow.RecordBatch.from_arrays([ids, made], ["id", "packed"])
 
     # The longest first and dealt out in turn, so that all tasks take about as long.
     order = sorted(range(len(queries)), key=lambda i: -len(queries[i]))

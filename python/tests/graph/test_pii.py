@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hand_made import node, project
 
 from dbt_ripple.artifacts import Column, Node, Project
 from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.pii import PiiColumn, pii_columns
 
 RAW = "source.p.raw.people"
@@ -217,3 +219,66 @@ def test_a_source_that_the_project_builds_is_that_node() -> None:
 def test_nothing_declared_nothing_found() -> None:
     source = node(RAW, columns=["email"])
     assert found(source, model("m", "select email from s.people")) == []
+
+
+# --- what masks -----------------------------------------------------------------------------------
+
+MARKED = "case when 'dbt_ripple.mask' is not null then concat(left(email, 1), '***') end"
+
+
+@pytest.mark.parametrize("adapter", ["spark", "databricks", "duckdb", "postgres", "bigquery"])
+def test_what_the_mask_macro_writes_is_seen_to_mask(adapter: str) -> None:
+    m = model("m", f"select {MARKED} as x from s.people")
+    made = project(people(), m, catalog={RAW: ["id", "email"]}, adapter=adapter)
+    assert [c.unique_id for c in pii_columns(made, analyse(made))] == [RAW]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "case when 'dbt_ripple.mask' is null then email end",
+        "case when 'dbt_ripple.masks' is not null then email end",
+        "case when id is not null then email end",
+        f"concat(email, {MARKED})",
+        f"{MARKED} || email",
+        "email /* dbt_ripple.mask */",
+    ],
+)
+def test_nothing_else_is(expression: str) -> None:
+    assert below(people(), model("m", f"select {expression} as x from s.people")) == ["m.x"]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "hide(email)",
+        "analytics.hide(email)",
+        "cat.analytics.HIDE(lower(email), 3)",
+        "regexp_replace(email, '.', 'x')",
+        "min(hide(email))",
+    ],
+)
+def test_functions_that_the_project_says_mask(expression: str) -> None:
+    of_package = node("model.dbt_ripple.pii_columns", "select 1 as x")
+    of_package.meta = {"masking_functions": ["Hide", "x.y.regexp_replace"]}
+    m = model("m", f"select {expression} as x from s.people")
+    assert below(people(), m) == ["m.x"]
+    assert below(people(), m, of_package) == []
+
+
+def test_a_dbt_function_that_is_said_to_mask() -> None:
+    m = model("m", "select udfs.hide(email) as x from s.people", RAW, "function.p.hide")
+    hide = node("function.p.hide")
+    assert below(people(), m, hide) == ["m.x"]
+    hide.meta = {"masking": True}
+    assert below(people(), m, hide) == []
+
+
+def test_what_masks_is_part_of_the_key_of_the_cache(tmp_path: Path) -> None:
+    m = model("m", "select hide(email) as x from s.people")
+    of_package = node("model.dbt_ripple.pii_columns", "select 1 as x")
+    for said, inherited in (([], 1), (["hide"], 0), ([], 1)):
+        of_package.meta = {"masking_functions": said}
+        made = project(people(), m, of_package, catalog=CATALOG)
+        with Cache(tmp_path) as cache:
+            assert len(pii_columns(made, analyse(made, cache=cache))) == 1 + inherited
