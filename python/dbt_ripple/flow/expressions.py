@@ -911,11 +911,7 @@ def _masking(more: frozenset[str]) -> tuple[frozenset[str], dict[type[Any], _Han
 
 def _is_marked(node: exp.Case) -> bool:
     """Whether a CASE is what the macro ``mask`` writes around what it hides."""
-    ifs = node.args.get("ifs") or []
-    test = ifs[0].args["this"] if len(ifs) == 1 else None
-    if type(test) is not exp.Not or type(test.this) is not exp.Is:
-        return False
-    mark = test.this.this
+    mark = node.args.get("this")
     return type(mark) is exp.Literal and bool(mark.is_string) and mark.this == MASK_MARK
 
 

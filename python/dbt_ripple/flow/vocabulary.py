@@ -42,8 +42,8 @@ MASKING_NAMES: Final = frozenset(
 """Functions whose result does not give their argument back (OpenLineage's ``masking``)."""
 
 MASK_MARK: Final = "dbt_ripple.mask"
-"""``case when 'dbt_ripple.mask' is not null then <expression> end`` says that the expression masks
-whatever it reads: what the package's macro ``mask`` compiles to."""
+"""``case 'dbt_ripple.mask' when 'dbt_ripple.mask' then <expression> end`` says that the expression
+masks whatever it reads: what the package's macro ``mask`` compiles to."""
 
 GENERATED_COLUMNS: Final = {
     "explode": ["col"],

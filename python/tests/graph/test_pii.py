@@ -223,7 +223,7 @@ def test_nothing_declared_nothing_found() -> None:
 
 # --- what masks -----------------------------------------------------------------------------------
 
-MARKED = "case when 'dbt_ripple.mask' is not null then concat(left(email, 1), '***') end"
+MARKED = "case 'dbt_ripple.mask' when 'dbt_ripple.mask' then concat(left(email, 1), '***') end"
 
 
 @pytest.mark.parametrize("adapter", ["spark", "databricks", "duckdb", "postgres", "bigquery"])
@@ -236,8 +236,9 @@ def test_what_the_mask_macro_writes_is_seen_to_mask(adapter: str) -> None:
 @pytest.mark.parametrize(
     "expression",
     [
-        "case when 'dbt_ripple.mask' is null then email end",
-        "case when 'dbt_ripple.masks' is not null then email end",
+        "case when 'dbt_ripple.mask' = id then email end",
+        "case 'dbt_ripple.masks' when 'dbt_ripple.mask' then email end",
+        "case id when 'dbt_ripple.mask' then email end",
         "case when id is not null then email end",
         f"concat(email, {MARKED})",
         f"{MARKED} || email",

@@ -74,7 +74,8 @@ def test_a_script_without_a_guard_ends_with_the_right_answer(
         "from dbt_ripple.graph.analyse import analyse\n"
         "from dbt_ripple.graph.pool import in_processes\n"
         "of = read_project(Path(sys.argv[1]))\n"
-        "print(len(analyse(of, lower_many=in_processes(2, least=1)).edges))\n"
+        "edges = analyse(of, lower_many=in_processes(2, least=1)).edges\n"
+        "sys.stdout.write(f'{len(edges)}\\n')\n"
     )
     done = subprocess.run(
         [sys.executable, script, generated], capture_output=True, text=True, timeout=120
