@@ -139,6 +139,18 @@ def rename(sql: str, names: Mapping[str, str]) -> str:
     return re.sub(pattern, lambda found: names[found[0]], sql) if names else sql
 
 
+def other_names(base: Project, head: Project) -> dict[str, str]:
+    """Base's names of relations that have another one on head, each with that."""
+    return {
+        then.relation_name: now.relation_name
+        for unique_id, now in head.nodes.items()
+        if (then := base.nodes.get(unique_id)) is not None
+        and then.relation_name
+        and now.relation_name
+        and then.relation_name != now.relation_name
+    }
+
+
 @dataclass(frozen=True)
 class _Text:
     sql: str

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from dbt_ripple.artifacts import Project
-from dbt_ripple.changes.compiled import rename
+from dbt_ripple.changes.compiled import other_names, rename
 from dbt_ripple.cli.base_ref import CHOSEN, choose, compile_rest
 from dbt_ripple.cli.dbt import Dbt, DbtOptions, why
 from dbt_ripple.cli.options import count, warn
@@ -49,12 +49,7 @@ def compile_against(
     if not rest:
         return
     compile_rest(dbt, dbt("parse").result, head, rest, *_deferred(state))
-    names = {
-        before.relation_name: now.relation_name
-        for unique_id, now in head.nodes.items()
-        if (before := base.nodes.get(unique_id)) and before.relation_name and now.relation_name
-    }
-    moved = {before: now for before, now in names.items() if before != now}
+    moved = other_names(base, head)
     for unique_id in rest:
         node = head.nodes[unique_id]
         if node.compiled_code is not None:

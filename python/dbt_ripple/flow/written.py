@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
 _FOLLOWED: Final = 50
@@ -153,3 +153,27 @@ def _conjuncts(condition: Any) -> Iterator[Any]:
             stack += [node.right, node.left]
         else:
             yield node
+
+
+def same_words(one: str, other: str, dialect: str) -> bool:
+    r"""Whether two queries are the same but for layout, comments and the case of keywords.
+
+    Example:
+        >>> same_words("SELECT a FROM t -- all", "select a\nfrom t", "spark")
+        True
+        >>> same_words("select a from t", "select A from t", "spark")
+        False
+    """
+    try:
+        first, second = (sqlglot.tokenize(sql, dialect=dialect) for sql in (one, other))
+    except SqlglotError:
+        return one == other
+    keywords = sqlglot.Dialect.get_or_raise(dialect).tokenizer_class.KEYWORDS
+    return [_word(t, keywords) for t in first] == [_word(t, keywords) for t in second]
+
+
+def _word(token: Any, keywords: Any) -> tuple[Any, str]:
+    text: str = token.text
+    if token.token_type in (TokenType.IDENTIFIER, TokenType.STRING):
+        return token.token_type, text
+    return token.token_type, text.upper() if text.upper() in keywords else text

@@ -24,10 +24,8 @@ from dbt_ripple.selection.answer import (
     Selection,
 )
 from dbt_ripple.selection.facts import held_tests
+from dbt_ripple.selection.inlined import BUILT, only_tests_compile, to_build
 from dbt_ripple.selection.reasons import Reasons
-
-BUILT = frozenset({"model", "seed", "snapshot"})
-"""Resource types CI builds before it tests."""
 
 
 def select(
@@ -103,6 +101,9 @@ def select_from(
         )
     for test in held:
         del impacted[test.unique_id]
+    alone = only_tests_compile(comparison, impacted)
+    impacted |= alone
+    held = [test for test in held if test.unique_id not in alone]
     tests = []
     for unique_id, (reason, path) in reasons.of_tests(impacted).items():
         name = head.nodes[unique_id].name
@@ -113,12 +114,7 @@ def select_from(
     selection = Selection(
         tests=tests,
         held=held,
-        models=[
-            unique_id
-            for unique_id, node in head.nodes.items()
-            if node.resource_type in BUILT
-            and (comparison.everything or unique_id in comparison.changed)
-        ],
+        models=to_build(comparison),
         broken=_broken(comparison),
         exposures=list(_exposures(comparison)),
         unit_tests=list(impacted_unit_tests(comparison)),

@@ -106,7 +106,7 @@ def test_a_column_renamed_with_its_readers_selects_nothing() -> None:
     head = shop(STG.replace("twice", "doubled"), "select id, doubled as twice from s.stg")
     found = picked(shop(), head)
     assert found.tests == []
-    assert found.models == ["model.p.stg"]
+    assert found.models == ["model.p.stg", "model.p.mart"]
 
 
 def test_an_expression_moved_upstream_selects_nothing() -> None:

@@ -1,0 +1,125 @@
+"""Rule 13: what CI must build, and the one test that compiles what no relation inlines."""
+
+from __future__ import annotations
+
+import pytest
+from hand_made import LISTED, RAW, check, node, orders, picked, project
+
+from dbt_ripple.artifacts import Node, Project
+
+E = "select id, amount, status from s.orders"
+WITH_E = "with __dbt__cte__e as ({e}) "
+OVER_E = WITH_E + "select id from __dbt__cte__e"
+
+
+def ephemeral(name: str, sql: str, *parents: str, **more: str) -> Node:
+    return node(f"model.p.{name}", sql, *parents, config={"materialized": "ephemeral"}, **more)
+
+
+def inlined(e: str, *more: Node) -> Project:
+    """orders -> e (ephemeral), and whatever reads it."""
+    return project(orders(), ephemeral("e", e, RAW), *more, catalog=LISTED)
+
+
+def table(e: str) -> Node:
+    return node("model.p.t", OVER_E.format(e=e), "model.p.e", raw="select id from {{ ref('e') }}")
+
+
+EDITED = E.replace("amount", "upper(amount) as amount")
+
+
+def test_a_relation_is_built_that_inlines_an_edited_ephemeral() -> None:
+    found = picked(inlined(E, table(E)), inlined(EDITED, table(EDITED)))
+    assert (found.tests, found.models) == ([], ["model.p.e", "model.p.t"])
+
+
+def test_also_through_another_ephemeral() -> None:
+    def side(e: str) -> Project:
+        first = WITH_E.format(e=e)
+        return inlined(
+            e,
+            ephemeral("f", first + "select id from __dbt__cte__e", "model.p.e", raw="from e"),
+            node(
+                "model.p.t",
+                first.rstrip() + ", __dbt__cte__f as (select id from __dbt__cte__e) "
+                "select id from __dbt__cte__f",
+                "model.p.f",
+                raw="select id from {{ ref('f') }}",
+            ),
+        )
+
+    assert picked(side(E), side(EDITED)).models == ["model.p.e", "model.p.t"]
+
+
+def test_what_reads_that_relation_is_not_built() -> None:
+    def side(e: str) -> Project:
+        return inlined(e, table(e), node("model.p.u", "select id from s.t", "model.p.t"))
+
+    assert "model.p.u" not in picked(side(E), side(EDITED)).models
+
+
+def on_e(name: str, e: str, column: str = "id") -> Node:
+    sql = WITH_E.format(e=e) + f"select {column} from __dbt__cte__e where {column} is null"
+    return check(name, sql, "model.p.e", raw=f"select {column} from {{{{ ref('e') }}}}")
+
+
+def test_one_test_compiles_an_ephemeral_that_only_tests_inline() -> None:
+    found = picked(
+        inlined(E, on_e("a", E), on_e("b", E)),
+        inlined(EDITED, on_e("a", EDITED), on_e("b", EDITED)),
+    )
+    assert [(t.name, t.reason) for t in found.tests] == [
+        ("a", "only tests inline e, which changed: one shows whether it compiles")
+    ]
+
+
+def test_a_test_that_runs_anyway_is_that_one() -> None:
+    def side(e: str) -> Project:
+        return inlined(e, on_e("a", e), on_e("b", e, "amount"))
+
+    assert [t.name for t in picked(side(E), side(EDITED)).tests] == ["b"]
+
+
+def test_where_a_relation_inlines_it_no_test_has_to() -> None:
+    found = picked(
+        inlined(E, table(E), on_e("a", E)), inlined(EDITED, table(EDITED), on_e("a", EDITED))
+    )
+    assert found.tests == []
+
+
+def test_an_ephemeral_that_means_the_same_selects_no_test() -> None:
+    same = "with o as (select * from s.orders) select id, amount, status from o"
+    base, head = inlined(E, table(E), on_e("a", E)), inlined(same, table(same), on_e("a", same))
+    found = picked(base, head)
+    assert (found.tests, found.models) == ([], ["model.p.e", "model.p.t"])
+
+
+@pytest.mark.parametrize(
+    ("sql", "models"),
+    [
+        ("select id from s.orders -- all", []),
+        ("SELECT id\nFROM s.orders", []),
+        ("with o as (select * from s.orders) select id from o", ["model.p.m"]),
+        (
+            "with o as (select cast(status as int) as n from s.orders) select id from s.orders",
+            ["model.p.m"],
+        ),
+    ],
+)
+def test_a_model_edited_beyond_its_layout_is_built(sql: str, models: list[str]) -> None:
+    base, head = (
+        project(orders(), node("model.p.m", s, RAW), catalog=LISTED)
+        for s in ("select id from s.orders", sql)
+    )
+    assert picked(base, head).models == models
+
+
+def test_another_schema_is_no_edit() -> None:
+    base = project(orders(), node("model.p.m", "select id from `s`.`orders`", RAW), catalog=LISTED)
+    head = project(
+        orders(),
+        node("model.p.m", "select id from `dev`.`orders`", RAW, raw="select id  from orders"),
+        catalog=LISTED,
+    )
+    head.nodes[RAW].schema, head.nodes[RAW].relation_name = "dev", "`dev`.`orders`"
+    assert picked(base, head).models == []
