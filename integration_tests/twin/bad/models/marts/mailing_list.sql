@@ -1,0 +1,4 @@
+select
+    customer_id,
+    email as address
+from {{ ref('stg_customers') }}

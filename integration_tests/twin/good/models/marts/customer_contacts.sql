@@ -1,0 +1,5 @@
+select
+    customer_id,
+    name,
+    email
+from {{ ref('stg_customers') }}
