@@ -27,10 +27,10 @@ from functools import cache
 from typing import Final
 
 from dbt_ripple.artifacts import Macro, Node, Project
+from dbt_ripple.graph.jinja import tags
 
-_OPEN: Final = re.compile(r"\{#.*?#\}|\{[{%]", re.S)
 _TOKEN: Final = re.compile(
-    r"""(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?P<brace>%\}|\}\}|[{}])"""
+    r"""(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
     r"""|(?P<name>[A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)*)(?P<set>\s*=(?!=))?""",
     re.S,
 )
@@ -359,25 +359,10 @@ def _jinja_words(text: str) -> frozenset[str]:
         ["'d", "'e", 'adapter.type', 'set', 'type']
     """
     words: set[str] = set()
-    at = 0
-    while (opened := _OPEN.search(text, at)) is not None:
-        at = opened.end()
-        if opened[0].endswith("#}"):
-            continue
-        depth = 0
-        while (token := _TOKEN.search(text, at)) is not None:
-            at = token.end()
+    for inside in tags(text):
+        for token in _TOKEN.finditer(inside):
             if token["text"]:
                 words.update(_IN_A_STRING + word for word in _WORD.findall(token["text"]))
-            elif token["brace"] == "{":
-                depth += 1
-            elif token["brace"] == "}":
-                depth -= 1
-            elif token["brace"] == "}}" and depth > 0:
-                depth -= 1
-                at -= 1  # it closes a dict; the other may close the expression
-            elif token["brace"]:
-                break
             elif not token["set"]:
                 names = _WORD.findall(token["name"])
                 if names[0] in ("adapter", "builtins") and len(names) > 1:

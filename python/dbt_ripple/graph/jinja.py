@@ -7,11 +7,22 @@ materialization calls. Layout and comments do not count; literals are kept to th
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
-_COMMENT: Final = re.compile(r"\{#.*?#\}", re.S)
-_TAG: Final = re.compile(r"\{([{%])[-+]?(.*?)[-+]?[%}]\}", re.S)
-_STATEMENT: Final = re.compile(r"\{%[-+]?\s*(\w+)(.*?)[-+]?%\}", re.S)
+_BEGIN: Final = re.compile(
+    r"\{#.*?(?:#\}|\Z)"
+    r"|\{%[-+]?\s*raw\s*-?%\}.*?(?:\{%[-+]?\s*endraw\s*[-+]?%\}|\Z)"
+    r"|(?P<kind>\{[{%])[-+]?",
+    re.S,
+)
+_STRING: Final = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_IN_BRACKETS: Final = re.compile(rf"{_STRING}|(?P<opens>[({{\[])|(?P<closes>[)}}\]])", re.S)
+_TO_THE_END: Final = {
+    "{{": re.compile(rf"{_STRING}|(?P<ends>-?\}}\}})|(?P<opens>[({{\[])", re.S),
+    "{%": re.compile(rf"{_STRING}|(?P<ends>[-+]?%\}})|(?P<opens>[({{\[])", re.S),
+}
+_STATEMENT: Final = re.compile(r"\s*(\w+)(.*)", re.S)
 _LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.S)
 _CONTROL: Final = re.compile(r"(?<=\{%)[-+]|(?<=\{\{)-|[-+](?=%\})|-(?=\}\})")
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
@@ -39,14 +50,59 @@ def normalised(text: str) -> str:
     return re.sub("\x00+", " ", plain).strip()
 
 
+class Tag(NamedTuple):
+    """One ``{{ }}`` or ``{% %}``.
+
+    Attributes:
+        kind: how it begins: ``{{`` or ``{%``.
+        start: where it begins in the text.
+        end: where the text goes on after it.
+    """
+
+    kind: str
+    inside: str
+    start: int
+    end: int
+
+
+def tagged(text: str) -> Iterator[Tag]:
+    """Every ``{{ }}`` and ``{% %}``, in order, as Jinja itself finds them.
+
+    A tag does not end in a string or in brackets; comments and what stands in ``raw`` are no tags.
+    One that does not end, which Jinja refuses, goes to the end of the text.
+    """
+    at = 0
+    while (begin := _BEGIN.search(text, at)) is not None:
+        at = begin.end()
+        kind = begin["kind"]
+        if not kind:
+            continue
+        to_the_end = _TO_THE_END[kind]
+        inside, depth, stop = at, 0, len(text)
+        while (piece := (_IN_BRACKETS if depth else to_the_end).search(text, at)) is not None:
+            at = piece.end()
+            if piece.lastgroup == "opens":
+                depth += 1
+            elif piece.lastgroup == "closes":
+                depth -= 1
+            elif piece.lastgroup == "ends":
+                stop = piece.start()
+                break
+        else:
+            at = len(text)
+        yield Tag(kind, text[inside:stop], begin.start(), at)
+
+
 def tags(text: str) -> list[str]:
     """The insides of every ``{{ }}`` and ``{% %}``, in order, comments left out.
 
     Example:
         >>> tags("select {{ f('x') }} {# {{ g() }} #} {%- if y -%}")
         [" f('x') ", ' if y ']
+        >>> tags("{{ f('}}') ~ g({'a': {'b': 1}}) }}")
+        [" f('}}') ~ g({'a': {'b': 1}}) "]
     """
-    return [found[2] for found in _TAG.finditer(_COMMENT.sub(" ", text))]
+    return [tag.inside for tag in tagged(text)]
 
 
 def names(text: str) -> set[str]:
@@ -78,23 +134,27 @@ def branches(raw_code: str) -> list[str]:
     Jinja outside of those, because it may set what they use. Where this cannot be told apart from
     the rest it is the whole text.
     """
-    text = _COMMENT.sub(" ", raw_code)
-    if not ASKS_WHETHER_IT_EXISTS.search("\n".join(tags(text))):
+    text = raw_code
+    found = list(tagged(text))
+    if not any(ASKS_WHETHER_IT_EXISTS.search(tag.inside) for tag in found):
         return []
     parts: list[str] = []
     inside: list[int] = []
     kept_from = -1
-    for found in _STATEMENT.finditer(text):
-        word = found[1]
+    for tag in found:
+        statement = _STATEMENT.match(tag.inside) if tag.kind == "{%" else None
+        if statement is None:
+            continue
+        word, rest = statement.groups()
         if word in ("macro", "call", "filter", "raw", "endset") or (
-            word == "set" and "=" not in found[2]
+            word == "set" and "=" not in rest
         ):
             return [normalised(text)]
-        asks = ASKS_WHETHER_IT_EXISTS.search(found[2]) is not None
+        asks = ASKS_WHETHER_IT_EXISTS.search(rest) is not None
         if asks and word not in ("if", "elif") and kept_from < 0:
             return [normalised(text)]
         if word == "if":
-            inside.append(found.start())
+            inside.append(tag.start)
             if asks and kept_from < 0:
                 kept_from = len(inside)
         elif word == "elif" and asks and kept_from < 0:
@@ -104,20 +164,14 @@ def branches(raw_code: str) -> list[str]:
                 return [normalised(text)]
             start = inside.pop()
             if kept_from > len(inside):
-                parts.append(text[start : found.end()])
+                parts.append(text[start : tag.end])
                 kept_from = -1
                 continue
         if kept_from < 0:
-            parts.append(found[0])
+            parts.append(text[tag.start : tag.end])
     if kept_from >= 0 or inside:
         return [normalised(text)]
-    outside = ASKS_WHETHER_IT_EXISTS.search(
-        "\n".join(
-            found[2]
-            for found in _TAG.finditer(text)
-            if found[1] == "{" and not found[2].lstrip().startswith("config")
-        )
-    )
-    if outside:
+    shown = (t.inside for t in found if t.kind == "{{")
+    if any(ASKS_WHETHER_IT_EXISTS.search(s) for s in shown if not s.lstrip().startswith("config")):
         return [normalised(text)]
     return [normalised(part) for part in parts]
