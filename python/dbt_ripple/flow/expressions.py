@@ -61,7 +61,8 @@ _MASKING_TYPES: Final = tuple(
 _NONE: Final[dict[int, int]] = {}  # never written to: what an expression holds is not changed
 _VALUE_WINDOW_TYPES: Final = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 _ORDERED_SETS: Final = (exp.PercentileCont, exp.PercentileDisc, exp.Mode, exp.Median)
-_CHAIN_TYPES: Final = frozenset({exp.And, exp.Or, exp.Add, exp.Mul, exp.DPipe, exp.Sub, exp.Div})
+_LOGIC_TYPES: Final = (exp.And, exp.Or)
+_CHAIN_TYPES: Final = frozenset({exp.Add, exp.Mul, exp.DPipe, exp.Sub, exp.Div})
 _BINARY_TYPES: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.Mod)
 _GENERATOR_TYPES: Final = tuple(
     t
@@ -540,6 +541,30 @@ class Expressions:
             pieces[0:2] = [digest(tag, pieces[0], pieces[1])]
         return pieces[0] if len(pieces) == 1 else ["F", tag, *pieces]
 
+    def logic(self, node: Any, kind: int) -> Expr:
+        """All that one of AND and OR joins: in SQL's logic their order and brackets say nothing.
+
+        Not recursive, as in `chain`.
+        """
+        kind = _direct(kind)
+        t = type(node)
+        terms: list[Expr] = []
+        ahead: list[Any] = [node]
+        while ahead:
+            current = ahead.pop()
+            while type(current) is exp.Paren:
+                current = current.args["this"]
+            if type(current) is t and not _flags(current):
+                ahead += [current.args["expression"], current.args["this"]]
+            elif current is node:
+                return self.generic(node, kind)
+            else:
+                terms.append(self.expr(current, kind))
+        tag = t.__name__.encode()
+        if all(type(term) is bytes for term in terms):
+            return digest(tag, *sorted(terms))
+        return ["C", tag, *terms]
+
     def masking(self, node: Any, kind: int) -> Expr:
         return self.generic(node, _masked(_direct(kind)))
 
@@ -609,11 +634,7 @@ class Expressions:
     def aggregate_call(self, node: Any, kind: int, mode: str) -> Expr:
         """The call of an aggregate, over a group (``A``) or, from `window`, over a frame."""
         inner = _aggregate(kind)
-        if (
-            isinstance(node, exp.Count)
-            and isinstance(node.this, exp.Star)
-            and not node.this.args.get("except_")
-        ):
+        if isinstance(node, exp.Count) and _counts_rows(node):
             self.rows |= inner
             return [mode, digest(b"count(*)")]
         before = len(self.deps), len(self.sub_deps)
@@ -807,6 +828,16 @@ def listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [] if value is None or value is False else [value]
 
 
+def _counts_rows(node: exp.Count) -> bool:
+    """Whether a count counts every row: ``count(*)``, or of a constant that is not NULL."""
+    this = node.args.get("this")
+    if node.args.get("expressions"):
+        return False
+    if isinstance(this, exp.Star):
+        return not this.args.get("except_")
+    return isinstance(this, (exp.Literal, exp.Boolean))
+
+
 def _flags(node: Any) -> bytes:
     """What a binary operator says besides its two sides (`safe`, `typed`)."""
     said = b""
@@ -891,6 +922,8 @@ def _handlers() -> dict[type, _Handler]:
         handlers[t] = Expressions.binary
     for t in _CHAIN_TYPES:
         handlers[t] = Expressions.chain
+    for t in _LOGIC_TYPES:
+        handlers[t] = Expressions.logic
     for t in _GENERATOR_TYPES:
         handlers[t] = Expressions.generator
     for t in _MASKING_TYPES:

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from dbt_ripple.flow.fingerprint import digest, hashed
-from dbt_ripple.flow.ir import Expr, FromItem, Out, Ref, X
+from dbt_ripple.flow.fingerprint import digest, hashed, where
+from dbt_ripple.flow.ir import INNER_JOINS, Expr, FromItem, Out, Ref, X
 from dbt_ripple.flow.relation import Column, Relation
 from dbt_ripple.flow.rowset import (
     Condition,
@@ -137,7 +137,6 @@ _NULL: Final = digest(b"Null")
 _ROW_NUMBER: Final = digest(b"RowNumber")
 _COUNT_ALL: Final = digest(b"count(*)")
 _NUMBERS: Final = {digest(b"number", str(n).encode()): n for n in range(100)}
-_INNER: Final = frozenset({"INNER", "CROSS", ""})
 _KEEPS: Final = {"LEFT": (True, False), "RIGHT": (False, True), "FULL": (True, True)}
 _SEMI: Final = frozenset({"SEMI", "LEFT SEMI"})
 _ANTI: Final = frozenset({"ANTI", "LEFT ANTI"})
@@ -254,15 +253,15 @@ class Book:
             return left, False
         if kind == "LATERAL":
             return _fanned(left, joined(left.rows, right.rows, n, token, keys)), False
-        if kind not in _INNER and kind not in _KEEPS:
+        if kind not in INNER_JOINS and kind not in _KEEPS:
             return Facts(Leaf(n)), False
         pairs = self.equalities(env, item, side, members)
-        if kind in _INNER or kind == "LEFT":
+        if kind in INNER_JOINS or kind == "LEFT":
             same = frozenset(p.right for p in pairs if p.one_type)
             unique = Unique(frozenset(), OF_ITSELF) if right.single else right.unique_on(same)
             if unique is not None:
                 return self.lookup(env, item, left, right, side, keys, pairs, unique), True
-        if kind in _INNER:
+        if kind in INNER_JOINS:
             facts = _fanned(left, joined(left.rows, right.rows, n, token, keys))
             for column, proof in right.not_null.items():
                 facts.not_null[_wrapped(token, column)] = proof
@@ -321,7 +320,7 @@ class Book:
                 words += "".join(f", {p.words}" for p in found if p.words)
             elif not right.single or on:
                 key = _match_key(match)
-                n = digest(b"where", left.rows.fp, key)
+                n = where(left.rows.fp, key)
                 left.rows = filtered(left.rows, n, key, match)
                 left.single = False
             for column, proof in right.not_null.items():

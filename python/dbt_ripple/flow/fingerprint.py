@@ -18,3 +18,21 @@ def digest(*parts: bytes) -> bytes:
         False
     """
     return hashed(b"\x00".join(parts))
+
+
+def where(rows: bytes, condition: bytes) -> bytes:
+    """Return ``N`` of the rows that meet one more condition.
+
+    A sum, so that it does not matter in which order, nor in how many nested queries, rows are
+    filtered: a row is kept where all conditions are true.
+
+    Example:
+        >>> n, p, q = digest(b"n"), digest(b"p"), digest(b"q")
+        >>> where(where(n, p), q) == where(where(n, q), p), where(n, p) == where(n, q)
+        (True, False)
+    """
+    more = int.from_bytes(hashed(b"where\x00" + condition), "big")
+    return ((int.from_bytes(rows, "big") + more) & _MASK).to_bytes(16, "big")
+
+
+_MASK: Final = (1 << 128) - 1

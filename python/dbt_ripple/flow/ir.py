@@ -9,8 +9,8 @@ An expression is one of
 * ``int``: the index of a reference in the scope's ``refs``;
 * ``list``: a node; its first element says how to combine the rest:
   ``bytes`` (a Merkle node: prefix, then pieces), ``"A"`` (an aggregate: the rows it ran over count),
-  ``"W"`` (a window: likewise), ``"F"`` (a left fold of one binary operator), ``"Q"`` (a subquery),
-  ``"S"`` (all columns of a source, by name).
+  ``"W"`` (a window: likewise), ``"F"`` (a left fold of one binary operator), ``"C"`` (what AND or OR
+  joins, in no order), ``"Q"`` (a subquery), ``"S"`` (all columns of a source, by name).
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ EPHEMERAL_PREFIX: Final = "__dbt__cte__"
 
 EXISTS: Final = 4096
 """Not a kind: marks a subquery of which only the rows matter, not the columns."""
+
+INNER_JOINS: Final = frozenset({"INNER", "CROSS", ""})
+"""Kinds of joins whose rows are those pairs that meet the conditions."""
 
 KINDS: Final[tuple[tuple[int, str, str, bool], ...]] = (
     (1, "DIRECT", "IDENTITY", False),

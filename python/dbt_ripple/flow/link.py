@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.fingerprint import digest, where
 from dbt_ripple.flow.ir import (
     AGGREGATION,
     CONDITIONAL,
     DIRECT,
     FILTER,
     GROUP_BY,
+    INNER_JOINS,
     JOIN,
     SORT,
     TRANSFORMATION,
@@ -58,6 +59,7 @@ from dbt_ripple.flow.scope import (
     Env,
     FieldRest,
     PassRest,
+    compared,
     has_aggregate,
     relation_of,
     value_of,
@@ -484,8 +486,8 @@ class _Linker:
                         merge(whole, r.rows)
                         for d in r.deps:
                             merge(whole, d)
-                    fps = (r.all_fp() for r in relations)
-                    conditions.append((digest(b"natural", *fps), whole))
+                    shown = (r.all_fp() for r in relations)
+                    conditions.append((digest(b"natural", *shown), whole))
             for key in using:
                 conditions.append(self.using(env, key, members, side, item.kind))
             semi = "SEMI" in item.kind or "ANTI" in item.kind
@@ -500,14 +502,12 @@ class _Linker:
                 rows[k] = rows.get(k, 0) | kept
             for _, d in conditions:
                 merge(rows, through(JOIN, d))
-            rows_fp = digest(
-                b"join",
-                item.kind.encode(),
-                b"",
-                rows_fp,
-                side_fp,
-                *(c[0] for c in conditions),
-            )
+            inner = item.kind in INNER_JOINS
+            kind = b"INNER" if inner else item.kind.encode()
+            fps = sorted(c[0] for c in conditions)
+            rows_fp = digest(b"join", kind, b"", rows_fp, side_fp, *(() if inner else fps))
+            for fp in fps if inner else ():  # ON of an inner join is WHERE
+                rows_fp = where(rows_fp, fp)
             if book is not None:
                 facts, lookup = book.join(
                     env, item, conditions, facts, env.facts, side, members, token, rows_fp
@@ -569,7 +569,7 @@ class _Linker:
         )
         env.merged[key] = (name, merged)
         env.cache = [None] * len(env.refs)  # the bare name now means the merged column
-        return digest(b"using", a[0], b[0]), union(a[1], b[1])
+        return compared(b"EQ", a[0], b[0]), union(a[1], b[1])
 
     def select(self, rel: Select, parent: Env | None) -> Relation:
         env = Env(self, parent, rel.refs, rel.subs, rel.sources, rel)
@@ -595,7 +595,7 @@ class _Linker:
         book = self.book
         for x in rel.where:
             fp, deps = env.value(x)
-            rows_fp = digest(b"where", rows_fp, fp)
+            rows_fp = where(rows_fp, fp)
             add(deps, FILTER)
             if book is not None:
                 book.where(env, x, fp, rows_fp)
@@ -627,7 +627,7 @@ class _Linker:
             env.row_deps = rows
         for x in rel.having:
             fp, deps = env.value(x)
-            rows_fp = digest(b"where", rows_fp, fp)
+            rows_fp = where(rows_fp, fp)
             add(deps, FILTER)
             if book is not None:
                 book.where(env, x, fp, rows_fp)
@@ -649,7 +649,7 @@ class _Linker:
         ]
         for x in rel.qualify:
             fp, deps = env.value(x)
-            rows_fp = digest(b"where", rows_fp, fp)
+            rows_fp = where(rows_fp, fp)
             add(deps, FILTER)
             if book is not None:
                 book.where(env, x, fp, rows_fp)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from dbt_ripple.flow.fingerprint import digest, hashed
 from dbt_ripple.flow.ir import (
@@ -457,6 +457,8 @@ class Env:
         head = e[0]
         if type(head) is bytes:
             fp = self.fp
+            if head in _COMPARED and len(e) == 5:
+                return compared(head, fp(e[2]), fp(e[4]))
             return hashed(b"\x00".join([p if type(p) is bytes else fp(p) for p in e]))
         if head == "F":
             tag = e[1]
@@ -464,6 +466,8 @@ class Env:
             for term in e[3:]:
                 value = hashed(b"\x00".join((tag, value, self.fp(term))))
             return value
+        if head == "C":
+            return hashed(b"\x00".join([e[1], *sorted(map(self.fp, e[2:]))]))
         if head == "A":
             return digest(b"A", self.fp(e[1]), self.over)
         if head == "W":
@@ -517,6 +521,20 @@ class Env:
         if isinstance(x, int):
             return self.ref(x)
         return self.fp(x.e), self.deps_of(x)
+
+
+_SYMMETRIC: Final = frozenset({b"EQ", b"NEQ", b"NullSafeEQ", b"NullSafeNEQ"})
+_MIRRORED: Final = {b"GT": b"LT", b"GTE": b"LTE"}
+_COMPARED: Final = _SYMMETRIC | _MIRRORED.keys()
+
+
+def compared(operator: bytes, left: bytes, right: bytes) -> bytes:
+    """The fingerprint of a comparison: ``a = b`` is ``b = a``, and ``a > b`` is ``b < a``."""
+    if operator in _SYMMETRIC:
+        left, right = sorted((left, right))
+    elif (mirrored := _MIRRORED.get(operator)) is not None:
+        operator, left, right = mirrored, right, left
+    return digest(operator, b"this", left, b"expression", right)
 
 
 def outer(column: Column, up: int) -> Column:

@@ -1,0 +1,196 @@
+"""Queries that are written otherwise and mean the same, and the near misses that do not.
+
+What has equal fingerprints is executed, too: on data with NULLs it must give equal rows.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import duckdb
+import pytest
+
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.link import link
+from dbt_ripple.flow.lower import lower
+from dbt_ripple.flow.relation import ROWS, Relation
+
+COLUMNS = ["k", "x", "y", "p", "q", "r"]
+TYPES = ["integer", "integer", "integer", "boolean", "boolean", "boolean"]
+
+
+def table(key: str, _: str) -> Relation:
+    leaf = digest(b"leaf", key.encode())
+    return Relation(
+        list(COLUMNS),
+        list(COLUMNS),
+        [digest(leaf, c.encode()) for c in COLUMNS],
+        [{(key, c): 1} for c in COLUMNS],
+        [],
+        leaf,
+        {(key, ROWS): 1},
+        leaf,
+    )
+
+
+def fingerprints(sql: str) -> tuple[bytes, list[bytes]]:
+    """N and every V of a query over tables with the same columns."""
+    lowered = lower(sql, "duckdb")
+    assert lowered.rel is not None, lowered.reason
+    linked = link(lowered, table, "duckdb")
+    assert not linked.missing
+    return linked.relation.rows_fp, linked.relation.fps
+
+
+@pytest.fixture(scope="module")
+def data() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(":memory:", config={"threads": 1}) as connection:
+        rng = random.Random(1)
+        for name in ("a", "b", "c"):
+            columns = ", ".join(f"{c} {t}" for c, t in zip(COLUMNS, TYPES, strict=True))
+            connection.execute(f"create table {name} ({columns})")
+            for _ in range(25):
+                row = [rng.choice([None, 0, 1, 2]) for _ in range(3)]
+                row += [rng.choice([None, True, False]) for _ in range(3)]
+                connection.execute(f"insert into {name} values (?, ?, ?, ?, ?, ?)", row)
+        yield connection
+
+
+ON = "select a.x, b.y from a {kind} join b on a.k = b.k"
+SAME = [
+    ("select x from a where p and q", "select x from a where q and p"),
+    ("select x from a where p and (q and r)", "select x from a where (r and p) and q"),
+    ("select p or q or r as v from a", "select (r or (q or p)) as v from a"),
+    ("select p and (q or r) as v from a", "select (r or q) and p as v from a"),
+    ("select not (p and q) as v from a", "select not (q and p) as v from a"),
+    ("select x from a where p and q", "select x from (select * from a where q) as o where p"),
+    ("select x from a where k = 1", "select x from a where 1 = k"),
+    ("select x <> y as v from a", "select y <> x as v from a"),
+    ("select x is distinct from y as v from a", "select y is distinct from x as v from a"),
+    ("select x > y as v from a", "select y < x as v from a"),
+    ("select x >= 1 as v from a", "select 1 <= x as v from a"),
+    ("select count(*) as n from a", "select count(1) as n from a"),
+    ("select k, count(*) as n from a group by k", "select k, count('one') as n from a group by k"),
+    (
+        "select count(*) over (partition by k) n from a",
+        "select count(2) over (partition by k) n from a",
+    ),
+    (
+        "select count(*) filter (where p) as n from a",
+        "select count(true) filter (where p) as n from a",
+    ),
+    *(
+        (ON.format(kind=kind), ON.format(kind=kind).replace("on a.k = b.k", "using (k)"))
+        for kind in ("inner", "left", "right", "full")
+    ),
+    *(
+        (ON.format(kind=kind) + " and a.p", ON.format(kind=kind).replace("on ", "on a.p and "))
+        for kind in ("inner", "left", "right", "full")
+    ),
+    (ON.format(kind="left"), ON.format(kind="left").replace("a.k = b.k", "b.k = a.k")),
+    (ON.format(kind="inner"), "select a.x, b.y from a, b where b.k = a.k"),
+    (ON.format(kind="inner") + " where a.p", ON.format(kind="inner") + " and a.p"),
+    (
+        "select a.x, k from a left join b using (k, x)".replace("a.x", "a.y"),
+        "select a.y, a.k from a left join b on b.x = a.x and a.k = b.k",
+    ),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_the_same_in_other_words(one: str, other: str, data: duckdb.DuckDBPyConnection) -> None:
+    assert fingerprints(one) == fingerprints(other)
+    first, second = (sorted(map(repr, data.execute(sql).fetchall())) for sql in (one, other))
+    assert first == second
+
+
+OTHER = [
+    ("select p and q as v from a", "select p or q as v from a"),
+    ("select p and (q or r) as v from a", "select (p and q) or r as v from a"),
+    ("select p and q as v from a", "select p and q and q as v from a where p"),
+    ("select x from a where p and q", "select x from a where p"),
+    ("select x from a where p and q", "select x from a where p or q"),
+    ("select x - y as v from a", "select y - x as v from a"),
+    ("select x > y as v from a", "select y > x as v from a"),
+    ("select x > y as v from a", "select x >= y as v from a"),
+    ("select x > y as v from a", "select y <= x as v from a"),
+    ("select x = y as v from a", "select x <> y as v from a"),
+    ("select x = y as v from a", "select x is not distinct from y as v from a"),
+    ("select count(*) as n from a", "select count(x) as n from a"),
+    ("select count(*) as n from a", "select count(null) as n from a"),
+    ("select count(*) as n from a", "select count(distinct 1) as n from a"),
+    ("select count(*) as n from a", "select sum(1) as n from a"),
+    (ON.format(kind="left"), ON.format(kind="inner")),
+    (ON.format(kind="left") + " and a.p", ON.format(kind="left") + " where a.p"),
+    (ON.format(kind="full") + " and b.p", ON.format(kind="full") + " where b.p"),
+    (ON.format(kind="left"), ON.format(kind="left").replace("a.k = b.k", "a.k = b.x")),
+    # The two sides of a self join, and which side a name means.
+    (
+        "select l.x from a as l join a as r on l.k = r.y",
+        "select l.x from a as l join a as r on l.y = r.k",
+    ),
+    (
+        "select l.x from a as l join a as r using (k)",
+        "select r.x from a as l join a as r using (k)",
+    ),
+    (
+        "select k as v from a right join b using (k)",
+        "select a.k as v from a right join b on a.k = b.k",
+    ),
+    (
+        "select k as v from a full join b using (k)",
+        "select a.k as v from a full join b on a.k = b.k",
+    ),
+    # A filter before and after what it does not go through.
+    (
+        "select x from (select x, p from a order by x, y, k limit 3) as o where p",
+        "select x from (select x, p from a where p order by x, y, k limit 3) as o",
+    ),
+    (
+        "select n from (select x, count(*) over () as n from a where p) as o where x > 0",
+        "select n from (select x, p, count(*) over () as n from a where x > 0) as o where p",
+    ),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), OTHER)
+def test_a_near_miss_is_not_the_same(one: str, other: str) -> None:
+    assert fingerprints(one) != fingerprints(other)
+
+
+def condition(rng: random.Random, depth: int = 0) -> str:
+    if depth > 2 or rng.random() < 0.3:
+        x, y = rng.choices(["x", "y", "k", "0", "1"], k=2)
+        compared = f"{x} {rng.choice(['=', '<>', '<', '>', '<=', '>='])} {y}"
+        return rng.choice(["p", "q", "r", compared, f"not ({compared})", f"{x} is null"])
+    terms = [condition(rng, depth + 1) for _ in range(rng.choice([2, 2, 3]))]
+    return "(" + rng.choice([" and ", " or "]).join(terms) + ")"
+
+
+def rewritten(rng: random.Random, text: str) -> str:
+    """The same words in another order, at random: the meaning may change."""
+    words = text.replace("(", "( ").replace(")", " )").split()
+    i, j = rng.choices(range(len(words)), k=2)
+    words[i], words[j] = words[j], words[i]
+    return " ".join(words)
+
+
+def test_random_conditions_with_equal_fingerprints_give_equal_values(
+    data: duckdb.DuckDBPyConnection,
+) -> None:
+    rng = random.Random(3)
+    equal = 0
+    for _ in range(4_000):
+        one = condition(rng)
+        other = rewritten(rng, one)
+        sides = [f"select {c} as v from a" for c in (one, other)]
+        try:
+            first, second = (data.execute(sql).fetchall() for sql in sides)
+        except duckdb.Error:
+            continue
+        same = fingerprints(sides[0]) == fingerprints(sides[1])
+        equal += same and one.split() != other.split()
+        if same:
+            assert first == second, (one, other)
+    assert equal > 50
