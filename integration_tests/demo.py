@@ -1,23 +1,27 @@
 """The main job, end to end, on an embedded Spark: `make demo`.
 
 A shop's dbt project is built, its artifacts are analysed and loaded into Spark tables, dbt builds
-the lineage models over them, and three kinds of questions are answered. Metastore, warehouse and
-logs stay in ``integration_tests/target/demo``.
+the lineage models over them, and three kinds of questions are answered. Then one expression is
+edited, in a copy of the project, and only the tests it can break are named. Metastore, warehouse,
+the copy and logs stay in ``integration_tests/target/demo``.
 """
 
 from __future__ import annotations
 
+import difflib
 import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 PROJECT = Path(__file__).parent.resolve()
 TARGET = PROJECT / "target" / "demo"
 ARTIFACTS = TARGET / "dbt" / "ripple"
+COPY = TARGET / "change"
+EDITED = Path("models", "staging", "stg_orders.sql")
 
 QUESTIONS = {
     "Who must be told before raw_orders changes?": """
@@ -67,13 +71,76 @@ def heading(text: str) -> None:
     print(f"\n\033[1m{text}\033[0m\n" if sys.stdout.isatty() else f"\n== {text}\n")
 
 
-def dbt(*arguments: str) -> None:
+def dbt(*arguments: str, project: Path = PROJECT) -> None:
     """Run one dbt command in this process."""
     from dbt.cli.main import dbtRunner
 
-    result = dbtRunner().invoke([*arguments, "--project-dir", str(PROJECT)])
+    result = dbtRunner().invoke([*arguments, "--project-dir", str(project)])
     if not result.success:
         sys.exit(f"dbt {arguments[0]} failed: {result.exception or 'see the lines above'}")
+
+
+def one_expression(sql: str) -> str:
+    """The edit of the third act: what a pull request changes."""
+    return edited(sql, "        orders.channel,", "        lower(orders.channel) as channel,")
+
+
+def another_layout(sql: str) -> str:
+    """The same query: a comment, a CTE under another name, joined in another layout."""
+    sql = edited(sql, "with\n", "-- One row an order: the version loaded last.\nwith\n")
+    sql = edited(
+        sql,
+        "    left join status_mapping\n        on lower(trim(orders.status)) = ",
+        "    left join status_mapping on lower(trim(orders.status)) = ",
+    )
+    return sql.replace("status_mapping as (", "mapping as (").replace(
+        "left join status_mapping on", "left join mapping as status_mapping on"
+    )
+
+
+def edited(sql: str, old: str, new: str) -> str:
+    """The text with one passage replaced, which has to be there once."""
+    if sql.count(old) != 1:
+        sys.exit(f"the demo edits {EDITED}, which no longer holds {old.strip()!r} once")
+    return sql.replace(old, new)
+
+
+def change(make: Callable[[str], str]) -> None:
+    """Write the copy's edited model, show the edit, and compile the copy."""
+    before = (PROJECT / EDITED).read_text()
+    after = make(before)
+    (COPY / EDITED).write_text(after)
+    lines = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), str(EDITED), str(EDITED), n=0, lineterm=""
+    )
+    print("\n".join(lines), end="\n\n")
+    dbt("compile", "--target-path", str(COPY / "target"), project=COPY)
+
+
+def what_to_test(stages: Stages) -> None:
+    """The third act: what an edit of one expression can break, and what a new layout can."""
+    from dbt_ripple.cli.explain import explain
+    from dbt_ripple.cli.select import select
+
+    sides = ["--state", str(ARTIFACTS), "--project-dir", str(COPY)]
+    # Everything has just passed here; in CI, run_results.json in the state says so.
+    asked = [*sides, "--target-path", "target", "--assume-passed"]
+    shutil.copytree(
+        PROJECT, COPY, symlinks=True, ignore=shutil.ignore_patterns("target", "logs", "*.md")
+    )
+    heading(
+        "(d) One expression is edited: which tests can it break?  dbt-ripple select --state DIR"
+    )
+    with stages("compile the edited copy and select its tests"):
+        change(one_expression)
+        select.main(asked, standalone_mode=False)
+    heading("Why that one?  dbt-ripple explain TEST --state DIR")
+    with stages("explain a test"):
+        explain.main(["unique_together_revenue_by_region", *asked], standalone_mode=False)
+    heading("(e) The same file in another layout instead")
+    with stages("compile the other copy and select its tests"):
+        change(another_layout)
+        select.main(asked, standalone_mode=False)
 
 
 def main() -> None:
@@ -124,6 +191,7 @@ def main() -> None:
         for question, sql in QUESTIONS.items():
             print(f"-- {question}{sql};")
             spark.sql(sql).show(20, truncate=90)
+    what_to_test(stages)
     heading("How long it took")
     for name, seconds in stages.seconds.items():
         print(f"{seconds:7.1f} s  {name}")

@@ -43,6 +43,7 @@ from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.changes.compiled import Conditions, Taken, take_over
 from dbt_ripple.cli.dbt import Dbt, DbtOptions
 from dbt_ripple.errors import RippleError
+from dbt_ripple.graph.target import sources_of_catalog
 
 PROJECT_FILE: Final = "dbt_project.yml"
 CHOSEN: Final = "dbt_ripple_chosen"
@@ -374,8 +375,4 @@ def _source_columns(side: Project, folder: Path | None) -> None:
         known = read_project(folder).catalog
     except RippleError:
         return
-    side.catalog = {
-        unique_id: columns
-        for unique_id, columns in known.items()
-        if unique_id in side.nodes and side.nodes[unique_id].resource_type == "source"
-    }
+    side.catalog = sources_of_catalog(side, known)

@@ -119,7 +119,10 @@ def _one_line(text: str) -> str:
 
 
 def _text(found: Explanation, head: Project) -> Iterator[str]:
-    yield f"{click.style(found.name, bold=True)}: {found.verdict}: {found.reason}"
+    arguments = found.reason.split("; ") if found.verdict == "held" else []
+    reason = f": {found.reason}" if not arguments else ", because"
+    yield f"{click.style(found.name, bold=True)}: {found.verdict}{reason}"
+    yield from (f"  - {argument}" for argument in arguments)
     for depth, step in enumerate(found.path):
         arrow = "  " * depth + ("└── " if depth else "")
         text = f"  {arrow}{_spoken(step, head)}"
@@ -134,7 +137,11 @@ def _text(found: Explanation, head: Project) -> Iterator[str]:
 
 
 def _markdown(found: Explanation, head: Project) -> Iterator[str]:
-    yield f"**`{found.name}`: {found.verdict}.** {found.reason}"
+    arguments = found.reason.split("; ") if found.verdict == "held" else []
+    yield f"**`{found.name}`: {found.verdict}.** {'Because' if arguments else found.reason}"
+    if arguments:
+        yield ""
+        yield from (f"- {argument}" for argument in arguments)
     if found.path:
         yield ""
     for step in found.path:

@@ -87,15 +87,25 @@ def open_target(
     cache: Cache | None,
     threads: int | None,
     lower_many: LowerMany | None = None,
+    sources_of: Path | None = None,
 ) -> Target:
     """The artifacts in a folder; what had to be left out is said on stderr, once they are decoded.
+
+    Arguments are those of `graph.target.Target`.
 
     From here on the process' garbage collector is relaxed.
     """
     from dbt_ripple.graph.target import Target
 
     gc.set_threshold(*RELAXED_COLLECTOR)
-    return Target(folder, cache, processes=threads, lower_many=lower_many, on_read=_freeze)
+    return Target(
+        folder,
+        cache,
+        processes=threads,
+        lower_many=lower_many,
+        on_read=_freeze,
+        sources_of=sources_of,
+    )
 
 
 def _freeze(project: Project) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from dbt_ripple.errors import RippleError
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
-    from dbt_ripple.selection import Selection
+    from dbt_ripple.selection import HeldTest, Selection
 
 
 @click.command(
@@ -110,6 +110,8 @@ def select(
     from dbt_ripple.selection import select as select_tests
     from dbt_ripple.selection import state_modified
 
+    if output and style != "text":
+        raise click.UsageError("--output and --format are two ways to print it: give one of them")
     options = DbtOptions.taken({**dbt_arguments, "threads": threads})
     with (
         open_cache(cache_dir, no_cache) as cache,
@@ -121,6 +123,8 @@ def select(
         if selected or excluded:
             before = Path(base.project.target_path)
             only = chosen_by_dbt(project_dir, target_path, before, selected, excluded, options)
+        if critical is not None:
+            _check_tier(head.project, critical)
         if full:
             selection = state_modified(base.project, head.project, only)
         else:
@@ -149,6 +153,16 @@ def select(
     deferred = state_folder(project_dir, state) if state is not None else None
     ran = run_selection(selection, project_dir, folder, options, state=deferred)
     return int(ran.failed)
+
+
+def _check_tier(head: Project, tier: str) -> None:
+    """Say it where no node has the tier: a typo would select as if nothing were critical."""
+    from dbt_ripple.artifacts import criticality
+
+    known = sorted({t for node in head.nodes.values() if (t := criticality(node)) is not None})
+    if tier not in known:
+        there = f"; there are {', '.join(known)}" if known else ""
+        warn(f"no node of this project has meta.criticality {tier!r}{there}")
 
 
 def show(selection: Selection, head: Project, style: str, output: str | None = None) -> None:
@@ -187,7 +201,7 @@ def chosen_by_dbt(
 
     from dbt_ripple.cli.dbt import Dbt
 
-    arguments = ["ls", "--output", "json", "--output-keys", "unique_id"]
+    arguments = list(_LIST)
     for option, specs in (("--select", selected), ("--exclude", excluded)):
         if specs:
             arguments += [option, *(word for spec in specs for word in spec.split())]
@@ -197,14 +211,20 @@ def chosen_by_dbt(
         kept = artifacts_folder(project_dir, target_path) / "partial_parse.msgpack"
         if kept.is_file():
             (Path(folder) / kept.name).write_bytes(kept.read_bytes())
-        dbt = Dbt(project_dir.resolve(), Path(folder), options)
+        dbt = Dbt(project_dir.resolve(), Path(folder), options, says="none")
         lines = dbt(*arguments).result or []
+    if not lines:
+        warn(f"dbt itself selects nothing by `{' '.join(arguments[_SPECS:-2])}`")
     try:
         return {json.loads(line)["unique_id"] for line in lines}
     except (ValueError, KeyError, TypeError):
         raise RippleError(
             "dbt lists nodes in a form that is not known", "--select", "upgrade dbt-ripple"
         ) from None
+
+
+_LIST = ("ls", "--output", "json", "--output-keys", "unique_id")
+_SPECS = len(_LIST)
 
 
 def names(selection: Selection, head: Project) -> list[str]:
@@ -255,12 +275,25 @@ def _sections(selection: Selection, head: Project) -> Iterator[tuple[str, list[t
         node = head.nodes.get(unique_id)
         return node.display_name if node else unique_id
 
-    yield "held", [(name(t.unique_id), t.reason) for t in selection.held]
+    yield "held", [(name(t.unique_id), _ground(t, name)) for t in selection.held]
     yield "cannot compile", [(name(b.unique_id), b.reason) for b in selection.broken]
     yield "to build", [(name(u), "") for u in selection.models]
     yield "unit tests", [(name(u), "") for u in selection.unit_tests]
     yield "exposures", [(name(u), "") for u in selection.exposures]
     yield "not seen through", [(name(o.unique_id), o.reason) for o in selection.opaque]
+
+
+def _ground(test: HeldTest, name: Callable[[str], str]) -> str:
+    """What a held test rests on, short: `explain` gives the whole argument."""
+    if not test.facts:
+        return test.reason if len(test.reason) <= _SHORT else "by how its rows are made (`explain`)"
+    shown = ", ".join(name(fact) for fact in test.facts[:_FACTS])
+    more = len(test.facts) - _FACTS
+    return f"rests on {shown}" + (f" and {more:,} more" if more > 0 else "")
+
+
+_SHORT = 120
+_FACTS = 2
 
 
 def _text(selection: Selection, head: Project) -> Iterator[str]:

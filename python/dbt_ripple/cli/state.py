@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _MAKE_BASE = (
-    "keep a copy of what `dbt docs generate --target-path DIR` writes on the deployed commit, and "
-    "give it by --state DIR"
+    "keep what `dbt build` leaves in target/ when the deployed commit is built, and give it by "
+    "--state DIR; or let --base-ref REF compile that commit here"
 )
 _MAKE_HEAD = "run `dbt docs generate` (or `dbt compile`) on the whole project"
 _SLACK = 2.0
@@ -54,7 +54,8 @@ def sides_options(command: _Command) -> _Command:
     base_ref = click.option(
         "--base-ref",
         metavar="REF",
-        help="Compile base from this commit, and head from the files here; needs no artifacts.",
+        help="Compile base from this commit, and head from the files here; needs no artifacts. "
+        "A --state is then only what --run defers to.",
     )
     return state_option(base_ref(connection_options(command)))
 
@@ -141,12 +142,11 @@ def _complete(
         return None
     else:
         names = [".".join(project.nodes[unique_id].fqn) for unique_id in taken.rest]
-        if not names:
-            left = ""
-        elif len(names) <= _NAMES:
-            left = f"have to be compiled: `dbt compile --select {' '.join(names)}`"
+        if len(names) <= _NAMES:
+            command = f"`dbt compile --select {' '.join(names)}`"
         else:
-            left = "have to be compiled: `dbt compile` (or --run, which compiles only those)"
+            command = "`dbt compile` (or --run, which compiles only those)"
+        left = f"{'has' if len(names) == 1 else 'have'} to be compiled: {command}"
         _say_taken(taken, "base", left)
     return Target.of(project, head.cache, processes=head.processes)
 
@@ -193,6 +193,12 @@ def load_sides(
     target = artifacts_folder(project_dir, target_path)
     folder = state_folder(project_dir, state)
     _check_folder(folder, "--state", _MAKE_BASE)
+    if not target.is_dir() and not (project_dir / "dbt_project.yml").is_file():
+        raise RippleError(
+            "no dbt_project.yml and no artifacts in this folder",
+            str(project_dir.resolve()),
+            "name the project by --project-dir",
+        )
     _check_folder(target, "--target-path" if target_path else "", _MAKE_HEAD)
     if folder.resolve() == target.resolve():
         raise RippleError(
@@ -200,12 +206,16 @@ def load_sides(
             str(state),
             _MAKE_BASE,
         )
-    base = open_target(folder, cache, threads)
+    listed = [side for side in (target, folder) if (side / "catalog.json").is_file()]
+    # Where one side has a catalog only, as in CI, where nobody waits for `dbt docs generate`, both
+    # know the columns of the sources by it, and nothing more.
+    sources_of = listed[0] if len(listed) == 1 else None
+    base = open_target(folder, cache, threads, sources_of=sources_of)
     check_side(base.project, "base", _MAKE_BASE)
-    head = open_target(target, cache, threads)
+    head = open_target(target, cache, threads, sources_of=sources_of)
     if newer := next(newer_than_artifacts(head.project, project_dir), None):
         raise RippleError(
-            f"is older than the project: {newer} was written after it",
+            f"is older than the project: {newer}",
             str(target / "manifest.json"),
             f"{_MAKE_HEAD} again",
         )
@@ -243,7 +253,7 @@ def check_side(project: Project, side: str, fix: str) -> None:
 
 
 def newer_than_artifacts(project: Project, project_dir: Path) -> Iterator[str]:
-    """The project's files that its manifest cannot have seen as they are.
+    """The project's files that its manifest cannot have seen as they are, and what is with each.
 
     A file that is newer than the manifest, but of the content dbt read, is not among them: a
     checkout touches files.
@@ -266,7 +276,7 @@ def newer_than_artifacts(project: Project, project_dir: Path) -> Iterator[str]:
         if inside and folder != ".":  # an on-run hook is said to be of ./dbt_project.yml
             folders[folder] = None
         if not (project_dir / path).exists():
-            yield f"{path}, which is gone,"
+            yield f"{path} is gone"
     for file in [project_dir / "dbt_project.yml", *_files(project_dir, folders)]:
         try:
             if file.stat().st_mtime <= limit:
@@ -282,7 +292,7 @@ def newer_than_artifacts(project: Project, project_dir: Path) -> Iterator[str]:
             digest = hashlib.sha256(content.strip().encode()).hexdigest()
             if any(_checksum(node) == digest for node in known[path]):
                 continue
-        yield path
+        yield f"{path} was written after it"
 
 
 def _files(project_dir: Path, folders: dict[str, None]) -> Iterator[Path]:

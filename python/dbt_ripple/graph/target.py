@@ -24,7 +24,14 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 import xxhash
 
-from dbt_ripple.artifacts import Held, Project, check_compiled, read_files, read_project
+from dbt_ripple.artifacts import (
+    CatalogColumn,
+    Held,
+    Project,
+    check_compiled,
+    read_files,
+    read_project,
+)
 from dbt_ripple.graph.analysis import Analysis, ColumnEdge
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.overview import STAGES, Summary, summarise
@@ -58,6 +65,9 @@ class Target:
         processes: how many lower what is not in the cache (see `graph.pool`); None is all cores.
         lower_many: another way to lower many queries, in place of these.
         on_read: called with the project, if it has to be decoded.
+        sources_of: another folder, of whose ``catalog.json`` the columns of the sources are taken in
+            place of all that one of this folder says. So a side without a catalog can be compared
+            with one that has it: what is outside the project is the same for both.
 
     Raises:
         RippleError: the folder or the manifest is missing, or a file cannot be read.
@@ -71,9 +81,11 @@ class Target:
         processes: int | None = 1,
         lower_many: LowerMany | None = None,
         on_read: Callable[[Project], None] | None = None,
+        sources_of: Path | None = None,
     ) -> None:
         started = time.perf_counter()
         self.folder = folder
+        self._sources_only = sources_of is not None
         self.cache = cache
         self.processes = processes
         self._lower_many = lower_many
@@ -82,10 +94,13 @@ class Target:
         self._artifacts = b""
         self._key: bytes | None = None
         self._analyses: dict[tuple[bool, bool], Analysis] = {}
-        if cache is not None:
+        if cache is not None or sources_of is not None:
             self._held = read_files(folder)
+        if sources_of is not None:
+            self._held["catalog.json"] = (sources_of / "catalog.json").read_bytes()
+        if cache is not None:
             self._artifacts = cache.key(
-                b"artifacts",
+                b"artifacts" if sources_of is None else b"artifacts, columns of sources only",
                 *(
                     digest_of(content) if content is not None else b""
                     for content in self._held.values()
@@ -125,6 +140,8 @@ class Target:
         started = time.perf_counter()
         held, self._held = self._held, {}
         project = read_project(self.folder, held)
+        if self._sources_only:
+            project.catalog = sources_of_catalog(project)
         if self.cache is not None and self._key is None and not _is_dbt_2(project):
             files = _seed_files(project)
             self.cache.put(self.cache.key(b"files", self._artifacts), msgspec.msgpack.encode(files))
@@ -209,6 +226,17 @@ class Target:
     def _keep(self, kind: bytes, value: bytes) -> None:
         if self.cache is not None and self._key is not None:
             self.cache.put(self.cache.key(kind, self._key), value)
+
+
+def sources_of_catalog(
+    project: Project, catalog: dict[str, list[CatalogColumn]] | None = None
+) -> dict[str, list[CatalogColumn]]:
+    """What a catalog (by default the project's own) says of the sources of a project."""
+    return {
+        unique_id: columns
+        for unique_id, columns in (project.catalog if catalog is None else catalog).items()
+        if unique_id in project.nodes and project.nodes[unique_id].resource_type == "source"
+    }
 
 
 def _read(cache: Cache, key: bytes, as_type: type[T]) -> T | None:

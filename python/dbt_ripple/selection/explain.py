@@ -182,7 +182,15 @@ def _unit_test_reason(comparison: Comparison, test: Node) -> str:
         return "its fixture changed"
     if comparison.everything:
         return comparison.everything[0]
-    return f"the own query, the settings or the columns that {test.model} reads changed"
+    before = comparison.base_analysis.unit_tests.get(test.unique_id)
+    now = comparison.head_analysis.unit_tests.get(test.unique_id)
+    if before is None or now is None or before.fingerprint != now.fingerprint:
+        return f"the query or the settings of {test.model} changed, or the columns it is given"
+    for (parent, column), type_ in now.types.items():
+        if before.types.get((parent, column), type_) != type_:
+            was = before.types[parent, column]
+            return f"{_name(comparison.head, parent)}.{column} was {was} and is {type_}"
+    return f"{test.model} was not analysed on both sides"
 
 
 def _stopped(said: Explanation, comparison: Comparison, texts: Texts, test: Node) -> None:

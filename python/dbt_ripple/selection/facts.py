@@ -31,8 +31,9 @@ from dbt_ripple.graph.facts import FactAnalyser
 from dbt_ripple.selection.answer import HeldTest
 
 STALE: Final = (
-    "run_results.json is of another invocation than manifest.json, so that what passed there is "
-    "not used (--assume-passed uses all of base's tests as passed)"
+    "run_results.json in the state is of another dbt command than manifest.json, so that no "
+    "impacted test is held: keep both as one `dbt build` leaves them (--assume-passed takes all of "
+    "base's tests as passed)"
 )
 NOTHING_TESTED: Final = (
     "the state has no results of tests, so that no impacted test is held "

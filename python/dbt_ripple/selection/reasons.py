@@ -67,11 +67,12 @@ class Reasons:
         ]
         if not names:
             return None
-        some = ", ".join(sorted(names)[:3]) + (", ..." if len(names) > 3 else "")
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        some = ", ".join(sorted(names)[:3]) + more
         return (
-            f"differs by target: {len(names)} of the same code compile to other SQL on each side "
-            f"({some}), because target, vars, environment or what is built differ; `--base-ref` "
-            "compiles both sides alike"
+            f"differs by target: {some} {'has' if len(names) == 1 else 'have'} the same code on both "
+            "sides and other compiled SQL, because target, vars, environment or what is built "
+            "differ; `--base-ref` compiles both sides alike"
         )
 
     def depths(self) -> dict[Vertex, int]:

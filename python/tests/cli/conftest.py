@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from cli_shell import Shell
+from two_sides import Sides
 
 
 @pytest.fixture
@@ -14,3 +15,9 @@ def shell(
 ) -> Shell:
     """``dbt-ripple`` in a project whose target folder dbt 1.11 has written."""
     return Shell(tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture
+def sides(shell: Shell) -> Sides:
+    """The same, compared with a copy of itself in the folder ``state``."""
+    return Sides(shell)

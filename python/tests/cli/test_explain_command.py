@@ -1,0 +1,95 @@
+"""`dbt-ripple explain`: why a test is selected, held or not, and which test is meant."""
+
+from __future__ import annotations
+
+import pytest
+from two_sides import FROM_RAW, NOT_NEGATIVE, STG, UNIQUE, Sides
+
+NO_SUCH = "no_negative_amounts"
+UNIT = "unit_test.shop.dim_customers.amounts_are_summed_v1"
+
+
+def test_a_selected_test_with_the_way_and_both_expressions(sides: Sides) -> None:
+    sides.write_sql(STG, FROM_RAW.replace("amount,", "amount * 2 as amount,"))
+    done = sides("explain", "no_negative_amount", "--no-facts")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == (
+        "no_negative_amount: selected: stg_orders.amount changed\n"
+        "  stg_orders.amount\n"
+        "      - amount\n"
+        "      + amount * 2\n"
+        "    └── no_negative_amount\n"
+    )
+    found = sides("explain", NOT_NEGATIVE, "--no-facts", "--format", "json").json
+    assert found["verdict"] == "selected"
+    assert [(step["unique_id"], step["column"]) for step in found["path"]] == [
+        (STG, "amount"),
+        (NOT_NEGATIVE, None),
+    ]
+    assert (found["before"], found["after"]) == (["amount"], ["amount * 2"])
+    markdown = sides("explain", NOT_NEGATIVE, "--no-facts", "--format", "markdown").out
+    assert markdown.startswith("**`no_negative_amount`: selected.** stg_orders.amount changed\n")
+    assert "```diff\n- amount\n+ amount * 2\n```\n" in markdown
+
+
+def test_a_test_the_ripple_did_not_reach(sides: Sides) -> None:
+    assert sides("explain", UNIQUE).out == (
+        "unique_stg_orders_order_id: not selected: nothing changed\n"
+    )
+    sides.write_sql(STG, FROM_RAW.replace("amount,", "amount * 2 as amount,"))
+    assert sides("explain", UNIQUE, "--no-facts").out == (
+        "unique_stg_orders_order_id: not selected: of stg_orders, amount changed; all it reads of "
+        "it is order_id and which rows there are\n"
+        "  stg_orders.amount\n"
+    )
+    found = sides("explain", "source_not_null", "--no-facts", "--format", "json").json
+    assert found["verdict"] == "not selected"
+    assert found["reason"] == "it is not downstream of what changed (stg_orders)"
+
+
+def test_a_held_test_with_the_argument_line_by_line(sides: Sides) -> None:
+    sides.write_sql(STG, f"{FROM_RAW} where amount < 100")
+    sides.passed()
+    text = sides("explain", NOT_NEGATIVE).out
+    assert text.startswith(
+        "no_negative_amount: held, because\n"
+        "  - it looks at rows that were there on base, and found nothing in them\n"
+        "  stg_orders (rows)\n"
+    )
+    assert "      + WHERE amount < 100\n" in text
+    markdown = sides("explain", NOT_NEGATIVE, "--format", "markdown").out
+    assert markdown.startswith(
+        "**`no_negative_amount`: held.** Because\n\n- it looks at rows that were there"
+    )
+    assert sides("explain", NOT_NEGATIVE, "--no-facts").out.startswith(
+        "no_negative_amount: selected: rows of stg_orders changed\n"
+    )
+
+
+def test_a_unit_test(sides: Sides) -> None:
+    sides.write_sql(STG, FROM_RAW.replace("amount,", "amount * 2 as amount,"))
+    assert "not selected: its model's own query" in sides("explain", UNIT).out
+    sides.edit(
+        lambda manifest: manifest["unit_tests"][UNIT]["given"][0]["rows"][0].update(amount=3.0)
+    )
+    assert sides("explain", UNIT).out.endswith(": selected: its fixture changed\n")
+
+
+@pytest.mark.parametrize(
+    ("test", "said"),
+    [
+        (NO_SUCH, "did you mean no_negative_amount"),
+        ("qqqqqq", "`dbt ls --resource-type test` lists the tests"),
+        ("order_id", "2 tests have this in their name: "),
+    ],
+)
+def test_which_test_is_meant(sides: Sides, test: str, said: str) -> None:
+    assert said in sides.refused("explain", test)
+
+
+def test_a_part_of_a_name_that_only_one_test_has_is_enough(sides: Sides) -> None:
+    assert sides("explain", "UNIQUE_stg").out.startswith("unique_stg_orders_order_id: ")
+
+
+def test_without_a_test_its_help_is_named(sides: Sides) -> None:
+    assert "Missing argument 'TEST'; see `dbt-ripple explain --help`" in sides.refused("explain")

@@ -1,0 +1,200 @@
+"""`dbt-ripple select` between two target folders: what it prints, in every form, and refuses."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from cli_shell import Done
+from two_sides import FROM_RAW, NOT_NEGATIVE, STG, UNIQUE, V1, V2, Sides
+
+COMMAND = "from dbt_ripple.cli import main; main()"
+DOUBLED = FROM_RAW.replace("amount,", "amount * 2 as amount,")
+
+
+def counts(done: Done) -> tuple[int, ...]:
+    return tuple(done.json["counts"].values())
+
+
+def test_equal_sides_print_nothing(sides: Sides) -> None:
+    for form in ((), ("--format", "markdown"), ("--output", "names")):
+        done = sides("select", *form)
+        assert (done.code, done.out, done.err) == (0, "", ""), form
+    assert counts(sides("select", "--format", "json")) == (0, 0, 0, 3)
+
+
+def test_an_edit_as_text_markdown_and_names(sides: Sides) -> None:
+    sides.write_sql(STG, DOUBLED)
+    done = sides("select", "--no-facts")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == (
+        "1 of 3 tests; dbt's state:modified+ would run 2\n"
+        "  no_negative_amount  stg_orders.amount changed\n"
+        "to build: eph_orders, stg_orders, py_model, orders_snapshot, dim_customers.v1, "
+        "dim_customers.v2\n"
+        "exposures: daily_revenue_report\n"
+        "not seen through:\n"
+        "  py_model: a Python model\n"
+    )
+    markdown = sides("select", "--no-facts", "--format", "markdown").out
+    assert markdown.startswith("**1 of 3 tests; dbt's state:modified+ would run 2**\n")
+    assert "| `no_negative_amount` | stg_orders.amount changed |\n" in markdown
+    assert "Exposures:\n\n- `daily_revenue_report`\n" in markdown
+    assert sides("select", "--no-facts", "--output", "names").out.splitlines() == [
+        "eph_orders",
+        "stg_orders",
+        "py_model",
+        "orders_snapshot",
+        "shop.dim_customers.v1",
+        "shop.dim_customers.v2",
+        "no_negative_amount",
+    ]
+
+
+def test_json_has_the_fields_of_the_contract(sides: Sides) -> None:
+    sides.write_sql(STG, DOUBLED)
+    found = sides("select", "--no-facts", "--format", "json").json
+    assert set(found) >= {
+        *("tests", "held", "models", "broken", "exposures", "unit_tests", "opaque", "counts"),
+    }
+    assert found["tests"] == [
+        {
+            "unique_id": NOT_NEGATIVE,
+            "name": "no_negative_amount",
+            "reason": "stg_orders.amount changed",
+            "path": [f"{STG}.amount", NOT_NEGATIVE],
+        }
+    ]
+    assert {STG, V1, V2} < set(found["models"])
+    assert found["exposures"] == ["exposure.shop.daily_revenue_report"]
+    assert [opaque["unique_id"] for opaque in found["opaque"]] == ["model.shop.py_model"]
+    assert found["counts"] == {
+        "impacted_tests": 1,
+        "held_tests": 0,
+        "state_modified_tests": 2,
+        "all_tests": 3,
+    }
+
+
+def test_what_passed_on_base_holds_and_says_what_it_rests_on(sides: Sides) -> None:
+    # A filter: no test that found no row among more of them can find one.
+    sides.write_sql(STG, f"{FROM_RAW} where amount < 100")
+    done = sides("select", "--format", "json")
+    assert (counts(done)[:2], done.err.count("\n")) == ((2, 0), 1)
+    assert "the state has no results of tests" in done.err
+    sides.passed()
+    done = sides("select", "--format", "json")
+    assert (counts(done)[:2], done.err) == ((0, 2), "")
+    held = {test["unique_id"]: test["reason"] for test in done.json["held"]}
+    assert set(held) == {NOT_NEGATIVE, UNIQUE}
+    assert (
+        held[NOT_NEGATIVE] == "it looks at rows that were there on base, and found nothing in them"
+    )
+    assert counts(sides("select", "--format", "json", "--no-facts"))[:2] == (2, 0)
+    text = sides("select").out
+    assert text.startswith("0 of 3 tests, 2 held; dbt's state:modified+ would run 2\nheld:\n")
+    assert f"  no_negative_amount: {held[NOT_NEGATIVE]}\n" in text
+
+
+def test_results_of_another_command_hold_nothing_and_that_is_said(sides: Sides) -> None:
+    sides.write_sql(STG, f"{FROM_RAW} where amount < 100")
+    sides.passed()
+    sides.edit(lambda m: m["metadata"].update(invocation_id="another"), "state/manifest.json")
+    done = sides("select", "--format", "json")
+    assert counts(done)[:2] == (2, 0)
+    assert "of another dbt command than manifest.json" in done.err
+    done = sides("select", "--format", "json", "--assume-passed")
+    # `unique` only warns: nothing says that it has found no row.
+    assert (counts(done)[:2], done.err) == ((1, 1), "")
+
+
+def test_a_missing_column_is_broken_with_its_name(sides: Sides) -> None:
+    sides.write_sql(STG, FROM_RAW.replace("amount, ", ""))
+    done = sides("select")
+    assert "cannot compile:\n" in done.out
+    assert "no_negative_amount: cannot find amount" in done.out
+    found = sides("select", "--format", "json").json
+    assert {broken["unique_id"] for broken in found["broken"]} >= {NOT_NEGATIVE, V1}
+    assert NOT_NEGATIVE in {test["unique_id"] for test in found["tests"]}
+
+
+def test_full_is_what_dbt_would_run(sides: Sides) -> None:
+    sides.write_sql(STG, DOUBLED)
+    found = sides("select", "--full", "--format", "json").json
+    assert [test["unique_id"] for test in found["tests"]] == [NOT_NEGATIVE, UNIQUE]
+    assert found["counts"]["impacted_tests"] == found["counts"]["state_modified_tests"] == 2
+
+
+def test_critical_adds_the_tests_of_impacted_nodes_and_a_typo_is_said(sides: Sides) -> None:
+    def tier(manifest: dict[str, Any]) -> None:
+        manifest["nodes"][STG]["config"]["meta"] |= {"criticality": "tier1"}
+        manifest["nodes"][STG]["meta"] |= {"criticality": "tier1"}
+
+    for side in ("target", "state"):
+        sides.edit(tier, f"{side}/manifest.json")
+    sides.write_sql(STG, DOUBLED)
+    done = sides("select", "--critical", "tier1", "--no-facts", "--format", "json")
+    assert {test["name"]: test["reason"] for test in done.json["tests"]} == {
+        "no_negative_amount": "stg_orders.amount changed",
+        "unique_stg_orders_order_id": "stg_orders is impacted and tier1",
+    }
+    assert done.err == ""
+    done = sides("select", "--critical", "tier-1", "--no-facts", "--format", "json")
+    assert counts(done)[0] == 1
+    assert done.err == (
+        "dbt-ripple: no node of this project has meta.criticality 'tier-1'; there are high, tier1\n"
+    )
+
+
+def test_a_side_without_a_catalog_knows_the_sources_by_the_other_ones(sides: Sides) -> None:
+    for side in ("target", "state"):
+        sides.write_sql(STG, "select * from raw.raw_orders", side)
+    columns = {
+        name: {"name": name, "type": "int", "index": index}
+        for index, name in enumerate(("order_id", "customer_id", "amount", "ordered_at"))
+    }
+
+    def listed(catalog: dict[str, Any]) -> None:
+        catalog["sources"]["source.shop.raw.orders"] = {
+            "metadata": {"type": "table", "schema": "raw", "name": "raw_orders"},
+            "columns": columns,
+            "stats": {},
+            "unique_id": "source.shop.raw.orders",
+        }
+
+    sides.edit(listed, "state/catalog.json")
+    (sides.shell.folder / "target" / "catalog.json").unlink()
+    for cache in ((), ("--no-cache",), ()):
+        done = sides("select", *cache)
+        assert (done.code, done.out, done.err) == (0, "", "")
+    sides.write_sql(STG, "select order_id, customer_id, amount, ordered_at from raw.raw_orders")
+    assert counts(sides("select", "--format", "json"))[:3] == (0, 0, 2)
+
+
+def test_it_answers_within_a_process_of_its_own(sides: Sides) -> None:
+    sides.write_sql(STG, DOUBLED)
+    run = subprocess.run(
+        [sys.executable, "-c", COMMAND, "select", "--state", "state", "--output", "names"],
+        cwd=sides.shell.folder,
+        env={**os.environ, "PYTHONUTF8": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "no_negative_amount" in run.stdout.splitlines()
+    assert run.stderr.count("\n") == 1  # no results of tests
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--output", "names", "--format", "json"), "--output and --format"),
+        (("--format", "yaml"), "Invalid value for '--format'"),
+        (("--stat", "x"), "No such option '--stat'"),
+    ],
+)
+def test_options_that_make_no_sense(sides: Sides, arguments: tuple[str, ...], said: str) -> None:
+    assert said in sides.refused("select", *arguments)
