@@ -19,6 +19,9 @@ _BY_RESOURCE_TYPE: Final = {
 
 _BY_EXPOSURE_TYPE: Final = {"ml": "ML_MODEL"}
 
+_UNIQUE: Final = frozenset({"unique", "expect_compound_columns_to_be_unique"})
+_KEY_ARGUMENTS: Final = ("columns", "combination_of_columns", "column_list")
+
 NO_PII: Final = frozenset({"", "none", "no", "false"})
 """Values of ``meta.pii`` that say there is none."""
 
@@ -148,6 +151,66 @@ def masking_functions(project: Project) -> frozenset[str]:
         elif node.resource_type == "function" and _flag(node.meta.get("masking")):
             found.add(node.name.lower())
     return frozenset(found - {""})
+
+
+def is_public(node: Node) -> bool:
+    """Whether anybody may see it: ``meta.public`` is true, or it has the tag ``public``.
+
+    dbt's ``access: public`` is something else: other projects of the same shop may refer to it.
+
+    Example:
+        >>> is_public(Node(tags=["Public"])), is_public(Node(access="public"))
+        (True, False)
+        >>> is_public(Node(tags=["public"], meta={"public": False}))
+        False
+    """
+    said = node.meta.get("public")
+    return any(tag.lower() == "public" for tag in node.tags) if said is None else _flag(said)
+
+
+def has_tested_key(node: Node, project: Project) -> bool:
+    """Whether data tests watch over a key of the node: it is unique, and never null.
+
+    Unique says a generic test whose name begins with ``unique`` (``unique``,
+    ``unique_combination_of_columns`` of dbt_utils), or
+    ``expect_compound_columns_to_be_unique`` of dbt_expectations. Never null says, of each of its
+    columns, ``not_null`` or a constraint ``not_null`` or ``primary_key`` of an enforced contract.
+    """
+    unique: list[list[str]] = []
+    not_null: set[str] = set()
+    for child in project.children.get(node.unique_id, ()):
+        test = project.nodes[child]
+        if test.test_metadata is None or test.attached_node not in (None, node.unique_id):
+            continue
+        kind = test.test_metadata.name
+        columns = _tested_columns(test)
+        if kind == "not_null":
+            not_null.update(columns)
+        elif kind in _UNIQUE or kind.startswith("unique_"):
+            unique.append(columns)
+    if node.contract_enforced:
+        for constraint in (*node.constraints, *_column_constraints(node)):
+            if constraint.get("type") in ("not_null", "primary_key"):
+                not_null.update(str(column).lower() for column in constraint.get("columns") or ())
+    return any(columns and not_null.issuperset(columns) for columns in unique)
+
+
+def _column_constraints(node: Node) -> list[dict[str, Any]]:
+    return [
+        {**constraint, "columns": [column.name or name]}
+        for name, column in node.columns.items()
+        for constraint in column.constraints
+    ]
+
+
+def _tested_columns(test: Node) -> list[str]:
+    """The columns a generic test is about, in lower case."""
+    kwargs = test.test_metadata.kwargs if test.test_metadata else {}
+    said = [test.column_name or kwargs.get("column_name")]
+    for argument in _KEY_ARGUMENTS:
+        columns = kwargs.get(argument)
+        said += columns if isinstance(columns, list) else [columns]
+    return [name.strip('`"[] ').lower() for name in said if isinstance(name, str)]
 
 
 def referenced_columns(node: Node) -> list[str] | None:

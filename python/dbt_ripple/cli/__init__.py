@@ -17,6 +17,8 @@ COMMANDS: Final[dict[str, str]] = {
     "build": "Artifacts -> lineage tables -> `dbt build` of the lineage models, in one process.",
     "diff": "What changed between base and head, column by column.",
     "explain": "Why a test is selected, or where the ripple stopped.",
+    "gate": "May this change be merged? Contracts, owners, personal data, reach: for CI.",
+    "impact": "Who breaks if a column were renamed, dropped or retyped, before it is.",
     "load": "Load the lineage of a dbt project into Spark tables.",
     "select": "The tests a change can break, and the models to build for them.",
     "trace": "Upstream and downstream of a node or a column.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -20,6 +20,7 @@ from dbt_ripple.graph.edges import edges_of
 from dbt_ripple.graph.queries import LowerMany
 from dbt_ripple.graph.relations import RELATIONS, topological
 from dbt_ripple.graph.seeds import SeedFiles
+from dbt_ripple.graph.supposed import Supposed
 from dbt_ripple.graph.tests import TestLinker
 
 RELAXED_COLLECTOR: Final = (10_000, 100, 1000)
@@ -36,6 +37,7 @@ def analyse(
     cache: Cache | None = None,
     lower_many: LowerMany | None = None,
     seeds: SeedFiles | None = None,
+    supposed: Mapping[str, Supposed] | None = None,
 ) -> Analysis:
     """Analyse a whole project.
 
@@ -49,6 +51,7 @@ def analyse(
         lower_many: lowers queries on other cores or machines, all at once before the first is
             linked (see `graph.pool`); by default each is lowered here, in its turn.
         seeds: the files of seeds, where more is to be seen of them than their checksums.
+        supposed: relations whose columns are to be taken as other than they are, by unique_id.
 
     Returns:
         Columns, fingerprints and edges of every relation, and what every test reads. Never raises
@@ -56,6 +59,7 @@ def analyse(
     """
     with _quiet_collector():
         linker = TestLinker(project, expressions, cache, lower_many, seeds or SeedFiles())
+        linker.supposed.update(supposed or {})
         return _run(linker, read_seconds, tests)
 
 

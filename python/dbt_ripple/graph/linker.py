@@ -29,6 +29,7 @@ from dbt_ripple.graph.relations import (
 from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.graph.seeds import SeedFiles
 from dbt_ripple.graph.settings import HARMLESS, OF_COLUMNS, listed
+from dbt_ripple.graph.supposed import Supposed, suppose
 
 KNOWN_MATERIALIZATIONS: Final = frozenset(
     """
@@ -122,6 +123,7 @@ class Linker(Leaves):
         self.introspection = Introspection(project, self.macros)
         self.functions: dict[str, bytes] = {}
         self.views: dict[str, bytes | None] = {}
+        self.supposed: dict[str, Supposed] = {}
 
     def node(self, unique_id: str) -> Known:
         """Link one node, its parents first where they are not linked yet."""
@@ -134,6 +136,8 @@ class Linker(Leaves):
             known = self.leaf(unique_id, node)
         else:
             known = self.query(unique_id, node)
+        if unique_id in self.supposed:
+            known = suppose(known, self.supposed[unique_id], self.dialect)
         del self.in_progress[unique_id]
         self.known[unique_id] = known
         return known

@@ -1,0 +1,161 @@
+"""`dbt-ripple impact NODE --rename a:b ...`: who breaks if this were done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from dbt_ripple.cli.options import (
+    analysis_options,
+    answer,
+    artifacts_folder,
+    as_json,
+    count,
+    open_cache,
+    open_target,
+    project_options,
+    warn,
+)
+from dbt_ripple.errors import RippleError
+
+if TYPE_CHECKING:
+    from dbt_ripple.artifacts import Project
+    from dbt_ripple.governance.impact import Change, ImpactReport
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  dbt-ripple impact raw_orders --rename order_total:total_amount --drop legacy_discount_code
+  dbt-ripple impact fct_orders --retype 'order_total:decimal(18,2)' --format json
+  dbt-ripple impact dim_customers.v1 --deprecate --format markdown
+""",
+)
+@click.argument("node", metavar="NODE")
+@click.option("--rename", "renames", metavar="A:B", multiple=True, help="Call column A B.")
+@click.option("--drop", "drops", metavar="COLUMN", multiple=True, help="Remove a column.")
+@click.option(
+    "--retype", "retypes", metavar="A:TYPE", multiple=True, help="Make A of another type."
+)
+@click.option("--deprecate", is_flag=True, help="Remove NODE itself.")
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json", "markdown"]),
+    default="text",
+    show_default=True,
+    help="How to print it.",
+)
+@analysis_options
+@project_options
+def impact(
+    node: str,
+    renames: tuple[str, ...],
+    drops: tuple[str, ...],
+    retypes: tuple[str, ...],
+    deprecate: bool,
+    style: str,
+    cache_dir: Path | None,
+    no_cache: bool,
+    threads: int | None,
+    project_dir: Path,
+    target_path: Path | None,
+) -> int:
+    """Say who would break if NODE's columns were renamed, dropped or retyped, or NODE removed.
+
+    NODE is a model, seed, snapshot or source, named as in `trace`. Nothing has to be written yet:
+    the project's artifacts are enough. Exits with 1 where anything breaks. What nobody declared (an
+    exposure without meta.referenced_columns) is warned of, and what cannot be seen through is named.
+    """
+    from dbt_ripple.artifacts import find_node
+    from dbt_ripple.governance.impact import Change
+    from dbt_ripple.governance.impact import impact as simulate
+
+    changes = [
+        *(Change("rename", *_pair("--rename", said, "new name")) for said in renames),
+        *(Change("drop", column) for column in drops),
+        *(Change("retype", *_pair("--retype", said, "type")) for said in retypes),
+        *([Change("deprecate")] if deprecate else []),
+    ]
+    with open_cache(cache_dir, no_cache) as cache:
+        target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
+        project = target.project
+        found, column = find_node(project, node)
+        if column is not None:
+            raise RippleError(
+                f"names a column, {column}",
+                node,
+                f"name {found.display_name}, and say what to do with the column: --drop {column}",
+            )
+        report = simulate(
+            project, found, changes, analysis=target.analysis(tests=False), cache=cache
+        )
+    for unique_id, reason in report.opaque.items():
+        warn(f"{unique_id} cannot be seen through ({reason}): it may read any column")
+    if style == "json":
+        answer(as_json(report.document()))
+    else:
+        lines = _markdown if style == "markdown" else _text
+        answer("\n".join(lines(report, found.display_name, changes, project)))
+    return int(report.decision == "BLOCKED")
+
+
+def _pair(option: str, said: str, second: str) -> tuple[str, str]:
+    column, colon, to = said.partition(":")
+    if not colon or not column.strip() or not to.strip():
+        raise RippleError(
+            f"{said!r} is not COLUMN:{second.upper().replace(' ', '_')}",
+            option,
+            f"give the column, a colon and the {second}",
+        )
+    return column.strip(), to.strip()
+
+
+def _described(changes: list[Change]) -> str:
+    words = {"rename": "{0} renamed to {1}", "drop": "{0} dropped", "retype": "{0} made {1}"}
+    return ", ".join(
+        words.get(change.kind, "removed").format(change.column, change.to) for change in changes
+    )
+
+
+def _text(
+    report: ImpactReport, name: str, changes: list[Change], _project: Project
+) -> Iterator[str]:
+    from dbt_ripple.cli.gate import COLOURS, affected_lines
+
+    affected = report.affected_assets
+    decision = click.style(report.decision, fg=COLOURS[report.decision], bold=True)
+    yield f"{decision}  {name}: {_described(changes)}"
+    yield f"risk {report.risk_level}, {count(len(affected), 'asset')} affected"
+    yield from affected_lines(affected)
+    if report.opaque:
+        yield f"not seen through: {', '.join(report.opaque)}"
+    if owners := sorted({asset.owner for asset in affected if asset.owner}):
+        yield f"to tell: {', '.join(owners)}"
+    yield f"recommendation: {report.recommendation}"
+
+
+def _markdown(
+    report: ImpactReport, name: str, changes: list[Change], project: Project
+) -> Iterator[str]:
+    from dbt_ripple.cli.gate_formats import affected_table, mermaid
+
+    affected = report.affected_assets
+    yield f"### {report.decision}: `{name}`, {_described(changes)}"
+    yield ""
+    yield f"Risk {report.risk_level}, {count(len(affected), 'asset')} affected."
+    if affected:
+        yield ""
+        yield "```mermaid"
+        yield from mermaid(affected, project, project)
+        yield "```"
+        yield ""
+        yield from affected_table(affected)
+    if report.opaque:
+        yield ""
+        yield f"Not seen through: {', '.join(f'`{u}`' for u in report.opaque)}."
+    yield ""
+    yield report.recommendation

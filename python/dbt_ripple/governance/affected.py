@@ -1,0 +1,417 @@
+"""Whom a change reaches: the assets downstream of it, what they read of it, and how bad that is.
+
+The references of an asset are what it reads of the places where the change was made, followed
+column by column along base's lineage (so that a column that is gone still has its readers), and no
+further than something moved. Severity:
+
+* ``breaking``: it will not compile; or it loses a column, by what is above it or because a model
+  above it that computes the column will not compile; or it is a consumer known to read that column;
+* ``warning``: its values or its rows may differ, a column it passes on is called otherwise, it
+  cannot be seen through, or it is a consumer whose columns nobody declared;
+* ``info``: it reads nothing of the change, but stands on a model that will not compile.
+
+What is not seen: consumers nobody declared as exposures, and what their own code does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from itertools import groupby
+from typing import Final, Literal
+
+import msgspec
+
+from dbt_ripple.artifacts import (
+    Node,
+    Project,
+    asset_type,
+    criticality,
+    is_certified,
+    owner,
+    referenced_columns,
+)
+from dbt_ripple.changes import Comparison
+from dbt_ripple.governance.columns import vanished
+from dbt_ripple.graph.analysis import ColumnEdge
+from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.supposed import GONE
+from dbt_ripple.graph.traversal import Vertex
+
+Severity = Literal["breaking", "warning", "info"]
+RiskLevel = Literal["low", "medium", "high"]
+
+_RANK: Final[dict[str, int]] = {"breaking": 0, "warning": 1, "info": 2}
+_CONSUMERS: Final = frozenset({"exposure", "metric", "saved_query", "semantic_model"})
+_UNDECLARED: Final = ("semantic_model", "metric", "saved_query")
+"""Consumers of which it is never known what they read, each after those it can stand on."""
+MANY: Final = 5
+"""Assets above which a change that breaks something is of high risk."""
+
+
+class Affected(msgspec.Struct, kw_only=True):
+    """One asset a change reaches.
+
+    Attributes:
+        asset_type: as `artifacts.asset_type`.
+        affected_references: what it reads of the change, under the name at the changed node; where
+            several nodes were changed, after the node's name and a dot. Rows are ``*rows*``.
+        owner: who is to be told; None where nobody is named.
+        path: unique_ids from the changed node down to this one, both included.
+    """
+
+    unique_id: str
+    name: str
+    asset_type: str
+    affected_references: list[str]
+    severity: Severity
+    owner: str | None
+    path: list[str]
+
+
+def risk_level(affected: Collection[Affected], head: Project) -> RiskLevel:
+    """How much is at stake.
+
+    * high: something breaks, and it is a consumer, certified or tier 1, or more than `MANY` assets
+      are affected;
+    * medium: something else breaks, or a consumer, a certified or a tier-1 asset may differ;
+    * low: everything else.
+    """
+    breaking = [a for a in affected if a.severity == "breaking"]
+    if any(_matters(a, head) for a in breaking) or (breaking and len(affected) > MANY):
+        return "high"
+    if breaking or any(_matters(a, head) for a in affected if a.severity == "warning"):
+        return "medium"
+    return "low"
+
+
+def matters(node: Node) -> bool:
+    """Whether a node is certified or of tier 1."""
+    return is_certified(node) or criticality(node) == "tier1"
+
+
+def newly_broken(comparison: Comparison) -> dict[str, str]:
+    """The relations that read what is not there, and did not on base, with the reason."""
+    before = comparison.base_analysis.nodes
+    return {
+        unique_id: seen.reason or ""
+        for unique_id, seen in comparison.head_analysis.nodes.items()
+        if seen.status == "broken"
+        and ((then := before.get(unique_id)) is None or then.reason != seen.reason)
+    }
+
+
+def edited(comparison: Comparison) -> set[str]:
+    """The relations the change was made in: their code, their settings, or what they are."""
+    base, head = comparison.base.nodes, comparison.head.nodes
+    found = set()
+    for unique_id in comparison.changed:
+        then, now = base.get(unique_id), head.get(unique_id)
+        if (
+            then is None
+            or now is None
+            or then.compiled_code != now.compiled_code
+            or now.resource_type in ("source", "seed")
+            or unique_id in comparison.modified
+        ):
+            found.add(unique_id)
+    gone = vanished(comparison.base, comparison.head)
+    return found | set(comparison.removed) | set(gone)
+
+
+def affected_by(
+    comparison: Comparison, origins: Collection[str], *, contract_types: Collection[str] = ()
+) -> list[Affected]:
+    """The assets that the changes made in some relations reach.
+
+    Args:
+        comparison: the two sides.
+        origins: the relations the change was made in. One of them is itself affected where another
+            reaches it.
+        contract_types: models whose enforced contract will not hold.
+
+    Returns:
+        Nearest first, then the worst, then by unique_id; tests are not assets.
+    """
+    return _Ripple(comparison, origins, contract_types).assets()
+
+
+class _Ripple:
+    def __init__(
+        self, comparison: Comparison, origins: Collection[str], contract_types: Collection[str]
+    ) -> None:
+        self.comparison = comparison
+        self.origins = origins
+        self.broken = newly_broken(comparison)
+        self.contract_types = contract_types
+        self.lost = {u for u, reason in self.broken.items() if reason == GONE}
+        self.orphans = {child for u in self.lost for child in comparison.head.children.get(u, ())}
+        self.moved = comparison.moved
+        self.gone: dict[Vertex, bool] = {}  # base's columns that are no more -> dropped for good
+        for unique_id, change in comparison.changed.items():
+            renamed = set(change.renamed.values())
+            for column in change.removed:
+                self.gone[unique_id, column] = column not in renamed
+        for unique_id in comparison.removed:
+            for column in comparison.base_analysis.nodes[unique_id].columns:
+                self.gone[unique_id, column] = True
+        for unique_id, columns in vanished(comparison.base, comparison.head).items():
+            for column in columns:
+                self.gone[unique_id, column] = True
+        self.starts: list[Vertex] = []
+        self.mask: dict[Vertex, int] = {}
+        self.loss: set[Vertex] = set()  # columns whose data is lost
+        self.harmed: set[str] = set()  # relations that read one
+        self.links: dict[str, dict[str, None]] = {}
+        self.found: dict[str, tuple[Severity, int]] = {}
+        self._begin()
+        self._follow()
+
+    def _begin(self) -> None:
+        came_from = self.comparison.came_from
+        began = [v for v, before in came_from.items() if before is None and v[0] in self.origins]
+        began = [v for v in began if v[0] not in self.broken or v[0] in self.lost]
+        for vertex in [*(v for v in self.gone if v[0] in self.origins), *began]:
+            if vertex not in self.mask:
+                self.mask[vertex] = 1 << len(self.starts)
+                self.starts.append(vertex)
+                if self.gone.get(vertex):
+                    self.loss.add(vertex)
+
+    # -- along the lineage ------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        """Base's edges come child by child, every child after its parents."""
+        changed = self.comparison.changed
+        nodes = self.comparison.base.nodes
+        for child, edges in groupby(self.comparison.base_analysis.edges, lambda edge: edge[2]):
+            node = nodes.get(child)
+            if node is not None and node.resource_type == "exposure":
+                if child in self.comparison.head.nodes:
+                    self._exposure(node, list(edges))
+                continue
+            if child not in changed:
+                continue
+            if child in self.origins and child not in self.broken:
+                # An edited reader has been adapted: it still gets only what moved above it on head.
+                for edge in edges:
+                    if self._still_comes(edge):
+                        self._step(edge)
+                        self._note(child, "warning", self.mask.get((edge[0], edge[1]), 0))
+                continue
+            for edge in edges:
+                self._step(edge)
+            self._below_rows(child)
+            self._judge(child)
+        for unique_id in changed:
+            if unique_id not in self.found and unique_id not in self.origins:
+                self._judge(unique_id)
+        self._exposures_of_the_rest()
+        self._undeclared()
+
+    def _still_comes(self, edge: ColumnEdge) -> bool:
+        """Whether a column of an edited node moved because one above it did."""
+        before = self.comparison.came_from.get((edge[2], edge[3]))
+        return before is not None and before[0] != edge[2] and (edge[0], edge[1]) in self.mask
+
+    def _step(self, edge: ColumnEdge) -> None:
+        above, below = (edge[0], edge[1]), (edge[2], edge[3])
+        bits = self.mask.get(above)
+        if not bits or not (below in self.moved or below in self.gone or below[0] in self.broken):
+            return
+        self.mask[below] = self.mask.get(below, 0) | bits
+        self.links.setdefault(above[0], {})[below[0]] = None
+        if above[1] == ROWS:
+            return
+        if above in self.loss or (above in self.gone and below[0] in self.broken):
+            self.harmed.add(below[0])
+            if below[1] != ROWS:
+                self.loss.add(below)
+
+    def _below_rows(self, child: str) -> None:
+        """What is computed over the rows (aggregates, windows) moves with them; no edge says it."""
+        bits = self.mask.get((child, ROWS))
+        if bits:
+            for column in self.comparison.changed[child].moved:
+                self.mask.setdefault((child, column), bits)
+
+    def _columns(self, unique_id: str) -> Iterator[Vertex]:
+        seen = self.comparison.base_analysis.nodes.get(unique_id)
+        for column in (*(seen.columns if seen else ()), ROWS):
+            yield unique_id, column
+
+    def _bits(self, vertices: Iterable[Vertex]) -> int:
+        bits = 0
+        for vertex in vertices:
+            bits |= self.mask.get(vertex, 0)
+        return bits
+
+    def _note(self, unique_id: str, severity: Severity, bits: int) -> None:
+        if unique_id in self.origins and not bits:
+            return
+        known = self.found.get(unique_id)
+        if known is not None:
+            severity = min(severity, known[0], key=_RANK.__getitem__)
+            bits |= known[1]
+        self.found[unique_id] = severity, bits
+
+    def _judge(self, unique_id: str) -> None:
+        """What the change does to a relation that was not edited, or that is broken."""
+        change = self.comparison.changed[unique_id]
+        if change.kind == "added" or unique_id in self.lost:
+            return
+        if unique_id in self.origins and unique_id not in self.broken:
+            return
+        vertices = list(self._columns(unique_id))
+        bits = self._bits(vertices)
+        node = self.comparison.head.nodes.get(unique_id)
+        promised = node is not None and node.contract_enforced
+        if (
+            unique_id in self.broken
+            or unique_id in self.orphans
+            or unique_id in self.contract_types
+            or unique_id in self.harmed
+            or any(self.gone.get(vertex) for vertex in vertices)
+            or (promised and change.renamed)
+        ):
+            self.found[unique_id] = "breaking", bits
+        elif bits or not self._only_stands_on_broken(unique_id):
+            self.found[unique_id] = "warning", bits
+        else:
+            self.found[unique_id] = "info", 0
+
+    def _only_stands_on_broken(self, unique_id: str) -> bool:
+        """Whether all that moved of it moved because a model above it will not compile."""
+        came_from = self.comparison.came_from
+        for vertex in self.comparison.changed[unique_id].vertices():
+            start = vertex
+            while (before := came_from.get(start)) is not None:
+                start = before
+            if start[0] not in self.broken:
+                return False
+        return True
+
+    # -- consumers --------------------------------------------------------------------------------
+
+    def _exposure(self, node: Node, edges: list[ColumnEdge]) -> None:
+        now = self.comparison.head.nodes[node.unique_id]
+        said = referenced_columns(now)
+        still = {entry.rpartition(".")[2].lower() for entry in said or ()}
+        for parent, column, child, _, *_ in edges:
+            vertex = (parent, column)
+            if said is None and referenced_columns(node) is None:
+                bits = self._bits(self._columns(parent))
+                if bits and column == ROWS:
+                    self._link(parent, child)
+                    self._note(child, "warning", bits)
+            elif column == ROWS or column.lower() in still:
+                bits = self.mask.get(vertex, 0)
+                if vertex in self.gone or vertex in self.loss:
+                    self._link(parent, child)
+                    self._note(child, "breaking", bits)
+                elif bits:
+                    self._link(parent, child)
+                    self._note(child, "warning", bits)
+            if parent in self.lost or parent in self.comparison.removed:
+                self._link(parent, child)
+                self._note(child, "breaking", self._bits(self._columns(parent)))
+
+    def _link(self, parent: str, child: str) -> None:
+        self.links.setdefault(parent, {})[child] = None
+
+    def _exposures_of_the_rest(self) -> None:
+        """Exposures that read nothing of it, of what will not be built or may differ."""
+        head = self.comparison.head
+        for unique_id, node in head.nodes.items():
+            if node.resource_type != "exposure" or unique_id in self.found:
+                continue
+            if unique_id not in self.comparison.base.nodes:
+                continue
+            for parent in head.parents.get(unique_id, ()):
+                severity, _ = self.found.get(parent, ("", 0))
+                if severity == "info" or parent in self.broken:
+                    self._link(parent, unique_id)
+                    self.found[unique_id] = "info", 0
+                    break
+
+    def _undeclared(self) -> None:
+        """Metrics and the like: which columns they read is not looked at."""
+        head = self.comparison.head
+        for kind in _UNDECLARED:
+            for node in head.of_type(kind):
+                if node.unique_id not in self.comparison.base.nodes:
+                    continue
+                for parent in head.parents.get(node.unique_id, ()):
+                    bits = self._bits(self._columns(parent)) | self.found.get(parent, ("", 0))[1]
+                    if bits:
+                        self._link(parent, node.unique_id)
+                        self._note(node.unique_id, "warning", bits)
+
+    # -- the answer -------------------------------------------------------------------------------
+
+    def assets(self) -> list[Affected]:
+        head = self.comparison.head
+        paths = self._paths()
+        single = len(set(self.origins)) == 1
+        found = []
+        for unique_id, (severity, bits) in self.found.items():
+            node = head.nodes.get(unique_id)
+            if node is None:
+                continue
+            read = [start for i, start in enumerate(self.starts) if bits >> i & 1]
+            columns = [start for start in read if start[1] != ROWS]
+            found.append(
+                Affected(
+                    unique_id=unique_id,
+                    name=node.display_name,
+                    asset_type=asset_type(node),
+                    affected_references=[self._spelled(start, single) for start in columns or read],
+                    severity=severity,
+                    owner=owner(node, head),
+                    path=paths.get(unique_id) or [unique_id],
+                )
+            )
+        found.sort(key=lambda a: (len(a.path), _RANK[a.severity], a.unique_id))
+        return found
+
+    def _spelled(self, vertex: Vertex, single: bool) -> str:
+        if single:
+            return vertex[1]
+        project = self.comparison.head if vertex[0] in self.comparison.head.nodes else None
+        node = (project or self.comparison.base).nodes.get(vertex[0])
+        return f"{node.display_name if node else vertex[0]}.{vertex[1]}"
+
+    def _paths(self) -> dict[str, list[str]]:
+        """A shortest way of nodes to each, along what it reads of the change where it does."""
+        children: dict[str, list[str]] = {u: sorted(below) for u, below in self.links.items()}
+        starts = sorted({vertex[0] for vertex in self.starts})
+        found = _breadth_first({u: [u] for u in starts}, children)
+        rest = {u for u in self.found if u not in found}
+        if rest:
+            everything = {
+                u: sorted(v for v in below if v in self.found)
+                for u, below in self.comparison.head.children.items()
+            }
+            begun = dict(sorted({**{u: [u] for u in self.origins}, **found}.items()))
+            found |= {u: way for u, way in _breadth_first(begun, everything).items() if u in rest}
+        return found
+
+
+def _breadth_first(
+    begun: dict[str, list[str]], children: dict[str, list[str]]
+) -> dict[str, list[str]]:
+    found = dict(begun)
+    frontier = list(found)
+    while frontier:
+        following = []
+        for unique_id in frontier:
+            for child in children.get(unique_id, ()):
+                if child not in found:
+                    found[child] = [*found[unique_id], child]
+                    following.append(child)
+        frontier = following
+    return found
+
+
+def _matters(affected: Affected, head: Project) -> bool:
+    node = head.nodes[affected.unique_id]
+    return node.resource_type in _CONSUMERS or matters(node)

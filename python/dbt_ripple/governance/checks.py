@@ -1,0 +1,196 @@
+"""The rules that are not about contracts: owners, keys, personal data, readers, sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from dbt_ripple.artifacts import (
+    Node,
+    Project,
+    criticality,
+    has_tested_key,
+    is_public,
+    owner,
+    referenced_columns,
+)
+from dbt_ripple.changes import Comparison
+from dbt_ripple.flow.names import dialect_of
+from dbt_ripple.governance.columns import catalog_types, declared_types, retyped, vanished
+from dbt_ripple.governance.contracts import Breach
+from dbt_ripple.graph.analysis import Analysis
+from dbt_ripple.graph.pii import PiiColumn, pii_columns
+
+_OWNED: Final = frozenset({"model", "seed", "snapshot", "source", "exposure"})
+_BUILT: Final = frozenset({"model", "seed", "snapshot"})
+_NESTED: Final = ("struct", "array", "map")
+"""Types of which the catalog of some warehouses says no more than this word."""
+
+_ON_BASE: Final = " (already so on base)"
+
+
+def owner_breaches(comparison: Comparison, touched: set[str]) -> Iterator[Breach]:
+    """Nodes nobody answers for: those that are new, were touched, or had an owner on base."""
+    base, head = comparison.base, comparison.head
+    for unique_id, node in head.nodes.items():
+        if node.resource_type not in _OWNED or node.package_name != head.name:
+            continue
+        if owner(node, head) is not None:
+            continue
+        then = base.nodes.get(unique_id)
+        had = owner(then, base) if then is not None else None
+        if had is not None:
+            yield Breach("owner_removed", unique_id, None, f"it was {had}'s, and is nobody's now")
+        elif then is None:
+            yield Breach("owner_missing", unique_id, None, "it is new, and nobody's")
+        elif unique_id in touched:
+            yield Breach("owner_missing", unique_id, None, f"it is nobody's{_ON_BASE}", old=True)
+
+
+def key_breaches(comparison: Comparison, touched: set[str]) -> Iterator[Breach]:
+    """Tier-1 relations without a tested key: those that were not so on base, or were touched."""
+    base, head = comparison.base, comparison.head
+    for unique_id, node in head.nodes.items():
+        if not _needs_key(node, head) or has_tested_key(node, head):
+            continue
+        then = base.nodes.get(unique_id)
+        new = then is None or not _needs_key(then, base) or has_tested_key(then, base)
+        if new or unique_id in touched:
+            what = "no data tests say that a key is unique and not null"
+            yield Breach(
+                "tier1_key_untested", unique_id, None, what + ("" if new else _ON_BASE), old=not new
+            )
+
+
+def _needs_key(node: Node, project: Project) -> bool:
+    return (
+        node.resource_type in _BUILT
+        and node.package_name == project.name
+        and (criticality(node) or "").lower() == "tier1"
+    )
+
+
+def pii_breaches(comparison: Comparison) -> Iterator[Breach]:
+    """Personal data in columns that nobody tagged, and in what anybody may see."""
+    found = _pii(comparison.head, comparison.head_analysis)
+    if not found:
+        return
+    before = _pii(comparison.base, comparison.base_analysis)
+    for (rule, unique_id, key), pii in found.items():
+        old = (rule, unique_id, key) in before
+        what = "shows" if rule == "pii_exposed" else "untagged, holds"
+        source = comparison.head.nodes.get(pii.source_id)
+        name = f"{source.display_name if source else pii.source_id}.{pii.source_column}"
+        own = pii.source_id == unique_id and pii.source_column == pii.column
+        message = f"{what} {pii.pii}" + ("" if own else f" of {name}") + (_ON_BASE if old else "")
+        yield Breach(rule, unique_id, pii.column, message, old=old)
+
+
+def _pii(project: Project, analysis: Analysis) -> dict[tuple[str, str, str], PiiColumn]:
+    found = {}
+    for pii in pii_columns(project, analysis):
+        node = project.nodes.get(pii.unique_id)
+        if node is None or node.package_name != project.name:
+            continue
+        key = (pii.unique_id, pii.column.lower())
+        if pii.origin == "inherited" and node.resource_type in _BUILT:
+            found["pii_untagged", *key] = pii
+        if pii.origin != "declassified" and is_public(node):
+            found["pii_exposed", *key] = pii
+    return found
+
+
+def reader_breaches(comparison: Comparison) -> Iterator[Breach]:
+    """Models, snapshots, tests and consumers that read a column that is not there any more."""
+    before, now = comparison.base_analysis, comparison.head_analysis
+    for side, was in ((now.nodes, before.nodes), (now.tests, before.tests)):
+        for unique_id, seen in side.items():
+            then = was.get(unique_id)
+            if seen.status == "broken" and (then is None or then.reason != seen.reason):
+                yield Breach("reader_broken", unique_id, None, seen.reason or "cannot compile")
+    yield from _consumers(comparison)
+
+
+def _consumers(comparison: Comparison) -> Iterator[Breach]:
+    head = comparison.head
+    gone = {
+        unique_id: set(map(str.lower, change.removed))
+        for unique_id, change in comparison.changed.items()
+        if change.removed
+    }
+    for unique_id, columns in vanished(comparison.base, head).items():
+        gone.setdefault(unique_id, set()).update(map(str.lower, columns))
+    for unique_id, node in head.nodes.items():
+        if node.resource_type != "exposure":
+            continue
+        for parent in head.parents.get(unique_id, ()):
+            names = (head.nodes[parent].name, parent)
+            for entry in referenced_columns(node) or () if parent in gone else ():
+                relation, _, column = entry.rpartition(".")
+                if column.lower() in gone[parent] and (not relation or relation in names):
+                    message = f"reads {head.nodes[parent].display_name}.{column}, which is gone"
+                    yield Breach("reader_broken", unique_id, column, message)
+
+
+def drift_breaches(comparison: Comparison) -> Iterator[Breach]:
+    """Sources that are not what they were, or not what their declaration says.
+
+    A column that came is no drift: nobody reads it yet.
+    """
+    base, head = comparison.base, comparison.head
+    gone = vanished(base, head)
+    for unique_id, node in head.nodes.items():
+        if node.resource_type != "source":
+            continue
+        found: dict[str, Breach] = {}
+        for name in gone.get(unique_id, ()):
+            found[name.lower()] = Breach(
+                "source_drift", unique_id, name, "is not in the warehouse any more"
+            )
+        if base.catalog.get(unique_id) and head.catalog.get(unique_id):
+            for name, (was, now) in retyped(base, head, unique_id).items():
+                found[name] = Breach("source_drift", unique_id, name, f"was {was} and is {now}")
+        undeclared = _against_declaration(head, unique_id)
+        known = _against_declaration(base, unique_id) if undeclared else {}
+        for name, what in undeclared.items():
+            if name not in found:
+                old = known.get(name) == what
+                found[name] = Breach(
+                    "source_drift", unique_id, name, what + (_ON_BASE if old else ""), old=old
+                )
+        yield from found.values()
+
+
+def _against_declaration(project: Project, unique_id: str) -> dict[str, str]:
+    """What is declared of a source and not so, by lower-case column name."""
+    node = project.nodes.get(unique_id)
+    catalog = project.catalog.get(unique_id)
+    if node is None or not catalog:
+        return {}
+    there = {column.name.lower() for column in catalog}
+    found = {
+        (column.name or name).lower(): "is declared, and not in the warehouse"
+        for name, column in node.columns.items()
+        if (column.name or name).lower() not in there
+    }
+    types = catalog_types(project, unique_id)
+    dialect = dialect_of(project.metadata.adapter_type)
+    for name, said in declared_types(project, unique_id).items():
+        is_ = types.get(name)
+        if is_ is None or said.lower() == is_.lower():
+            continue
+        if is_.lower() in _NESTED and said.lower().startswith(is_.lower()):
+            continue
+        from dbt_ripple.flow.types import same_type
+
+        if not same_type(said, is_, dialect):
+            found[name] = f"is declared {said} and is {is_}"
+    return found
+
+
+CHECKS: Final[tuple[Callable[[Comparison], Iterator[Breach]], ...]] = (
+    pii_breaches,
+    reader_breaches,
+    drift_breaches,
+)
+"""Those that need no more than the two sides."""

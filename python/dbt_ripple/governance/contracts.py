@@ -1,0 +1,179 @@
+"""What public and contracted relations promise, and whether the change keeps it.
+
+A relation promises when dbt calls it public, when its contract is enforced, or when it has a
+contract_version (a model's version, or ``meta.contract_version``), on base. Its columns may then
+only be removed, renamed, retyped or redefined together with the contract_version, and that one only
+with a word on how to migrate. A column is redefined when its fingerprint moved: by its own SQL or
+by anything above it, down to the sources. What moved only because something above it no longer
+compiles is not judged: that is `reader_broken`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from dbt_ripple.artifacts import Node, Project, contract_version
+from dbt_ripple.changes import Comparison, NodeChange
+from dbt_ripple.changes.compare import Vertex
+from dbt_ripple.governance.columns import retyped, vanished
+from dbt_ripple.graph.rows import ROWS
+
+_RELATIONS: Final = frozenset({"model", "seed", "snapshot", "source"})
+
+
+class Breach(msgspec.Struct, frozen=True):
+    """One place where a rule is not kept.
+
+    Attributes:
+        old: base does not keep it there either.
+    """
+
+    rule: str
+    unique_id: str | None
+    column: str | None
+    message: str
+    old: bool = False
+
+
+def promises(node: Node) -> bool:
+    """Whether others may rely on the node's columns."""
+    return node.access == "public" or node.contract_enforced or contract_version(node) is not None
+
+
+def contract_breaches(comparison: Comparison, broken: dict[str, str]) -> Iterator[Breach]:
+    """Every promise of base that head does not keep.
+
+    Args:
+        comparison: the two sides.
+        broken: relations that do not compile any more, by unique_id.
+    """
+    base, head = comparison.base, comparison.head
+    gone = vanished(base, head)
+    for unique_id, then in base.nodes.items():
+        if then.resource_type not in _RELATIONS or not promises(then):
+            continue
+        now = head.nodes.get(unique_id)
+        if now is None:
+            if then.deprecation_date is None and not _is_now_versioned(then, head):
+                yield Breach(
+                    "column_removed", unique_id, None, f"{then.display_name} itself is removed"
+                )
+            continue
+        before, after = contract_version(then), contract_version(now)
+        if before is not None and before != after:
+            yield from _without_migration(unique_id, then, now, before, after)
+        if after is not None and after != before:
+            continue
+        change = comparison.changed.get(unique_id)
+        for name in gone.get(unique_id, ()):
+            if change is None or name not in change.removed:
+                yield Breach("column_removed", unique_id, name, "removed from the source")
+        for name, (was, is_) in retyped(base, head, unique_id).items():
+            yield Breach("column_retyped", unique_id, name, f"retyped from {was} to {is_}")
+        if change is not None:
+            yield from _columns(comparison, change, broken)
+    yield from _new_versions(comparison)
+
+
+def _columns(
+    comparison: Comparison, change: NodeChange, broken: dict[str, str]
+) -> Iterator[Breach]:
+    unique_id = change.unique_id
+    renamed = set(change.renamed.values())
+    for name in change.removed:
+        if name not in renamed:
+            yield Breach("column_removed", unique_id, name, "removed")
+    for name, was in change.renamed.items():
+        yield Breach("column_renamed", unique_id, was, f"renamed to {name}")
+    if unique_id in broken:
+        return
+    sides = (comparison.base_analysis, comparison.head_analysis)
+    if any(side.nodes[unique_id].status == "opaque" for side in sides):
+        if change.rows or change.moved:
+            yield Breach(
+                "column_redefined",
+                unique_id,
+                None,
+                "changed, and cannot be seen through: any of its columns may be redefined",
+            )
+        return
+    moved: list[tuple[str | None, Vertex]] = [(c, (unique_id, c)) for c in change.moved]
+    if change.rows:
+        moved.append((None, (unique_id, ROWS)))
+    for column, vertex in moved:
+        start = began(comparison, vertex)
+        if start[0] in broken:
+            continue
+        what = "its rows are redefined" if column is None else "redefined"
+        where = "" if start[0] == unique_id else f" by {_spelled(comparison, start)}"
+        yield Breach("column_redefined", unique_id, column, what + where)
+
+
+def began(comparison: Comparison, vertex: Vertex) -> Vertex:
+    """Where the change of a vertex began."""
+    came_from = comparison.came_from
+    while (before := came_from.get(vertex)) is not None:
+        vertex = before
+    return vertex
+
+
+def _spelled(comparison: Comparison, vertex: Vertex) -> str:
+    node = comparison.head.nodes.get(vertex[0])
+    name = node.display_name if node else vertex[0]
+    return f"the rows of {name}" if vertex[1] == ROWS else f"{name}.{vertex[1]}"
+
+
+def _without_migration(
+    unique_id: str, then: Node, now: Node, before: str, after: str | None
+) -> Iterator[Breach]:
+    said = now.meta.get("migration")
+    if said and (after is not None and said != then.meta.get("migration")):
+        return
+    what = (
+        f"contract_version {before} was taken away"
+        if after is None
+        else f"contract_version went from {before} to {after} with no word on it in meta.migration"
+    )
+    yield Breach("contract_version_without_migration", unique_id, None, what)
+
+
+def _is_now_versioned(then: Node, head: Project) -> bool:
+    return then.version is None and any(
+        (node.name, node.package_name) == (then.name, then.package_name)
+        and node.version is not None
+        for node in head.of_type("model")
+    )
+
+
+def _new_versions(comparison: Comparison) -> Iterator[Breach]:
+    """A new latest version of a model asks when the older ones go."""
+    base, head = comparison.base, comparison.head
+    for unique_id, node in head.nodes.items():
+        if (
+            node.resource_type != "model"
+            or node.version is None
+            or unique_id in base.nodes
+            or str(node.version) != str(node.latest_version)
+            or node.meta.get("migration")
+        ):
+            continue
+        older = [
+            other
+            for other in head.of_type("model")
+            if (other.name, other.package_name) == (node.name, node.package_name)
+            and other.version is not None
+            and other.unique_id in base.nodes
+            and other.deprecation_date is None
+        ]
+        if older:
+            names = " and ".join(sorted(other.display_name for other in older))
+            yield Breach(
+                "contract_version_without_migration",
+                unique_id,
+                None,
+                f"{node.display_name} is the latest version now, and {names} has neither a "
+                "deprecation_date nor this one a meta.migration",
+            )

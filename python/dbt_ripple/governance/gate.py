@@ -1,0 +1,228 @@
+"""The gate: may this change be merged?
+
+The decision is that of the gravest finding: BLOCKED, CAUTION or, without any, APPROVED. Every rule
+is asked on its own and sees no other's level, so that to add a rule or to raise a level never makes
+the decision milder. What base does not keep either is at most a warning: a change is not held up
+for what others left behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+import msgspec
+
+from dbt_ripple.artifacts import Project
+from dbt_ripple.changes import Comparison, compare
+from dbt_ripple.governance.affected import (
+    Affected,
+    RiskLevel,
+    affected_by,
+    edited,
+    matters,
+    newly_broken,
+    risk_level,
+)
+from dbt_ripple.governance.checks import CHECKS, key_breaches, owner_breaches
+from dbt_ripple.governance.config import Config
+from dbt_ripple.governance.contracts import Breach, contract_breaches
+from dbt_ripple.governance.rules import RULES
+from dbt_ripple.graph.analysis import Analysis
+from dbt_ripple.graph.cache import Cache
+
+Decision = Literal["APPROVED", "CAUTION", "BLOCKED"]
+
+_NAMES: Final = 10
+_OF_TESTS: Final = ": every test is selected"
+"""How the comparison ends a note that is the selection's."""
+
+
+class Finding(msgspec.Struct, kw_only=True):
+    """One place where a rule is not kept.
+
+    Attributes:
+        level: warn, block, or approved where somebody said yes to it.
+        unique_id: None where it is about the change as a whole.
+        column: None where it is about the whole node.
+    """
+
+    rule: str
+    level: Literal["warn", "block", "approved"]
+    unique_id: str | None
+    column: str | None
+    message: str
+
+
+class GateReport(msgspec.Struct, kw_only=True):
+    """What the gate says.
+
+    Attributes:
+        blast_radius: how many assets the change reaches.
+        findings: by rule in the order of the registry, then by node and column.
+        affected: those assets, nearest first.
+        approved_by: who said yes to the reach; None where nobody did.
+        opaque: affected nodes that could not be seen through, with the reason.
+        notes: what the answer had to assume.
+    """
+
+    decision: Decision
+    risk_level: RiskLevel
+    blast_radius: int
+    findings: list[Finding]
+    affected: list[Affected]
+    approved_by: str | None = None
+    opaque: dict[str, str] = {}
+    notes: list[str] = []
+
+    def document(self) -> dict[str, object]:
+        """The report as ``--format json`` prints it."""
+        return {
+            "decision": self.decision,
+            "risk_level": self.risk_level,
+            "blast_radius": self.blast_radius,
+            "findings": self.findings,
+            "affected": self.affected,
+        }
+
+
+def gate(
+    base: Project,
+    head: Project,
+    *,
+    base_analysis: Analysis | None = None,
+    head_analysis: Analysis | None = None,
+    cache: Cache | None = None,
+    config: Config | None = None,
+    approved_by: str | None = None,
+) -> GateReport:
+    """Judge the change from base to head.
+
+    Args:
+        base: what is deployed.
+        head: what is proposed.
+        base_analysis: `analyse(base)`, where it is at hand.
+        head_analysis: `analyse(head)`, where it is at hand.
+        cache: for the analyses that are not.
+        config: levels and thresholds.
+        approved_by: who says yes to what needs approval.
+
+    Raises:
+        RippleError: the two are not sides of one project.
+    """
+    comparison = compare(
+        base, head, base_analysis=base_analysis, head_analysis=head_analysis, cache=cache
+    )
+    return gate_from(comparison, config or Config(), approved_by)
+
+
+def gate_from(comparison: Comparison, config: Config, approved_by: str | None = None) -> GateReport:
+    """The gate's word on a comparison that is at hand; arguments as in `gate`."""
+    origins = edited(comparison)
+    affected = affected_by(comparison, origins)
+    findings = [
+        finding
+        for breach in _breaches(comparison, config, origins, affected)
+        if (finding := _finding(breach, config, approved_by)) is not None
+    ]
+    place = {name: i for i, name in enumerate(RULES)}
+    findings.sort(key=lambda f: (place[f.rule], f.unique_id or "", f.column or "", f.message))
+    reached = {asset.unique_id for asset in affected} | origins
+    return GateReport(
+        decision=decision(findings),
+        risk_level=_risk(findings, risk_level(affected, comparison.head)),
+        blast_radius=len(affected),
+        findings=findings,
+        affected=affected,
+        approved_by=approved_by,
+        opaque={
+            unique_id: " ".join((seen.reason or "").split())
+            for unique_id, seen in comparison.head_analysis.nodes.items()
+            if seen.status == "opaque" and unique_id in reached
+        },
+        notes=[
+            *(note for note in comparison.notes if not note.endswith(_OF_TESTS)),
+            *(f"{hook}: what it does to relations is not seen" for hook in comparison.everything),
+            *_unknown_types(comparison),
+        ],
+    )
+
+
+def decision(findings: list[Finding]) -> Decision:
+    """The gravest level, in words."""
+    levels = {finding.level for finding in findings}
+    return "BLOCKED" if "block" in levels else "CAUTION" if "warn" in levels else "APPROVED"
+
+
+def _risk(findings: list[Finding], reach: RiskLevel) -> RiskLevel:
+    """A change that is blocked is never of low risk, however little it reaches."""
+    return "medium" if reach == "low" and decision(findings) == "BLOCKED" else reach
+
+
+def _breaches(
+    comparison: Comparison, config: Config, origins: set[str], affected: list[Affected]
+) -> Iterator[Breach]:
+    touched = origins | comparison.modified
+    yield from contract_breaches(comparison, newly_broken(comparison))
+    yield from owner_breaches(comparison, touched)
+    yield from key_breaches(comparison, touched)
+    for check in CHECKS:
+        yield from check(comparison)
+    yield from _reach(comparison, config.threshold("blast_radius"), origins, affected)
+
+
+def _reach(
+    comparison: Comparison, above: int, origins: set[str], affected: list[Affected]
+) -> Iterator[Breach]:
+    if len(affected) > above:
+        names = ", ".join(asset.name for asset in affected[:_NAMES])
+        more = f" and {len(affected) - _NAMES} more" if len(affected) > _NAMES else ""
+        message = f"reaches {len(affected)} assets, more than {above}: {names}{more}"
+        yield Breach("blast_radius", None, None, message)
+    nodes = comparison.head.nodes
+    found = {
+        asset.unique_id: "is reached"
+        for asset in affected
+        if asset.severity != "info" and matters(nodes[asset.unique_id])
+    }
+    for unique_id in origins:
+        change = comparison.changed.get(unique_id)
+        node = nodes.get(unique_id) or comparison.base.nodes[unique_id]
+        if unique_id not in comparison.base.nodes or not matters(node):
+            continue
+        if unique_id in comparison.removed:
+            found[unique_id] = "is removed"
+        elif change is not None and (change.rows or change.moved or change.removed):
+            found[unique_id] = "is changed"
+    for unique_id, what in found.items():
+        yield Breach(
+            "certified_reached", unique_id, None, f"certified or tier 1, {what}: needs approval"
+        )
+
+
+def _finding(breach: Breach, config: Config, approved_by: str | None) -> Finding | None:
+    level = config.level(breach.rule)
+    if level == "off" or config.excepts(breach.rule, breach.unique_id, breach.column):
+        return None
+    message = breach.message
+    given: Literal["warn", "block", "approved"] = "warn" if breach.old else level
+    if approved_by and RULES[breach.rule].approval:
+        given = "approved"
+        message = f"{message.removesuffix(': needs approval')}; approved by {approved_by}"
+    return Finding(
+        rule=breach.rule,
+        level=given,
+        unique_id=breach.unique_id,
+        column=breach.column,
+        message=message,
+    )
+
+
+def _unknown_types(comparison: Comparison) -> Iterator[str]:
+    sides = [("base", comparison.base), ("head", comparison.head)]
+    missing = [name for name, project in sides if not project.catalog]
+    if missing:
+        yield (
+            f"{' and '.join(missing)} has no catalog.json: types and sources are compared as far as "
+            "yml files declare them"
+        )

@@ -1,0 +1,322 @@
+"""A change that nobody has written yet: who breaks if a relation's columns were other than they are.
+
+The project is linked once more with the relation as it would be, and compared with itself: what
+cannot find its columns any more breaks, and a column that is only called otherwise passes through
+every ``select *`` under its new name. Tests are left out: the answer is about assets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from dbt_ripple.artifacts import Node, Project, nearest
+from dbt_ripple.changes import compare
+from dbt_ripple.errors import RippleError
+from dbt_ripple.flow.names import dialect_of
+from dbt_ripple.flow.types import TYPE_NAMES, canonical_type, same_type
+from dbt_ripple.governance.affected import Affected, RiskLevel, affected_by, risk_level
+from dbt_ripple.governance.columns import types_of
+from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.analysis import Analysis, column_names
+from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.supposed import Supposed
+
+Decision = Literal["APPROVED", "CAUTION", "BLOCKED"]
+Kind = Literal["rename", "drop", "retype", "deprecate"]
+
+
+class Change(NamedTuple):
+    """One change to a relation: ``to`` is the new name or type; deprecate has no column."""
+
+    kind: Kind
+    column: str = ""
+    to: str = ""
+
+
+class ImpactReport(msgspec.Struct, kw_only=True):
+    """Who is reached by a change, and what to do.
+
+    Attributes:
+        decision: BLOCKED where anything breaks, CAUTION where anything may differ.
+        risk_level: as `governance.affected.risk_level`.
+        affected_assets: nearest first; empty where nothing reads what would change.
+        recommendation: what to do next, in one sentence.
+        opaque: nodes downstream that could not be seen through, with the reason.
+    """
+
+    decision: Decision
+    risk_level: RiskLevel
+    affected_assets: list[Affected]
+    recommendation: str
+    opaque: dict[str, str] = {}
+
+    def document(self) -> dict[str, object]:
+        """The report as ``--format json`` prints it."""
+        return {
+            "decision": self.decision,
+            "risk_level": self.risk_level,
+            "affected_count": len(self.affected_assets),
+            "affected_assets": self.affected_assets,
+            "recommendation": self.recommendation,
+        }
+
+
+def impact(
+    project: Project,
+    node: Node,
+    changes: Sequence[Change],
+    *,
+    analysis: Analysis | None = None,
+    cache: Cache | None = None,
+) -> ImpactReport:
+    """Who breaks if a relation were changed so.
+
+    Args:
+        project: as it is.
+        node: a model, seed, snapshot or source.
+        changes: what would be done to it, at least one.
+        analysis: `analyse(project)`, where it is at hand.
+        cache: for the analyses that are made here.
+
+    Raises:
+        RippleError: a change is malformed: no such column or type, a new name that is taken, or two
+            changes that contradict each other. The nearest valid one is given.
+    """
+    seen = analysis or analyse(project, tests=False, cache=cache)
+    node = _relation(project, seen, node)
+    supposed = _supposed(project, seen, node, changes)
+    then = analyse(project, tests=False, cache=cache, supposed={node.unique_id: supposed})
+    comparison = compare(project, project, base_analysis=seen, head_analysis=then)
+    affected = affected_by(
+        comparison,
+        [node.unique_id],
+        contract_types=_broken_contracts(project, seen, node.unique_id, supposed.retyped),
+    )
+    _in_order(affected, [change.column for change in changes])
+    severities = {a.severity for a in affected}
+    decision: Decision = (
+        "BLOCKED"
+        if "breaking" in severities
+        else "CAUTION"
+        if "warning" in severities
+        else "APPROVED"
+    )
+    reached = {a.unique_id for a in affected}
+    return ImpactReport(
+        decision=decision,
+        risk_level=risk_level(affected, project),
+        affected_assets=affected,
+        recommendation=_recommendation(node, changes, affected, project),
+        opaque={
+            unique_id: " ".join((found.reason or "").split())
+            for unique_id, found in seen.nodes.items()
+            if found.status == "opaque" and unique_id in reached
+        },
+    )
+
+
+# --- what is asked ---------------------------------------------------------------------------------
+
+
+def _relation(project: Project, seen: Analysis, node: Node) -> Node:
+    """The node whose columns are meant: a source that a node builds is that node."""
+    if node.unique_id in seen.nodes:
+        return node
+    if node.resource_type == "source" and node.relation_name:
+        for other in project.nodes.values():
+            if (
+                other.unique_id in seen.nodes
+                and (other.relation_name or "").lower() == node.relation_name.lower()
+            ):
+                return other
+    raise RippleError(
+        f"is {_article(node.resource_type)}, which has no columns",
+        node.display_name,
+        "name a model, seed, snapshot or source",
+    )
+
+
+def _article(noun: str) -> str:
+    said = noun.replace("_", " ")
+    return f"an {said}" if said[:1] in "aeiou" else f"a {said}"
+
+
+def _supposed(project: Project, seen: Analysis, node: Node, changes: Sequence[Change]) -> Supposed:
+    if not changes:
+        raise RippleError(
+            "no change is given",
+            node.display_name,
+            "say --rename a:b, --drop c, --retype d:type or --deprecate",
+        )
+    analysed = seen.nodes[node.unique_id]
+    names = column_names(node, analysed, project.catalog.get(node.unique_id, ()))
+    dialect = dialect_of(project.metadata.adapter_type)
+    types = types_of(project, node.unique_id)
+    renamed: dict[str, str] = {}
+    dropped: dict[str, None] = {}
+    retyped: dict[str, str] = {}
+    for change in changes:
+        if change.kind == "deprecate":
+            continue
+        column = _column(node, names, change)
+        option = f"--{change.kind} {change.column}"
+        if change.kind == "drop":
+            dropped[column] = None
+        elif change.kind == "rename":
+            if column in renamed and renamed[column] != change.to:
+                raise RippleError(
+                    f"{column} is already renamed to {renamed[column]}", option, "give one new name"
+                )
+            if not change.to.strip():
+                raise RippleError("the new name is missing", option, f"say --rename {column}:NEW")
+            renamed[column] = change.to
+        else:
+            retyped[column] = _type(column, change.to, types.get(column.lower()), dialect, option)
+    for column in [*renamed, *retyped]:
+        if column in dropped:
+            raise RippleError(
+                f"{column} is dropped and changed at once", "--drop", "do one of the two"
+            )
+    left = {key for key, name in names.items() if name not in renamed and name not in dropped}
+    for column, to in renamed.items():
+        if to.lower() in left:
+            raise RippleError(
+                f"{node.display_name} has a column {names[to.lower()]} already",
+                f"--rename {column}:{to}",
+                f"choose another name, or rename or drop {names[to.lower()]} as well",
+            )
+        left.add(to.lower())
+    for name in names.values():  # of what nothing reads, the analysis may not know
+        if name not in analysed.columns and (name in renamed or name in dropped or name in retyped):
+            analysed.columns.append(name)
+            analysed.fingerprints.append("00")
+            analysed.expressions.append(None)
+    return Supposed(
+        analysed,
+        renamed,
+        frozenset(dropped),
+        retyped,
+        any(change.kind == "deprecate" for change in changes),
+    )
+
+
+def _column(node: Node, names: dict[str, str], change: Change) -> str:
+    found = names.get(change.column.strip().lower())
+    if found is not None and found != ROWS:
+        return found
+    near = nearest(change.column, names.values())
+    some = ", ".join(list(names.values())[:8])
+    raise RippleError(
+        f"{node.display_name} has no column {change.column!r}",
+        f"--{change.kind}",
+        f"did you mean {' or '.join(near)}?"
+        if near
+        else f"it has {some}"
+        if names
+        else "none of its columns is known: `dbt docs generate` lists them",
+    )
+
+
+def _type(column: str, to: str, was: str | None, dialect: str, option: str) -> str:
+    canonical = canonical_type(to, dialect) or (to if was and same_type(was, to, dialect) else None)
+    if canonical is None:
+        near = nearest(to.partition("(")[0], TYPE_NAMES)
+        raise RippleError(
+            f"{to!r} is no type of {dialect}",
+            option,
+            f"did you mean {' or '.join(near)}?" if near else f"say --retype {column}:TYPE",
+        )
+    if was is not None and same_type(was, to, dialect):
+        raise RippleError(f"{column} is {was} already", option, "give another type")
+    return canonical
+
+
+# --- what follows ----------------------------------------------------------------------------------
+
+
+def _broken_contracts(
+    project: Project, seen: Analysis, unique_id: str, retyped: Iterable[str]
+) -> set[str]:
+    """Models whose enforced contract names the type a column had, and which hand it on as it is."""
+    same: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for edge in seen.edges:
+        if edge.subtype == "IDENTITY" and edge.parent_column != ROWS:
+            same.setdefault((edge.parent_id, edge.parent_column), []).append(
+                (edge.child_id, edge.child_column)
+            )
+    found: set[str] = set()
+    stack = [(unique_id, column) for column in retyped]
+    known = set(stack)
+    while stack:
+        for child in same.get(stack.pop(), ()):
+            if child in known:
+                continue
+            known.add(child)
+            node = project.nodes.get(child[0])
+            if node is not None and node.contract_enforced:
+                found.add(child[0])  # dbt refuses to build it: nothing is handed on
+            else:
+                stack.append(child)
+    return found
+
+
+def _in_order(affected: list[Affected], columns: list[str]) -> None:
+    """References in the order of the changes."""
+    place = {column.lower(): i for i, column in reversed(list(enumerate(columns)))}
+    for asset in affected:
+        asset.affected_references.sort(key=lambda name: place.get(name.lower(), len(place)))
+
+
+def _recommendation(
+    node: Node, changes: Sequence[Change], affected: list[Affected], project: Project
+) -> str:
+    if not affected:
+        return f"Go ahead: nothing known reads what would change in {node.display_name}."
+    direct = [
+        a.name
+        for a in affected
+        if a.severity == "breaking" and (len(a.path) == 2 or _declares(a, project))
+    ]
+    readers = _listed(direct or [a.name for a in affected if a.severity != "info"])
+    owners = _listed(sorted({a.owner for a in affected if a.owner}))
+    tell = f", and tell {owners}" if owners else ""
+    kinds = {change.kind for change in changes}
+    breaks = any(a.severity == "breaking" for a in affected)
+    if "deprecate" in kinds:
+        return (
+            f"Give {node.display_name} a deprecation_date, move {readers} to what replaces it, and "
+            f"remove it when nothing reads it any more{tell}."
+        )
+    if not breaks and kinds == {"retype"}:
+        types = _listed([f"{c.column} as {c.to}" for c in changes])
+        return f"Build {readers} with {types} beside what is there and compare the values{tell}."
+    if not breaks:
+        return f"Look at {readers} before it is merged{tell}."
+    steps = []
+    if renames := [c for c in changes if c.kind == "rename"]:
+        pairs = _listed([f"{c.to} beside {c.column}" for c in renames])
+        steps.append(f"add {pairs}")
+    if retypes := [c for c in changes if c.kind == "retype"]:
+        steps.append(
+            f"cast {_listed([c.column for c in retypes])} back where the old type is promised"
+        )
+    gone = _listed([c.column for c in changes if c.kind in ("rename", "drop")])
+    if gone:
+        steps.append(f"move {readers} off {gone} one by one")
+        steps.append(f"then drop {gone}")
+    text = ", ".join(steps)
+    return f"{text[:1].upper()}{text[1:]}{tell}."
+
+
+def _declares(asset: Affected, project: Project) -> bool:
+    return project.nodes[asset.unique_id].resource_type == "exposure"
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) > 5:
+        return f"{', '.join(names[:5])} and {len(names) - 5} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

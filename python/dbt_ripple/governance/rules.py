@@ -1,0 +1,113 @@
+"""The rules of the gate: one registry, with what each asks and how grave a breach is."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+Level = Literal["off", "warn", "block"]
+
+LEVELS: Final[tuple[Level, ...]] = ("off", "warn", "block")
+"""From harmless to grave."""
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """One rule.
+
+    Attributes:
+        level: what it is where ripple.yml says nothing of it.
+        asks: what must be so, in one sentence.
+        above: the threshold where it has one: a finding is what is above it.
+        approval: whether somebody may say yes to a finding (``--approved-by``).
+    """
+
+    name: str
+    level: Level
+    asks: str
+    above: int | None = None
+    approval: bool = False
+
+    @property
+    def page(self) -> str:
+        """The page in the repository that explains it."""
+        return f"docs/rules/{self.name}.md"
+
+
+_ALL: Final = (
+    Rule(
+        name="column_removed",
+        level="block",
+        asks="A public or contracted relation keeps its columns until its contract_version changes.",
+    ),
+    Rule(
+        name="column_renamed",
+        level="block",
+        asks="A public or contracted relation keeps the names of its columns until its "
+        "contract_version changes.",
+    ),
+    Rule(
+        name="column_retyped",
+        level="block",
+        asks="A public or contracted relation keeps the types of its columns until its "
+        "contract_version changes.",
+    ),
+    Rule(
+        name="column_redefined",
+        level="block",
+        asks="A column of a public or contracted relation means the same, down to the sources, "
+        "until its contract_version changes.",
+    ),
+    Rule(
+        name="contract_version_without_migration",
+        level="block",
+        asks="Who changes a contract_version says how to migrate.",
+    ),
+    Rule(
+        name="owner_missing",
+        level="warn",
+        asks="Every model, seed, snapshot and source has an owner.",
+    ),
+    Rule(name="owner_removed", level="block", asks="What had an owner keeps one."),
+    Rule(
+        name="tier1_key_untested",
+        level="block",
+        asks="The key of a tier-1 relation is tested to be unique and not null.",
+    ),
+    Rule(
+        name="pii_untagged",
+        level="block",
+        asks="A column that personal data reaches is tagged so, or declassified with a reason.",
+    ),
+    Rule(
+        name="pii_exposed",
+        level="block",
+        asks="No personal data reaches an exposure that is public.",
+    ),
+    Rule(
+        name="reader_broken",
+        level="block",
+        asks="Nothing reads a column that is not there.",
+    ),
+    Rule(
+        name="blast_radius",
+        level="block",
+        asks="A change that reaches more than a few assets is approved by somebody.",
+        above=5,
+        approval=True,
+    ),
+    Rule(
+        name="certified_reached",
+        level="block",
+        asks="A change that reaches a certified or tier-1 asset is approved by somebody.",
+        approval=True,
+    ),
+    Rule(
+        name="source_drift",
+        level="warn",
+        asks="A source has the columns and types it had, and those its declaration says.",
+    ),
+)
+
+RULES: Final[dict[str, Rule]] = {rule.name: rule for rule in _ALL}
+"""Every rule by name, in the order findings are listed."""
