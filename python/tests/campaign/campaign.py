@@ -1,6 +1,7 @@
 """The campaign: edits made, built, tested, and held against what the selector says.
 
-    python campaign.py [--mutants N] [--seed S] [--engine duckdb|spark] [--out FOLDER]
+    python campaign.py [--mutants N] [--seed S] [--engine duckdb|spark] [--jobs N] [--out FOLDER]
+    python campaign.py --seed S --repeat "lab 1001:37"      one edit again, as a report names it
 
 Every edit is executed: base and head are built with real data, all tests run on both. A *miss* is a
 test whose rows differ, that is not selected and does not rest on a selected test that shows the
@@ -13,25 +14,25 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import random
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from dbt_builds import Folder
 from dbt_edits import KINDS as DBT_KINDS
 from dbt_edits import DbtEdits
 from judge import Judge
-from mutations import QUERY_KINDS, VALUE_KINDS, Mutator
+from mutations import QUERY_KINDS, Mutator
 from refactors import CATALOGUE
-from world import Edit, Outcome, TooLong, World
+from report import Count, Refactored, Report, table
+from world import Outcome, TooLong, World
 from worlds import lab, shop
-
-from dbt_ripple import __version__
 
 KINDS: Final = (
     *QUERY_KINDS,
@@ -46,120 +47,149 @@ KINDS: Final = (
 )
 """Edits that are built in memory; those that need a new `dbt build` each are in `dbt_edits`."""
 
+Say = Callable[[str], None]
 
-@dataclass
-class Count:
-    """What became of the edits of one kind.
+
+@dataclass(frozen=True)
+class Task:
+    """What is done in one world. Tasks know nothing of each other, so that each can be repeated.
 
     Attributes:
-        tried: edits made.
-        built: of these, those after which everything still built.
-        changed: those after which a relation or a test's rows were others.
-        missed: those of which something was missed.
-        selected: tests that run, over all edits; `without_facts` without what passed on base.
-        modified: tests that ``state:modified+`` runs.
-        truly: tests whose rows differ.
-        given_up: edits that took too long or made too many rows; not among those tried.
+        world: ``shop``, or ``lab`` and the seed of a random project.
+        seed: of the edits; each edit has a generator of its own, made of this, the world and its
+            number.
+        mutants: how many edits are made in memory.
+        refactors: whether all refactors are made on all models.
+        dbt_kinds: which edits dbt builds, `dbt_rounds` of each.
+        only: the number of the one edit that is made, as a report names it.
     """
 
-    tried: int = 0
-    built: int = 0
-    changed: int = 0
-    missed: int = 0
-    selected: int = 0
-    without_facts: int = 0
-    modified: int = 0
-    truly: int = 0
-    given_up: int = 0
-
-    def add(self, other: Count) -> None:
-        for name, value in asdict(other).items():
-            setattr(self, name, getattr(self, name) + value)
-
-
-@dataclass
-class Refactored:
-    """What became of the refactors of one kind: on how many models, how many selected something."""
-
-    made: int = 0
-    selected: int = 0
-    not_one: int = 0
-
-
-@dataclass
-class Report:
-    """A campaign's result."""
-
+    world: str
     seed: int
-    engine: str
-    kinds: dict[str, Count] = field(default_factory=dict)
-    refactors: dict[str, Refactored] = field(default_factory=dict)
-    misses: list[dict[str, Any]] = field(default_factory=list)
-    selecting: list[dict[str, Any]] = field(default_factory=list)
-    worlds: dict[str, str] = field(default_factory=dict)
-    seconds: float = 0.0
-    selector_seconds: float = 0.0
+    mutants: int
+    refactors: bool = False
+    dbt_kinds: tuple[str, ...] = ()
+    dbt_rounds: int = 0
+    only: str | None = None
 
-    def total(self, of: Callable[[str], bool] = lambda kind: True) -> Count:
-        sum_ = Count()
-        for kind, count in self.kinds.items():
-            if of(kind):
-                sum_.add(count)
-        return sum_
-
-    def idle(self) -> list[str]:
-        """Kinds of edit that never changed anything: they prove nothing."""
-        return [kind for kind, count in self.kinds.items() if not count.changed]
-
-    def wrong(self) -> bool:
-        return bool(self.misses or self.selecting or self.idle())
+    def rng(self, number: str) -> random.Random:
+        """The generator of an edit."""
+        return random.Random(f"{self.seed}/{self.world}/{number}")
 
 
-def mutate(
-    world: World,
-    report: Report,
+def tasks(
+    seed: int,
     mutants: int,
-    rng: random.Random,
-    say: Callable[[str], None],
-) -> None:
-    """Edit one world so many times, the kinds in turn."""
-    mutator, judge = Mutator(world, rng), Judge(world)
+    labs: int,
+    *,
+    refactored: int = 3,
+    dbt_kinds: Sequence[str] = DBT_KINDS,
+    dbt_rounds: int = 1,
+    dbt_labs: int = 1,
+) -> list[Task]:
+    """A campaign: a third of the edits in the shop, the rest in the random projects.
+
+    Args:
+        seed: of all that is chosen.
+        mutants: how many edits are made, besides those that dbt builds.
+        labs: how many random projects there are.
+        refactored: on how many worlds all refactors are made.
+        dbt_kinds: which edits dbt builds, `dbt_rounds` of each in `dbt_labs` random projects.
+        dbt_rounds: see there.
+        dbt_labs: see there.
+    """
+    in_shop = mutants // 3 if labs else mutants
+    made = [Task("shop", seed, in_shop, refactored > 0)]
+    for number in range(labs):
+        share = (mutants - in_shop) * (number + 1) // labs - (mutants - in_shop) * number // labs
+        kinds, rounds = (tuple(dbt_kinds), dbt_rounds) if number < dbt_labs else ((), 0)
+        name = f"lab {seed * 1000 + number}"
+        made.append(Task(name, seed, share, number + 1 < refactored, kinds, rounds))
+    return made
+
+
+def run(doing: Sequence[Task], work: Path, say: Say = lambda text: None, jobs: int = 1) -> Report:
+    """Do the tasks, so many at once.
+
+    Args:
+        doing: see `tasks`.
+        work: where projects and databases are written.
+        say: told how far it is.
+        jobs: how many processes.
+    """
+    report = Report(doing[0].seed, "duckdb")
+    start = time.perf_counter()
+    for done in _done(doing, work, say, jobs):
+        report.add(done)
+        what = ", ".join(done.worlds)
+        say(f"{what}: done; {report.total().tried} edits, {len(report.misses)} misses so far")
+        for miss in done.misses:
+            say(f"missed, {miss['repeat']} ({miss['kind']}): {miss['missed'][0]}")
+    report.seconds = time.perf_counter() - start
+    return report
+
+
+def _done(doing: Sequence[Task], work: Path, say: Say, jobs: int) -> Iterator[Report]:
+    if jobs == 1:
+        for task in doing:
+            yield perform(task, work / task.world.replace(" ", ""), say)
+        return
+    # A fresh process each: dbt and DuckDB keep threads, which a fork would not take along.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, context, max_tasks_per_child=1) as pool:
+        asked = [pool.submit(perform, t, work / t.world.replace(" ", "")) for t in doing]
+        for one in as_completed(asked):
+            yield one.result()
+
+
+def perform(task: Task, work: Path, say: Say = lambda text: None) -> Report:
+    """Do one task."""
+    name, _, seed = task.world.partition(" ")
+    world, folder = lab(work, int(seed)) if name == "lab" else shop(work)
+    report = Report(task.seed, "duckdb")
+    report.worlds[task.world] = (
+        f"{len(world.relations)} relations, {len(world.tests)} tests, {task.mutants} edits"
+    )
+    say(f"{task.world}: {report.worlds[task.world]}")
+    if task.only is None or task.only.isdigit():
+        mutate(world, task, report, say)
+    if task.refactors:
+        refactor(world, report)
+    if task.dbt_rounds:
+        build_by_dbt(world, DbtEdits(world, folder), task, report, say)
+    return report
+
+
+def mutate(world: World, task: Task, report: Report, say: Say) -> None:
+    """Edit one world, the kinds in turn."""
+    mutator, judge = Mutator(world, task.rng("")), Judge(world)
     kinds = [k for k in KINDS if k in QUERY_KINDS or k == "test" or mutator.has(k)]
-    done = tries = 0
-    while done < mutants and tries < 20 * mutants + 200:
-        kind = kinds[tries % len(kinds)]
-        tries += 1
+    numbers = range(20 * task.mutants + 200) if task.only is None else [int(task.only)]
+    done = 0
+    for number in numbers:
+        if done == task.mutants:
+            break
+        kind = kinds[number % len(kinds)]
+        mutator.random = task.rng(str(number))
         made = mutator.edit(kind)
         if made is None:
             continue
         unique_id, edit = made
-        count = report.kinds.setdefault(kind, Count())
         try:
             outcome = world.try_head(edit)
         except TooLong:
-            count.given_up += 1
+            report.kinds.setdefault(kind, Count()).given_up += 1
             continue
         done += 1
-        record(world, judge, report, kind, unique_id, edit, outcome)
+        what = {
+            "repeat": f"{task.world}:{number}",
+            "node": unique_id,
+            "base": {u: world.project.nodes[u].compiled_code for u in edit.sql},
+            "edit": {k: v for k, v in asdict(edit).items() if v and k != "added"},
+        }
+        add_up(world, judge, report, kind, what, outcome)
         if done % 100 == 0:
-            say(f"{world.name}: {done} of {mutants} edits, {len(report.misses)} misses so far")
-
-
-def record(
-    world: World,
-    judge: Judge,
-    report: Report,
-    kind: str,
-    unique_id: str,
-    edit: Edit,
-    outcome: Outcome,
-) -> None:
-    """Judge one edit and add it up."""
-    what = {
-        "base": {u: world.project.nodes[u].compiled_code for u in edit.sql},
-        "edit": {k: v for k, v in asdict(edit).items() if v and k != "added"},
-    }
-    add_up(world, judge, report, kind, {"node": unique_id, **what}, outcome)
+            say(f"{world.name}: {done} edits, {len(report.misses)} misses so far")
 
 
 def add_up(
@@ -178,32 +208,27 @@ def add_up(
     count.modified += verdict.modified
     count.truly += len(verdict.changed)
     if verdict.missed:
-        missed = {"world": world.name, "kind": kind, "missed": verdict.missed}
-        report.misses.append({**missed, **what})
+        report.misses.append({"kind": kind, "missed": verdict.missed, **what})
 
 
-def build_by_dbt(
-    world: World,
-    folder: Folder,
-    report: Report,
-    kinds: Sequence[str],
-    rounds: int,
-    rng: random.Random,
-    say: Callable[[str], None],
-) -> None:
+def build_by_dbt(world: World, edits: DbtEdits, task: Task, report: Report, say: Say) -> None:
     """The edits that a real dbt has to build, so many of each kind."""
-    edits = DbtEdits(world, folder, rng)
     judge = Judge(world, edits.base)
-    for number in range(rounds):
-        for kind in filter(edits.has, kinds):
+    for number in range(task.dbt_rounds):
+        for kind in filter(edits.has, task.dbt_kinds):
+            name = f"{kind} {number}"
+            if task.only not in (None, name):
+                continue
+            edits.random = task.rng(name)
             count = report.kinds.setdefault(kind, Count())
             edit = edits.edit(kind)
             if edit is None:
                 count.given_up += 1
                 continue
             outcome, diff = edit
-            add_up(world, judge, report, kind, {"diff": diff}, outcome)
-        say(f"{world.name}: {number + 1} of {rounds} rounds by dbt, {len(report.misses)} misses")
+            what = {"repeat": f"{task.world}:{name}", "diff": diff}
+            add_up(world, judge, report, kind, what, outcome)
+        say(f"{world.name}: {number + 1} of {task.dbt_rounds} rounds by dbt")
 
 
 def refactor(world: World, report: Report) -> None:
@@ -241,109 +266,13 @@ def refactor(world: World, report: Report) -> None:
                 )
 
 
-def worlds(work: Path, seed: int, labs: int) -> Iterator[tuple[World, Folder]]:
-    """The shop, then so many random projects."""
-    yield shop(work / "shop")
-    for number in range(labs):
-        yield lab(work / f"lab{number}", seed * 1000 + number)
-
-
-def run(
-    seed: int,
-    mutants: int,
-    labs: int,
-    work: Path,
-    say: Callable[[str], None] = lambda text: None,
-    *,
-    refactored: int = 2,
-    dbt_kinds: Sequence[str] = DBT_KINDS,
-    dbt_rounds: int = 1,
-    dbt_labs: int = 1,
-) -> Report:
-    """A campaign on DuckDB: a third of the edits in the shop, the rest in the random projects.
-
-    Args:
-        seed: of all that is chosen.
-        mutants: how many edits are made, besides those that dbt builds.
-        labs: how many random projects there are.
-        work: where projects and databases are written.
-        say: told how far it is.
-        refactored: on how many worlds all refactors are made.
-        dbt_kinds: which edits dbt builds, `dbt_rounds` of each in `dbt_labs` random projects.
-    """
-    report = Report(seed, "duckdb")
-    start = time.perf_counter()
-    rng = random.Random(seed)
-    in_shop = mutants // 3 if labs else mutants
-    for number, (world, folder) in enumerate(worlds(work, seed, labs)):
-        share = in_shop if number == 0 else (mutants - in_shop) // labs
-        report.worlds[world.name] = (
-            f"{len(world.relations)} relations, {len(world.tests)} tests, {share} edits"
-        )
-        say(f"{world.name}: {report.worlds[world.name]}")
-        mutate(world, report, share, rng, say)
-        if number < refactored:
-            refactor(world, report)
-        if 0 < number <= dbt_labs:
-            build_by_dbt(world, folder, report, dbt_kinds, dbt_rounds, rng, say)
-    report.seconds = time.perf_counter() - start
-    return report
-
-
-# --- what is printed ---------------------------------------------------------------------------------
-
-
-def table(report: Report) -> str:
-    """The report as text: one row a kind of edit, one a refactor."""
-    head = (
-        "kind of edit", "tried", "built", "changed", "missed", "selected", "no facts",
-        "state:modified+", "truly", "selected/modified", "no facts/modified", "truly/modified",
-    )  # fmt: skip
-    rows: list[tuple[str, ...]] = [head]
-    named = [*sorted(report.kinds.items())]
-    named.append(("edits of values", report.total(lambda k: k in VALUE_KINDS)))
-    named.append(("all", report.total()))
-    for kind, c in named:
-        figures = (c.tried, c.built, c.changed, c.missed, c.selected, c.without_facts, c.modified)
-        shares = [
-            f"{n / c.modified:.0%}" if c.modified else "-"
-            for n in (c.selected, c.without_facts, c.truly)
-        ]
-        rows.append((kind, *map(str, figures), str(c.truly), *shares))
-    lines = [_columns(rows), ""]
-    lines.append(
-        _columns(
-            [
-                ("refactor", "models", "selected something", "reached further"),
-                *(
-                    (name, str(c.made), str(c.selected), str(c.not_one))
-                    for name, c in report.refactors.items()
-                ),
-            ]
-        )
-    )
-    given_up = report.total().given_up
-    lines += [
-        "",
-        f"dbt_ripple {__version__}, {report.engine}, seed {report.seed}, "
-        f"{report.total().tried} edits in {report.seconds:.0f} s, of which the selector "
-        f"{report.selector_seconds:.0f} s (asked twice an edit); {given_up} given up",
-        *(f"{name}: {what}" for name, what in report.worlds.items()),
-        f"misses: {len(report.misses)}; refactors that select: {len(report.selecting)}; "
-        f"kinds that changed nothing: {', '.join(report.idle()) or 'none'}",
-    ]
-    return "\n".join(lines)
-
-
-def _columns(rows: list[tuple[str, ...]]) -> str:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join(
-        "  ".join(
-            text.ljust(width) if i == 0 else text.rjust(width)
-            for i, (text, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
+def repeated(seed: int, named: str) -> Task:
+    """The task that makes one edit of a report again."""
+    world, _, number = named.partition(":")
+    if number.isdigit():
+        return Task(world, seed, 1, only=number)
+    kind, _, round_ = number.rpartition(" ")
+    return Task(world, seed, 0, False, (kind,), int(round_) + 1, number)
 
 
 def main() -> int:
@@ -358,22 +287,22 @@ def main() -> int:
         "--dbt-rounds", type=int, default=2, help="edits of each kind dbt builds, in 3 projects"
     )
     parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb")
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes")
+    parser.add_argument("--repeat", metavar="EDIT", help="make one edit of a report again")
     parser.add_argument("--out", type=Path, default=Path("target/campaign"))
     given = parser.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
     say = lambda text: print(f"... {text}", file=sys.stderr, flush=True)  # noqa: E731
+    doing = tasks(given.seed, given.mutants, given.labs, dbt_rounds=given.dbt_rounds, dbt_labs=3)
+    if given.repeat:
+        doing = [repeated(given.seed, given.repeat)]
     with tempfile.TemporaryDirectory(prefix="campaign") as work:
-        report = run(
-            given.seed,
-            given.mutants,
-            given.labs,
-            Path(work),
-            say,
-            refactored=3,
-            dbt_rounds=given.dbt_rounds,
-            dbt_labs=3,
-        )
+        report = run(doing, Path(work), say, given.jobs)
+    if given.repeat:
+        for miss in report.misses:
+            print(json.dumps(miss, indent=1, default=str).replace("\\n", "\n"))
+        return bool(report.misses)
     name = f"{given.engine}-{given.seed}"
+    given.out.mkdir(parents=True, exist_ok=True)
     (given.out / f"{name}.json").write_text(json.dumps(asdict(report), indent=1, default=str))
     (given.out / f"{name}.txt").write_text(table(report) + "\n")
     print(table(report))

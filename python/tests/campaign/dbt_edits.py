@@ -78,10 +78,13 @@ class DbtEdits:
     Args:
         world: the project, built once.
         folder: where it was built.
+
+    Attributes:
+        random: the generator of the next edit's choices.
     """
 
-    def __init__(self, world: World, folder: Folder, rng: random.Random) -> None:
-        self.world, self.random = world, rng
+    def __init__(self, world: World, folder: Folder) -> None:
+        self.world, self.random = world, random.Random()
         self.first = world_database(folder)
         self.head = Folder(folder.work / "edited", folder.work / "head", folder.database)
         shutil.copytree(folder.project, self.head.project, dirs_exist_ok=True)

@@ -13,6 +13,7 @@ from world import BELOW, Outcome, World
 from dbt_ripple.artifacts import Project
 from dbt_ripple.graph.analyse import analyse
 from dbt_ripple.graph.analysis import Analysis
+from dbt_ripple.graph.cache import Cache
 from dbt_ripple.selection import Selection, select
 
 
@@ -42,13 +43,16 @@ class Judge:
         self.world = world
         self.base = base or world.project
         self.without = msgspec.structs.replace(world.project, run_results=[])
-        self.analysis: Analysis = analyse(self.base)
+        # As a user has it: an edit is analysed against what was kept of base.
+        self.cache = Cache(world.scratch / "cache")
+        self.analysis: Analysis = analyse(self.base, cache=self.cache)
 
     def select(self, head: Project) -> tuple[Selection, Selection]:
         """With what passed on base, and without."""
-        analysis = analyse(head)
+        cache = self.cache
+        analysis = analyse(head, cache=cache)
         ways = [
-            select(base, head, base_analysis=self.analysis, head_analysis=analysis)
+            select(base, head, base_analysis=self.analysis, head_analysis=analysis, cache=cache)
             for base in (self.base, self.without)
         ]
         return ways[0], ways[1]

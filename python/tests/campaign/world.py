@@ -259,13 +259,16 @@ class World:
             if name not in text:
                 continue
             tree, inlined = without_inlined(sqlglot.parse_one(text, dialect=self.engine.dialect))
-            kept = [c for c in inlined if c.alias not in {name, *(a.alias for a in above)}]
             anew = exp.CTE(this=own.copy(), alias=exp.TableAlias(this=exp.to_identifier(name)))
-            # dbt puts a model after those that it reads.
-            place = next((i for i, c in enumerate(inlined) if c.alias == name), len(inlined))
-            before = [c for c in kept if inlined.index(c) < place]
-            after = [c for c in kept if inlined.index(c) > place]
-            ctes = [*before, *(a.copy() for a in above), anew, *after]
+            # dbt puts a model after those that it reads, and each of them once.
+            new = {c.alias: c for c in above}
+            there = {c.alias for c in inlined}
+            ctes = []
+            for cte in inlined:
+                if cte.alias == name:
+                    ctes += [*(a.copy() for a in above if a.alias not in there), anew]
+                else:
+                    ctes.append(new.get(cte.alias, cte).copy())
             texts[reader] = with_inlined(tree, ctes).sql(self.engine.dialect)
         return texts
 

@@ -1,0 +1,156 @@
+"""What a campaign found: counted by kind of edit, and written out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from mutations import VALUE_KINDS
+
+from dbt_ripple import __version__
+
+
+@dataclass
+class Count:
+    """What became of the edits of one kind.
+
+    Attributes:
+        tried: edits made.
+        built: of these, those after which everything still built.
+        changed: those after which a relation or a test's rows were others.
+        missed: those of which something was missed.
+        selected: tests that run, over all edits; `without_facts` without what passed on base.
+        modified: tests that ``state:modified+`` runs.
+        truly: tests whose rows differ.
+        given_up: edits that took too long or made too many rows; not among those tried.
+    """
+
+    tried: int = 0
+    built: int = 0
+    changed: int = 0
+    missed: int = 0
+    selected: int = 0
+    without_facts: int = 0
+    modified: int = 0
+    truly: int = 0
+    given_up: int = 0
+
+    def add(self, other: Count) -> None:
+        _add(self, other)
+
+
+@dataclass
+class Refactored:
+    """What became of the refactors of one kind: on how many models, how many selected something."""
+
+    made: int = 0
+    selected: int = 0
+    not_one: int = 0
+
+    def add(self, other: Refactored) -> None:
+        _add(self, other)
+
+
+def _add(one: Count | Refactored, other: Count | Refactored) -> None:
+    for name, value in asdict(other).items():
+        setattr(one, name, getattr(one, name) + value)
+
+
+@dataclass
+class Report:
+    """A campaign's result."""
+
+    seed: int
+    engine: str
+    kinds: dict[str, Count] = field(default_factory=dict)
+    refactors: dict[str, Refactored] = field(default_factory=dict)
+    misses: list[dict[str, Any]] = field(default_factory=list)
+    selecting: list[dict[str, Any]] = field(default_factory=list)
+    worlds: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    selector_seconds: float = 0.0
+
+    def add(self, other: Report) -> None:
+        """Take in what another found, in other worlds."""
+        for kind, count in other.kinds.items():
+            self.kinds.setdefault(kind, Count()).add(count)
+        for name, refactored in other.refactors.items():
+            self.refactors.setdefault(name, Refactored()).add(refactored)
+        self.misses += other.misses
+        self.selecting += other.selecting
+        self.worlds |= other.worlds
+        self.selector_seconds += other.selector_seconds
+
+    def total(self, of: Callable[[str], bool] = lambda kind: True) -> Count:
+        sum_ = Count()
+        for kind, count in self.kinds.items():
+            if of(kind):
+                sum_.add(count)
+        return sum_
+
+    def idle(self) -> list[str]:
+        """Kinds of edit that never changed anything: they prove nothing."""
+        return [kind for kind, count in self.kinds.items() if not count.changed]
+
+    def wrong(self) -> bool:
+        return bool(self.misses or self.selecting or self.idle())
+
+
+def table(report: Report) -> str:
+    """The report as text: one row a kind of edit, one a refactor."""
+    head = (
+        "kind of edit", "tried", "built", "changed", "missed", "selected", "no facts",
+        "state:modified+", "truly", "selected/modified", "no facts/modified", "truly/modified",
+    )  # fmt: skip
+    rows: list[tuple[str, ...]] = [head]
+    named = [*sorted(report.kinds.items())]
+    named.append(("edits of values", report.total(lambda k: k in VALUE_KINDS)))
+    named.append(("all", report.total()))
+    for kind, c in named:
+        figures = (c.tried, c.built, c.changed, c.missed, c.selected, c.without_facts, c.modified)
+        shares = [
+            f"{n / c.modified:.0%}" if c.modified else "-"
+            for n in (c.selected, c.without_facts, c.truly)
+        ]
+        rows.append((kind, *map(str, figures), str(c.truly), *shares))
+    lines = [_columns(rows), ""]
+    lines.append(
+        _columns(
+            [
+                ("refactor", "models", "selected something", "reached further"),
+                *(
+                    (name, str(c.made), str(c.selected), str(c.not_one))
+                    for name, c in report.refactors.items()
+                ),
+            ]
+        )
+    )
+    given_up = report.total().given_up
+    lines += [
+        "",
+        f"dbt_ripple {__version__}, {report.engine}, seed {report.seed}, "
+        f"{report.total().tried} edits in {report.seconds:.0f} s, of which the selector "
+        f"{report.selector_seconds:.0f} s (asked twice an edit); {given_up} given up",
+        *(f"{name}: {what}" for name, what in report.worlds.items()),
+        f"misses: {len(report.misses)}; refactors that select: {len(report.selecting)}; "
+        f"kinds that changed nothing: {', '.join(report.idle()) or 'none'}",
+        *(
+            f"missed, --seed {report.seed} --repeat '{m['repeat']}' ({m['kind']}): "
+            + "; ".join(m["missed"])
+            for m in report.misses
+        ),
+        *(f"selects, {r['refactor']} on {r['node']} of {r['world']}" for r in report.selecting),
+    ]
+    return "\n".join(lines)
+
+
+def _columns(rows: list[tuple[str, ...]]) -> str:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join(
+            text.ljust(width) if i == 0 else text.rjust(width)
+            for i, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    )
