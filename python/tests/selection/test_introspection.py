@@ -8,6 +8,7 @@ from hand_made import LISTED, RAW, check, macro, names, node, orders, project
 from dbt_ripple.artifacts import Macro, Project
 from dbt_ripple.graph.introspection import NOTHING, Introspection, Looks, Sees
 from dbt_ripple.graph.macros import Macros
+from dbt_ripple.selection import select
 
 RUN_QUERY = macro("macro.dbt.run_query", "{% call statement('x') %}{% endcall %}")
 STATEMENT = macro("macro.dbt.statement", "{% macro statement() %} {% endmacro %}")
@@ -117,3 +118,32 @@ def test_a_test_looks_too() -> None:
         )
 
     assert names(looking(STG), looking(VALUE)) == ["looks"]
+
+
+def test_nothing_is_held_below_a_node_whose_columns_compiled_sql_does_not_tell() -> None:
+    """The column it asks about may be gone once the star is compiled anew; then the test fails."""
+
+    def starred(stg: str) -> Project:
+        star = "{{ dbt_utils.star(ref('stg')) }}"
+        never = "select amount from (select amount from s.a where amount is not null) as x where amount is null"
+        return project(
+            orders(),
+            node("model.p.stg", stg, RAW),
+            node(
+                "model.p.a",
+                "select id, amount from s.stg",
+                "model.p.stg",
+                raw=star,
+                macros=[STAR.unique_id],
+            ),
+            check("t", never, "model.p.a"),
+            catalog=LISTED,
+            macros=ALL,
+        )
+
+    def held(head: str) -> list[str]:
+        chosen = select(starred(STG), starred(head), assume_passed=True)
+        return [test.unique_id for test in chosen.held]
+
+    assert held(ROWS) == ["test.p.t"]
+    assert held("select id from s.orders") == []
