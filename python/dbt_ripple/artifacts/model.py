@@ -309,6 +309,8 @@ class Project(msgspec.Struct, kw_only=True):
         catalog: the columns of every relation in catalog.json, in order; empty without one.
         run_results: of run_results.json; empty without one.
         run_args: the arguments of the command that wrote run_results.json.
+        variables: the vars that are not the same on the two sides of a comparison, with their
+            values here; None where that is not known (dbt writes no vars into its manifest).
         freshness: of sources.json; empty without one.
         disabled: the unique_ids of disabled nodes.
         digest: XXH3 over manifest.json, catalog.json and run_results.json as they were read.
@@ -325,6 +327,7 @@ class Project(msgspec.Struct, kw_only=True):
     catalog: dict[str, list[CatalogColumn]] = {}
     run_results: list[RunResult] = []
     run_args: dict[str, Any] = {}
+    variables: dict[str, str] | None = None
     freshness: list[SourceFreshness] = []
     disabled: list[str] = []
     digest: str = ""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from dbt_ripple.artifacts import Project
 from dbt_ripple.errors import RippleError
-from dbt_ripple.graph.macros import project_hooks
+from dbt_ripple.graph.macros import Macros, project_hooks
+from dbt_ripple.graph.settings import Settings, hooks_of
 
 
 def check(base: Project, head: Project) -> list[str]:
@@ -35,7 +38,41 @@ def check(base: Project, head: Project) -> list[str]:
             f"base was made by dbt {before.dbt_version}, head by dbt {now.dbt_version}: what dbt's "
             "own macros do may differ, and is not compared"
         )
+    if base.variables is None or head.variables is None:
+        notes += _unseen_variables(head)
     return notes
+
+
+def _unseen_variables(head: Project) -> list[str]:
+    """Where a changed var would not be seen: in code that neither side has compiled."""
+    asked = [n for n in head.nodes.values() if n.materialized == "incremental" or hooks_of(n)]
+    if not asked:
+        return []
+    settings = Settings(head, Macros(head))
+    names = [node.display_name for node in asked if settings.unseen_variables(node)]
+    if not names:
+        return []
+    some = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+    return [
+        f"dbt writes no vars into its artifacts: what hooks and branches that are not compiled use "
+        f"of them ({some}) is taken as equal on both sides; `--base-ref` compares the vars, too"
+    ]
+
+
+def set_variables(
+    base: Project, head: Project, before: Mapping[str, str], now: Mapping[str, str]
+) -> None:
+    """Tell both sides which vars differ between them; what uses these has then changed (rule 7).
+
+    Args:
+        base: gets `Project.variables`.
+        head: likewise.
+        before: base's vars by name, values as text; under `ANY`, what all of them depend on.
+        now: head's.
+    """
+    differ = {name for name in {*before, *now} if before.get(name) != now.get(name)}
+    base.variables = {name: before.get(name, "") for name in differ}
+    head.variables = {name: now.get(name, "") for name in differ}
 
 
 def changed_project_hooks(base: Project, head: Project) -> list[str]:

@@ -41,8 +41,10 @@ from ruamel.yaml.error import YAMLError
 
 from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.changes.compiled import Conditions, Taken, take_over
+from dbt_ripple.changes.conditions import set_variables
 from dbt_ripple.cli.dbt import Dbt, DbtOptions
 from dbt_ripple.errors import RippleError
+from dbt_ripple.graph.macros import ANY
 from dbt_ripple.graph.target import sources_of_catalog
 
 PROJECT_FILE: Final = "dbt_project.yml"
@@ -118,6 +120,7 @@ def both_sides(
         compile_rest(here, manifest, head, taken.rest, *_AS_BUILT_ANEW)
         for side in (base, head):
             _source_columns(side, catalog)
+        set_variables(base, head, *(_values(d, options.variables) for d in (base_dir, project_dir)))
         yield Sides(base, head, taken, notes)
 
 
@@ -358,6 +361,26 @@ def _variables(project_dir: Path) -> Any:
         return said.get("vars"), said.get("dispatch"), _text(project_dir / "vars.yml")
     except (YAMLError, AttributeError):
         return text
+
+
+def _values(project_dir: Path, given: str | None) -> dict[str, str]:
+    """The vars of a project by name, those of the command line first, each with all its values.
+
+    A var may have another value in each package; text that is not YAML is the value of every var.
+    """
+    found: dict[str, list[Any]] = {}
+    for text in (given, _text(project_dir / "vars.yml"), _text(project_dir / PROJECT_FILE)):
+        try:
+            said = YAML(typ="safe").load(text or "")
+        except YAMLError:
+            return {ANY: text or ""}
+        if isinstance(said, dict) and text != given:
+            said = said.get("vars")
+        for name, value in said.items() if isinstance(said, dict) else ():
+            found.setdefault(str(name), []).append(value)
+            for inner, of_package in value.items() if isinstance(value, dict) else ():
+                found.setdefault(str(inner), []).append((name, of_package))
+    return {name: repr(values) for name, values in found.items()}
 
 
 def _text(path: Path) -> str | None:

@@ -1,7 +1,8 @@
 """`--run`: what a selection needs is built and its tests run, by dbt in this process.
 
 Everything that is not built is deferred to the state: ``--favor-state``, because what happens to
-lie in the target's schema may be older than what the selection was made against. A held test
+lie in the target's schema may be older than what the selection was made against. Without a state
+(``--base-ref`` alone) nothing is there to defer to, and what is read is built, too. A held test
 (rule 16) rests on other tests; where one of those has not passed, it is run afterwards. CI then
 never turns green where running everything would have turned it red.
 """
@@ -88,7 +89,7 @@ def run_selection(
             a folder ``held`` in it.
         options: how dbt is called.
         state: the folder with base's manifest, which everything else is deferred to; None builds
-            on what is in the target.
+            all that is read, up to the sources.
 
     Raises:
         RippleError: dbt could not run at all.
@@ -104,6 +105,12 @@ def run_selection(
     project_dir, target_path = project_dir.resolve(), target_path.resolve()
     dbt = Dbt(project_dir, target_path, options)
     manifest = dbt("parse").result
+    if state is None and (more := read_by(manifest, chosen) - chosen):
+        warn(
+            f"nothing to defer to: {count(len(more), 'node')} that these read are built, too "
+            "(with --state, base's would be read)"
+        )
+        chosen |= more
     _run(ran, dbt, manifest, chosen, _deferred(state))
     while resting := to_run(selection.held, ran.statuses):
         if not ran.held:
@@ -114,8 +121,30 @@ def run_selection(
             if state:
                 write_state(state, target_path, selection.models, Path(folder))
             deferred = _deferred(Path(folder) if state else None)
+            if state is None:
+                resting += sorted(read_by(manifest, resting) - ran.statuses.keys())
             _run(ran, dbt, manifest, resting, deferred, target_path / "held")
     return ran
+
+
+def read_by(manifest: Any, unique_ids: Collection[str]) -> set[str]:
+    """All that nodes read, directly or not, and that dbt can build.
+
+    Args:
+        manifest: dbt's own.
+        unique_ids: of the nodes.
+    """
+    found: set[str] = set()
+    ahead = list(unique_ids)
+    while ahead:
+        unique_id = ahead.pop()
+        node = manifest.nodes.get(unique_id) or manifest.unit_tests.get(unique_id)
+        for parent in node.depends_on_nodes if node is not None else ():
+            known = manifest.nodes.get(parent)
+            if known is not None and parent not in found:
+                found.add(parent)
+                ahead.append(parent)
+    return found
 
 
 def _deferred(state: Path | None) -> list[str]:

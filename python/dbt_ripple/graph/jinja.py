@@ -105,6 +105,21 @@ def tags(text: str) -> list[str]:
     return [tag.inside for tag in tagged(text)]
 
 
+def without_tags(text: str, instead: str) -> str:
+    """The text with something else in place of each ``{{ }}``, and a space for each ``{% %}``.
+
+    Example:
+        >>> without_tags("delete from {{ this }} where a", "it")
+        'delete from it where a'
+    """
+    pieces = []
+    at = 0
+    for tag in tagged(text):
+        pieces += [text[at : tag.start], instead if tag.kind == "{{" else " "]
+        at = tag.end
+    return "".join((*pieces, text[at:]))
+
+
 def names(text: str) -> set[str]:
     """The words of a piece of Jinja that are not in a string.
 

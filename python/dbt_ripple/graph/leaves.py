@@ -15,7 +15,7 @@ from dbt_ripple.graph.queries import Note
 from dbt_ripple.graph.relations import Known, LeafRest
 from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.graph.seeds import SeedFiles, checksum
-from dbt_ripple.graph.settings import Settings
+from dbt_ripple.graph.settings import Settings, hooks_of
 
 DATASET_PREFIX: Final = "dataset."
 """unique_id prefix of a relation that a query reads and dbt does not know."""
@@ -71,6 +71,8 @@ class Leaves:
         said = (node.config.get("delimiter") or ",", node.config.get("quote_columns"))
         config = digest(repr(said).encode(), self.settings.of(node))
         by_content = file is not None and file.values and unique_id in self.seeds.by_content
+        if hooks_of(node):  # which may make one column out of another
+            by_content = False
         content = b"" if by_content else repr(checksum(node)).encode()
         content += self.seeds.digests.get(unique_id, b"")
         fingerprint = digest(b"seed", unique_id.encode(), config, content)

@@ -280,7 +280,9 @@ class Linker(Leaves):
             [expressions.get(key) for key in keys],
             rows_fp.hex(),
             relation.order.hex(),
-            self.relations_above(unique_id) if aside else [],
+            [*self.relations_above(unique_id), *self.named_by_hooks(unique_id, node)]
+            if aside
+            else [],
         )
         return Known(analysis, visible, deps, rows)
 
@@ -328,6 +330,8 @@ class Linker(Leaves):
             parts += [repr(pair).encode() for pair in said if pair[1]]
         if words := self.settings.words_of_hooks(node):
             parts.append(relation.rows_fp)
+            if words & {"insert", "merge", "copy"}:  # values may be told by their places
+                parts += [key.encode() for key in relation.keys]
             self.named(words, relation, parts, rows)
         if words := self.settings.words_of_branches(node):
             for parent in sorted(self.relations_above(node.unique_id)):
@@ -387,6 +391,9 @@ class Linker(Leaves):
                     parts.append(relation.all_fp())
                 if sees == Sees.EVERYTHING:
                     parts.append(relation.rows_fp)
+        for other in self.named_by_hooks(unique_id, node):
+            relation = self.node(other).relation
+            parts += [other.encode(), relation.all_fp(), relation.rows_fp]
         for name, column in looks.values:
             parents = self.relations_above(unique_id)
             for parent in [p for p in parents if self.project.nodes[p].name == name] or parents:
@@ -405,6 +412,30 @@ class Linker(Leaves):
         )
         return [p for p in dict.fromkeys(parents) if p not in self.in_progress]
 
+    def named_by_hooks(self, unique_id: str, node: Node) -> list[str]:
+        """The relations that a node's hooks name literally, but those that are made of it.
+
+        Of one that is, a hook sees what an earlier run left, as a model does of itself (rule 6).
+        """
+        dotted, bare = self.settings.named_by_hooks(node)
+        if not dotted and not bare:
+            return []
+        found = self.names.nodes_named(dotted, bare) - {unique_id, *self.in_progress}
+        return sorted(other for other in found if not self.is_above(unique_id, other))
+
+    def is_above(self, unique_id: str, other: str) -> bool:
+        """Whether a node is upstream of another one."""
+        seen = {other}
+        ahead = [other]
+        while ahead:
+            for parent in self.project.parents.get(ahead.pop(), ()):
+                if parent == unique_id:
+                    return True
+                if parent not in seen:
+                    seen.add(parent)
+                    ahead.append(parent)
+        return False
+
     def functions_above(self, unique_id: str) -> list[str]:
         """The functions a node calls."""
         nodes = self.project.nodes
@@ -422,6 +453,7 @@ class Linker(Leaves):
             node = self.project.nodes[unique_id]
             parts = [
                 normalised(node.raw_code).encode(),
+                self.macros.variables(node.raw_code).encode(),
                 repr((node.arguments, node.returns, node.config.get("volatility"))).encode(),
                 self.macros.fingerprint(node.depends_on.macros),
             ]
@@ -524,7 +556,8 @@ class Linker(Leaves):
         if node.is_python or node.compiled_code is None:
             config = {k: v for k, v in node.config.items() if k not in HARMLESS and v}
             called = macros.fingerprint(node.depends_on.macros).hex()
-            return f"{normalised(node.raw_code)}\n{sorted(config.items())!r}\n{called}"
+            variables = macros.variables(node.raw_code)
+            return f"{normalised(node.raw_code)}{variables}\n{sorted(config.items())!r}\n{called}"
         text = node.compiled_code
         for other in (unique_id, *self.project.parents.get(unique_id, ())):
             if name := self.project.nodes[other].relation_name:

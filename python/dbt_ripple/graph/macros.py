@@ -26,10 +26,19 @@ _BY_NAME_AT_RUN: Final = {
 """Macros that dbt looks up by a name it puts together, so that nothing in a text calls them."""
 
 
+ANY: Final = "*"
+"""Among names of vars: it may be any."""
+
+_VAR: Final = re.compile(r"""\bvar\s*\(\s*(['"])([^'"\\]*)\1\s*[,)]""")
+_ANY_VAR: Final = re.compile(r"\bvar\b")
+_STRING: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.S)
+
+
 class Macros:
     """The macros of one project, by what can call them."""
 
     def __init__(self, project: Project) -> None:
+        self.project = project
         self.macros = project.macros
         self.user = {
             unique_id for unique_id, m in self.macros.items() if m.package_name not in INTERNAL
@@ -65,7 +74,19 @@ class Macros:
         reached = sorted(self.closure(start) & self.user)
         if not reached:
             return b""
-        return digest(b"macros", *(f"{u}\n{self.text(u)}".encode() for u in reached))
+        texts = map(self.text, reached)
+        parts = (
+            f"{u}\n{t}{self.variables(t)}".encode() for u, t in zip(reached, texts, strict=True)
+        )
+        return digest(b"macros", *parts)
+
+    def variables(self, text: str) -> str:
+        """The vars that a text uses and that are not the same on both sides; empty for none."""
+        known = self.project.variables
+        if not known or not (said := variables_in(text)):
+            return ""
+        used = {n: v for n, v in known.items() if n in said or n == ANY or ANY in said}
+        return repr(sorted(used.items())) if used else ""
 
     def text(self, unique_id: str) -> str:
         """The text of a macro, without layout and comments."""
@@ -103,6 +124,24 @@ class Macros:
         return known
 
 
+def variables_in(text: str) -> set[str]:
+    """The names of the vars that the Jinja of a text uses; ``ANY`` where it puts a name together.
+
+    Example:
+        >>> sorted(variables_in("{{ var('from') }} {% if var( 'deep', 1) %} var('not')"))
+        ['deep', 'from']
+        >>> variables_in("{{ var('of_' ~ name) }}") == {ANY}
+        True
+    """
+    found: set[str] = set()
+    for inside in tags(text) if "var" in text else ():
+        named = _VAR.findall(inside)
+        found.update(name for _, name in named)
+        if len(named) < len(_ANY_VAR.findall(_STRING.sub("''", inside))):
+            found.add(ANY)
+    return found
+
+
 def dispatched(name: str) -> str:
     """The name a macro is called by where it is one adapter's version of it."""
     prefix, separator, rest = name.partition("__")
@@ -122,7 +161,7 @@ def project_hooks(project: Project) -> dict[str, tuple[str, bytes]]:
     macros = Macros(project)
     return {
         node.unique_id: (
-            normalised(node.raw_code),
+            normalised(node.raw_code) + macros.variables(node.raw_code),
             macros.fingerprint(macros.named_in(node.raw_code)),
         )
         for node in hooks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from dbt_ripple.artifacts import Node, Project
@@ -56,17 +57,21 @@ class Names:
                 if other != unique_id:
                     self.by_suffix[suffix] = None
 
+    def _parts(self, name: str) -> list[str]:
+        """The folded parts of a relation's name as it is written in SQL."""
+        parts = []
+        for match in _RELATION_PARTS.finditer(name):
+            quoted = match[4] is None
+            text = match[match.lastindex or 0].strip()
+            inner = text.split(".") if self.dialect == "bigquery" else [text]
+            parts += [fold(p, quoted, self.dialect) for p in inner if p]
+        return parts
+
     def _relation_keys(self, node: Node) -> list[str]:
         """The folded names the node's relation goes by."""
         keys = []
         if node.relation_name:
-            parts = []
-            for match in _RELATION_PARTS.finditer(node.relation_name):
-                quoted = match[4] is None
-                text = match[match.lastindex or 0]
-                inner = text.split(".") if self.dialect == "bigquery" else [text]
-                parts += [fold(p, quoted, self.dialect) for p in inner]
-            keys.append(".".join(parts))
+            keys.append(".".join(self._parts(node.relation_name)))
         name = node.identifier if node.resource_type == "source" else node.alias
         if node.schema and (name or node.name):
             pair = [
@@ -78,6 +83,16 @@ class Names:
             if node.database and len(keys[0].split(".")) < 3:
                 keys.append(".".join([fold_stored(node.database, self.dialect), *pair]))
         return keys
+
+    def nodes_named(self, dotted: Iterable[str], bare: Iterable[str]) -> set[str]:
+        """The relations that a text which is not followed may name, in any schema where it says none."""
+        found = {self.node_of(".".join(self._parts(name))) for name in dotted}
+        wanted = {fold(name, False, self.dialect) for name in bare}
+        if wanted:
+            for key, unique_id in self.by_name.items():
+                if key.rpartition(".")[2] in wanted:
+                    found.add(self.canonical.get(unique_id, unique_id))
+        return {unique_id for unique_id in found if unique_id is not None}
 
     def node_of(self, key: str) -> str | None:
         """The unique_id of the relation a query names, or None where dbt does not know it."""

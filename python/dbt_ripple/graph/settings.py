@@ -14,8 +14,8 @@ from typing import Any, Final
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, JOIN
-from dbt_ripple.graph.jinja import both_branches, names, normalised, tags
-from dbt_ripple.graph.macros import Macros
+from dbt_ripple.graph.jinja import both_branches, names, normalised, tags, without_tags
+from dbt_ripple.graph.macros import Macros, variables_in
 
 TEST_CONFIG: Final = ("severity", "warn_if", "error_if", "fail_calc", "limit")
 """Config of a test that is not in its compiled SQL and decides its outcome."""
@@ -45,6 +45,12 @@ _WITHOUT_KEY: Final = frozenset({"append", "insert_overwrite", "microbatch"})
 
 
 _WORDS: Final = re.compile(r"\w+|\*")
+_BY_JINJA: Final = "__by_jinja__"
+_PART: Final = r"""(?:`[^`]+`|"[^"]+"|\w+)"""
+_DOTTED: Final = re.compile(rf"{_PART}(?:\s*\.\s*{_PART})+")
+_READ: Final = re.compile(
+    r"""\b(?:from|join|into|update|using|table|view)\s+[`"]?(\w+)\b[`"]?(?!\s*\.)""", re.I
+)
 
 
 class Settings:
@@ -67,6 +73,7 @@ class Settings:
         if hooks := hooks_of(node):
             said["hooks"] = [(when, normalised(sql)) for when, sql in hooks]
             said["hook macros"] = self.macros.fingerprint(self.hook_macros(node))
+            said["hook vars"] = self.macros.variables(" ".join(sql for _, sql in hooks))
         if config.get("sql_header"):
             said["sql_header"] = normalised(str(config["sql_header"]))
         materialized = "snapshot" if node.resource_type == "snapshot" else node.materialized or ""
@@ -89,9 +96,11 @@ class Settings:
         if materialized == "incremental":
             if hidden := both_branches(node.raw_code):
                 said["branches"] = hidden
+                said["branch vars"] = self.macros.variables(hidden)
                 said["branch macros"] = self.macros.fingerprint(self.macros.named_in(hidden))
             elif asking := self.macros.that_ask(node.depends_on.macros):
                 said["branches"] = normalised(node.raw_code)
+                said["branch vars"] = self.macros.variables(node.raw_code)
                 said["branch macros"] = self.macros.fingerprint(asking)
         if not said:
             return b""
@@ -108,6 +117,40 @@ class Settings:
         called = self.macros.closure(self.hook_macros(node)) & self.macros.user
         texts = [*(sql for _, sql in hooks_of(node)), *map(self.macros.text, called)]
         return any({"ref", "source", "graph"} & names(" ".join(tags(text))) for text in texts)
+
+    def unseen_variables(self, node: Node) -> bool:
+        """Whether vars are used where compiled SQL does not show them: in hooks, in branches."""
+        texts = [sql for _, sql in hooks_of(node)]
+        macros = self.hook_macros(node) if texts else []
+        if node.materialized == "incremental":
+            hidden = both_branches(node.raw_code)
+            texts.append(hidden)
+            macros += self.macros.named_in(hidden)
+            macros += self.macros.that_ask(node.depends_on.macros)
+        called = self.macros.closure(macros) & self.macros.user
+        return any(variables_in(text) for text in (*texts, *map(self.macros.text, called)))
+
+    def named_by_hooks(self, node: Node) -> tuple[set[str], set[str]]:
+        """The relations that a node's hooks name literally, with a schema and by a bare name.
+
+        A part that Jinja gives (``{{ target.schema }}.orders``) makes a name a bare one.
+        """
+        hooks = [sql for _, sql in hooks_of(node)]
+        if not hooks:
+            return set(), set()
+        called = self.macros.closure(self.hook_macros(node)) & self.macros.user
+        dotted: set[str] = set()
+        bare: set[str] = set()
+        for text in (*hooks, *map(self.macros.text, called)):
+            plain = without_tags(normalised(text), _BY_JINJA)
+            for found in _DOTTED.finditer(plain):
+                _, _, last = found[0].rpartition(".")
+                if _BY_JINJA in found[0]:
+                    bare.add(last.strip(' `"'))
+                else:
+                    dotted.add(found[0])
+            bare.update(found[1] for found in _READ.finditer(plain))
+        return dotted, bare - {_BY_JINJA}
 
     def words_of_hooks(self, node: Node) -> set[str]:
         """The words of a node's hooks and of what they call, lower case, ``*`` among them.

@@ -149,6 +149,7 @@ class TestLinker(Linker):
             macros = self.macros
             parts += [
                 normalised(model.raw_code).encode(),
+                macros.variables(model.raw_code).encode(),
                 macros.fingerprint(model.depends_on.macros),
             ]
         if not isinstance(followed, str):

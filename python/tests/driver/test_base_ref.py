@@ -87,6 +87,24 @@ def test_vars_count_and_incremental_models_are_asked_the_same_question(tiny: Pat
         assert names(found) == ["not_null_big_orders_amount"]
 
 
+def test_a_var_counts_in_the_branch_that_is_not_compiled(tiny: Path) -> None:
+    model = tiny / "models" / "inc_orders.sql"
+    model.write_text(
+        model.read_text().replace("where order_id", "where {{ var('cutoff') }} > 1 and order_id")
+    )
+    commit(tiny)
+    with sides(tiny) as found:
+        assert names(found) == []
+    project = tiny / "dbt_project.yml"
+    project.write_text(project.read_text().replace("cutoff: 10", "cutoff: 15"))
+    with sides(tiny) as found:
+        assert (found.base.variables, found.head.variables) == (
+            {"cutoff": "[10]"},
+            {"cutoff": "[15]"},
+        )
+        assert names(found) == ["not_null_big_orders_amount", "not_null_inc_orders_status"]
+
+
 def test_a_project_in_a_folder_with_a_package_beside_it(tiny: Path, tmp_path: Path) -> None:
     repository = tmp_path / "all"
     repository.mkdir()

@@ -160,6 +160,32 @@ def test_nothing_changed_is_nothing_printed_and_nothing_run(
     assert "dev" not in relations(tiny)
 
 
+def test_without_a_state_what_is_read_is_built_and_that_is_said(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(
+        tiny,
+        {
+            "models/fct_customers.sql": "select customer, {{ total('amount') }} + 1 as total\n"
+            "from {{ ref('stg_orders') }} group by customer\n"
+        },
+    )
+    # Where something is built already, so that a model that looks at it compiles.
+    options = ("--base-ref", "main", "--target", "prod", "--run", "--output", "names")
+    code, out, err = ripple(monkeypatch, capsys, "select", *options)
+    assert (code, out.split()) == (0, ["fct_customers", "not_null_fct_customers_total"]), err
+    assert "nothing to defer to: 2 nodes that these read are built, too" in err
+    results = json.loads((tiny / "target" / "run_results.json").read_text())["results"]
+    ran = {
+        r["unique_id"]: r["status"] for r in results if r["unique_id"].split(".")[0] != "operation"
+    }
+    assert [u.split(".")[2] for u in ran] == [
+        *("raw_orders", "stg_orders", "fct_customers"),
+        "not_null_fct_customers_total",
+    ]
+    assert set(ran.values()) == {"success", "pass"}
+
+
 # --- selectors.yml ---------------------------------------------------------------------------------
 
 THEIRS = """\
