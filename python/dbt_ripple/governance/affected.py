@@ -160,6 +160,9 @@ class _Ripple:
         self.starts: list[Vertex] = []
         self.mask: dict[Vertex, int] = {}
         self.loss: set[Vertex] = set()  # columns whose data is lost
+        self.opaque = {
+            u for u, seen in comparison.head_analysis.nodes.items() if seen.status == "opaque"
+        }
         self.harmed: set[str] = set()  # relations that read one
         self.links: dict[str, dict[str, None]] = {}
         self.found: dict[str, tuple[Severity, int]] = {}
@@ -220,8 +223,8 @@ class _Ripple:
             return
         self.mask[below] = self.mask.get(below, 0) | bits
         self.links.setdefault(above[0], {})[below[0]] = None
-        if above[1] == ROWS:
-            return
+        if above[1] == ROWS or below[0] in self.opaque:
+            return  # what an opaque reader reads is not known, only that it may be this
         if above in self.loss or (above in self.gone and below[0] in self.broken):
             self.harmed.add(below[0])
             if below[1] != ROWS:

@@ -185,9 +185,9 @@ def _supposed(project: Project, seen: Analysis, node: Node, changes: Sequence[Ch
     for column, to in renamed.items():
         if to.lower() in left:
             raise RippleError(
-                f"{node.display_name} has a column {names[to.lower()]} already",
+                f"{node.display_name} has a column {names.get(to.lower(), to)} already",
                 f"--rename {column}:{to}",
-                f"choose another name, or rename or drop {names[to.lower()]} as well",
+                "choose another name, or rename or drop the other column as well",
             )
         left.add(to.lower())
     for name in names.values():  # of what nothing reads, the analysis may not know

@@ -1,0 +1,169 @@
+"""The gate: every rule on the twin projects, and that a stricter gate is never milder."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import twin_project
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dbt_ripple.artifacts import Project, read_project
+from dbt_ripple.changes import compare
+from dbt_ripple.governance.config import Config, Excepted
+from dbt_ripple.governance.gate import GateReport, gate, gate_from
+from dbt_ripple.governance.rules import LEVELS, RULES
+
+ALL_OFF = dict.fromkeys(RULES, "off")
+
+
+def found(report: GateReport) -> list[dict[str, str]]:
+    return [
+        {
+            "rule": f.rule,
+            "level": f.level,
+            "unique_id": f.unique_id or "",
+            "column_name": f.column or "",
+        }
+        for f in report.findings
+    ]
+
+
+def rules(report: GateReport) -> list[str]:
+    return [f.rule for f in report.findings]
+
+
+def test_the_bad_twin_breaks_every_rule_exactly_once(good: Project, bad: Project) -> None:
+    report = gate(good, bad)
+    assert report.decision == "BLOCKED"
+    assert found(report) == twin_project.expected("gate_findings")
+    assert Counter(rules(report)) == dict.fromkeys(RULES, 1)
+
+
+def test_the_good_twin_breaks_none(good: Project) -> None:
+    report = gate(good, good)
+    assert (report.decision, report.risk_level, report.blast_radius) == ("APPROVED", "low", 0)
+    assert (report.findings, report.affected) == ([], [])
+
+
+def test_what_base_does_not_keep_either_is_no_more_than_a_warning(bad: Project) -> None:
+    report = gate(bad, bad)
+    assert report.decision == "CAUTION"
+    assert {f.level for f in report.findings} == {"warn"}
+    # Owners and keys are asked only of what the change touches, readers only what it broke.
+    assert rules(report) == ["pii_untagged", "pii_exposed", "source_drift"]
+    assert all("already so on base" in f.message for f in report.findings)
+
+
+def test_a_source_column_renamed_on_friday_is_blocked(good: Project, friday: Path) -> None:
+    report = gate(good, read_project(friday))
+    assert report.decision == "BLOCKED"
+    assert report.risk_level == "high"
+    assert [(f.rule, f.unique_id, f.column) for f in report.findings] == [
+        ("reader_broken", "model.twin.stg_orders", None),
+        ("certified_reached", "model.twin.fct_orders", None),
+        ("source_drift", "source.twin.raw.raw_orders", "order_total"),
+    ]
+    assert [(a.name, a.asset_type, a.affected_references, a.severity) for a in report.affected] == [
+        ("stg_orders", "DBT_MODEL", ["order_total"], "breaking"),
+        ("fct_orders", "DBT_MODEL", ["order_total"], "breaking"),
+        ("daily_revenue_report", "DAG", ["order_total"], "breaking"),
+        ("customer_ltv_model", "SPARK_JOB", ["order_total"], "warning"),
+    ]
+
+
+def test_an_approval_is_recorded_and_counts_for_the_reach_only(good: Project, bad: Project) -> None:
+    report = gate(good, bad, approved_by="Ada")
+    approved = [f for f in report.findings if f.level == "approved"]
+    assert [f.rule for f in approved] == ["blast_radius", "certified_reached"]
+    assert all(f.message.endswith("approved by Ada") for f in approved)
+    assert report.approved_by == "Ada"
+    assert report.decision == "BLOCKED"
+    only = {**ALL_OFF, "blast_radius": "block", "certified_reached": "block"}
+    assert gate(good, bad, config=Config(levels=only)).decision == "BLOCKED"
+    assert gate(good, bad, config=Config(levels=only), approved_by="Ada").decision == "APPROVED"
+
+
+def test_the_threshold_is_of_what_is_above_it(good: Project, bad: Project) -> None:
+    for above, said in ((5, ["blast_radius"]), (6, [])):
+        config = Config({**ALL_OFF, "blast_radius": "warn"}, {"blast_radius": above})
+        assert rules(gate(good, bad, config=config)) == said
+
+
+def test_an_exception_is_of_one_rule_on_one_node(good: Project, bad: Project) -> None:
+    excepted = Excepted("pii_untagged", "model.twin.mailing_list", "a test list", "ADDRESS")
+    other = Excepted("pii_untagged", "model.twin.mailing_list", "a test list", "name")
+    assert "pii_untagged" not in rules(gate(good, bad, config=Config(exceptions=(excepted,))))
+    assert "pii_untagged" in rules(gate(good, bad, config=Config(exceptions=(other,))))
+
+
+def test_a_new_contract_version_with_notes_may_change_everything(
+    good: Project, bad: Project
+) -> None:
+    for name in ("dim_customers", "fct_orders", "customer_contacts"):
+        meta = bad.nodes[f"model.twin.{name}"].meta
+        meta.update(contract_version="9", migration="ask the owner")
+    report = gate(good, bad)
+    assert not {r for r in rules(report) if r.startswith(("column_", "contract_"))}
+    # Notes that stood there for the version before are no word on this one.
+    good.nodes["model.twin.fct_orders"].meta["migration"] = "ask the owner"
+    assert rules(gate(good, bad))[0] == "contract_version_without_migration"
+
+
+def test_a_contract_cannot_be_left_by_taking_its_version_away(good: Project, bad: Project) -> None:
+    node = bad.nodes["model.twin.dim_customers"]
+    node.meta.pop("contract_version")
+    node.access = "private"
+    report = gate(good, bad)
+    of_it = [f.rule for f in report.findings if f.unique_id == node.unique_id]
+    assert of_it == ["column_removed", "column_renamed", "contract_version_without_migration"]
+
+
+def test_a_public_relation_that_is_gone(good: Project, twin: Path) -> None:
+    head = read_project(twin / "good" / "target")
+    gone_ids = {u for u in head.nodes if "dim_customers" in u or "every_country" in u}
+    for unique_id in gone_ids:
+        del head.nodes[unique_id]
+    for links in (head.parents, head.children):
+        for unique_id in [*links]:
+            links[unique_id] = [other for other in links[unique_id] if other not in gone_ids]
+            if unique_id in gone_ids:
+                del links[unique_id]
+    report = gate(good, head)
+    gone = [f for f in report.findings if f.rule == "column_removed"]
+    assert [(f.unique_id, f.column) for f in gone] == [("model.twin.dim_customers", None)]
+    good.nodes["model.twin.dim_customers"].deprecation_date = "2026-11-01"
+    assert "column_removed" not in rules(gate(good, head))
+
+
+def test_findings_come_in_one_order(good: Project, bad: Project) -> None:
+    once, twice = gate(good, bad), gate(good, bad)
+    assert once == twice
+
+
+@pytest.fixture(scope="module")
+def comparison(twin: Path):
+    sides = [read_project(twin / side / "target") for side in ("good", "bad")]
+    return compare(*sides)
+
+
+_ORDER = {"APPROVED": 0, "CAUTION": 1, "BLOCKED": 2}
+_LEVELS = st.fixed_dictionaries({name: st.sampled_from(LEVELS) for name in RULES})
+
+
+@given(_LEVELS, _LEVELS, st.integers(0, 12), st.sampled_from([None, "Ada"]))
+@settings(max_examples=60, deadline=None)
+def test_a_rule_added_or_raised_is_never_milder(comparison, one, other, above, approved_by) -> None:
+    stricter = {name: max(one[name], other[name], key=LEVELS.index) for name in RULES}
+    thresholds = {"blast_radius": above}
+    before = gate_from(comparison, Config(one, thresholds), approved_by)
+    after = gate_from(comparison, Config(stricter, thresholds), approved_by)
+    assert _ORDER[after.decision] >= _ORDER[before.decision]
+    # Nothing that was said is left out, and nothing is said more mildly.
+    known = {(f.rule, f.unique_id, f.column, f.message): f.level for f in after.findings}
+    severity = ["approved", "warn", "block"]
+    for f in before.findings:
+        level = known[f.rule, f.unique_id, f.column, f.message]
+        assert severity.index(level) >= severity.index(f.level)

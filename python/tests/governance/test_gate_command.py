@@ -1,0 +1,135 @@
+"""`dbt-ripple gate`: formats, exit codes, ripple.yml."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from conftest import Command
+
+from dbt_ripple.governance.rules import RULES
+
+
+@pytest.fixture
+def project(twin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The bad twin's artifacts in a project with nothing else; the working directory."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "target").symlink_to(twin / "bad" / "target")
+    (folder / "prod").symlink_to(twin / "good" / "target")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_exit_codes(project: Path, command: Command) -> None:
+    assert command("gate", "--state", "prod")[0] == 1
+    only = ["column_removed", "blast_radius"]
+    rules = {name: "warn" if name in only else "off" for name in RULES}
+    (project / "ripple.yml").write_text(json.dumps({"rules": rules}))
+    code, out, _ = command("gate", "--state", "prod")
+    assert (code, out.split()[0]) == (0, "CAUTION")
+    assert command("gate", "--state", "prod", "--fail-on", "caution")[0] == 1
+    (project / "ripple.yml").write_text("rules:\n" + "".join(f"  {r}: off\n" for r in RULES))
+    code, out, _ = command("gate", "--state", "prod", "--fail-on", "caution")
+    assert (code, out.split()[0]) == (0, "APPROVED")
+
+
+def test_json_has_the_shape_of_the_contract(project: Path, command: Command) -> None:
+    document = json.loads(command("gate", "--state", "prod", "--format", "json")[1])
+    assert list(document) == ["decision", "risk_level", "blast_radius", "findings", "affected"]
+    assert {tuple(f) for f in document["findings"]} == {
+        ("rule", "level", "unique_id", "column", "message")
+    }
+    assert {tuple(a) for a in document["affected"]} == {
+        (
+            *("unique_id", "name", "asset_type", "affected_references"),
+            *("severity", "owner", "path"),
+        )
+    }
+    assert document["blast_radius"] == len(document["affected"]) == 6
+
+
+def test_markdown_is_a_comment_that_can_be_found_again(project: Path, command: Command) -> None:
+    out = command("gate", "--state", "prod", "--format", "markdown", "--approved-by", "Ada")[1]
+    lines = out.splitlines()
+    assert lines[0] == "<!-- dbt-ripple gate -->"
+    assert "BLOCKED" in lines[1]
+    assert "flowchart LR" in lines
+    assert sum(line.startswith("| block |") for line in lines) == 10
+    assert sum("approved by Ada" in line for line in lines) == 2
+    # Nobody is called by what an owner happens to be named.
+    assert "logistics@twin" not in out
+
+
+def test_annotations(project: Path, command: Command) -> None:
+    out = command("gate", "--state", "prod", "--format", "github")[1]
+    lines = out.splitlines()
+    assert len(lines) == len(RULES) + 1
+    assert all(line.startswith(("::error ", "::warning ")) for line in lines)
+    assert (
+        "::error file=models/marts/dim_customers.sql,line=1,title=column_removed::"
+        "dim_customers.country_code: removed"
+    ) in lines
+    assert lines[-1] == "::error title=dbt-ripple gate::BLOCKED: risk medium, reaches 6 assets"
+
+
+def test_sarif_has_what_its_schema_requires(project: Path, command: Command) -> None:
+    log = json.loads(command("gate", "--state", "prod", "--format", "sarif")[1])
+    assert log["version"] == "2.1.0"
+    assert log["$schema"].endswith("sarif-2.1.0.json")
+    (run,) = log["runs"]
+    driver = run["tool"]["driver"]
+    assert driver["name"]
+    assert [rule["id"] for rule in driver["rules"]] == list(RULES)
+    for rule in driver["rules"]:
+        assert rule["shortDescription"]["text"]
+        assert rule["defaultConfiguration"]["level"] in ("warning", "error")
+    assert len(run["results"]) == len(RULES)
+    for result in run["results"]:
+        assert driver["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
+        assert result["level"] in ("none", "note", "warning", "error")
+        assert result["message"]["text"]
+        (location,) = result["locations"]
+        physical = location["physicalLocation"]
+        assert physical["artifactLocation"]["uri"]
+        assert physical["region"]["startLine"] >= 1
+        assert all(isinstance(v, str) for v in result["partialFingerprints"].values())
+    assert len({r["partialFingerprints"]["finding/v1"] for r in run["results"]}) == len(RULES)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("rules: {owner_mising: warn}", "did you mean owner_missing"),
+        ("rules: {owner_missing: blok}", "did you mean block?"),
+        ("rules: {owner_missing: 7}", "say off, warn, block"),
+        ("rules: {owner_missing: {above: 3}}", "has no threshold"),
+        ("rules: {blast_radius: {above: -1}}", "negative"),
+        ("rules: {blast_radius: {above: many}}", "Expected `int"),
+        ("rules: {blast_radius: {abov: 3}}", "unknown field `abov`"),
+        ("ruls: {}", "unknown field `ruls`"),
+        ("rules: [", "cannot be read"),
+        ("exceptions: [{rule: pii_exposed, unique_id: x, reason: ' '}]", "has no reason"),
+        ("exceptions: [{rule: pii, unique_id: x, reason: r}]", "no rule 'pii'"),
+    ],
+)
+def test_a_mistake_in_ripple_yml_is_refused(
+    project: Path, command: Command, text: str, says: str
+) -> None:
+    (project / "ripple.yml").write_text(text)
+    code, out, err = command("gate", "--state", "prod")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "ripple.yml" in err
+    assert says in err
+
+
+def test_what_is_missing_is_said(project: Path, command: Command) -> None:
+    for arguments in ((), ("--state", "nowhere")):
+        code, out, err = command("gate", *arguments)
+        assert (code, out) == (2, "")
+        assert "--state" in err
+    code, _, err = command("gate", "--state", "prod", "--approved-by", " ")
+    assert code == 2
+    assert "the name is empty" in err

@@ -1,0 +1,67 @@
+"""The twin projects of integration_tests/twin, built on DuckDB by a real dbt, in seconds."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TWIN = Path(__file__).parents[2] / "integration_tests" / "twin"
+
+
+def expected(name: str) -> list[dict[str, str]]:
+    """Rows of a file in ``integration_tests/twin/expected``."""
+    with (TWIN / "expected" / f"{name}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def build(side: str, folder: Path) -> Path:
+    """Build ``good`` or ``bad`` in a copy below `folder`, without dbt_ripple's own models.
+
+    Returns:
+        The project; its artifacts are in ``target``, catalog.json among them.
+    """
+    from dbt.adapters.duckdb.connections import DuckDBConnectionManager
+    from dbt.adapters.factory import reset_adapters
+    from dbt.cli.main import dbtRunner
+
+    project = folder / side
+    shutil.copytree(
+        TWIN / side, project, ignore=shutil.ignore_patterns("target", "dbt_packages", "logs")
+    )
+    (project / "packages.yml").unlink()
+    with pytest.MonkeyPatch.context() as patch, _in(project):
+        for name in [name for name in os.environ if name.startswith("DBT_")]:
+            patch.delenv(name)
+        patch.setenv("RIPPLE_DUCKDB_PATH", str(folder / f"{side}.duckdb"))
+        patch.setenv("RIPPLE_SCHEMA", f"twin_{side}")
+        try:
+            for command in (["run"], ["docs", "generate"]):
+                with contextlib.redirect_stdout(sys.stderr):
+                    done = dbtRunner().invoke(
+                        [
+                            *("--quiet", "--no-send-anonymous-usage-stats", *command),
+                            *("--target", "duckdb", "--project-dir", ".", "--profiles-dir", "."),
+                        ]
+                    )
+                assert done.success, done.exception
+        finally:
+            DuckDBConnectionManager.close_all_connections()
+            reset_adapters()
+    return project
+
+
+@contextlib.contextmanager
+def _in(folder: Path) -> Iterator[None]:
+    here = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(here)
