@@ -32,6 +32,8 @@ final as (
         nodes.certified,
         nodes.canonical,
         nodes.pii,
+        nodes.public,
+        nodes.key_tested,
         nodes.tags,
         nodes.checksum,
         nodes.rows_fingerprint,

@@ -28,6 +28,8 @@ final as (
         source.certified,
         source.canonical,
         source.pii,
+        source.public,
+        source.key_tested,
         source.tags,
         source.checksum,
         source.rows_fingerprint,

@@ -26,7 +26,8 @@ Origin = Literal["declared", "inherited", "declassified"]
 SEPARATOR: Final = " > "
 """Between the columns of a path, where it is written as one text."""
 
-_BUILT: Final = frozenset({"model", "seed", "snapshot"})
+BUILT: Final = frozenset({"model", "seed", "snapshot"})
+"""Resource types that the project itself makes."""
 
 
 class PiiColumn(msgspec.Struct, frozen=True):
@@ -146,7 +147,7 @@ def _declared(unique_id: str, project: Project, names: _Names) -> list[tuple[str
         for name, column in node.columns.items()
         if (kind := column_pii(column)) is not None
     ]
-    if found or node.resource_type not in _BUILT | {"source"}:
+    if found or node.resource_type not in BUILT | {"source"}:
         return found
     of_all = column_pii(Column(meta=node.meta, tags=node.tags))
     if of_all is None:
@@ -175,7 +176,7 @@ def _children(project: Project, analysis: Analysis, names: _Names) -> dict[Verte
     built = {
         node.relation_name.lower(): unique_id
         for unique_id, node in project.nodes.items()
-        if node.relation_name and node.resource_type in _BUILT
+        if node.relation_name and node.resource_type in BUILT
     }
     for unique_id, node in project.nodes.items():
         if node.resource_type == "source" and node.relation_name:

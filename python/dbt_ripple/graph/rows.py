@@ -56,6 +56,8 @@ class NodeRow(msgspec.Struct, frozen=True):
     certified: bool
     canonical: bool
     pii: bool
+    public: bool
+    key_tested: bool | None
     tags: str
     checksum: str | None
     rows_fingerprint: str | None
@@ -132,6 +134,23 @@ class NodeClosureRow(msgspec.Struct, frozen=True):
     depth: int
 
 
+class PiiColumnRow(msgspec.Struct, frozen=True):
+    """One column that holds personal data, or would; see :class:`dbt_ripple.graph.pii.PiiColumn`.
+
+    ``path`` is written as one text, its columns joined by ``" > "``.
+    """
+
+    snapshot_id: str
+    unique_id: str
+    column_name: str
+    pii: str
+    origin: str
+    reason: str | None
+    source_id: str
+    source_column: str
+    path: str
+
+
 TABLES: Final[dict[str, type[msgspec.Struct]]] = {
     "nodes": NodeRow,
     "columns": ColumnRow,
@@ -140,6 +159,7 @@ TABLES: Final[dict[str, type[msgspec.Struct]]] = {
     "test_columns": TestColumnRow,
     "run_results": RunResultRow,
     "node_closure": NodeClosureRow,
+    "pii_columns": PiiColumnRow,
     "snapshots": SnapshotRow,
 }
 """Every table with its row type, in the order they are written: ``snapshots`` last, as the commit."""

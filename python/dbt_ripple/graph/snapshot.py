@@ -36,13 +36,16 @@ from dbt_ripple.artifacts import (
     contract_version,
     criticality,
     has_pii,
+    has_tested_key,
     is_canonical,
     is_certified,
+    is_public,
     owner,
 )
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.graph.analysis import Analysis, NodeAnalysis, column_names
 from dbt_ripple.graph.macros import project_hooks
+from dbt_ripple.graph.pii import BUILT, SEPARATOR, pii_columns
 from dbt_ripple.graph.rows import (
     ROWS,
     TABLES,
@@ -51,6 +54,7 @@ from dbt_ripple.graph.rows import (
     EdgeRow,
     NodeClosureRow,
     NodeRow,
+    PiiColumnRow,
     RunResultRow,
     SnapshotRow,
     TestColumnRow,
@@ -206,6 +210,20 @@ def build_rows(
             for result in project.run_results
         ],
         "node_closure": list(closure_rows),
+        "pii_columns": [
+            PiiColumnRow(
+                id_,
+                found.unique_id,
+                names[found.unique_id].get(found.column.lower(), found.column),
+                found.pii,
+                found.origin,
+                found.reason,
+                found.source_id,
+                found.source_column,
+                SEPARATOR.join(found.path),
+            )
+            for found in pii_columns(project, analysis)
+        ],
         "snapshots": [
             SnapshotRow(
                 id_,
@@ -320,6 +338,8 @@ def _node_row(
             certified=False,
             canonical=False,
             pii=False,
+            public=False,
+            key_tested=None,
             tags="",
             checksum=None,
             rows_fingerprint=fingerprint,
@@ -349,6 +369,8 @@ def _node_row(
         certified=is_certified(node),
         canonical=is_canonical(node),
         pii=has_pii(node),
+        public=is_public(node),
+        key_tested=has_tested_key(node, project) if node.resource_type in BUILT else None,
         tags=",".join(node.tags),
         checksum=_text(checksum.get("checksum") if isinstance(checksum, dict) else checksum),
         rows_fingerprint=fingerprint,

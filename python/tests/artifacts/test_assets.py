@@ -13,11 +13,13 @@ from dbt_ripple.artifacts import (
     Metadata,
     Node,
     Project,
+    TestMetadata,
     asset_type,
     column_pii,
     contract_version,
     criticality,
     has_pii,
+    has_tested_key,
     is_canonical,
     is_certified,
     owner,
@@ -161,3 +163,65 @@ def test_on_a_real_project() -> None:
     source = project.nodes["source.shop.raw.orders"]
     assert owner(source, project) == "platform"
     assert has_pii(source)
+
+
+# --- keys -----------------------------------------------------------------------------------------
+
+
+def _project_of(model: Node, *tests: Node) -> Project:
+    return Project(
+        target_path="target",
+        metadata=Metadata(),
+        nodes={node.unique_id: node for node in (model, *tests)},
+        parents={},
+        children={model.unique_id: [test.unique_id for test in tests]},
+    )
+
+
+def _test_of(kind: str, *, attached: str | None = "model.p.m", **kwargs: Any) -> Node:
+    return Node(
+        unique_id=f"test.p.{kind}.{kwargs}",
+        resource_type="test",
+        attached_node=attached,
+        column_name=kwargs.get("column_name"),
+        test_metadata=TestMetadata(name=kind, kwargs=kwargs),
+    )
+
+
+UNIQUE = _test_of("unique", column_name="id")
+NOT_NULL = _test_of("not_null", column_name="ID")
+PAIR = _test_of("unique_combination_of_columns", combination_of_columns=["id", "`day`"])
+
+
+@pytest.mark.parametrize(
+    ("tests", "tested"),
+    [
+        ([], False),
+        ([UNIQUE], False),
+        ([NOT_NULL], False),
+        ([UNIQUE, NOT_NULL], True),
+        ([UNIQUE, _test_of("not_null", column_name="day")], False),
+        ([PAIR, NOT_NULL], False),
+        ([PAIR, NOT_NULL, _test_of("not_null", column_name="day")], True),
+        ([_test_of("unique_together", columns=["id"]), NOT_NULL], True),
+        ([_test_of("expect_compound_columns_to_be_unique", column_list=["id"]), NOT_NULL], True),
+        ([_test_of("unique", attached="model.p.other", column_name="id"), NOT_NULL], False),
+        ([Node(unique_id="test.p.singular", resource_type="test"), UNIQUE, NOT_NULL], True),
+    ],
+)
+def test_a_key_is_tested_to_be_unique_and_never_null(tests: list[Node], tested: bool) -> None:
+    model = Node(unique_id="model.p.m", resource_type="model")
+    assert has_tested_key(model, _project_of(model, *tests)) is tested
+
+
+def test_constraints_count_where_the_contract_is_enforced() -> None:
+    model = Node(
+        unique_id="model.p.m",
+        columns={"id": Column(name="id", constraints=[{"type": "not_null"}])},
+    )
+    assert not has_tested_key(model, _project_of(model, UNIQUE))
+    model.config = {"contract": {"enforced": True}}
+    assert has_tested_key(model, _project_of(model, UNIQUE))
+    model.columns = {}
+    model.constraints = [{"type": "primary_key", "columns": ["id"]}]
+    assert has_tested_key(model, _project_of(model, UNIQUE))

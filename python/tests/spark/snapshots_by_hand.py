@@ -13,6 +13,7 @@ from dbt_ripple.graph.rows import (
     EdgeRow,
     NodeClosureRow,
     NodeRow,
+    PiiColumnRow,
     RunResultRow,
     SnapshotRow,
     TestColumnRow,
@@ -51,6 +52,8 @@ def snapshot_by_hand(id_: str, nodes: int = 3, edges_a_node: int = 2) -> Snapsho
                 certified=True,
                 canonical=False,
                 pii=False,
+                public=False,
+                key_tested=None,
                 tags="a,b",
                 checksum=None,
                 rows_fingerprint="n",
@@ -75,6 +78,10 @@ def snapshot_by_hand(id_: str, nodes: int = 3, edges_a_node: int = 2) -> Snapsho
             RunResultRow(id_, "i", names[-1], "fail", None, None, None, 2**40, 7, None),
         ],
         "node_closure": [NodeClosureRow(id_, name, name, 0) for name in names],
+        "pii_columns": [
+            PiiColumnRow(id_, name, "id", "pii", "declared", None, name, "id", f"{name}.id")
+            for name in names
+        ],
         "snapshots": [
             SnapshotRow(
                 id_, "shop", "1.11.0", None, "spark", "0.1.0", None, None, MOMENT, None, None

@@ -1,0 +1,142 @@
+"""The rules of the package, run by a real dbt on DuckDB over the twin projects.
+
+The good twin breaks none; what the bad one breaks is in integration_tests/twin/expected/rules.csv.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from dbt_ripple.artifacts import read_project
+from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.rows import TABLES
+from dbt_ripple.graph.snapshot import build_rows
+from dbt_ripple.spark.load import arrow_table
+
+REPOSITORY = Path(__file__).parents[3]
+TWIN = REPOSITORY / "integration_tests" / "twin"
+GOVERNANCE = ("--select", "+dbt_ripple.governance", "--indirect-selection", "cautious")
+RULES = ("owner_missing", "pii_exposed", "pii_untagged", "tier1_key_untested")
+
+
+class Twin:
+    """A copy of a twin project, with a warehouse of its own."""
+
+    def __init__(self, which: str, folder: Path) -> None:
+        self.folder = folder / which
+        shutil.copytree(TWIN / which, self.folder, ignore=shutil.ignore_patterns("target", "logs"))
+        packages = {"packages": [{"local": str(REPOSITORY)}]}
+        (self.folder / "packages.yml").write_text(json.dumps(packages))
+        self.warehouse = folder / f"{which}.duckdb"
+        # What `dbt deps` makes of a local package.
+        (self.folder / "dbt_packages").mkdir()
+        (self.folder / "dbt_packages" / "dbt_ripple").symlink_to(REPOSITORY)
+
+    def dbt(self, *arguments: str, fails: bool = False) -> str:
+        environment = {name: value for name, value in os.environ.items() if name[:4] != "DBT_"}
+        done = subprocess.run(
+            [sys.executable, "-m", "dbt.cli.main", *arguments],
+            cwd=self.folder,
+            env=environment | {"RIPPLE_DUCKDB_PATH": str(self.warehouse), "DBT_TARGET": "duckdb"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode != 0) is fails, done.stdout
+        return done.stdout
+
+    def load(self) -> None:
+        """What `dbt-ripple load` does, into DuckDB."""
+        self.dbt("compile")
+        made = read_project(self.folder / "target")
+        snapshot = build_rows(made, analyse(made))
+        with duckdb.connect(str(self.warehouse)) as connection:
+            connection.sql("create schema if not exists twin_ripple_raw")
+            for table in TABLES:
+                connection.register("loaded", arrow_table(table, snapshot.rows[table]))
+                name = f'twin_ripple_raw."{table}"'
+                connection.sql(f"create or replace table {name} as select * from loaded")
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        with duckdb.connect(str(self.warehouse)) as connection:
+            return sorted(connection.sql(sql).fetchall())
+
+    def found(self) -> list[tuple[str, str, str]]:
+        """Rule, unique_id and column of whatever breaks one."""
+        return sorted(
+            (rule, row[0], row[1] or "")
+            for rule in RULES
+            for row in self.rows(
+                f"select unique_id, {'column_name' if 'pii' in rule else 'null'} "
+                f"from twin_ripple.{rule}"
+            )
+        )
+
+
+@pytest.fixture(scope="module")
+def bad(tmp_path_factory: pytest.TempPathFactory) -> Twin:
+    twin = Twin("bad", tmp_path_factory.mktemp("twins"))
+    twin.load()
+    return twin
+
+
+def test_the_good_twin_breaks_no_rule(tmp_path: Path) -> None:
+    twin = Twin("good", tmp_path)
+    twin.load()
+    twin.dbt("build", "--warn-error", *GOVERNANCE)
+    assert twin.found() == []
+    origins = twin.rows("select origin, count(*) from twin_ripple.pii_columns group by origin")
+    assert [origin for origin, _ in origins] == ["declared", "inherited"]
+
+
+def test_the_bad_twin_breaks_what_is_expected(bad: Twin) -> None:
+    out = bad.dbt("build", *GOVERNANCE)
+    with (TWIN / "expected" / "rules.csv").open(newline="") as file:
+        expected = sorted(tuple(row.values()) for row in csv.DictReader(file))
+    assert bad.found() == expected
+    for rule in RULES:
+        times = sum(row[0] == rule for row in expected)
+        assert times and f"WARN {times} {rule}" in out
+
+
+def test_levels(bad: Twin) -> None:
+    levels = {"pii_exposed": "block", "owner_missing": False, "pii_untagged": "warn"}
+    levels_are = json.dumps({"ripple_rules": levels})
+    out = bad.dbt("test", "--select", "dbt_ripple.governance", "--vars", levels_are, fails=True)
+    assert "FAIL 1 pii_exposed" in out and "WARN 1 pii_untagged" in out
+    assert "owner_missing" not in out
+    out = bad.dbt("parse", "--vars", '{"ripple_rules": {"pii_exposed": "loud"}}', fails=True)
+    assert "pii_exposed is loud; it can be off, warn or block" in " ".join(out.split())
+
+
+def test_exceptions_in_a_list_or_in_a_seed(bad: Twin) -> None:
+    expected = bad.rows("select unique_id, column_name from twin_ripple.pii_untagged")
+    ((unique_id, column),) = expected
+    let = {"rule": "pii_untagged", "unique_id": unique_id, "reason": "it's known"}
+
+    def left(*exceptions: dict[str, str] | str) -> int:
+        said: Any = list(exceptions)
+        if isinstance(exceptions[0], str):
+            (said,) = exceptions
+        variables = json.dumps({"ripple_exceptions": said})
+        bad.dbt("build", "--select", "pii_untagged", "let_pass", "--vars", variables)
+        return len(bad.rows("select * from twin_ripple.pii_untagged"))
+
+    assert left({**let, "column_name": column.upper()}, {**let, "rule": "pii_exposed"}) == 0
+    assert left({**let, "column_name": "another"}) == 1
+    (bad.folder / "seeds").mkdir()
+    seed = bad.folder / "seeds" / "let_pass.csv"
+    seed.write_text(f"rule,unique_id,column_name,reason\npii_untagged,{unique_id},,known\n")
+    assert left("let_pass") == 0
+    out = bad.dbt("parse", "--vars", '{"ripple_exceptions": [{"rule": "x"}]}', fails=True)
+    assert "an entry needs rule, unique_id and reason" in out

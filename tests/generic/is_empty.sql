@@ -1,0 +1,12 @@
+{% test is_empty(model) %}
+
+{%- set level = dbt_ripple.rule_level() -%}
+{%- if level == 'off' -%}
+    {{- config(enabled=false) -}}
+{%- elif level is not none -%}
+    {{- config(severity='error' if level == 'block' else 'warn') -}}
+{%- endif -%}
+
+select * from {{ model }}
+
+{% endtest %}

@@ -1,0 +1,1 @@
+{{ unknown_nodes(ref('dbt_ripple', 'pii_columns'), ['unique_id', 'source_id']) }}
