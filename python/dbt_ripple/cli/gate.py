@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -80,8 +81,8 @@ def gate(
     """Judge the change from base to this project by the rules of the gate.
 
     Each rule is off, warns or blocks, by ripple.yml at the project's root or by its own default.
-    The gravest finding decides: any that blocks gives BLOCKED and exit 1, any other CAUTION, none
-    APPROVED. What cannot be seen through counts as changed, and is named.
+    The gravest finding decides: one that blocks gives BLOCKED and exit 1, one that warns CAUTION,
+    none APPROVED. What is so on base and not touched is counted, and decides nothing. What cannot be seen through counts as changed, and is named.
     """
     from dbt_ripple.governance.config import read_config
     from dbt_ripple.governance.gate import gate as judge
@@ -142,12 +143,25 @@ def subject(finding: Finding, head: Project, base: Project) -> str:
     return f"{name}.{finding.column}" if finding.column else name
 
 
+def new_findings(report: GateReport) -> list[Finding]:
+    """What the change brought or touches."""
+    return [finding for finding in report.findings if finding.level != "known"]
+
+
+def known_findings(report: GateReport) -> str:
+    """What it found there and left alone: how much of each rule."""
+    rules = Counter(finding.rule for finding in report.findings if finding.level == "known")
+    return ", ".join(f"{rule} {number:,}" for rule, number in rules.items())
+
+
 def _text(report: GateReport, head: Project, base: Project) -> Iterator[str]:
     decision = click.style(report.decision, fg=COLOURS[report.decision], bold=True)
     yield f"{decision}  risk {report.risk_level}, reaches {count(report.blast_radius, 'asset')}"
-    for finding in report.findings:
+    for finding in new_findings(report):
         level = click.style(f"{finding.level:<8}", fg=_OF_LEVEL[finding.level])
         yield f"  {level} {finding.rule}: {subject(finding, head, base)}: {finding.message}"
+    if known := known_findings(report):
+        yield f"  known    already so on base: {known}"
     yield from affected_lines(report.affected)
     if report.opaque:
         yield f"not seen through: {', '.join(report.opaque)}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dbt_ripple import __version__
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.cli.gate import SHOWN, subject
+from dbt_ripple.cli.gate import SHOWN, known_findings, new_findings, subject
 from dbt_ripple.cli.options import count
 from dbt_ripple.governance.rules import RULES
 
@@ -20,7 +20,7 @@ MARKER: Final = "<!-- dbt-ripple gate -->"
 """First line of the comment: who posts the next one looks for it, and replaces the comment."""
 
 _ICONS: Final = {"APPROVED": "✅", "CAUTION": "⚠️", "BLOCKED": "⛔"}
-_SARIF_LEVELS: Final = {"block": "error", "warn": "warning", "approved": "note"}
+_SARIF_LEVELS: Final = {"block": "error", "warn": "warning", "approved": "note", "known": "note"}
 _GITHUB_LEVELS: Final = {"block": "error", "warn": "warning", "approved": "notice"}
 _SHAPES: Final = {"TABLE": ("[(", ")]"), "DBT_MODEL": ("[", "]")}
 
@@ -34,14 +34,17 @@ def markdown(report: GateReport, head: Project, base: Project, _project_dir: Pat
     icon = _ICONS[report.decision]
     yield f"### {icon} {report.decision}: risk {report.risk_level}, reaches {count(report.blast_radius, 'asset')}"
     yield ""
-    if report.findings:
+    if findings := new_findings(report):
         yield "| | rule | where | what |"
         yield "| --- | --- | --- | --- |"
-        for finding in report.findings:
+        for finding in findings:
             where = _cell(f"`{subject(finding, head, base)}`")
             yield f"| {finding.level} | `{finding.rule}` | {where} | {_cell(finding.message)} |"
     else:
-        yield "No rule has anything to say."
+        yield "No rule has anything to say of this change."
+    if known := known_findings(report):
+        yield ""
+        yield f"Already so on base, and not touched: {known}."
     if report.affected:
         yield ""
         yield "```mermaid"
@@ -123,7 +126,7 @@ def _cell(text: str) -> str:
 
 def github(report: GateReport, head: Project, base: Project, project_dir: Path) -> Iterator[str]:
     """Workflow commands: each finding becomes an annotation of the file it is about."""
-    for finding in report.findings:
+    for finding in new_findings(report):
         file = _file(finding, head, base, project_dir)
         said = f"{subject(finding, head, base)}: {finding.message}"
         at = f"file={_property(file)},line=1," if file else ""
@@ -172,6 +175,7 @@ def sarif(report: GateReport, head: Project, base: Project, project_dir: Path) -
                 "ruleId": finding.rule,
                 "ruleIndex": names.index(finding.rule),
                 "level": _SARIF_LEVELS[finding.level],
+                "baselineState": "unchanged" if finding.level == "known" else "new",
                 "message": {"text": f"{subject(finding, head, base)}: {finding.message}"},
                 "locations": [
                     {

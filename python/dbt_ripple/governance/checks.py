@@ -29,8 +29,8 @@ _NESTED: Final = ("struct", "array", "map")
 _ON_BASE: Final = " (already so on base)"
 
 
-def owner_breaches(comparison: Comparison, touched: set[str]) -> Iterator[Breach]:
-    """Nodes nobody answers for: those that are new, were touched, or had an owner on base."""
+def owner_breaches(comparison: Comparison) -> Iterator[Breach]:
+    """Nodes nobody answers for."""
     base, head = comparison.base, comparison.head
     for unique_id, node in head.nodes.items():
         if node.resource_type not in _OWNED or node.package_name != head.name:
@@ -43,23 +43,22 @@ def owner_breaches(comparison: Comparison, touched: set[str]) -> Iterator[Breach
             yield Breach("owner_removed", unique_id, None, f"it was {had}'s, and is nobody's now")
         elif then is None:
             yield Breach("owner_missing", unique_id, None, "it is new, and nobody's")
-        elif unique_id in touched:
+        else:
             yield Breach("owner_missing", unique_id, None, f"it is nobody's{_ON_BASE}", old=True)
 
 
-def key_breaches(comparison: Comparison, touched: set[str]) -> Iterator[Breach]:
-    """Tier-1 relations without a tested key: those that were not so on base, or were touched."""
+def key_breaches(comparison: Comparison) -> Iterator[Breach]:
+    """Tier-1 relations without a tested key."""
     base, head = comparison.base, comparison.head
     for unique_id, node in head.nodes.items():
         if not _needs_key(node, head) or has_tested_key(node, head):
             continue
         then = base.nodes.get(unique_id)
         new = then is None or not _needs_key(then, base) or has_tested_key(then, base)
-        if new or unique_id in touched:
-            what = "no data tests say that a key is unique and not null"
-            yield Breach(
-                "tier1_key_untested", unique_id, None, what + ("" if new else _ON_BASE), old=not new
-            )
+        what = "no data tests say that a key is unique and not null"
+        yield Breach(
+            "tier1_key_untested", unique_id, None, what + ("" if new else _ON_BASE), old=not new
+        )
 
 
 def _needs_key(node: Node, project: Project) -> bool:
@@ -189,8 +188,10 @@ def _against_declaration(project: Project, unique_id: str) -> dict[str, str]:
 
 
 CHECKS: Final[tuple[Callable[[Comparison], Iterator[Breach]], ...]] = (
+    owner_breaches,
+    key_breaches,
     pii_breaches,
     reader_breaches,
     drift_breaches,
 )
-"""Those that need no more than the two sides."""
+"""All of them; each needs no more than the two sides."""

@@ -2,8 +2,8 @@
 
 The decision is that of the gravest finding: BLOCKED, CAUTION or, without any, APPROVED. Every rule
 is asked on its own and sees no other's level, so that to add a rule or to raise a level never makes
-the decision milder. What base does not keep either is at most a warning: a change is not held up
-for what others left behind.
+the decision milder. What base does not keep either is a warning where the change touches the node,
+and else only said: a change is not held up for what others left behind.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dbt_ripple.governance.affected import (
     newly_broken,
     risk_level,
 )
-from dbt_ripple.governance.checks import CHECKS, key_breaches, owner_breaches
+from dbt_ripple.governance.checks import CHECKS
 from dbt_ripple.governance.config import Config
 from dbt_ripple.governance.contracts import Breach, contract_breaches
 from dbt_ripple.governance.rules import RULES
@@ -32,6 +32,7 @@ from dbt_ripple.graph.analysis import Analysis
 from dbt_ripple.graph.cache import Cache
 
 Decision = Literal["APPROVED", "CAUTION", "BLOCKED"]
+FindingLevel = Literal["warn", "block", "approved", "known"]
 
 _NAMES: Final = 10
 _OF_TESTS: Final = ": every test is selected"
@@ -42,13 +43,14 @@ class Finding(msgspec.Struct, kw_only=True):
     """One place where a rule is not kept.
 
     Attributes:
-        level: warn, block, or approved where somebody said yes to it.
+        level: warn or block; approved where somebody said yes to it; known where it is so on base
+            and the change does not touch the node: it is said, and decides nothing.
         unique_id: None where it is about the change as a whole.
         column: None where it is about the whole node.
     """
 
     rule: str
-    level: Literal["warn", "block", "approved"]
+    level: FindingLevel
     unique_id: str | None
     column: str | None
     message: str
@@ -119,11 +121,12 @@ def gate(
 def gate_from(comparison: Comparison, config: Config, approved_by: str | None = None) -> GateReport:
     """The gate's word on a comparison that is at hand; arguments as in `gate`."""
     origins = edited(comparison)
+    touched = origins | comparison.modified
     affected = affected_by(comparison, origins)
     findings = [
         finding
         for breach in _breaches(comparison, config, origins, affected)
-        if (finding := _finding(breach, config, approved_by)) is not None
+        if (finding := _finding(breach, config, touched, approved_by)) is not None
     ]
     place = {name: i for i, name in enumerate(RULES)}
     findings.sort(key=lambda f: (place[f.rule], f.unique_id or "", f.column or "", f.message))
@@ -162,10 +165,7 @@ def _risk(findings: list[Finding], reach: RiskLevel) -> RiskLevel:
 def _breaches(
     comparison: Comparison, config: Config, origins: set[str], affected: list[Affected]
 ) -> Iterator[Breach]:
-    touched = origins | comparison.modified
     yield from contract_breaches(comparison, newly_broken(comparison))
-    yield from owner_breaches(comparison, touched)
-    yield from key_breaches(comparison, touched)
     for check in CHECKS:
         yield from check(comparison)
     yield from _reach(comparison, config.threshold("blast_radius"), origins, affected)
@@ -200,12 +200,16 @@ def _reach(
         )
 
 
-def _finding(breach: Breach, config: Config, approved_by: str | None) -> Finding | None:
+def _finding(
+    breach: Breach, config: Config, touched: set[str], approved_by: str | None
+) -> Finding | None:
     level = config.level(breach.rule)
     if level == "off" or config.excepts(breach.rule, breach.unique_id, breach.column):
         return None
     message = breach.message
-    given: Literal["warn", "block", "approved"] = "warn" if breach.old else level
+    given: FindingLevel = level
+    if breach.old:
+        given = "warn" if breach.unique_id in touched else "known"
     if approved_by and RULES[breach.rule].approval:
         given = "approved"
         message = f"{message.removesuffix(': needs approval')}; approved by {approved_by}"

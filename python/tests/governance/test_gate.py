@@ -48,13 +48,25 @@ def test_the_good_twin_breaks_none(good: Project) -> None:
     assert (report.findings, report.affected) == ([], [])
 
 
-def test_what_base_does_not_keep_either_is_no_more_than_a_warning(bad: Project) -> None:
+def test_what_base_does_not_keep_either_is_said_and_decides_nothing(bad: Project) -> None:
     report = gate(bad, bad)
-    assert report.decision == "CAUTION"
-    assert {f.level for f in report.findings} == {"warn"}
-    # Owners and keys are asked only of what the change touches, readers only what it broke.
-    assert rules(report) == ["pii_untagged", "pii_exposed", "source_drift"]
+    assert report.decision == "APPROVED"
+    assert {f.level for f in report.findings} == {"known"}
+    assert set(rules(report)) == {
+        *("owner_missing", "tier1_key_untested", "pii_untagged", "pii_exposed", "source_drift")
+    }
     assert all("already so on base" in f.message for f in report.findings)
+
+
+def test_it_is_a_warning_where_the_change_touches_it(bad: Project, twin: Path) -> None:
+    head = read_project(twin / "bad" / "target")
+    node = head.nodes["model.twin.mailing_list"]
+    node.raw_code = node.raw_code.replace("email as", "upper(email) as")
+    node.compiled_code = (node.compiled_code or "").replace("email as", "upper(email) as")
+    report = gate(bad, head)
+    assert report.decision == "CAUTION"
+    warned = [(f.rule, f.unique_id) for f in report.findings if f.level == "warn"]
+    assert warned == [("owner_missing", node.unique_id), ("pii_untagged", node.unique_id)]
 
 
 def test_a_source_column_renamed_on_friday_is_blocked(good: Project, friday: Path) -> None:
@@ -163,7 +175,7 @@ def test_a_rule_added_or_raised_is_never_milder(comparison, one, other, above, a
     assert _ORDER[after.decision] >= _ORDER[before.decision]
     # Nothing that was said is left out, and nothing is said more mildly.
     known = {(f.rule, f.unique_id, f.column, f.message): f.level for f in after.findings}
-    severity = ["approved", "warn", "block"]
+    severity = ["known", "approved", "warn", "block"]
     for f in before.findings:
         level = known[f.rule, f.unique_id, f.column, f.message]
         assert severity.index(level) >= severity.index(f.level)
