@@ -22,17 +22,17 @@ class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Excepted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A finding that is accepted for a reason; without ``column`` all of the rule on this node."""
+    """A finding that is accepted for a reason; without a column all of the rule on this node."""
 
     rule: str
     unique_id: str
     reason: str
-    column: str | None = None
+    column_name: str | None = None
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     rules: dict[str, Any] = {}
-    exceptions: list[Excepted] = []
+    exceptions: list[Excepted] | str = []
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class Config(msgspec.Struct, frozen=True):
         return any(
             e.rule == rule
             and e.unique_id == unique_id
-            and (e.column is None or e.column.lower() == (column or "").lower())
+            and (not e.column_name or e.column_name.lower() == (column or "").lower())
             for e in self.exceptions
         )
 
@@ -102,7 +102,11 @@ def read_config(project_dir: Path) -> Config:
             if setting.above < 0:
                 raise RippleError(f"`above` of {name} is negative", where, "say 0 or more")
             above[name] = setting.above
-    for exception in said_of.exceptions:
+    exceptions = said_of.exceptions
+    if isinstance(exceptions, str):
+        where = str(project_dir / exceptions)
+        exceptions = _exceptions_in(project_dir / exceptions, str(file))
+    for exception in exceptions:
         _known_rule(exception.rule, where)
         if not exception.reason.strip():
             raise RippleError(
@@ -110,7 +114,27 @@ def read_config(project_dir: Path) -> Config:
                 where,
                 "say why",
             )
-    return Config(levels, above, tuple(said_of.exceptions))
+    return Config(levels, above, tuple(exceptions))
+
+
+def _exceptions_in(file: Path, where: str) -> list[Excepted]:
+    """Exceptions in a seed's file, which the dbt models of the rules can read as well."""
+    import csv
+
+    try:
+        rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise RippleError(
+            f"the exceptions in {file} cannot be read: {error}", where, "name a CSV file"
+        ) from None
+    try:
+        return [
+            msgspec.convert({k: v or "" for k, v in row.items() if k}, Excepted) for row in rows
+        ]
+    except msgspec.ValidationError as error:
+        raise RippleError(
+            str(error), str(file), "its columns are rule, unique_id, column_name, reason"
+        ) from None
 
 
 def _known_rule(name: str, where: str) -> None:

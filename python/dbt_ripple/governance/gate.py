@@ -177,7 +177,9 @@ def _reach(
     if len(affected) > above:
         names = ", ".join(asset.name for asset in affected[:_NAMES])
         more = f" and {len(affected) - _NAMES} more" if len(affected) > _NAMES else ""
-        message = f"reaches {len(affected)} assets, more than {above}: {names}{more}"
+        message = (
+            f"reaches {len(affected)} assets, more than {above} ({names}{more}): needs approval"
+        )
         yield Breach("blast_radius", None, None, message)
     nodes = comparison.head.nodes
     found = {

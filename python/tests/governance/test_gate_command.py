@@ -125,6 +125,23 @@ def test_a_mistake_in_ripple_yml_is_refused(
     assert says in err
 
 
+def test_exceptions_may_be_a_seed(project: Path, command: Command) -> None:
+    (project / "ripple.yml").write_text("exceptions: accepted.csv\n")
+    rows = ["rule,unique_id,column_name,reason"]
+    rows += [
+        f"{rule},model.twin.mailing_list,,a test list" for rule in ("owner_missing", "pii_untagged")
+    ]
+    (project / "accepted.csv").write_text("\n".join(rows))
+    document = json.loads(command("gate", "--state", "prod", "--format", "json")[1])
+    assert len(document["findings"]) == len(RULES) - 2
+    (project / "accepted.csv").write_text("\n".join([*rows, "pii_exposed,x,,"]))
+    assert "has no reason" in command("gate", "--state", "prod")[2]
+    (project / "accepted.csv").write_text("rule,id\npii_exposed,x")
+    assert "its columns are rule" in command("gate", "--state", "prod")[2]
+    (project / "accepted.csv").unlink()
+    assert "cannot be read" in command("gate", "--state", "prod")[2]
+
+
 def test_what_is_missing_is_said(project: Path, command: Command) -> None:
     for arguments in ((), ("--state", "nowhere")):
         code, out, err = command("gate", *arguments)
