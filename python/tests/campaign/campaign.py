@@ -25,6 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from dbt_builds import Folder
 from dbt_edits import KINDS as DBT_KINDS
 from dbt_edits import DbtEdits
 from judge import Judge
@@ -32,7 +33,7 @@ from mutations import QUERY_KINDS, Mutator
 from refactors import CATALOGUE
 from report import Count, Refactored, Report, table
 from world import Outcome, TooLong, World
-from worlds import lab, shop
+from worlds import lab, shop, shop_on_spark
 
 KINDS: Final = (
     *QUERY_KINDS,
@@ -47,6 +48,8 @@ KINDS: Final = (
 )
 """Edits that are built in memory; those that need a new `dbt build` each are in `dbt_edits`."""
 
+ON_SPARK: Final = "spark shop"
+
 Say = Callable[[str], None]
 
 
@@ -55,7 +58,7 @@ class Task:
     """What is done in one world. Tasks know nothing of each other, so that each can be repeated.
 
     Attributes:
-        world: ``shop``, or ``lab`` and the seed of a random project.
+        world: ``shop``, `ON_SPARK`, or ``lab`` and the seed of a random project.
         seed: of the edits; each edit has a generator of its own, made of this, the world and its
             number.
         mutants: how many edits are made in memory.
@@ -117,7 +120,7 @@ def run(doing: Sequence[Task], work: Path, say: Say = lambda text: None, jobs: i
         say: told how far it is.
         jobs: how many processes.
     """
-    report = Report(doing[0].seed, "duckdb")
+    report = Report(doing[0].seed, "spark" if doing[0].world == ON_SPARK else "duckdb")
     start = time.perf_counter()
     for done in _done(doing, work, say, jobs):
         report.add(done)
@@ -143,9 +146,15 @@ def _done(doing: Sequence[Task], work: Path, say: Say, jobs: int) -> Iterator[Re
 
 
 def perform(task: Task, work: Path, say: Say = lambda text: None) -> Report:
-    """Do one task."""
+    """Build a world and do its task."""
+    if task.world == ON_SPARK:
+        return edit(*shop_on_spark(work), task, say)
     name, _, seed = task.world.partition(" ")
-    world, folder = lab(work, int(seed)) if name == "lab" else shop(work)
+    return edit(*(lab(work, int(seed)) if name == "lab" else shop(work)), task, say)
+
+
+def edit(world: World, folder: Folder, task: Task, say: Say = lambda text: None) -> Report:
+    """Do one task in its world."""
     report = Report(task.seed, "duckdb")
     report.worlds[task.world] = (
         f"{len(world.relations)} relations, {len(world.tests)} tests, {task.mutants} edits"
@@ -174,9 +183,9 @@ def mutate(world: World, task: Task, report: Report, say: Say) -> None:
         made = mutator.edit(kind)
         if made is None:
             continue
-        unique_id, edit = made
+        unique_id, changes = made
         try:
-            outcome = world.try_head(edit)
+            outcome = world.try_head(changes)
         except TooLong:
             report.kinds.setdefault(kind, Count()).given_up += 1
             continue
@@ -184,11 +193,11 @@ def mutate(world: World, task: Task, report: Report, say: Say) -> None:
         what = {
             "repeat": f"{task.world}:{number}",
             "node": unique_id,
-            "base": {u: world.project.nodes[u].compiled_code for u in edit.sql},
-            "edit": {k: v for k, v in asdict(edit).items() if v and k != "added"},
+            "base": {u: world.project.nodes[u].compiled_code for u in changes.sql},
+            "edit": {k: v for k, v in asdict(changes).items() if v and k != "added"},
         }
         add_up(world, judge, report, kind, what, outcome)
-        if done % 100 == 0:
+        if done % (10 if world.engine.dialect == "spark" else 100) == 0:
             say(f"{world.name}: {done} edits, {len(report.misses)} misses so far")
 
 
@@ -221,11 +230,11 @@ def build_by_dbt(world: World, edits: DbtEdits, task: Task, report: Report, say:
                 continue
             edits.random = task.rng(name)
             count = report.kinds.setdefault(kind, Count())
-            edit = edits.edit(kind)
-            if edit is None:
+            made = edits.edit(kind)
+            if made is None:
                 count.given_up += 1
                 continue
-            outcome, diff = edit
+            outcome, diff = made
             what = {"repeat": f"{task.world}:{name}", "diff": diff}
             add_up(world, judge, report, kind, what, outcome)
         say(f"{world.name}: {number + 1} of {task.dbt_rounds} rounds by dbt")
@@ -241,11 +250,11 @@ def refactor(world: World, report: Report) -> None:
             node = nodes[unique_id]
             if node.resource_type not in ("model", "snapshot") or not node.compiled_code:
                 continue
-            edit = make(world, unique_id)
-            if edit is None:
+            changes = make(world, unique_id)
+            if changes is None:
                 continue
-            outcome = world.try_head(edit)
-            own = {*edit.sql, *(n.unique_id for n in edit.added)}
+            outcome = world.try_head(changes)
+            own = {*changes.sql, *(n.unique_id for n in changes.added)}
             if outcome.tests or outcome.unbuilt or outcome.relations - own:
                 # It reaches further than it may: somebody hands on all columns, for instance.
                 count.not_one += 1
@@ -261,7 +270,7 @@ def refactor(world: World, report: Report) -> None:
                         "node": unique_id,
                         "tests": [f"{t.unique_id}: {t.reason}" for t in without.tests],
                         "base": node.compiled_code,
-                        "edit": {k: v for k, v in asdict(edit).items() if v and k != "added"},
+                        "edit": {k: v for k, v in asdict(changes).items() if v and k != "added"},
                     }
                 )
 
@@ -293,6 +302,8 @@ def main() -> int:
     given = parser.parse_args()
     say = lambda text: print(f"... {text}", file=sys.stderr, flush=True)  # noqa: E731
     doing = tasks(given.seed, given.mutants, given.labs, dbt_rounds=given.dbt_rounds, dbt_labs=3)
+    if given.engine == "spark":
+        doing = [Task(ON_SPARK, given.seed, given.mutants)]
     if given.repeat:
         doing = [repeated(given.seed, given.repeat)]
     with tempfile.TemporaryDirectory(prefix="campaign") as work:

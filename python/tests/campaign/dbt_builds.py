@@ -8,7 +8,7 @@ import io
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from dbt_ripple.artifacts import Project, read_project
@@ -39,12 +39,14 @@ class Folder:
         project: the project's folder; its profile has a target ``duckdb`` that reads
             ``RIPPLE_DUCKDB_PATH``.
         work: where dbt writes; ``target`` and the database lie there.
+        database: the file's name.
+        output: which target of the profile.
     """
 
     project: Path
     work: Path
     database: str = "tea.duckdb"
-    vars: dict[str, object] = field(default_factory=dict)
+    output: str = "duckdb"
 
     @property
     def duckdb(self) -> Path:
@@ -59,8 +61,6 @@ class Folder:
         from dbt.cli.main import dbtRunner
 
         self.work.mkdir(parents=True, exist_ok=True)
-        if self.vars:
-            arguments = (*arguments, "--vars", repr(self.vars))
         said = io.StringIO()
         environment = {
             "DBT_PROFILES_DIR": str(self.project),
@@ -80,7 +80,7 @@ class Folder:
                     "--project-dir",
                     str(self.project),
                     "--target",
-                    "duckdb",
+                    self.output,
                 ]
             )
             self.close()

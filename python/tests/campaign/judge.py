@@ -69,16 +69,18 @@ class Judge:
             outcome.tests,
             seconds=seconds,
         )
-        held = {h.unique_id: h.facts for h in facts.held}
+        held = {h.unique_id: h for h in facts.held}
         for test in sorted(outcome.tests):
             if test not in verdict.selected_without_facts:
                 verdict.missed.append(f"{test} differs and is not selected")
             elif test not in verdict.selected and not any(
                 fact in verdict.selected and fact in (outcome.tests | outcome.failing)
-                for fact in held.get(test, ())
+                for fact in held[test].facts
             ):
-                on = ", ".join(held.get(test, ())) or "nothing"
-                verdict.missed.append(f"{test} differs and is held on {on}, which shows nothing")
+                on = ", ".join(held[test].facts) or "nothing"
+                verdict.missed.append(
+                    f"{test} differs and is held on {on}, which shows nothing: {held[test].reason}"
+                )
         for said, how in ((facts, "with facts"), (without, "without facts")):
             models, tests = set(said.models), ids(said.tests)
             for unique_id, reason in outcome.unbuilt.items():

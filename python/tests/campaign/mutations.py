@@ -108,6 +108,8 @@ class Mutator:
             return [u for u in nodes if nodes[u].resource_type == "seed"]
         if kind == "test":
             return self.world.tests
+        if kind == "hook" and self.dialect == "spark":
+            return []  # its parquet tables take no delete or update
         if kind == "hook":
             return [
                 u
@@ -671,24 +673,31 @@ class Mutator:
         table = self.pick(tables)
         if table is None:
             return None
-        now = self.node_of(table)
-        names = {c.name for c in self.world.columns[now or ""]}
+        now, asked = self.node_of(table), self.asked_of(table)
         nodes = self.world.project.nodes
-        forbidden = {now, *(u for u in self.world.columns if not self.may_read(table, u))}
-        scored = sorted(
-            (
-                (-len(names & {c.name for c in columns}), u)
-                for u, columns in self.world.columns.items()
-                if u not in forbidden
-            ),
-        )[:4]
-        if not scored:
+        others = [u for u in self.world.columns if u != now and self.may_read(table, u)]
+        fitting = [u for u in others if asked <= {c.name for c in self.world.columns[u]}]
+        # One that does not fit does not build, which is worth a try now and then.
+        if not others or (not fitting and self.random.random() < 0.9):
             return None
-        other = nodes[self.random.choice(scored)[1]]
+        other = nodes[self.random.choice(fitting or others)]
         alias = table.alias or table.name
         new = exp.to_table(relation(other), dialect=self.dialect)
         table.replace(exp.alias_(new, alias, table=True))
         return tree
+
+    def asked_of(self, table: Tree) -> set[str]:
+        """The names a query asks a table for, those that might be another's included."""
+        select = table.find_ancestor(exp.Select)
+        if select is None:
+            return set()
+        held = {c.name for c in self.world.columns[self.node_of(table) or ""]}
+        tree, stars = select, any(e.is_star for e in select.expressions)
+        if stars:  # what it hands on is asked for further out
+            tree = table.root()
+        said = {c.name for c in tree.find_all(exp.Column) if not c.is_star}
+        using = {i.name for j in tree.find_all(exp.Join) for i in j.args.get("using") or ()}
+        return (said | using) & held
 
     def may_read(self, table: Tree, unique_id: str) -> bool:
         """Only what is built before what the table is now, so that no cycle appears."""

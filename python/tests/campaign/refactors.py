@@ -326,6 +326,19 @@ def column_renamed(world: World, unique_id: str) -> Edit | None:
     return None
 
 
+def imported(tree: Any, table: Any) -> Any:
+    """The relation that a table in FROM is: a CTE that is all of one stands for it."""
+    for cte in own_ctes(tree):
+        if cte.alias != table.name or table.db or not isinstance(cte.this, exp.Select):
+            continue
+        source = cte.this.args.get("from_")
+        if source is None or not isinstance(source.this, exp.Table):
+            continue
+        if cte.this.sql() == f"SELECT * FROM {source.this.sql()}":
+            return source.this
+    return table
+
+
 def expression_moved(world: World, unique_id: str) -> Edit | None:
     """An expression over one parent's columns is computed in that parent."""
     nodes = world.project.nodes
@@ -337,7 +350,7 @@ def expression_moved(world: World, unique_id: str) -> Edit | None:
         if source is None or not isinstance(source.this, exp.Table) or select.args.get("group"):
             continue
         table = source.this
-        name = ".".join(p.name for p in table.parts)
+        name = ".".join(p.name for p in imported(tree, table).parts)
         parent = next(
             (
                 p
@@ -348,7 +361,7 @@ def expression_moved(world: World, unique_id: str) -> Edit | None:
         )
         if parent is None or not simple_home(world, parent) or table.args.get("pivots"):
             continue
-        if any(whole_rows(world, r) for r in world.below[parent]):
+        if any(whole_rows(world, r) for r in readers(world, parent)):
             continue
         above, theirs = parsed(nodes[parent])
         if last_select(above) is None:

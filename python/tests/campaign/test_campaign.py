@@ -5,34 +5,41 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from campaign import KINDS, repeated, run, tasks
+from campaign import KINDS, Task, edit
 from random_project import Maker
 from refactors import CATALOGUE
-from report import Report, table
+from report import Count, Report, table
+from worlds import lab, shop
 
 pytestmark = pytest.mark.slow
 
-MUTANTS = 270
-DBT_KINDS = ("var", "introspective macro", "incremental settings")
+SEED = 7
+EDITS = 100
+"""In each of two worlds."""
+DBT_KINDS = ("introspective macro", "incremental settings")
 """Some seconds each; `make campaign` makes the others, too."""
 
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    doing = tasks(7, MUTANTS, 1, refactored=2, dbt_kinds=DBT_KINDS)
-    made = run(doing, tmp_path_factory.mktemp("campaign"))
+    work = tmp_path_factory.mktemp("campaign")
+    made = edit(*shop(work / "shop"), Task("shop", SEED, EDITS, refactors=True))
+    task = Task("lab 7000", SEED, EDITS, dbt_kinds=DBT_KINDS, dbt_rounds=1)
+    made.add(edit(*lab(work / "lab", 7000), task))
     print(table(made))
     return made
 
 
 def test_every_test_whose_rows_differ_is_selected(report: Report) -> None:
     assert report.misses == []
-    assert report.total().tried >= 0.95 * MUTANTS
+    assert report.total().tried >= 2 * EDITS
 
 
-def test_every_kind_of_edit_changed_something(report: Report) -> None:
+def test_every_kind_of_edit_is_made(report: Report) -> None:
     assert set(report.kinds) == {*KINDS, *DBT_KINDS}
-    assert [kind for kind in report.idle() if kind in KINDS] == []
+    assert all(count.tried for count in report.kinds.values())
+    # Of few edits of a kind all may be in vain; of thousands none is (`make campaign`).
+    assert len(report.idle()) <= 3
 
 
 def test_refactors_select_nothing(report: Report) -> None:
@@ -47,9 +54,13 @@ def test_facts_leave_out_more_than_fingerprints_alone(report: Report) -> None:
 
 
 def test_one_edit_can_be_made_again(tmp_path: Path) -> None:
-    one, two = (run([repeated(7, "shop:3")], tmp_path / name) for name in ("one", "two"))
-    assert one.kinds == two.kinds
-    assert one.total().tried == 1
+    world, folder = lab(tmp_path, 7000)
+    several = edit(world, folder, Task("lab 7000", SEED, 4))
+    again = [edit(world, folder, Task("lab 7000", SEED, 1, only=str(n))) for n in range(4)]
+    one_by_one: dict[str, Count] = {}
+    for made in again:
+        one_by_one |= made.kinds
+    assert one_by_one == several.kinds
 
 
 def test_the_same_seed_writes_the_same_project() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dbt_builds import Folder, copy_shop
-from engines import DuckDB
+from engines import DuckDB, Spark
 from random_project import CATALOG, Maker
 from world import World
 
@@ -14,6 +14,19 @@ def shop(work: Path) -> tuple[World, Folder]:
     """The tea shop of integration_tests/."""
     folder = Folder(copy_shop(work / "project"), work)
     return built("shop", folder), folder
+
+
+def shop_on_spark(work: Path) -> tuple[World, Folder]:
+    """The tea shop on an embedded Spark, which is dbt's own session."""
+    from dbt_ripple.spark.session import get_session, local_environment
+
+    local_environment(work / "spark")
+    session = get_session()
+    session.conf.set("spark.sql.shuffle.partitions", "1")
+    folder = Folder(copy_shop(work / "project"), work, output="spark")
+    folder.build()
+    folder.dbt("compile", "--full-refresh")
+    return World("spark shop", folder.read(), Spark(session), work / "scratch"), folder
 
 
 def lab(work: Path, seed: int) -> tuple[World, Folder]:
