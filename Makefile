@@ -10,7 +10,7 @@ PYPROJECT := python/pyproject.toml
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint unit spark wheel bench format lock clean
+.PHONY: help install demo test lint unit spark wheel bench campaign format lock clean
 
 help:  ## List the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -57,6 +57,10 @@ wheel: install  ## Build the wheel and use it alone.
 	$(BIN)/uv venv --quiet target/wheel/venv
 	$(BIN)/uv pip install --quiet --python target/wheel/venv/bin/python -c $(CONSTRAINTS) target/wheel/*.whl
 	target/wheel/venv/bin/dbt-ripple --version
+
+campaign: install  ## Edit, build and test thousands of times; every test that changes must have been selected.
+	$(BIN)/python python/tests/campaign/campaign.py --mutants 5000 --jobs 2
+	$(BIN)/python python/tests/campaign/campaign.py --mutants 100 --engine spark
 
 bench: install  ## Measure the analysis against the floor and the peers; writes BENCHMARKS.md.
 	$(BIN)/python python/bench/run.py --write

@@ -10,7 +10,7 @@ Beyond the relations of which a vertex moved, these may have stopped to build:
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.changes import Comparison
@@ -36,18 +36,26 @@ def to_build(comparison: Comparison) -> list[str]:
 
 def edited_alike(comparison: Comparison) -> list[str]:
     """The models and snapshots whose query was edited beyond its layout and means the same."""
+    nodes, changed = comparison.head.nodes, comparison.changed
+    return list(
+        rewritten(
+            comparison,
+            (
+                u
+                for u in comparison.modified
+                if u not in changed and nodes[u].resource_type in ("model", "snapshot")
+            ),
+        )
+    )
+
+
+def rewritten(comparison: Comparison, unique_ids: Iterable[str]) -> Iterator[str]:
+    """Those of the nodes of head whose own query base has in other words, not only in other layout."""
     base, head = comparison.base, comparison.head
     names: dict[str, str] | None = None
-    found = []
-    for unique_id in comparison.modified:
+    for unique_id in unique_ids:
         node, then = head.nodes[unique_id], base.nodes.get(unique_id)
-        if (
-            then is None
-            or unique_id in comparison.changed
-            or node.resource_type not in ("model", "snapshot")
-            or not then.compiled_code
-            or not node.compiled_code
-        ):
+        if then is None or not then.compiled_code or not node.compiled_code:
             continue
         if names is None:
             names = other_names(base, head)
@@ -58,8 +66,7 @@ def edited_alike(comparison: Comparison) -> list[str]:
         from dbt_ripple.flow.written import same_words
 
         if not same_words(one, other, dialect_of(head.metadata.adapter_type)):
-            found.append(unique_id)
-    return found
+            yield unique_id
 
 
 def edited_ephemerals(comparison: Comparison) -> list[str]:

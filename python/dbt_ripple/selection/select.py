@@ -24,7 +24,7 @@ from dbt_ripple.selection.answer import (
     Selection,
 )
 from dbt_ripple.selection.facts import held_tests
-from dbt_ripple.selection.inlined import BUILT, only_tests_compile, to_build
+from dbt_ripple.selection.inlined import BUILT, only_tests_compile, rewritten, to_build
 from dbt_ripple.selection.reasons import Reasons
 
 
@@ -92,9 +92,12 @@ def select_from(
     held: list[HeldTest] = []
     said: list[str] = []
     if facts:
+        moved = [test for test, own in impacted.items() if own is None and test not in wanted]
+        # What a test asks may hold, and its new words still be no query: only running them shows it.
+        anew = set(rewritten(comparison, (t for t in moved if t in comparison.modified)))
         held, said = held_tests(
             comparison,
-            [test for test, own in impacted.items() if own is None and test not in wanted],
+            [test for test in moved if test not in anew],
             assume_passed=assume_passed,
             runs=None if only is None else frozenset(only).__contains__,
             cache=cache,

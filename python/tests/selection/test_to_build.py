@@ -6,6 +6,7 @@ import pytest
 from hand_made import LISTED, RAW, check, node, orders, picked, project
 
 from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.selection import select
 
 E = "select id, amount, status from s.orders"
 WITH_E = "with __dbt__cte__e as ({e}) "
@@ -123,3 +124,27 @@ def test_another_schema_is_no_edit() -> None:
     )
     head.nodes[RAW].schema, head.nodes[RAW].relation_name = "dev", "`dev`.`orders`"
     assert picked(base, head).models == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "held"),
+    [
+        ("select id from s.m where id is null", True),
+        ("SELECT id FROM s.m -- none\nWHERE id IS NULL", True),
+        ("select m.id from s.m where id is null", False),
+    ],
+)
+def test_a_test_in_new_words_is_not_held(sql: str, held: bool) -> None:
+    """It may ask the same and be no query any more, which only running it shows."""
+    base, head = (
+        project(
+            orders(),
+            node("model.p.m", f"select id from s.orders{where}", RAW),
+            check("t", said, "model.p.m"),
+            catalog=LISTED,
+        )
+        for where, said in (("", "select id from s.m where id is null"), (" where id > 0", sql))
+    )
+    chosen = select(base, head, assume_passed=True)
+    assert bool(chosen.held) == held
+    assert bool(chosen.tests) != held
