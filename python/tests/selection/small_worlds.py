@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import duckdb
-import msgspec
 
 from dbt_ripple.artifacts import CatalogColumn, DependsOn, Metadata, Node, Project, RunResult
 
@@ -547,6 +546,3 @@ def relationships(name: str, column: str, parent: str, key: str) -> str:
         "select from_field from child left join parent "
         "on child.from_field = parent.to_field where parent.to_field is null"
     )
-
-
-__all__ = ["World", "msgspec"]

@@ -1,0 +1,383 @@
+"""Rules 14-16: each way a test is held, and the near miss of each, which must not be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hand_made import check, node, project
+
+from dbt_ripple.artifacts import Node, Project, RunResult
+from dbt_ripple.selection import HeldTest, Selection, select
+
+ORDERS, PRODUCTS = "source.p.raw.orders", "source.p.raw.products"
+TYPES = {
+    ORDERS: {"id": "bigint", "product_id": "bigint", "amount": "bigint"},
+    PRODUCTS: {"product_id": "bigint", "name": "string"},
+    "model.p.stg_orders": {"id": "bigint", "product_id": "bigint", "amount": "bigint"},
+    "model.p.stg_products": {"product_id": "bigint", "name": "string"},
+    "model.p.orders": {"id": "bigint", "product_id": "bigint", "amount": "bigint"},
+}
+STG_ORDERS = "select id, product_id, amount from s.raw_orders"
+STG_PRODUCTS = "select product_id, name from s.raw_products"
+PLAIN = "select o.id, o.product_id, o.amount from s.stg_orders as o"
+JOINED = PLAIN + " {kind} join s.stg_products as p on o.product_id = p.product_id"
+
+
+def not_null(column: str, of: str = "orders", **more: Any) -> Node:
+    sql = f"select {column} from s.{of} where {column} is null"
+    return check(f"not_null_{of}_{column}", sql, f"model.p.{of}", **more)
+
+
+def unique(column: str, of: str = "orders", where: str = "", **more: Any) -> Node:
+    source = f"(select * from s.{of} where {where}) dbt_subquery" if where else f"s.{of}"
+    sql = (
+        f"select {column} as unique_field, count(*) as n_records from {source} "
+        f"where {column} is not null group by {column} having count(*) > 1"
+    )
+    return check(f"unique_{of}_{column}", sql, f"model.p.{of}", **more)
+
+
+def accepted(column: str, of: str = "orders") -> Node:
+    sql = (
+        f"with all_values as (select {column} as value_field, count(*) as n_records from s.{of} "
+        f"group by {column}) select * from all_values where value_field not in (1, 2)"
+    )
+    return check(f"accepted_{of}_{column}", sql, f"model.p.{of}")
+
+
+def related(column: str, of: str, parent: str, key: str, **more: Any) -> Node:
+    sql = (
+        f"with child as (select {column} as from_field from s.{of} where {column} is not null), "
+        f"parent as (select {key} as to_field from s.{parent}) "
+        "select from_field from child left join parent on child.from_field = parent.to_field "
+        "where parent.to_field is null"
+    )
+    return check(f"related_{of}_{column}", sql, f"model.p.{of}", f"model.p.{parent}", **more)
+
+
+def source(unique_id: str, name: str) -> Node:
+    found = node(unique_id, columns=list(TYPES[unique_id]))
+    found.identifier, found.relation_name = name, f"`s`.`{name}`"
+    return found
+
+
+def shop(
+    *tests: Node,
+    orders: str = PLAIN,
+    stg_orders: str = STG_ORDERS,
+    stg_products: str = STG_PRODUCTS,
+    more: tuple[Node, ...] = (),
+) -> Project:
+    """raw_orders -> stg_orders, raw_products -> stg_products, both -> orders."""
+    return project(
+        source(ORDERS, "raw_orders"),
+        source(PRODUCTS, "raw_products"),
+        node("model.p.stg_orders", stg_orders, ORDERS),
+        node("model.p.stg_products", stg_products, PRODUCTS),
+        node("model.p.orders", orders, "model.p.stg_orders", "model.p.stg_products"),
+        *more,
+        *tests,
+        types=TYPES,
+    )
+
+
+def passed(base: Project, **but: int | None) -> Project:
+    """Base with results: each test passed without a row, but those named, with so many failures."""
+    base.run_results = []
+    for unique_id, found in base.nodes.items():
+        if found.resource_type == "test":
+            failures = but.get(found.name, 0)
+            if failures is not None:
+                status = "pass" if failures == 0 else "fail"
+                base.run_results.append(
+                    RunResult(unique_id=unique_id, status=status, failures=failures)
+                )
+    return base
+
+
+def picked(base: Project, head: Project, **more: Any) -> tuple[list[str], dict[str, HeldTest]]:
+    """The names of the selected tests, and the held ones by name."""
+    found: Selection = select(base, head, **more)
+    return (
+        [test.name for test in found.tests],
+        {test.unique_id.rpartition(".")[2]: test for test in found.held},
+    )
+
+
+def facts(test: HeldTest) -> list[str]:
+    return [fact.rpartition(".")[2] for fact in test.facts]
+
+
+# --- rule 15: how head's rows stand to base's ------------------------------------------------------
+
+FILTER = STG_ORDERS + " where amount > 0"
+FEWER = [
+    pytest.param({"stg_orders": FILTER}, id="a filter"),
+    pytest.param({"stg_orders": STG_ORDERS + " order by id limit 5"}, id="a limit"),
+    pytest.param({"stg_orders": STG_ORDERS.replace("select", "select distinct")}, id="a distinct"),
+    pytest.param({"orders": JOINED.format(kind="left semi")}, id="a semi join"),
+]
+
+
+@pytest.mark.parametrize("edit", FEWER)
+def test_what_is_true_of_every_row_is_true_of_fewer(edit: dict[str, str]) -> None:
+    tests = (not_null("id"), unique("id"), accepted("amount"))
+    selected, held = picked(passed(shop(*tests)), shop(*tests, **edit))
+    assert selected == []
+    assert list(held) == ["not_null_orders_id", "unique_orders_id", "accepted_orders_amount"]
+    assert "it looks at rows that were there on base" in held["not_null_orders_id"].reason
+    assert facts(held["not_null_orders_id"]) == []
+
+
+def test_rows_that_come_again_are_no_new_rows_and_yet_not_unique() -> None:
+    tests = (not_null("id"), unique("id"), accepted("amount"))
+    twice = f"{STG_ORDERS} union all {STG_ORDERS}"
+    selected, held = picked(passed(shop(*tests)), shop(*tests, stg_orders=twice))
+    assert selected == ["unique_orders_id"]
+    assert list(held) == ["not_null_orders_id", "accepted_orders_amount"]
+
+
+def test_more_rows_prove_nothing() -> None:
+    tests = (not_null("id"), unique("id"), accepted("amount"))
+    selected, held = picked(passed(shop(*tests, stg_orders=FILTER)), shop(*tests))
+    assert (len(selected), held) == (3, {})
+
+
+def test_a_value_that_moved_is_another_value() -> None:
+    tests = (not_null("id"), not_null("amount"))
+    edit = FILTER.replace("product_id, amount", "product_id, nullif(amount, 1) as amount")
+    selected, held = picked(passed(shop(*tests)), shop(*tests, stg_orders=edit))
+    assert (selected, list(held)) == (["not_null_orders_amount"], ["not_null_orders_id"])
+
+
+@pytest.mark.parametrize("made", ["sum(amount)", "max(amount)", "count(*)"])
+def test_an_aggregate_is_of_the_rows_it_ran_over(made: str) -> None:
+    of = node(
+        "model.p.totals",
+        f"select product_id, {made} as total from s.stg_orders group by product_id",
+        "model.p.stg_orders",
+    )
+    tests = (
+        not_null("product_id", "totals"),
+        not_null("total", "totals"),
+        accepted("total", "totals"),
+    )
+    selected, held = picked(
+        passed(shop(*tests, more=(of,))), shop(*tests, more=(of,), stg_orders=FILTER)
+    )
+    assert "not_null_totals_product_id" in held
+    assert "accepted_totals_total" in selected
+
+
+def test_a_window_is_of_the_rows_it_ran_over() -> None:
+    of = node(
+        "model.p.totals",
+        "select product_id, sum(amount) over () as total from s.stg_orders",
+        "model.p.stg_orders",
+    )
+    tests = (not_null("product_id", "totals"), not_null("total", "totals"))
+    selected, held = picked(
+        passed(shop(*tests, more=(of,))), shop(*tests, more=(of,), stg_orders=FILTER)
+    )
+    assert (selected, list(held)) == (["not_null_totals_total"], ["not_null_totals_product_id"])
+
+
+def test_a_singular_test_is_held_where_its_query_asks_something_of_every_row() -> None:
+    tests = (
+        check("no_free_order", "select * from s.orders where not (amount >= 0)", "model.p.orders"),
+        check(
+            "some_orders",
+            "select count(*) as n from s.orders having count(*) < 3",
+            "model.p.orders",
+        ),
+    )
+    selected, held = picked(passed(shop(*tests)), shop(*tests, stg_orders=FILTER))
+    assert (selected, list(held)) == (["some_orders"], ["no_free_order"])
+
+
+# --- rule 14: joins that keep rows -----------------------------------------------------------------
+
+LEFT, INNER = JOINED.format(kind="left"), JOINED.format(kind="inner")
+
+
+def test_a_left_join_to_what_is_unique_keeps_the_rows() -> None:
+    tests = (unique("id"), unique("product_id", "stg_products"))
+    selected, held = picked(passed(shop(*tests)), shop(*tests, orders=LEFT))
+    assert selected == []
+    assert facts(held["unique_orders_id"]) == ["unique_stg_products_product_id"]
+    assert held["unique_orders_id"].reason == (
+        "orders keeps its rows: stg_products is unique on product_id, "
+        "by unique_stg_products_product_id, which passed on base"
+    )
+
+
+def test_a_ground_that_is_impacted_itself_runs_and_is_named_so() -> None:
+    tests = (unique("id"), unique("product_id", "stg_products"))
+    fewer = STG_PRODUCTS + " where name is not null"
+    base = passed(shop(*tests, stg_products=fewer))
+    selected, held = picked(base, shop(*tests, orders=LEFT))
+    assert selected == ["unique_stg_products_product_id"]
+    assert held["unique_orders_id"].reason == (
+        "orders keeps its rows: stg_products is unique on product_id, "
+        "by unique_stg_products_product_id, which runs"
+    )
+
+
+def test_nothing_rests_on_a_ground_that_will_not_run() -> None:
+    tests = (unique("id"), unique("product_id", "stg_products"))
+    base = passed(shop(*tests, stg_products=STG_PRODUCTS + " where name is not null"))
+    only = ["test.p.unique_orders_id"]
+    assert picked(base, shop(*tests, orders=LEFT), only=only) == (["unique_orders_id"], {})
+
+
+@pytest.mark.parametrize(
+    "stg_products",
+    [
+        "select product_id, max(name) as name from s.raw_products group by product_id",
+        "select distinct product_id from s.raw_products",
+        "select product_id, name from s.raw_products "
+        "qualify row_number() over (partition by product_id order by name) = 1",
+    ],
+)
+def test_what_is_unique_by_its_own_query_needs_no_test(stg_products: str) -> None:
+    test = unique("id")
+    selected, held = picked(
+        passed(shop(test, stg_products=stg_products)),
+        shop(test, orders=LEFT, stg_products=stg_products),
+    )
+    assert (selected, facts(held["unique_orders_id"])) == ([], [])
+    assert "stg_products is unique on product_id, by its" in held["unique_orders_id"].reason
+
+
+@pytest.mark.parametrize(
+    "stg_products",
+    [
+        STG_PRODUCTS,
+        "select product_id, name from s.raw_products group by product_id, name",
+        "select product_id, name from s.raw_products "
+        "qualify rank() over (partition by product_id order by name) = 1",
+    ],
+)
+def test_what_is_not_unique_repeats_rows(stg_products: str) -> None:
+    test = unique("id")
+    selected, held = picked(
+        passed(shop(test, stg_products=stg_products)),
+        shop(test, orders=LEFT, stg_products=stg_products),
+    )
+    assert (selected, held) == (["unique_orders_id"], {})
+
+
+def test_an_inner_join_keeps_the_rows_where_every_key_has_its_match() -> None:
+    some = check("some", "select count(*) as n from s.orders having count(*) < 3", "model.p.orders")
+    grounds = (
+        unique("product_id", "stg_products"),
+        not_null("product_id", "stg_orders"),
+        related("product_id", "stg_orders", "stg_products", "product_id"),
+    )
+    selected, held = picked(passed(shop(some, *grounds)), shop(some, *grounds, orders=INNER))
+    assert selected == []
+    assert sorted(facts(held["some"])) == sorted(test.name for test in grounds)
+    for left_out in grounds:
+        rest = [test for test in grounds if test is not left_out]
+        selected, held = picked(passed(shop(some, *rest)), shop(some, *rest, orders=INNER))
+        assert (selected, held) == (["some"], {}), left_out.name
+
+
+def test_columns_of_other_types_match_more_than_what_is_equal() -> None:
+    tests = (unique("id"), unique("product_id", "stg_products"))
+    base, head = passed(shop(*tests)), shop(*tests, orders=LEFT)
+    for side in (base, head):
+        for column in side.catalog["model.p.stg_products"]:
+            if column.name == "product_id":
+                column.type = "string"
+    assert picked(base, head) == (["unique_orders_id"], {})
+
+
+# --- what proves nothing ---------------------------------------------------------------------------
+
+
+def test_unique_says_nothing_of_nulls() -> None:
+    repeated = check(
+        "no_repeated_key",
+        "select product_id from s.orders group by product_id having count(*) > 1",
+        "model.p.orders",
+    )
+    tests = (unique("product_id"), repeated, unique("product_id", "stg_products"))
+    of_products = "select product_id as id, product_id, 1 as amount from s.stg_products"
+    selected, held = picked(passed(shop(*tests)), shop(*tests, orders=of_products))
+    assert selected == ["no_repeated_key"]
+    assert facts(held["unique_orders_product_id"]) == ["unique_stg_products_product_id"]
+    never_null = not_null("product_id", "stg_products")
+    selected, held = picked(
+        passed(shop(*tests, never_null)), shop(*tests, never_null, orders=of_products)
+    )
+    assert selected == []
+    assert len(facts(held["no_repeated_key"])) == 2
+
+
+@pytest.mark.parametrize(
+    "ground",
+    [
+        pytest.param(
+            unique("product_id", "stg_products", config={"severity": "warn"}), id="severity: warn"
+        ),
+        pytest.param(
+            unique("product_id", "stg_products", config={"error_if": "> 5"}), id="error_if"
+        ),
+        pytest.param(unique("product_id", "stg_products", config={"limit": 10}), id="limit"),
+        pytest.param(
+            unique("product_id", "stg_products", config={"fail_calc": "sum(n_records)"}),
+            id="fail_calc",
+        ),
+        pytest.param(unique("product_id", "stg_products", where="name = 'a'"), id="where"),
+        pytest.param(
+            unique("product_id", "stg_products", config={"enabled": False}), id="not enabled"
+        ),
+    ],
+)
+def test_a_test_that_can_pass_with_rows_is_no_ground(ground: Node) -> None:
+    tests = (unique("id"), ground)
+    assert picked(passed(shop(*tests)), shop(*tests, orders=LEFT)) == (["unique_orders_id"], {})
+
+
+@pytest.mark.parametrize("failures", [1, None])
+def test_a_ground_that_failed_or_did_not_run_is_none(failures: int | None) -> None:
+    tests = (unique("id"), unique("product_id", "stg_products"))
+    base = passed(shop(*tests), unique_stg_products_product_id=failures)
+    assert picked(base, shop(*tests, orders=LEFT)) == (["unique_orders_id"], {})
+
+
+@pytest.mark.parametrize("failures", [1, None])
+def test_a_test_that_failed_or_did_not_run_is_not_held(failures: int | None) -> None:
+    tests = (not_null("id"), not_null("amount"))
+    base = passed(shop(*tests), not_null_orders_id=failures)
+    selected, held = picked(base, shop(*tests, stg_orders=FILTER))
+    assert (selected, list(held)) == (["not_null_orders_id"], ["not_null_orders_amount"])
+
+
+@pytest.mark.parametrize(
+    "config", [{"error_if": "< 1"}, {"warn_if": "= 0"}, {"fail_calc": "max(id)"}, {"limit": 5}]
+)
+def test_a_test_that_may_fail_without_rows_is_not_held_by_fewer(config: dict[str, Any]) -> None:
+    test = not_null("id", config=config)
+    selected, held = picked(passed(shop(test)), shop(test, stg_orders=FILTER))
+    assert (selected, held) == (["not_null_orders_id"], {})
+
+
+def test_a_test_that_warned_on_base_is_not_held() -> None:
+    test = not_null("id", config={"severity": "warn"})
+    base = passed(shop(test))
+    base.run_results[0].status, base.run_results[0].failures = "warn", 2
+    assert picked(base, shop(test, stg_orders=FILTER)) == (["not_null_orders_id"], {})
+
+
+def test_results_of_another_invocation_are_not_used_and_that_is_said() -> None:
+    test = not_null("id")
+    base, head = passed(shop(test)), shop(test, stg_orders=FILTER)
+    base.metadata.invocation_id, base.run_results[0].invocation_id = "now", "then"
+    found = select(base, head)
+    assert [t.name for t in found.tests] == ["not_null_orders_id"]
+    assert any("another dbt command" in note for note in found.notes)
+    assert select(base, head, assume_passed=True).counts.held_tests == 1
+    assert select(base, head, facts=False).notes == []
