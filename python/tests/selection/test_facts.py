@@ -196,6 +196,56 @@ def test_a_singular_test_is_held_where_its_query_asks_something_of_every_row() -
     assert (selected, list(held)) == (["some_orders"], ["no_free_order"])
 
 
+OF = "from s.orders"
+OF_EVERY_ROW = {
+    "expression_is_true": f"select 1 {OF} where not (amount >= 0)",
+    "accepted_range": f"with m as (select * {OF}), v as (select * from m where 1 = 2 or not "
+    "amount >= 0 or not amount <= 9) select * from v",
+    "not_accepted_values": f"with a as (select distinct amount as f {OF}), v as (select f from a "
+    "where f in (1, 2)) select * from v",
+    "not_empty_string": f"with e as (select * {OF} where trim(id) = '') select * from e",
+    "not_constant_pair": f"select id, amount {OF} where id = amount and amount is not null",
+    "unique_combination_of_columns": f"with v as (select id, amount {OF} group by id, amount "
+    "having count(*) > 1) select * from v",
+    "relationships_where": f"with l as (select product_id as id {OF} where product_id is not null "
+    "and 1 = 1), r as (select product_id as id from s.stg_products where product_id is not null), "
+    "e as (select l.id, r.id as right_id from l left join r on l.id = r.id where r.id is null) "
+    "select * from e",
+    "where": f"select amount from (select * {OF} where id > 3) dbt_subquery where amount is null",
+}
+NOT_OF_EVERY_ROW = {
+    "not_null_proportion": "with v as (select sum(case when amount is null then 0 else 1 end) / "
+    f"count(*) as p {OF}) select p from v where p < 0.9",
+    "at_least_one": f"select * from (select count(amount) as f from (select amount {OF} where "
+    "amount is not null limit 1) as p having count(amount) = 0) as v",
+    "sequential_values": f"with w as (select id, lag(id) over (order by id) as b {OF}) "
+    "select * from w where not (id = b + 1)",
+    "equal_rowcount": f"with a as (select count(*) as n {OF}), b as (select count(*) as n from "
+    "s.stg_products) select 1 from a cross join b where a.n <> b.n",
+    "everyone has an order": "select p.product_id from s.stg_products as p left join s.orders as o "
+    "on p.product_id = o.product_id where o.product_id is null",
+    "limited": f"select id from (select id, amount {OF} order by id limit 3) as o where amount < 0",
+    "at most 3 each": f"select id, count(amount) as n {OF} group by id having count(amount) < 3",
+}
+
+
+def asked(sql: str) -> tuple[list[str], list[str]]:
+    """What is selected and what is held of a test on orders, once orders has fewer rows."""
+    test = check("asks", sql, "model.p.orders", "model.p.stg_products")
+    selected, held = picked(passed(shop(test)), shop(test, stg_orders=FILTER))
+    return selected, list(held)
+
+
+@pytest.mark.parametrize("name", OF_EVERY_ROW)
+def test_queries_that_ask_something_of_every_row(name: str) -> None:
+    assert asked(OF_EVERY_ROW[name]) == ([], ["asks"])
+
+
+@pytest.mark.parametrize("name", NOT_OF_EVERY_ROW)
+def test_queries_that_ask_something_of_all_rows_together(name: str) -> None:
+    assert asked(NOT_OF_EVERY_ROW[name]) == (["asks"], [])
+
+
 # --- rule 14: joins that keep rows -----------------------------------------------------------------
 
 LEFT, INNER = JOINED.format(kind="left"), JOINED.format(kind="inner")
