@@ -14,7 +14,7 @@ from typing import Final
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.graph.jinja import names, tags
-from dbt_ripple.graph.macros import INTERNAL, Macros, dispatched
+from dbt_ripple.graph.macros import APPLY_TAGS, INTERNAL, Macros, dispatched
 
 
 class Sees(IntEnum):
@@ -126,7 +126,7 @@ class Introspection:
         said: set[str] | None = None
         for unique_id in reached:
             macro = self.macros.macros.get(unique_id)
-            if macro is None:
+            if macro is None or unique_id == APPLY_TAGS:
                 continue
             plain = dispatched(macro.name)
             if values and macro.package_name == "dbt_utils" and plain == "get_column_values":

@@ -19,6 +19,10 @@ from dbt_ripple.graph.jinja import ASKS_WHETHER_IT_EXISTS, names, normalised, ta
 INTERNAL: Final = frozenset({"dbt", *(f"dbt_{adapter}" for adapter in DIALECTS)})
 """Packages that come with dbt and its adapters."""
 
+APPLY_TAGS: Final = "macro.dbt_ripple.apply_tags"
+"""The package's post-hook. It looks at the warehouse, and changes properties of a relation: never its
+rows, nor what its SQL compiles to."""
+
 _BY_NAME_AT_RUN: Final = {
     "incremental": re.compile(r"get_incremental_\w+_sql$"),
     "snapshot": re.compile(r"snapshot_\w+_strategy$"),

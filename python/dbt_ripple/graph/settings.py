@@ -44,6 +44,9 @@ _WITHOUT_KEY: Final = frozenset({"append", "insert_overwrite", "microbatch"})
 """Incremental strategies that do not look at unique_key."""
 
 
+_APPLIES_TAGS: Final = re.compile(r"\s*\{\{-?\s*dbt_ripple\.apply_tags\(\s*\)\s*-?\}\}\s*")
+"""See `graph.macros.APPLY_TAGS`."""
+
 _WORDS: Final = re.compile(r"\w+|\*")
 _BY_JINJA: Final = "__by_jinja__"
 _PART: Final = r"""(?:`[^`]+`|"[^"]+"|\w+)"""
@@ -199,13 +202,14 @@ def words(text: str) -> set[str]:
 
 
 def hooks_of(node: Node) -> list[tuple[str, str]]:
-    """The hooks of a node in order, each with when it runs."""
+    """The hooks of a node in order, each with when it runs; but those that only apply tags."""
     config = node.config
-    return [
+    hooks = [
         (when, str(hook.get("sql") or "") if isinstance(hook, dict) else str(hook))
         for when in ("pre-hook", "post-hook")
         for hook in listed(config.get(when))
     ]
+    return [(when, sql) for when, sql in hooks if not _APPLIES_TAGS.fullmatch(sql)]
 
 
 def listed(value: Any) -> list[Any]:

@@ -118,7 +118,7 @@ def test_macros_tests_analyses_and_exposures_are_documented(manifest: dict[str, 
         if "__" in macro["name"]:  # an adapter's version of a macro that is documented
             continue
         assert macro["description"], macro["name"]
-        signature = re.search(r"(?:macro|test) \w+\((.*?)\)", macro["macro_sql"])
+        signature = re.search(r"(?:macro|test) \w+\((.*?)\)", macro["macro_sql"], re.DOTALL)
         assert signature is not None
         arguments = [argument.split("=")[0].strip() for argument in signature[1].split(",")]
         declared = [argument["name"] for argument in macro["arguments"]]

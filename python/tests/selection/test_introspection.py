@@ -147,3 +147,22 @@ def test_nothing_is_held_below_a_node_whose_columns_compiled_sql_does_not_tell()
 
     assert held(ROWS) == ["test.p.t"]
     assert held("select id from s.orders") == []
+
+
+def test_the_packages_tags_touch_no_rows() -> None:
+    """`apply_tags` looks at the warehouse, and yet whoever adds it to every model moves nothing."""
+    tags = macro("macro.dbt_ripple.apply_tags", "{% macro apply_tags() %}{% do run_query(x) %}")
+    theirs = macro("macro.p.grants", "{% macro grants() %}{% do run_query(x) %}")
+    query = "select id, amount from s.orders"
+
+    def side(*calls: str, hook: str | None = None) -> Project:
+        config = {"post-hook": [{"sql": hook}]} if hook else {}
+        m = node("model.p.m", query, RAW, macros=list(calls), config=config)
+        t = check("t", "select id from s.m where id is null", "model.p.m")
+        return project(orders(), m, t, catalog=LISTED, macros=[tags, theirs])
+
+    applied = side(tags.unique_id, hook="{{ dbt_ripple.apply_tags() }}")
+    assert names(side(), applied) == []
+    assert names(side(), side(theirs.unique_id, hook="{{ grants() }}")) == ["t"]
+    more = "{{ dbt_ripple.apply_tags() }} delete from {{ this }}"
+    assert names(applied, side(tags.unique_id, hook=more)) == ["t"]

@@ -1,0 +1,3 @@
+{% macro default__mask_redact(column) %}
+case when {{ column }} is not null then '***' end
+{% endmacro %}
