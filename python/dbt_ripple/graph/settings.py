@@ -204,6 +204,8 @@ def words(text: str) -> set[str]:
 def hooks_of(node: Node) -> list[tuple[str, str]]:
     """The hooks of a node in order, each with when it runs; but those that only apply tags."""
     config = node.config
+    if not (config.get("pre-hook") or config.get("post-hook")):
+        return []
     hooks = [
         (when, str(hook.get("sql") or "") if isinstance(hook, dict) else str(hook))
         for when in ("pre-hook", "post-hook")
