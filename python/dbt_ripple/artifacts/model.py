@@ -7,8 +7,10 @@ manifest of another dbt version, which lacks or adds some, reads as well.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar, overload
 
 import msgspec
 
@@ -297,7 +299,44 @@ class SourceFreshness(msgspec.Struct, kw_only=True, gc=False):
     error: Any = None
 
 
-class Project(msgspec.Struct, kw_only=True):
+_T = TypeVar("_T")
+
+
+class Later(Generic[_T]):
+    """A field of a dataclass that may be given as a function: called once, when it is asked for.
+
+    Example:
+        >>> @dataclass
+        ... class Answer:
+        ...     value: Later[list[int]] = Later(list)
+        >>> Answer().value, Answer([1]).value, Answer(lambda: [42]).value
+        ([], [1], [42])
+    """
+
+    def __init__(self, default: Callable[[], _T]) -> None:
+        self._default = default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Callable[[], _T]: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> _T: ...
+    def __get__(self, instance: object | None, owner: type) -> Callable[[], _T] | _T:
+        if instance is None:
+            return self._default  # so that it is the field's
+        value = instance.__dict__[self._name]
+        if callable(value):
+            value = instance.__dict__[self._name] = value()
+        return value  # type: ignore[no-any-return]
+
+    def __set__(self, instance: object, value: _T | Callable[[], _T]) -> None:
+        instance.__dict__[self._name] = value
+
+
+@dataclass(kw_only=True)
+class Project:
     """One dbt project, read from the artifacts in one target folder.
 
     Attributes:
@@ -315,6 +354,8 @@ class Project(msgspec.Struct, kw_only=True):
         disabled: the unique_ids of disabled nodes.
         digest: XXH3 over manifest.json, catalog.json and run_results.json as they were read.
         notes: what the reader had to leave out or assume, one sentence each.
+
+    What is not of the manifest may be given as a function that makes it when it is asked for.
     """
 
     target_path: str
@@ -322,16 +363,16 @@ class Project(msgspec.Struct, kw_only=True):
     nodes: dict[str, Node]
     parents: dict[str, list[str]]
     children: dict[str, list[str]]
-    macros: dict[str, Macro] = {}
-    groups: dict[str, Group] = {}
-    catalog: dict[str, list[CatalogColumn]] = {}
-    run_results: list[RunResult] = []
-    run_args: dict[str, Any] = {}
+    macros: dict[str, Macro] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
+    catalog: Later[dict[str, list[CatalogColumn]]] = Later(dict)
+    run_results: Later[list[RunResult]] = Later(list)
+    run_args: Later[dict[str, Any]] = Later(dict)
     variables: dict[str, str] | None = None
-    freshness: list[SourceFreshness] = []
-    disabled: list[str] = []
-    digest: str = ""
-    notes: list[str] = []
+    freshness: Later[list[SourceFreshness]] = Later(list)
+    disabled: list[str] = field(default_factory=list)
+    digest: Later[str] = Later(str)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:

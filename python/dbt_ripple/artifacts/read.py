@@ -15,6 +15,7 @@ import gc
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -135,7 +136,7 @@ def read_files(target_path: Path) -> Held:
     }
 
 
-def read_project(target_path: Path, held: Held | None = None) -> Project:
+def read_project(target_path: Path, held: Held | None = None, *, late: bool = False) -> Project:
     """Read the artifacts of a dbt project.
 
     Args:
@@ -143,6 +144,8 @@ def read_project(target_path: Path, held: Held | None = None) -> Project:
             ``catalog.json``, ``run_results.json`` and ``sources.json`` are read where they are.
         held: what `read_files` has read of it, which is then not read again. It is taken out, so
             that it need not stay in memory.
+        late: decode only the manifest now, the rest when it is asked for. What is wrong with the
+            rest is raised then, and noted then.
 
     Returns:
         The project.
@@ -153,7 +156,10 @@ def read_project(target_path: Path, held: Held | None = None) -> Project:
     """
     target_path = Path(target_path)
     with _collector_paused():
-        return _read(target_path, {} if held is None else held)
+        project = _read(target_path, {} if held is None else held)
+        if not late:
+            _ = project.catalog, project.run_results, project.freshness
+        return project
 
 
 def check_compiled(project: Project) -> None:
@@ -210,23 +216,38 @@ def _read(target_path: Path, held: Held) -> Project:
             )
     del content, manifest
 
-    catalog: dict[str, list[CatalogColumn]] = {}
     catalog_path = target_path / "catalog.json"
     text = held.pop("catalog.json") if "catalog.json" in held else _optional(catalog_path)
     if text is not None:
         hasher.update(b"catalog.json")
         hasher.update(text)
-        catalog = _catalog(text, catalog_path, nodes, metadata, disabled)
-    run = _RunResults()
-    run_path = target_path / "run_results.json"
-    if (text := _optional(run_path)) is not None:
+
+    def catalog() -> dict[str, list[CatalogColumn]]:
+        nonlocal text
+        content, text = text, None
+        if content is None:
+            return {}
+        with _collector_paused():
+            return _catalog(content, catalog_path, nodes, metadata, disabled)
+
+    @cache
+    def run() -> _RunResults:
+        path = target_path / "run_results.json"
+        if (content := _optional(path)) is None:
+            return _RunResults()
         hasher.update(b"run_results.json")
-        hasher.update(text)
-        run = _run_results(text, run_path, nodes, macros, notes)
-    freshness = _Sources()
-    freshness_path = target_path / "sources.json"
-    if (text := _optional(freshness_path)) is not None:
-        freshness = _decode(text, _Sources, freshness_path)
+        hasher.update(content)
+        with _collector_paused():
+            return _run_results(content, path, nodes, macros, notes)
+
+    def freshness() -> list[SourceFreshness]:
+        path = target_path / "sources.json"
+        content = _optional(path)
+        return _decode(content, _Sources, path).results if content is not None else []
+
+    def digest() -> str:
+        run()
+        return hasher.hexdigest()
 
     return Project(
         target_path=str(target_path),
@@ -237,11 +258,11 @@ def _read(target_path: Path, held: Held) -> Project:
         macros=macros,
         groups=groups,
         catalog=catalog,
-        run_results=run.results,
-        run_args=run.args,
-        freshness=freshness.results,
+        run_results=lambda: run().results,
+        run_args=lambda: run().args,
+        freshness=freshness,
         disabled=list(disabled),
-        digest=hasher.hexdigest(),
+        digest=digest,
         notes=notes,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dbt_ripple.graph.edges import edges_into
 from dbt_ripple.graph.rows import ROWS
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ def ways(comparison: Comparison) -> dict[Vertex, Vertex | None]:
         children.setdefault(parent, []).append(child)
         below.add(child)
 
-    for edge in comparison.head_analysis.edges:
-        if edge[0] in changed and edge[2] in changed:
+    for edge in edges_into(comparison.head_analysis.edges, changed):
+        if edge[0] in changed:
             parent, child = (edge[0], edge[1]), (edge[2], edge[3])
             if parent in moved and child in moved:
                 lead(parent, child)

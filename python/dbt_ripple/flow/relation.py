@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from dbt_ripple.flow.fingerprint import digest
@@ -23,6 +24,10 @@ ROWS: Final = "*rows*"
 Key = tuple[str, str]
 Deps = dict[Key, int]
 Column = tuple[bytes, Deps]
+
+
+PackedDeps = int | dict[int, int]
+"""Dependencies, with each key by its number; only the number where it is that very thing."""
 
 
 class Rest(Protocol):
@@ -249,3 +254,23 @@ def union(a: Deps, b: Deps) -> Deps:
     both = dict(a)
     merge(both, b)
     return both
+
+
+def pack_deps(of: dict[Key, int], deps: Iterable[Deps]) -> list[PackedDeps]:
+    """Dependencies as they are kept; ``of`` gives each key a number, and new ones the next."""
+    packed: list[PackedDeps] = []
+    for d in deps:
+        if len(d) == 1:
+            ((key, mask),) = d.items()
+            packed.append(of[key] if mask == IDENTITY else {of[key]: mask})
+        else:
+            packed.append({of[key]: mask for key, mask in d.items()})
+    return packed
+
+
+def unpack_deps(of: list[Key], packed: Iterable[PackedDeps]) -> list[Deps]:
+    """What `pack_deps` packed, given the keys by number."""
+    return [
+        {of[d]: IDENTITY} if isinstance(d, int) else {of[i]: mask for i, mask in d.items()}
+        for d in packed
+    ]

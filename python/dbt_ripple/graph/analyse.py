@@ -101,7 +101,6 @@ def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:
         for unique_id, node in project.nodes.items()
         if node.resource_type == "test" and (every_test or linker.may_discover(unique_id))
     }
-    edges = edges_of(linker)
     test_columns = [
         (test, parent, column) for test, (_, reads) in tests.items() for parent, column in reads
     ]
@@ -112,7 +111,7 @@ def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:
     }
     return Analysis(
         nodes={unique_id: known.analysis for unique_id, known in linker.known.items()},
-        edges=edges,
+        edges=edges_of(linker),
         test_columns=test_columns,
         seconds=seconds,
         tests={unique_id: analysis for unique_id, (analysis, _) in tests.items()},

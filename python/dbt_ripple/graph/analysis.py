@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -81,7 +81,8 @@ class Analysis:
     Attributes:
         nodes: every relation-like node (model, seed, snapshot, source, and relations the project
             reads without declaring them) by unique_id.
-        edges: column edges between nodes and their direct children, exposures included.
+        edges: column edges between nodes and their direct children, exposures included. They may
+            be a `graph.edges.Edges`, which makes them when they are first asked for.
         test_columns: ``(test unique_id, node unique_id, column)`` for each column a test reads.
         seconds: wall time of the stages ``read``, ``parse`` and ``link``.
         tests: every data test by unique_id, as analysed: its fingerprints are those of its query.
@@ -89,7 +90,7 @@ class Analysis:
     """
 
     nodes: dict[str, NodeAnalysis]
-    edges: list[ColumnEdge]
+    edges: Sequence[ColumnEdge]
     test_columns: list[tuple[str, str, str]]
     seconds: dict[str, float]
     tests: dict[str, NodeAnalysis] = field(default_factory=dict)

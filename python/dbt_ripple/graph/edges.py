@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Final
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, overload
+
+import msgspec
 
 from dbt_ripple.artifacts import Node, referenced_columns
 from dbt_ripple.flow.ir import KINDS
 from dbt_ripple.flow.names import fold, fold_stored
-from dbt_ripple.flow.relation import Deps
-from dbt_ripple.graph.analysis import ColumnEdge
-from dbt_ripple.graph.linker import Linker
+from dbt_ripple.flow.relation import Deps, Key, PackedDeps, pack_deps, unpack_deps
+from dbt_ripple.graph.analysis import ColumnEdge, NodeAnalysis
 from dbt_ripple.graph.rows import ROWS
+
+if TYPE_CHECKING:
+    from dbt_ripple.graph.linker import Linker
+    from dbt_ripple.graph.relations import Known
+
+DependsOn = tuple[Sequence[str], Sequence[Deps], Deps]
+"""The columns of a relation, what each depends on, and what its rows do."""
 
 _BITS: Final = {bit: (kind, subtype, masking) for bit, kind, subtype, masking in KINDS}
 _edge: Final[Callable[[tuple[str, str, str, str, str, str, bool]], ColumnEdge]] = partial(
@@ -41,17 +51,129 @@ def _edges(deps: Deps, child: str, column: str) -> list[ColumnEdge]:
     ]
 
 
-def edges_of(linker: Linker) -> list[ColumnEdge]:
-    """The edges into every relation and exposure."""
-    edges: list[ColumnEdge] = []
-    for unique_id, known in linker.known.items():
-        for name, deps in zip(known.analysis.columns, known.deps, strict=True):
-            edges += _edges(deps, unique_id, name)
-        edges += _edges(known.rows, unique_id, ROWS)
-    for unique_id, node in linker.project.nodes.items():
-        if node.resource_type == "exposure":
-            edges.extend(_exposure_edges(linker, unique_id, node))
-    return edges
+_T = TypeVar("_T")
+
+
+class Edges(Sequence[ColumnEdge], Generic[_T]):
+    """The edges into every relation and exposure, made when they are first asked for.
+
+    Whoever selects tests asks for few of them, and there are very many.
+
+    Args:
+        nodes: relations, and what says what each depends on.
+        opened: what it says.
+        exposures: the edges into exposures.
+    """
+
+    def __init__(
+        self,
+        nodes: Mapping[str, _T],
+        opened: Callable[[str, _T], DependsOn],
+        exposures: list[ColumnEdge],
+    ) -> None:
+        self.nodes = nodes
+        self.opened = opened
+        self.exposures = exposures
+        self._made: list[ColumnEdge] | None = None
+
+    def all(self) -> list[ColumnEdge]:
+        """All of them."""
+        if self._made is None:
+            self._made = [*self.into(self.nodes), *self.exposures]
+            self.nodes = {}  # what they are made of is large
+        return self._made
+
+    def into(self, nodes: Container[str]) -> list[ColumnEdge]:
+        """Those into some relations."""
+        if self._made is not None:
+            return [edge for edge in self._made if edge[2] in nodes]
+        edges: list[ColumnEdge] = []
+        for unique_id, how in self.nodes.items():
+            if unique_id in nodes:
+                columns, deps, rows = self.opened(unique_id, how)
+                for name, own in zip(columns, deps, strict=True):
+                    edges += _edges(own, unique_id, name)
+                edges += _edges(rows, unique_id, ROWS)
+        return edges
+
+    @overload
+    def __getitem__(self, index: int) -> ColumnEdge: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[ColumnEdge]: ...
+    def __getitem__(self, index: int | slice) -> ColumnEdge | list[ColumnEdge]:
+        return self.all()[index]
+
+    def __iter__(self) -> Iterator[ColumnEdge]:
+        return iter(self.all())
+
+    def __len__(self) -> int:
+        return len(self.all())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self.all() == list(other)
+
+    def __repr__(self) -> str:
+        return repr(self.all())
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def edges_into(edges: Sequence[ColumnEdge], nodes: Container[str]) -> list[ColumnEdge]:
+    """The edges into some relations, without making the others."""
+    if isinstance(edges, Edges):
+        return edges.into(nodes)
+    return [edge for edge in edges if edge[2] in nodes]
+
+
+def edges_of(linker: Linker) -> Edges[Known]:
+    """The edges of a linked project."""
+    exposures = [
+        edge
+        for unique_id, node in linker.project.nodes.items()
+        if node.resource_type == "exposure"
+        for edge in _exposure_edges(linker, unique_id, node)
+    ]
+    return Edges(
+        linker.known, lambda _, known: (known.analysis.columns, known.deps, known.rows), exposures
+    )
+
+
+class PackedEdges(msgspec.Struct, array_like=True):
+    """Edges as they are kept: of each node, what its columns and its rows depend on, packed."""
+
+    nodes: dict[str, msgspec.Raw]
+    exposures: list[ColumnEdge]
+
+
+class _Node(msgspec.Struct, array_like=True, gc=False):
+    of: list[Key]
+    deps: list[PackedDeps]
+
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(_Node).decode
+
+
+def pack_edges(edges: Edges[Any]) -> PackedEdges:
+    """Pack edges; what each node depends on, without its columns' names."""
+    nodes = {}
+    for unique_id, how in edges.nodes.items():
+        _, deps, rows = edges.opened(unique_id, how)
+        of: dict[Key, int] = defaultdict(count().__next__)
+        packed = pack_deps(of, (*deps, rows))
+        nodes[unique_id] = msgspec.Raw(_encode(_Node(list(of), packed)))
+    return PackedEdges(nodes, edges.exposures)
+
+
+def unpack_edges(packed: PackedEdges, nodes: Mapping[str, NodeAnalysis]) -> Edges[msgspec.Raw]:
+    """Packed edges; ``nodes`` say what the columns are called."""
+
+    def opened(unique_id: str, how: msgspec.Raw) -> DependsOn:
+        node = _decode(how)
+        *deps, rows = unpack_deps(node.of, node.deps)
+        return nodes[unique_id].columns, deps, rows
+
+    return Edges(packed.nodes, opened, packed.exposures)
 
 
 def _exposure_edges(linker: Linker, unique_id: str, node: Node) -> Iterator[ColumnEdge]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Final
 
 import msgspec
@@ -71,8 +72,12 @@ def summarise(project: Project, analysis: Analysis, read_seconds: float) -> Summ
             unseen[seen.status].append(Unseen(unique_id, name, reason))
         elif seen.status == "analysed" and found and found.resource_type == "model":
             analysed += 1
+    started = time.perf_counter()
+    edges = list(analysis.edges)  # they may be made only now, which is a part of linking
+    linking = time.perf_counter() - started
     seconds = {stage: round(analysis.seconds.get(stage, 0.0), 3) for stage in STAGES}
     seconds["read"] = round(seconds["read"] + read_seconds, 3)
+    seconds["link"] = round(seconds["link"] + linking, 3)
     return Summary(
         project=project.name,
         dbt_version=project.metadata.dbt_version or "of unknown version",
@@ -83,8 +88,8 @@ def summarise(project: Project, analysis: Analysis, read_seconds: float) -> Summ
         opaque=sorted(unseen["opaque"], key=lambda item: item.unique_id),
         broken=sorted(unseen["broken"], key=lambda item: item.unique_id),
         columns=columns,
-        edges=len(analysis.edges),
-        value_edges=sum(edge.type == "DIRECT" for edge in analysis.edges),
+        edges=len(edges),
+        value_edges=sum(edge.type == "DIRECT" for edge in edges),
         seconds=seconds,
         uncompiled=len(project.uncompiled()),
         has_catalog=bool(project.catalog),

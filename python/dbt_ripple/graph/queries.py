@@ -21,10 +21,10 @@ from typing import Final, Protocol
 import msgspec
 
 from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.flow.ir import IDENTITY, Lowered
+from dbt_ripple.flow.ir import Lowered
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.packed import pack, unpack
-from dbt_ripple.flow.relation import Key, Relation
+from dbt_ripple.flow.relation import Key, PackedDeps, Relation, pack_deps, unpack_deps
 from dbt_ripple.graph.cache import Cache
 
 LowerMany = Callable[[Sequence[str], str, bool, Collection[str]], list[bytes]]
@@ -55,15 +55,14 @@ class Reader(Protocol):
 
 
 class _Stored(msgspec.Struct, array_like=True, gc=False):
-    """A linked query. A column that is another one as it stands is that one's index in `of`."""
+    """A linked query. `deps` are of its columns and, last, of its rows (`pack_deps`)."""
 
     names: list[str]
     keys: list[str] | None
     fps: list[bytes]
     of: list[Key]
-    deps: list[int | dict[int, int]]
+    deps: list[PackedDeps]
     rows_fp: bytes
-    rows: dict[int, int]
     leaf: bytes
     joins: tuple[bytes, ...]
     order: bytes
@@ -264,14 +263,7 @@ def _seen(reads: Iterable[Key], reader: Reader) -> bytes | None:
 def _packed(linked: Linked) -> _Stored:
     relation = linked.relation
     of: dict[Key, int] = defaultdict(count().__next__)
-    deps: list[int | dict[int, int]] = []
-    for d in relation.deps:
-        if len(d) == 1:
-            ((key, mask),) = d.items()
-            deps.append(of[key] if mask == IDENTITY else {of[key]: mask})
-        else:
-            deps.append({of[key]: mask for key, mask in d.items()})
-    rows = {of[key]: mask for key, mask in relation.rows.items()}
+    deps = pack_deps(of, (*relation.deps, relation.rows))
     return _Stored(
         relation.names,
         None if relation.keys == relation.names else relation.keys,
@@ -279,7 +271,6 @@ def _packed(linked: Linked) -> _Stored:
         list(of),
         deps,
         relation.rows_fp,
-        rows,
         relation.leaf,
         relation.joins,
         relation.order,
@@ -289,18 +280,15 @@ def _packed(linked: Linked) -> _Stored:
 
 
 def _linked(stored: _Stored) -> Linked:
-    of = stored.of
+    *deps, rows = unpack_deps(stored.of, stored.deps)
     relation = Relation(
         stored.names,
         stored.keys if stored.keys is not None else list(stored.names),
         stored.fps,
-        [
-            {of[d]: IDENTITY} if isinstance(d, int) else {of[i]: mask for i, mask in d.items()}
-            for d in stored.deps
-        ],
+        deps,
         [],
         stored.rows_fp,
-        {of[i]: mask for i, mask in stored.rows.items()},
+        rows,
         stored.leaf,
         stored.joins,
         stored.order,

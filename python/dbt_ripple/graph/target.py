@@ -10,14 +10,10 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 import time
-from array import array
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -34,6 +30,7 @@ from dbt_ripple.artifacts import (
 )
 from dbt_ripple.graph.analysis import Analysis, ColumnEdge
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.edges import Edges, PackedEdges, pack_edges, unpack_edges
 from dbt_ripple.graph.overview import STAGES, Summary, summarise
 
 if TYPE_CHECKING:
@@ -172,11 +169,8 @@ class Target:
         Raises:
             RippleError: as `summary`.
         """
-        made = next(iter(self._analyses.values()), None)
-        if made is not None:
-            return made.edges
-        packed = self._kept(b"edges", _Edges)
-        return _unpacked(packed) if packed is not None else self.analysis(tests=False).edges
+        made = next(iter(self._analyses.values()), None) or self.analysis(tests=False)
+        return list(made.edges)
 
     def analysis(self, *, tests: bool = True, expressions: bool = False) -> Analysis:
         """Everything, as `graph.analyse.analyse` says it.
@@ -189,10 +183,10 @@ class Target:
             return self._analyses[asked]
         kind = repr(("analysis", *asked)).encode()
         started = time.perf_counter()
-        found = self._kept(kind, Analysis)
-        packed = self._kept(b"edges", _Edges) if found is not None else None
-        if found is not None and packed is not None:
-            found.edges = _unpacked(packed)
+        kept = self._kept(kind, _Kept)
+        if kept is not None:
+            found = kept.analysis
+            found.edges = unpack_edges(kept.edges, found.nodes)
             found.seconds = {"read": time.perf_counter() - started, "parse": 0.0, "link": 0.0}
         else:
             project = self.project
@@ -210,8 +204,9 @@ class Target:
                 lower_many=self._lower_many or in_processes(processes),
             )
             if self._key is not None:
-                self._keep(kind, msgspec.msgpack.encode(replace(found, edges=[])))
-                self._keep(b"edges", msgspec.msgpack.encode(_packed(found.edges)))
+                assert isinstance(found.edges, Edges)
+                kept = _Kept(replace(found, edges=[]), pack_edges(found.edges))
+                self._keep(kind, msgspec.msgpack.encode(kept))
         self._analyses[asked] = found
         return found
 
@@ -237,6 +232,13 @@ def sources_of_catalog(
         for unique_id, columns in (project.catalog if catalog is None else catalog).items()
         if unique_id in project.nodes and project.nodes[unique_id].resource_type == "source"
     }
+
+
+class _Kept(msgspec.Struct, array_like=True):
+    """An analysis as it is kept, its edges apart."""
+
+    analysis: Analysis
+    edges: PackedEdges
 
 
 def _read(cache: Cache, key: bytes, as_type: type[T]) -> T | None:
@@ -267,60 +269,6 @@ def _file_digest(file: Path) -> bytes:
         return xxhash.xxh3_128_digest(file.read_bytes())
     except OSError:
         return b"none"
-
-
-class _Edges(msgspec.Struct, array_like=True):
-    """Edges by the numbers of what they say: five a edge, in `numbers`.
-
-    They are the parent, its column, the child, its column, and the kind.
-    """
-
-    ids: list[str]
-    columns: list[str]
-    kinds: list[tuple[str, str, bool]]
-    numbers: bytes
-
-
-_NUMBER: Final = "I"
-_BATCH: Final = 10_000
-"""Edges that are in memory twice."""
-
-
-def _packed(edges: list[ColumnEdge]) -> _Edges:
-    ids: dict[str, int] = defaultdict(count().__next__)
-    columns: dict[str, int] = defaultdict(count().__next__)
-    kinds: dict[tuple[str, str, bool], int] = defaultdict(count().__next__)
-    numbers = array(_NUMBER)
-    for start in range(0, len(edges), _BATCH):
-        numbers.extend(
-            [
-                number
-                for parent, parent_column, child, column, a, b, c in edges[start : start + _BATCH]
-                for number in (
-                    ids[parent],
-                    columns[parent_column],
-                    ids[child],
-                    columns[column],
-                    kinds[a, b, c],
-                )
-            ]
-        )
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return _Edges(list(ids), list(columns), list(kinds), numbers.tobytes())
-
-
-def _unpacked(packed: _Edges) -> list[ColumnEdge]:
-    numbers = array(_NUMBER)
-    numbers.frombytes(packed.numbers)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    ids, columns, kinds = packed.ids, packed.columns, packed.kinds
-    make = ColumnEdge._make
-    return [
-        make((ids[p], columns[pc], ids[c], columns[cc], *kinds[k]))
-        for p, pc, c, cc, k in zip(*(numbers[i::5] for i in range(5)), strict=True)
-    ]
 
 
 def digest_of(content: bytes) -> bytes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -125,7 +125,7 @@ class World:
         if bad:
             raise AssertionError(f"tests of the base cannot run: {bad}")
         self.columns = {u: self.described(nodes[u]) for u in self.relations if self.stored(u)}
-        self.project = msgspec.structs.replace(
+        self.project = replace(
             project, catalog=dict(self.columns), run_results=list(self.run_results())
         )
         self.below = {u: self.descendants(u) for u in nodes}
@@ -224,7 +224,7 @@ class World:
                 parents[unique_id] = read
                 depends = msgspec.structs.replace(nodes[unique_id].depends_on, nodes=read)
                 nodes[unique_id] = msgspec.structs.replace(nodes[unique_id], depends_on=depends)
-        return msgspec.structs.replace(
+        return replace(
             self.project, nodes=nodes, parents=parents, children=children, run_results=[]
         )
 
