@@ -155,7 +155,7 @@ def read_project(target_path: Path, held: Held | None = None, *, late: bool = Fa
             should be, the manifest's version is not known, or the catalog is another project's.
     """
     target_path = Path(target_path)
-    with _collector_paused():
+    with collector_paused():
         project = _read(target_path, {} if held is None else held)
         if not late:
             _ = project.catalog, project.run_results, project.freshness
@@ -224,11 +224,12 @@ def _read(target_path: Path, held: Held) -> Project:
 
     def catalog() -> dict[str, list[CatalogColumn]]:
         nonlocal text
-        content, text = text, None
-        if content is None:
+        if text is None:
             return {}
-        with _collector_paused():
-            return _catalog(content, catalog_path, nodes, metadata, disabled)
+        with collector_paused():
+            found = _catalog(text, catalog_path, nodes, metadata, disabled)
+        text = None
+        return found
 
     @cache
     def run() -> _RunResults:
@@ -237,7 +238,7 @@ def _read(target_path: Path, held: Held) -> Project:
             return _RunResults()
         hasher.update(b"run_results.json")
         hasher.update(content)
-        with _collector_paused():
+        with collector_paused():
             return _run_results(content, path, nodes, macros, notes)
 
     def freshness() -> list[SourceFreshness]:
@@ -588,8 +589,8 @@ def _run_results(
 
 
 @contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Pause the garbage collector: it would walk every new object again and again."""
+def collector_paused() -> Iterator[None]:
+    """Pause the garbage collector while much is decoded: it would walk every new object again and again."""
     was_on = gc.isenabled()
     gc.disable()
     try:

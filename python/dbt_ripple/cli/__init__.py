@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import gc
 import importlib
 import sys
 from typing import Final
@@ -63,8 +64,9 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line; whatever is wrong is one line on stderr and exit code 2."""
+    to_the_end: list[object] = []
     try:
-        code = cli(standalone_mode=False)
+        code = cli(standalone_mode=False, obj=to_the_end)
     except RippleError as error:
         click.echo(f"dbt-ripple: {error}", err=True)
         sys.exit(EXIT_CANNOT_RUN)
@@ -79,4 +81,7 @@ def main() -> None:
         sys.exit(EXIT_CANNOT_RUN)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
+    # Freeing a large project object by object takes as long as answering: the process ends anyway.
+    to_the_end.append(to_the_end)
+    gc.freeze()
     sys.exit(code if isinstance(code, int) else 0)

@@ -88,6 +88,7 @@ def open_target(
     threads: int | None,
     lower_many: LowerMany | None = None,
     sources_of: Path | None = None,
+    late: bool = False,
 ) -> Target:
     """The artifacts in a folder; what had to be left out is said on stderr, once they are decoded.
 
@@ -98,14 +99,19 @@ def open_target(
     from dbt_ripple.graph.target import Target
 
     gc.set_threshold(*RELAXED_COLLECTOR)
-    return Target(
+    target = Target(
         folder,
         cache,
         processes=threads,
         lower_many=lower_many,
         on_read=_freeze,
         sources_of=sources_of,
+        late=late,
     )
+    context = click.get_current_context(silent=True)
+    if context is not None and isinstance(context.obj, list):
+        context.obj.append(target)  # see `cli.main`
+    return target
 
 
 def _freeze(project: Project) -> None:

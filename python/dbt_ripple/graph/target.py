@@ -28,6 +28,7 @@ from dbt_ripple.artifacts import (
     read_files,
     read_project,
 )
+from dbt_ripple.artifacts.read import collector_paused
 from dbt_ripple.graph.analysis import Analysis, ColumnEdge
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.edges import Edges, PackedEdges, pack_edges, unpack_edges
@@ -65,6 +66,7 @@ class Target:
         sources_of: another folder, of whose ``catalog.json`` the columns of the sources are taken in
             place of all that one of this folder says. So a side without a catalog can be compared
             with one that has it: what is outside the project is the same for both.
+        late: as for `read_project`.
 
     Raises:
         RippleError: the folder or the manifest is missing, or a file cannot be read.
@@ -79,6 +81,7 @@ class Target:
         lower_many: LowerMany | None = None,
         on_read: Callable[[Project], None] | None = None,
         sources_of: Path | None = None,
+        late: bool = False,
     ) -> None:
         started = time.perf_counter()
         self.folder = folder
@@ -87,6 +90,7 @@ class Target:
         self.processes = processes
         self._lower_many = lower_many
         self._on_read = on_read
+        self._late = late
         self._held: Held = {}
         self._artifacts = b""
         self._key: bytes | None = None
@@ -99,7 +103,7 @@ class Target:
             self._artifacts = cache.key(
                 b"artifacts" if sources_of is None else b"artifacts, columns of sources only",
                 *(
-                    digest_of(content) if content is not None else b""
+                    _digest_of(content, cache) if content is not None else b""
                     for content in self._held.values()
                 ),
             )
@@ -136,9 +140,12 @@ class Target:
         """The project, decoded."""
         started = time.perf_counter()
         held, self._held = self._held, {}
-        project = read_project(self.folder, held)
+        project = read_project(self.folder, held, late=self._late)
         if self._sources_only:
-            project.catalog = sources_of_catalog(project)
+            said = vars(project)["catalog"]  # as it is, so that it is not decoded now
+            project.catalog = lambda: sources_of_catalog(
+                project, said() if callable(said) else said
+            )
         if self.cache is not None and self._key is None and not _is_dbt_2(project):
             files = _seed_files(project)
             self.cache.put(self.cache.key(b"files", self._artifacts), msgspec.msgpack.encode(files))
@@ -246,7 +253,8 @@ def _read(cache: Cache, key: bytes, as_type: type[T]) -> T | None:
     if stored is None:
         return None
     try:
-        return msgspec.msgpack.decode(stored, type=as_type)
+        with collector_paused():
+            return msgspec.msgpack.decode(stored, type=as_type)
     except msgspec.DecodeError:
         return None
 
@@ -269,6 +277,16 @@ def _file_digest(file: Path) -> bytes:
         return xxhash.xxh3_128_digest(file.read_bytes())
     except OSError:
         return b"none"
+
+
+def _digest_of(content: bytes, cache: Cache) -> bytes:
+    """As `digest_of`; of bytes that were seen before it is known, and these are found faster."""
+    key = cache.key(b"content", xxhash.xxh3_128_digest(content))
+    known = cache.get(key)
+    if known is None:
+        known = digest_of(content)
+        cache.put(key, known)
+    return known
 
 
 def digest_of(content: bytes) -> bytes:

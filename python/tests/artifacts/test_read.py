@@ -551,3 +551,21 @@ def test_the_collector_is_left_as_it_was(tmp_path: Path, on: bool) -> None:
         assert gc.isenabled() is on
     finally:
         gc.enable()
+
+
+def test_late_only_the_manifest_is_decoded(tmp_path: Path) -> None:
+    for file in (FIXTURES / "v12_dbt_1_11").glob("*.json"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    at_once = read_project(tmp_path)
+    assert at_once == read_project(tmp_path, late=True)
+    for name in ("catalog.json", "run_results.json"):
+        (tmp_path / name).write_text("{")
+    project = read_project(tmp_path, late=True)
+    assert project.nodes == at_once.nodes
+    for name, field in (
+        ("catalog", "catalog"),
+        ("run_results", "run_results"),
+        ("run_results", "digest"),
+    ):
+        with pytest.raises(RippleError, match=f"{name}.json"):
+            getattr(project, field)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-import msgspec
 from world import BELOW, Outcome, World
 
 from dbt_ripple.artifacts import Project
@@ -42,7 +41,7 @@ class Judge:
     def __init__(self, world: World, base: Project | None = None) -> None:
         self.world = world
         self.base = base or world.project
-        self.without = msgspec.structs.replace(world.project, run_results=[])
+        self.without = replace(world.project, run_results=[])
         # As a user has it: an edit is analysed against what was kept of base.
         self.cache = Cache(world.scratch / "cache")
         self.analysis: Analysis = analyse(self.base, cache=self.cache)

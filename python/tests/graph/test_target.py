@@ -17,6 +17,7 @@ from dbt_ripple.artifacts import read_project
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.analyse import analyse
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.edges import edges_into
 from dbt_ripple.graph.overview import Summary, summarise
 from dbt_ripple.graph.target import Target
 
@@ -243,3 +244,16 @@ def test_without_a_cache_everything_is_made(folder: Path) -> None:
     target = Target(folder)
     assert target.edges() == analyse(read_project(folder), tests=False).edges
     assert target.was_read
+
+
+def test_edges_into_some_nodes_are_those_of_all_of_them(tmp_path: Path) -> None:
+    fresh = analyse(read_project(FIXTURES / "v12_dbt_1_11"))
+    wanted = {unique_id for unique_id in fresh.nodes if unique_id.startswith("model.")}
+    some = edges_into(fresh.edges, wanted)  # before the others are made
+    assert some
+    assert some == [edge for edge in fresh.edges if edge.child_id in wanted]
+    assert edges_into(fresh.edges, wanted) == edges_into(list(fresh.edges), wanted) == some
+    for _ in range(2):
+        with Cache(tmp_path) as cache:
+            kept = Target(FIXTURES / "v12_dbt_1_11", cache).analysis()
+            assert edges_into(kept.edges, wanted) == some
