@@ -17,7 +17,7 @@ from dbt_ripple.cli.options import (
     project_options,
     warn,
 )
-from dbt_ripple.cli.state import analysed, open_sides, sides_options
+from dbt_ripple.cli.state import open_sides, sides_options
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
@@ -88,12 +88,11 @@ def explain(
         ),
     ):
         node = find_test(head.project, test)
-        then, now = analysed(base, head)
         comparison = compare(
             base.project,
             head.project,
-            base_analysis=then,
-            head_analysis=now,
+            base_analysis=base.analysis(),
+            head_analysis=head.analysis(),
             cache=cache,
         )
         selection = select_from(comparison, facts=facts, assume_passed=assume_passed, cache=cache)

@@ -20,7 +20,7 @@ from dbt_ripple.cli.options import (
     project_options,
     warn,
 )
-from dbt_ripple.cli.state import analysed, open_sides, sides_options, state_folder
+from dbt_ripple.cli.state import open_sides, sides_options, state_folder
 from dbt_ripple.errors import RippleError
 
 if TYPE_CHECKING:
@@ -128,12 +128,11 @@ def select(
         if full:
             selection = state_modified(base.project, head.project, only)
         else:
-            then, now = analysed(base, head)
             selection = select_tests(
                 base.project,
                 head.project,
-                base_analysis=then,
-                head_analysis=now,
+                base_analysis=base.analysis(),
+                head_analysis=head.analysis(),
                 cache=cache,
                 critical=critical,
                 only=only,

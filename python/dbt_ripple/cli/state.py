@@ -6,7 +6,6 @@ missing, stale, of another project or not compiled is refused here, with what ma
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import os
 import tempfile
@@ -25,7 +24,6 @@ from dbt_ripple.errors import RippleError
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project
     from dbt_ripple.changes.compiled import Taken
-    from dbt_ripple.graph.analysis import Analysis
     from dbt_ripple.graph.cache import Cache
     from dbt_ripple.graph.target import Target
 
@@ -227,13 +225,6 @@ def load_sides(
     if completed is None:
         check_side(head.project, "head", _MAKE_HEAD)
     return base, completed or head
-
-
-def analysed(base: Target, head: Target) -> tuple[Analysis, Analysis]:
-    """Both analyses. They live as long as the process: the collector looks at them no more."""
-    both = base.analysis(), head.analysis()
-    gc.freeze()
-    return both
 
 
 def check_side(project: Project, side: str, fix: str) -> None:
