@@ -1,4 +1,4 @@
-{% macro column_edges_below(node) %}
+{% macro column_edges_below(node, certain=false) %}
 select
     column_edges.snapshot_id,
     column_edges.parent_id,
@@ -15,7 +15,19 @@ inner join {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
     on
         closure.snapshot_id = nodes.snapshot_id
         and closure.ancestor_id = nodes.unique_id
-where {{ dbt_ripple.node_is('nodes', node) }}
+{%- if certain %}
+inner join {{ ref('dbt_ripple', 'dim_nodes') }} as readers
+    on
+        column_edges.snapshot_id = readers.snapshot_id
+        and column_edges.child_id = readers.unique_id
+        and readers.analysis_status != 'opaque'
+{%- endif %}
+where
+    {{ dbt_ripple.node_is('nodes', node) }}
+{%- if certain %}
+    and column_edges.parent_column != '*rows*'
+    and column_edges.child_column != '*rows*'
+{%- endif %}
 group by
     column_edges.snapshot_id,
     column_edges.parent_id,

@@ -1,17 +1,17 @@
-{% macro downstream_columns(node, column, max_depth=none) %}
+{% macro downstream_columns(node, column, max_depth=none, certain=false) %}
     {{- return(adapter.dispatch('downstream_columns', 'dbt_ripple')(
-        node, column, (max_depth if max_depth is not none else var('ripple_max_depth', 12)) | int
+        node, column, (max_depth if max_depth is not none else var('ripple_max_depth', 12)) | int, certain
     )) -}}
 {% endmacro %}
 
 
-{% macro default__downstream_columns(node, column, max_depth) %}
+{% macro default__downstream_columns(node, column, max_depth, certain=false) %}
 with recursive starts as (
     {{ dbt_ripple.columns_to_start_from(node, column) | indent(4) }}
 ),
 
 edges as (
-    {{ dbt_ripple.column_edges_below(node) | indent(4) }}
+    {{ dbt_ripple.column_edges_below(node, certain) | indent(4) }}
 ),
 
 walk as (
@@ -56,13 +56,13 @@ group by snapshot_id, unique_id, column_name
     pruning; and a chain of joins, one a step, plans and runs the edges anew for each. So the edges below the node are
     gathered into one array, and one expression walks it.
 #}
-{% macro spark__downstream_columns(node, column, max_depth) %}
+{% macro spark__downstream_columns(node, column, max_depth, certain=false) %}
 with starts as (
     {{ dbt_ripple.columns_to_start_from(node, column) | indent(4) }}
 ),
 
 edges as (
-    {{ dbt_ripple.column_edges_below(node) | indent(4) }}
+    {{ dbt_ripple.column_edges_below(node, certain) | indent(4) }}
 ),
 
 readers as (

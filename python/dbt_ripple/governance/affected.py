@@ -322,19 +322,17 @@ class _Ripple:
         self.links.setdefault(parent, {})[child] = None
 
     def _exposures_of_the_rest(self) -> None:
-        """Exposures that read nothing of it, of what will not be built or may differ."""
+        """Exposures that read nothing of it, below what will not compile."""
         head = self.comparison.head
-        for unique_id, node in head.nodes.items():
-            if node.resource_type != "exposure" or unique_id in self.found:
-                continue
-            if unique_id not in self.comparison.base.nodes:
-                continue
-            for parent in head.parents.get(unique_id, ()):
-                severity, _ = self.found.get(parent, ("", 0))
-                if severity == "info" or parent in self.broken:
-                    self._link(parent, unique_id)
-                    self.found[unique_id] = "info", 0
-                    break
+        waiting = _breadth_first({u: [u] for u in self.broken}, head.children)
+        for unique_id in waiting:
+            node = head.nodes.get(unique_id)
+            if (
+                node is not None
+                and node.resource_type == "exposure"
+                and unique_id in self.comparison.base.nodes
+            ):
+                self.found.setdefault(unique_id, ("info", 0))
 
     def _undeclared(self) -> None:
         """Metrics and the like: which columns they read is not looked at."""

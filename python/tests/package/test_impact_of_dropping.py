@@ -1,0 +1,139 @@
+"""`impact_of_dropping` gives from the tables what `dbt-ripple impact --drop` gives from the artifacts."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import duckdb
+import jinja2
+import pytest
+from hand_made import node, project
+
+from dbt_ripple.artifacts import Project, find_node
+from dbt_ripple.governance.impact import Change, impact
+from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.snapshot import build_rows
+from dbt_ripple.spark.load import arrow_table
+
+REPOSITORY = Path(__file__).parents[3]
+MACROS = ("node_is", "columns_to_start_from", "column_edges_below", "downstream_columns")
+TABLE_OF = {"dim_nodes": "nodes", "fct_column_edges": "column_edges"} | {
+    "fct_node_closure": "node_closure"
+}
+
+
+class _Package:
+    """The package's macros, as ``dbt_ripple.x`` in one of them finds another."""
+
+    module: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.module, name)
+
+
+def rendered(unique_id: str, column: str) -> str:
+    """The analysis as dbt compiles it on an engine that knows recursion."""
+    package = _Package()
+    variables = {"ripple_node": unique_id, "ripple_column": column}
+    environment = jinja2.Environment(extensions=["jinja2.ext.do"])
+    environment.globals.update(
+        dbt_ripple=package,
+        adapter=SimpleNamespace(
+            dispatch=lambda name, _: getattr(package.module, f"default__{name}")
+        ),
+        dbt=SimpleNamespace(
+            string_literal=lambda text: f"'{text}'",
+            escape_single_quotes=lambda text: text.replace("'", "''"),
+        ),
+        ref=lambda _, name: f'"{TABLE_OF[name]}"',
+        var=lambda name, default=None: variables.get(name, default),
+        **{"return": lambda value: value},
+    )
+    macros = "".join(
+        (REPOSITORY / "macros" / "closure" / f"{name}.sql").read_text() for name in MACROS
+    )
+    package.module = environment.from_string(macros).module
+    analysis = (REPOSITORY / "analyses" / "impact_of_dropping.sql").read_text()
+    return environment.from_string(analysis).render(
+        downstream_columns=package.module.downstream_columns
+    )
+
+
+def loaded(world: Project) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    snapshot = build_rows(world, analyse(world))
+    for table in sorted({*TABLE_OF.values()}):
+        connection.register("rows", arrow_table(table, snapshot.rows[table]))
+        connection.sql(f'create table "{table}" as select * from rows')
+    return connection
+
+
+def from_tables(
+    connection: duckdb.DuckDBPyConnection, unique_id: str, column: str
+) -> dict[str, str]:
+    found = connection.sql(rendered(unique_id, column)).fetchall()
+    return {row[1]: row[4] for row in found}
+
+
+def from_artifacts(world: Project, unique_id: str, column: str) -> dict[str, str]:
+    report = impact(world, find_node(world, unique_id)[0], [Change("drop", column)])
+    return {asset.unique_id: asset.severity for asset in report.affected_assets}
+
+
+RAW = node("source.p.raw", columns=["id", "k", "v", "w"])
+
+
+def worlds(seed: int) -> Project:
+    """A random project of lists of columns, filters, groups, joins, opaque nodes and consumers."""
+    pick = random.Random(seed)
+    columns: dict[str, list[str]] = {"raw": ["id", "k", "v", "w"]}
+    nodes = [RAW]
+    for number in range(pick.randint(3, 8)):
+        name = f"m{number}"
+        parent = pick.choice([*columns])
+        have = columns[parent]
+        kept = sorted(pick.sample(have, pick.randint(1, len(have))))
+        shape = pick.choice(["plain", "filter", "group", "join", "made", "case", "python"])
+        parents = [parent]
+        sql: str | None = f"select {', '.join(kept)} from s.{parent}"
+        if shape == "filter":
+            sql += f" where {pick.choice(have)} > 1"
+        elif shape == "group":
+            kept = [kept[0], "n"]
+            sql = f"select {kept[0]}, count(*) as n from s.{parent} group by {kept[0]}"
+        elif shape == "join":
+            other = pick.choice([*columns])
+            by, to = pick.choice(have), pick.choice(columns[other])
+            own = ", ".join(f"a.{column}" for column in kept)
+            sql = f"select {own} from s.{parent} as a join s.{other} as b on a.{by} = b.{to}"
+            parents.append(other)
+        elif shape == "made":
+            sql = f"select {' || '.join(kept)} as {kept[0]} from s.{parent}"
+            kept = kept[:1]
+        elif shape == "case":
+            sql = f"select case when {pick.choice(have)} = 1 then {kept[0]} end as {kept[0]} from s.{parent}"
+            kept = kept[:1]
+        ids = ["source.p.raw" if p == "raw" else f"model.p.{p}" for p in dict.fromkeys(parents)]
+        if shape == "python":
+            nodes.append(node(f"model.p.{name}", None, *ids, language="python", columns=kept))
+        else:
+            nodes.append(node(f"model.p.{name}", sql, *ids))
+        columns[name] = kept
+    for number, name in enumerate(pick.sample([*columns][1:], 2)):
+        meta = {"referenced_columns": columns[name][:1]} if pick.random() < 0.6 else {}
+        nodes.append(
+            node(f"exposure.p.e{number}", None, f"model.p.{name}", type="dashboard", meta=meta)
+        )
+    return project(*nodes, catalog={RAW.unique_id: columns["raw"]}, adapter="duckdb")
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_tables_and_artifacts_agree(seed: int) -> None:
+    world = worlds(seed)
+    with loaded(world) as connection:
+        for column in ("id", "k", "v", "w"):
+            said = from_artifacts(world, "source.p.raw", column)
+            assert from_tables(connection, "source.p.raw", column) == said, column
