@@ -457,7 +457,7 @@ class Expressions:
             arrays = [self.expr(e, kind) for e in unnest.expressions]
             return merkle([b"In unnest", self.expr(node.this, kind), *arrays])
         if query is None:
-            return self.generic(node, kind)
+            return self.in_list(node, kind)
         return merkle(
             [
                 b"In",
@@ -469,6 +469,18 @@ class Expressions:
                 ),
             ]
         )
+
+    def in_list(self, node: exp.In, kind: int) -> Expr:
+        """IN a list: of constants the order says nothing."""
+        given = {name for name, value in node.args.items() if value}
+        if given != {"this", "expressions"}:
+            return self.generic(node, kind)
+        kind = _direct(kind)
+        this = self.expr(node.args["this"], kind)
+        items = [self.expr(item, kind) for item in node.args["expressions"]]
+        if all(type(item) is bytes for item in items):
+            items.sort()
+        return merkle([b"In", b"this", this, b"expressions", *items])
 
     def case(self, node: exp.Case, kind: int) -> Expr:
         kind = _masked(_direct(kind)) if _is_marked(node) else _direct(kind)

@@ -458,6 +458,31 @@ def new_column(world: World, unique_id: str) -> Edit | None:
     return Edit(sql={unique_id: text_of(tree, inlined)})
 
 
+def operands_swapped(world: World, tree: Any) -> Any | None:
+    """Both sides of AND, OR, = and <> in the other order."""
+    found = list(tree.find_all(exp.And, exp.Or, exp.EQ, exp.NEQ))
+    plain = (exp.Column, exp.Literal, exp.Func, exp.Paren, exp.Cast)
+    found = [
+        node
+        for node in found
+        if isinstance(node, exp.Connector)
+        or (isinstance(node.this, plain) and isinstance(node.expression, plain))
+    ]
+    for node in found:
+        left, right = node.this, node.expression
+        node.set("this", right)
+        node.set("expression", left)
+    return tree if found else None
+
+
+def rows_counted_by_one(world: World, tree: Any) -> Any | None:
+    """count(1) for count(*)."""
+    found = [count for count in tree.find_all(exp.Count) if isinstance(count.this, exp.Star)]
+    for count in found:
+        count.set("this", exp.Literal.number(1))
+    return tree if found else None
+
+
 CATALOGUE: Final[dict[str, Refactor]] = {
     "other white space": on_text(spaced),
     "reformatted": on_tree(reformatted),
@@ -468,6 +493,8 @@ CATALOGUE: Final[dict[str, Refactor]] = {
     "CTEs reordered": on_tree(ctes_reordered),
     "wrapped in select *": on_tree(wrapped_in_star),
     "table aliases changed": on_tree(aliases_changed),
+    "operands swapped": on_tree(operands_swapped),
+    "count(1) for count(*)": on_tree(rows_counted_by_one),
     "column renamed with its readers": column_renamed,
     "expression moved upstream": expression_moved,
     "model split in two": model_split,

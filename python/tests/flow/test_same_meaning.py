@@ -70,6 +70,8 @@ SAME = [
     ("select x is distinct from y as v from a", "select y is distinct from x as v from a"),
     ("select x > y as v from a", "select y < x as v from a"),
     ("select x >= 1 as v from a", "select 1 <= x as v from a"),
+    ("select x in (1, 2) as v from a", "select x in (2, 1) as v from a"),
+    ("select x from a where x not in (0, 2)", "select x from a where x not in (2, 0)"),
     ("select count(*) as n from a", "select count(1) as n from a"),
     ("select k, count(*) as n from a group by k", "select k, count('one') as n from a group by k"),
     (
@@ -117,6 +119,9 @@ OTHER = [
     ("select x > y as v from a", "select y <= x as v from a"),
     ("select x = y as v from a", "select x <> y as v from a"),
     ("select x = y as v from a", "select x is not distinct from y as v from a"),
+    ("select x in (1, 2) as v from a", "select x in (1, 3) as v from a"),
+    ("select x in (1, 2) as v from a", "select x in (1, null) as v from a"),
+    ("select x in (y, 2) as v from a", "select y in (x, 2) as v from a"),
     ("select count(*) as n from a", "select count(x) as n from a"),
     ("select count(*) as n from a", "select count(null) as n from a"),
     ("select count(*) as n from a", "select count(distinct 1) as n from a"),
