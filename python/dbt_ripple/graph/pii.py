@@ -145,7 +145,7 @@ def _declared(unique_id: str, project: Project, names: _Names) -> list[tuple[str
     found = [
         (names.of(unique_id).get((column.name or name).lower(), column.name or name), kind)
         for name, column in node.columns.items()
-        if (kind := column_pii(column)) is not None
+        if (column.meta or column.tags) and (kind := column_pii(column)) is not None
     ]
     if found or node.resource_type not in BUILT | {"source"}:
         return found

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hand_made import node, project
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dbt_ripple.artifacts import Column, Node, Project
 from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.analysis import Analysis, ColumnEdge, NodeAnalysis
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.pii import PiiColumn, pii_columns
 
@@ -283,3 +287,48 @@ def test_what_masks_is_part_of_the_key_of_the_cache(tmp_path: Path) -> None:
         made = project(people(), m, of_package, catalog=CATALOG)
         with Cache(tmp_path) as cache:
             assert len(pii_columns(made, analyse(made, cache=cache))) == 1 + inherited
+
+
+# --- any project ----------------------------------------------------------------------------------
+
+KINDS_OF_EDGES = [
+    ("DIRECT", "IDENTITY", False),
+    ("DIRECT", "AGGREGATION", False),
+    ("DIRECT", "TRANSFORMATION", True),
+    ("INDIRECT", "JOIN", False),
+]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 7), st.integers(0, 7), st.sampled_from(KINDS_OF_EDGES)),
+        max_size=30,
+    ),
+    st.lists(st.sampled_from(["declared", "declassified", "silent"]), min_size=8, max_size=8),
+)
+def test_it_is_what_can_be_reached_and_each_path_is_one(
+    drawn: list[tuple[int, int, tuple[str, str, bool]]], said: list[str]
+) -> None:
+    metas = {
+        "declared": {"pii": "x"},
+        "declassified": {"pii": "none", "pii_reason": "r"},
+        "silent": {},
+    }
+    nodes = [model(f"m{i}", "select 1 as c", c=metas[said[i]]) for i in range(8)]
+    edges = [ColumnEdge(f"model.p.m{a}", "c", f"model.p.m{b}", "c", *kind) for a, b, kind in drawn]
+    seen = {n.unique_id: NodeAnalysis(n.unique_id, "analysed", None, ["c"]) for n in nodes}
+    rows = pii_columns(project(*nodes), Analysis(seen, edges, [], {}))
+    steps = {(a, b) for a, b, (type_, _, masking) in drawn if type_ == "DIRECT" and not masking}
+    holds = {i for i in range(8) if said[i] == "declared"}
+    while more := {b for a, b in steps if a in holds and said[b] != "declassified"} - holds:
+        holds |= more
+    reached = {b for a, b in steps if a in holds and said[b] == "declassified"}
+    assert {int(row.unique_id[-1]) for row in rows if row.origin != "declassified"} == holds
+    assert {int(row.unique_id[-1]) for row in rows if row.origin == "declassified"} == reached
+    for row in rows:
+        path = [int(vertex[-3]) for vertex in row.path]
+        assert said[path[0]] == "declared" and f"model.p.m{path[0]}" == row.source_id
+        assert row.unique_id == f"model.p.m{path[-1]}"
+        assert set(pairwise(path)) <= steps
+        assert not any(said[i] != "silent" for i in path[1:-1])
