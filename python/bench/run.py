@@ -431,6 +431,8 @@ def load_results() -> list[dict[str, Any]]:
     """
     found = []
     for path in sorted((WORK / "results").glob("*.json")):
+        if path.name.startswith(("select-", "gate-")):  # of another script
+            continue
         try:
             document = json.loads(path.read_text())
             "".join(report(document))
@@ -606,12 +608,54 @@ def memory(documents: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield ""
 
 
-def page(documents: Sequence[dict[str, Any]]) -> str:
-    """The measured part of BENCHMARKS.md."""
+_SELECTION: Final = {
+    "decode": "decode the two manifests with msgspec, no more",
+    "select": "`dbt-ripple select`, base and head analysed before",
+    "facts": "the same, base's tests taken as passed",
+    "one change": "`dbt-ripple select`, base analysed before, head new",
+    "cold": "`dbt-ripple select`, empty cache (once)",
+    "dbt ls": "`dbt ls --select state:modified+`, partial parse warm",
+    "CI step": "CI step: `dbt compile` of what is modified, then select",
+}
+"""What run_select.py times, in words."""
+
+
+def select_report(document: dict[str, Any]) -> Iterator[str]:
+    """What run_select.py measured on one project."""
+    counts, took = document["counts"], document["took"]
+    yield f"### Selection, {document['models']:,} models and {counts['all_tests']:,} tests"
+    yield ""
+    yield (
+        f"One expression of `{document['edited']}` is edited: {counts['impacted_tests']:,} tests "
+        f"selected, `state:modified+` would run {counts['state_modified_tests']:,}. "
+        f"{_turns(document)} Repeat it: `python python/bench/run_select.py --models "
+        f"{document['models']} --repeat {document['repeat']} --write`."
+    )
+    yield ""
+    rows = []
+    for key, said in _SELECTION.items():
+        ratios = [took[key][i] / took[other][i] for other in ("decode", "dbt ls") for i in (0, 1)]
+        rows.append([said, *map(seconds, took[key]), *(f"{ratio:.3g}" for ratio in ratios)])
+    yield from table(
+        ("", "wall s", "CPU s", "of decoding: wall", "CPU", "of dbt ls: wall", "CPU"), rows
+    )
+    yield ""
+
+
+def page() -> str:
+    """The measured part of BENCHMARKS.md: all that the scripts here have left, smallest first."""
+    documents = load_results()
     lines: list[str] = []
     for document in documents:
         lines += report(document)
     lines += memory(documents)
+    others = [
+        json.loads(path.read_text())
+        for kind in ("select", "gate")
+        for path in (WORK / "results").glob(f"{kind}-*.json")
+    ]
+    for other in sorted(others, key=lambda document: int(document["models"])):
+        lines += [other["report"], ""] if "report" in other else select_report(other)
     return "\n".join(lines).strip() + "\n"
 
 
@@ -664,7 +708,7 @@ def main() -> None:
             for edge in stored["compared"].get("samples", ()):
                 say(f"{stored['name']} has, ours lacks: {' '.join(edge)}")
     if given.write:
-        write_page(page(load_results()))
+        write_page(page())
 
 
 if __name__ == "__main__":

@@ -23,10 +23,9 @@ from typing import Any, Final
 sys.path.insert(0, str(Path(__file__).parent))
 
 from generate import generate
-from run_select import PAGE, WORK, timed
+from run import page, write_page
+from run_select import WORK, timed
 
-BEGIN: Final = "<!-- gate: begin -->"
-END: Final = "<!-- gate: end -->"
 TARGET: Final = 2.0
 """What the gate may take of what the selection takes."""
 _PERSONAL: Final = re.compile(r"email|phone|name|address")
@@ -98,7 +97,7 @@ def main() -> None:
     answers: dict[str, Any] = {}
     for turn in range(given.repeat + 1):
         for name in ("select", "gate"):
-            seconds, out = timed([ripple, name, *sides], env, allowed=(0, 1))
+            (seconds, _), out = timed([ripple, name, *sides], env, allowed=(0, 1))
             answers[name] = json.loads(out)
             if turn:  # the first fills the cache
                 took[name].append(seconds)
@@ -109,14 +108,11 @@ def main() -> None:
     )
     report = table(given.models, took, answers, edited, ratio)
     print(report)
+    (WORK / "results").mkdir(parents=True, exist_ok=True)
+    kept = {"models": given.models, "report": report}
+    (WORK / "results" / f"gate-{given.models}.json").write_text(json.dumps(kept, indent=1))
     if given.write:
-        page = PAGE.read_text(encoding="utf-8")
-        section = f"{BEGIN}\n{report}\n{END}"
-        if BEGIN in page:
-            page = page[: page.index(BEGIN)] + section + page[page.index(END) + len(END) :]
-        else:
-            page = f"{page.rstrip()}\n\n{section}\n"
-        PAGE.write_text(page, encoding="utf-8")
+        write_page(page())
     if ratio >= TARGET:
         raise SystemExit(f"the gate takes {ratio:.2f} of the selection, not under {TARGET}")
 

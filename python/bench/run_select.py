@@ -8,9 +8,13 @@ all that is timed. Then, in turn:
 
 * ``decode``: a Python that decodes the two manifests with msgspec, and does nothing with them;
 * ``select``: ``dbt-ripple select --state base``, base and head analysed before (a warm cache);
+* ``facts``: the same with base's tests taken as passed, so that some are held;
 * ``one change``: the same after head has been analysed as it was before the edit;
 * ``dbt ls``: ``dbt ls --select state:modified+ --state base``, its partial parse warm;
 * ``CI step``: ``dbt compile`` of what dbt calls modified, then ``dbt-ripple select``.
+
+What is measured goes to ``target/bench/results``; ``--write`` renders all that is there into
+BENCHMARKS.md, as ``run.py --write`` does.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ import argparse
 import json
 import os
 import re
+import resource
 import shutil
 import statistics
 import subprocess
@@ -26,21 +31,26 @@ import sys
 import time
 from collections import defaultdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import yaml
 from generate import generate
+from run import machine, page, select_report, write_page
 
 REPOSITORY: Final = Path(__file__).parents[2]
 WORK: Final = REPOSITORY / "target" / "bench"
-PAGE: Final = REPOSITORY / "BENCHMARKS.md"
-BEGIN: Final = "<!-- select: begin -->"
-END: Final = "<!-- select: end -->"
 _DECODE: Final = (
     "import msgspec,sys\nfor p in sys.argv[1:]: msgspec.json.decode(open(p,'rb').read())\n"
 )
+
+
+class Took(NamedTuple):
+    """Seconds of a process and its children: on the clock, and of processor time."""
+
+    wall: float
+    cpu: float
 
 
 def write_project(
@@ -117,14 +127,17 @@ def dbt(folder: Path, *arguments: str) -> list[str]:
 
 def timed(
     command: list[str], env: dict[str, str], allowed: tuple[int, ...] = (0,)
-) -> tuple[float, str]:
-    """Wall seconds of a command that has to end with one of these codes, and what it printed."""
+) -> tuple[Took, str]:
+    """What a command took that has to end with one of these codes, and what it printed."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
-    seconds = time.perf_counter() - start
+    wall = time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode not in allowed:
         raise SystemExit(f"{' '.join(command)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return seconds, done.stdout
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Took(wall, cpu), done.stdout
 
 
 def prepare(models: int, env: dict[str, str]) -> tuple[Path, Path, str]:
@@ -172,7 +185,7 @@ def main() -> None:
     scratch = WORK / "select-scratch"
     same = base.with_name("same")  # base once more: a state is not compared with itself
     shutil.rmtree(cache, ignore_errors=True)
-    took: dict[str, list[float]] = defaultdict(list)
+    took: dict[str, list[Took]] = defaultdict(list)
     took["cold"] = [timed(select, env)[0]]
     answer: dict[str, Any] = {}
     listed: list[str] = []
@@ -183,6 +196,7 @@ def main() -> None:
         seconds, out = timed(select, env)
         took["select"].append(seconds)
         answer = json.loads(out)
+        took["facts"].append(timed([*select, "--assume-passed"], env)[0])
         # Base alone is in this cache: what a pull request pays.
         shutil.rmtree(scratch, ignore_errors=True)
         other = {**env, "DBT_RIPPLE_CACHE_DIR": str(scratch)}
@@ -197,50 +211,26 @@ def main() -> None:
         listed = [line for line in out.splitlines() if line]
         first, _ = timed(dbt(head, *ci, "--state", state, "--target-path", str(target)), env)
         second, _ = timed([*select, "--target-path", str(target)], env)
-        took["CI step"].append(first + second)
+        took["CI step"].append(Took(first.wall + second.wall, first.cpu + second.cpu))
     counts = answer["counts"]
     if not counts["impacted_tests"] or not listed:
         raise SystemExit(f"nothing is impacted by the edit of {edited}: nothing is measured")
-    report = table(given.models, {k: statistics.median(v) for k, v in took.items()}, counts, edited)
-    print(report)
-    if given.write:
-        page = PAGE.read_text(encoding="utf-8")
-        section = f"{BEGIN}\n{report}\n{END}"
-        if BEGIN in page:
-            page = page[: page.index(BEGIN)] + section + page[page.index(END) + len(END) :]
-        else:
-            page = f"{page.rstrip()}\n\n{section}\n"
-        PAGE.write_text(page, encoding="utf-8")
-
-
-def table(models: int, took: dict[str, float], counts: dict[str, int], edited: str) -> str:
-    """The section of BENCHMARKS.md."""
-    names = {
-        "decode": "decode the two manifests with msgspec, no more",
-        "select": "`dbt-ripple select`, base and head analysed before",
-        "one change": "`dbt-ripple select`, base analysed before, head new",
-        "cold": "`dbt-ripple select`, empty cache (once)",
-        "dbt ls": "`dbt ls --select state:modified+`, partial parse warm",
-        "CI step": "CI step: `dbt compile` of what is modified, then select",
+    document = {
+        "models": given.models,
+        "edited": edited,
+        "counts": counts,
+        "repeat": given.repeat,
+        "machine": machine(),
+        "took": {
+            key: [statistics.median(t.wall for t in turns), statistics.median(t.cpu for t in turns)]
+            for key, turns in took.items()
+        },
     }
-    rows = [
-        f"| {said} | {took[key]:.2f} | {took[key] / took['decode']:.2f} "
-        f"| {took[key] / took['dbt ls']:.3f} |"
-        for key, said in names.items()
-    ]
-    return "\n".join(
-        [
-            f"### Selection, {models:,} models and {counts['all_tests']:,} tests",
-            "",
-            f"One expression of `{edited}` is edited: {counts['impacted_tests']:,} tests selected, "
-            f"`state:modified+` would run {counts['state_modified_tests']:,}. "
-            "Medians of turns in one run of `python python/bench/run_select.py`.",
-            "",
-            "|  | wall s | of decoding | of dbt ls |",
-            "| --- | ---: | ---: | ---: |",
-            *rows,
-        ]
-    )
+    (WORK / "results").mkdir(parents=True, exist_ok=True)
+    (WORK / "results" / f"select-{given.models}.json").write_text(json.dumps(document, indent=1))
+    print("\n".join(select_report(document)))
+    if given.write:
+        write_page(page())
 
 
 if __name__ == "__main__":
