@@ -52,6 +52,8 @@ OURS: Final = "dbt_ripple"
 FLOOR: Final = "floor"
 OURS_TESTS: Final = "dbt_ripple-tests"
 FLOOR_TESTS: Final = "floor-tests"
+WHOLE: Final = "whole"
+FLOORS: Final = (FLOOR, FLOOR_TESTS, WHOLE)
 COMMAND: Final = "dbt-ripple analyze"
 COLD: Final = "cache, cold"
 WARM: Final = "cache, warm"
@@ -292,18 +294,20 @@ def bench(
     contenders = [
         Contender(OURS, f"{OURS}, in process"),
         Contender(FLOOR, "load, tokenise, parse"),
+        Contender(WHOLE, "whole files, `parse_one`"),
         Contender(OURS_TESTS, f"{OURS}, tests too"),
         Contender(FLOOR_TESTS, "load, tokenise, parse, tests too"),
         Contender(COMMAND, f"`{COMMAND} --no-cache`"),
         Contender(COLD, f"`{COMMAND}`, {COLD}"),
         Contender(WARM, f"`{COMMAND}`, {WARM}"),
     ]
-    pythons = dict.fromkeys((OURS, FLOOR, OURS_TESTS, FLOOR_TESTS), sys.executable)
+    pythons = dict.fromkeys((OURS, OURS_TESTS, *FLOORS), sys.executable)
     runners = {
         OURS: "run_ripple.py",
         OURS_TESTS: "run_ripple.py",
         FLOOR: "run_floor.py",
         FLOOR_TESTS: "run_floor.py",
+        WHOLE: "run_whole.py",
     }
     for key in peers:
         peer = PEERS[key]
@@ -504,9 +508,7 @@ def report(document: dict[str, Any]) -> Iterator[str]:
                 "" if is_command else f"{ratio:,.2f}" if ratio < 10 else f"{ratio:,.1f}",
                 f"{contender.median('peak_mb'):,.0f}",
                 f"{run.models:,}",
-                ""
-                if is_command or contender.key in (FLOOR, FLOOR_TESTS)
-                else f"{run.value_edges:,}",
+                "" if is_command or contender.key in FLOORS else f"{run.value_edges:,}",
                 str(len(contender.runs)),
             ]
         )
@@ -531,6 +533,11 @@ def report(document: dict[str, Any]) -> Iterator[str]:
         if len(tests) == 2:
             said += f"; with the SQL of data tests on both sides **{over(*tests):.2f}**"
         yield f"{said}."
+    if ours.runs and (whole := of.get(WHOLE)) is not None and whole.runs:
+        yield (
+            "Ours against decoding the whole files by `msgspec.json.decode` and every query by "
+            f"`sqlglot.parse_one`: **{over(ours, whole):.2f}**."
+        )
     if COLD in of and of[COLD].runs and of[WARM].runs:
         wall, cpu = (of[WARM].median(what) / of[COLD].median(what) for what in ("wall", "cpu"))
         yield (

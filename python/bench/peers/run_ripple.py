@@ -23,6 +23,7 @@ def _analyse(job: Job) -> tuple[int, Analysis]:
     project = load_project(Path(), job.target)
     job.lap("load")
     analysis = analyse(project, tests=job.tests)
+    assert len(analysis.edges)  # they are made when they are first asked for
     job.lap("analyse")
     seen = [
         node

@@ -78,5 +78,5 @@ def test_results_of_an_older_version_are_left_out(
         (folder / f"{name}.json").write_text(content)
     found = run.load_results()
     assert [d["project"]["models"] for d in found] == [100, 200]
-    assert "200 models" in run.page(found)
+    assert "200 models" in run.page()
     assert capsys.readouterr().err.count("left out") == 3
