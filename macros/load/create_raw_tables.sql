@@ -12,6 +12,8 @@
         and dbt_ripple.package_is_selected()
     %}
         {% set missing = dbt_ripple.missing_raw_tables() %}
+        {# Of tables that an older version made. #}
+        {% do dbt_ripple.add_raw_columns() %}
 
         {% if missing %}
             {# All tables share one schema: it is rendered once, on the source. #}

@@ -14,6 +14,7 @@ from dbt_ripple.cli.options import (
     artifacts_folder,
     as_json,
     count,
+    format_option,
     open_cache,
     open_target,
     project_options,
@@ -33,14 +34,7 @@ Examples:
   dbt-ripple analyze --edges column_edges.parquet
 """,
 )
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "json", "markdown"]),
-    default="text",
-    show_default=True,
-    help="How to print it.",
-)
+@format_option("text", "json", "markdown")
 @click.option(
     "--edges",
     "edges_file",

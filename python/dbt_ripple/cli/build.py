@@ -32,6 +32,7 @@ from dbt_ripple.cli.options import (
     as_json,
     cache_options,
     count,
+    format_option,
     open_cache,
     open_target,
     project_options,
@@ -50,14 +51,7 @@ Examples:
 """,
 )
 @dbt_options
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print what was built; dbt's own lines go to stderr.",
-)
+@format_option("text", "json", help="How to print what was built; dbt's own lines go to stderr.")
 @spark_options
 @cache_options
 @project_options

@@ -137,7 +137,7 @@ class Dbt:
         self._invoke = dbtRunner().invoke
         self.project_dir = project_dir
         self.target_path = target_path
-        self._options = options.arguments()
+        self._options = options
         self._says = says
 
     @property
@@ -177,6 +177,10 @@ class Dbt:
 
     def attempt(self, *command: str, target_path: Path | None = None, loud: bool = False) -> Any:
         """Run a dbt command and return its result, failed or not; arguments as in a call."""
+        if command[0] == "deps":  # it takes neither, and has no artifacts
+            options, files = replace(self._options, threads=None), []
+        else:
+            options, files = self._options, ["--target-path", str(target_path or self.target_path)]
         arguments = [
             *([] if loud else ["--quiet"]),
             *(["--log-level", "none"] if self._says == "none" else []),
@@ -186,9 +190,8 @@ class Dbt:
             *command,
             "--project-dir",
             str(self.project_dir),
-            *self._options,
-            "--target-path",
-            str(target_path or self.target_path),
+            *options.arguments(),
+            *files,
         ]
         # `dbt deps` changes into the project and does not come back.
         here = Path.cwd()

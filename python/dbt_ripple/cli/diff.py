@@ -14,6 +14,7 @@ from dbt_ripple.cli.options import (
     answer,
     as_json,
     count,
+    format_option,
     open_cache,
     project_options,
     warn,
@@ -34,14 +35,7 @@ Examples:
 """,
 )
 @sides_options
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "json", "markdown"]),
-    default="text",
-    show_default=True,
-    help="How to print it.",
-)
+@format_option("text", "json", "markdown")
 @analysis_options
 @project_options
 def diff(

@@ -13,11 +13,12 @@ from dbt_ripple.cli.options import (
     analysis_options,
     answer,
     as_json,
+    format_option,
     open_cache,
     project_options,
     warn,
 )
-from dbt_ripple.cli.state import open_sides, sides_options
+from dbt_ripple.cli.state import facts_options, open_sides, sides_options
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
@@ -34,24 +35,8 @@ Examples:
 )
 @click.argument("test")
 @sides_options
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "json", "markdown"]),
-    default="text",
-    show_default=True,
-    help="How to print it.",
-)
-@click.option(
-    "--facts/--no-facts",
-    default=True,
-    help="Hold back tests of which base's passed tests prove that they cannot fail (the default).",
-)
-@click.option(
-    "--assume-passed",
-    is_flag=True,
-    help="Take base's tests as passed where the state has no run_results.json that says so.",
-)
+@format_option("text", "json", "markdown")
+@facts_options
 @analysis_options
 @project_options
 def explain(

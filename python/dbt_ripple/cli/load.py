@@ -18,6 +18,7 @@ from dbt_ripple.cli.options import (
     artifacts_folder,
     as_json,
     count,
+    format_option,
     open_cache,
     open_target,
     project_options,
@@ -78,14 +79,7 @@ Examples:
     help="Cut the node closure at the deepest depth that keeps it within this many pairs.  "
     "[default: 5,000,000]",
 )
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print what was loaded.",
-)
+@format_option("text", "json", help="How to print what was loaded.")
 @spark_options
 @analysis_options
 @project_options

@@ -45,6 +45,18 @@ def project_options(command: _Command) -> _Command:
     )(command)
 
 
+def format_option(*styles: str, help: str = "How to print it.") -> Callable[[_Command], _Command]:
+    """Add ``--format``, handed on as ``style``: one of some styles, by default the first."""
+    return click.option(
+        "--format",
+        "style",
+        type=click.Choice(styles),
+        default=styles[0],
+        show_default=True,
+        help=help,
+    )
+
+
 def analysis_options(command: _Command) -> _Command:
     """Add ``--threads``, which is dbt's word, and those of `cache_options`."""
     command = click.option(

@@ -16,11 +16,12 @@ from dbt_ripple.cli.options import (
     artifacts_folder,
     as_json,
     count,
+    format_option,
     open_cache,
     project_options,
     warn,
 )
-from dbt_ripple.cli.state import open_sides, sides_options, state_folder
+from dbt_ripple.cli.state import facts_options, open_sides, sides_options, state_folder
 from dbt_ripple.errors import RippleError
 
 if TYPE_CHECKING:
@@ -39,14 +40,7 @@ Examples:
 """,
 )
 @sides_options
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "json", "markdown"]),
-    default="text",
-    show_default=True,
-    help="How to print it.",
-)
+@format_option("text", "json", "markdown")
 @click.option(
     "--output",
     type=click.Choice(["names", "selector"]),
@@ -68,16 +62,7 @@ Examples:
     "--exclude", "excluded", metavar="SPEC", multiple=True, help="Not what dbt selects so."
 )
 @click.option("--full", is_flag=True, help="What state:modified+ would be, for comparison.")
-@click.option(
-    "--facts/--no-facts",
-    default=True,
-    help="Hold back tests of which base's passed tests prove that they cannot fail (the default).",
-)
-@click.option(
-    "--assume-passed",
-    is_flag=True,
-    help="Take base's tests as passed where the state has no run_results.json that says so.",
-)
+@facts_options
 @analysis_options
 @project_options
 def select(

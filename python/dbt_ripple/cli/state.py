@@ -60,6 +60,21 @@ def sides_options(command: _Command) -> _Command:
     return state_option(base_ref(connection_options(command)))
 
 
+def facts_options(command: _Command) -> _Command:
+    """Add ``--facts`` and ``--assume-passed``: whether what passed on base holds tests back."""
+    passed = click.option(
+        "--assume-passed",
+        is_flag=True,
+        help="Take base's tests as passed where the state has no run_results.json that says so.",
+    )
+    return click.option(
+        "--facts/--no-facts",
+        default=True,
+        help="Hold back tests of which base's passed tests prove that they cannot fail (the "
+        "default).",
+    )(passed(command))
+
+
 @contextmanager
 def open_sides(
     project_dir: Path,
@@ -98,7 +113,7 @@ def open_sides(
     with both_sides(project_dir, base_ref, options, catalog=catalog) as sides:
         for note in sides.notes:
             warn(note)
-        _say_taken(sides.taken, base_ref, "were compiled")
+        _say_taken(sides.taken, base_ref)
         base, head = (
             Target.of(side, cache, processes=threads) for side in (sides.base, sides.head)
         )
@@ -137,7 +152,7 @@ def _complete(
     taken = take_over(base.project, project)
     if taken.rest and rest is not None:
         rest(base.project, project)
-        _say_taken(taken, "base", "were compiled")
+        _say_taken(taken, "base")
     elif not taken.taken:
         return None
     else:
@@ -155,11 +170,14 @@ _NAMES = 25
 """Names that still fit into a command somebody copies."""
 
 
-def _say_taken(taken: Taken, base: str, rest: str) -> None:
+def _say_taken(taken: Taken, base: str, rest: str | None = None) -> None:
     said = (
         f"{count(len(taken.taken), 'node')} unchanged in code, taken over as {base} compiled them"
     )
-    warn(f"{said}; {count(len(taken.rest), 'other')} {rest}" if taken.rest and rest else said)
+    if taken.rest:
+        rest = rest or f"{'was' if len(taken.rest) == 1 else 'were'} compiled"
+        said += f"; {count(len(taken.rest), 'other')} {rest}"
+    warn(said)
 
 
 def load_sides(

@@ -14,6 +14,7 @@ from dbt_ripple.cli.options import (
     answer,
     artifacts_folder,
     as_json,
+    format_option,
     open_cache,
     open_target,
     project_options,
@@ -52,13 +53,8 @@ Examples:
 )
 @click.option("--depth", type=click.IntRange(min=0), help="How many steps to go.  [default: all]")
 @click.option("--include-tests", is_flag=True, help="Show data tests, unit tests and hooks, too.")
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["tree", "text", "json", "mermaid", "markdown"]),
-    default="tree",
-    show_default=True,
-    help="How to print it; text is the tree.",
+@format_option(
+    "tree", "text", "json", "mermaid", "markdown", help="How to print it; text is the tree."
 )
 @analysis_options
 @project_options

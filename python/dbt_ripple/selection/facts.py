@@ -36,7 +36,7 @@ STALE: Final = (
     "base's tests as passed)"
 )
 NOTHING_TESTED: Final = (
-    "the state has no results of tests, so that no impacted test is held "
+    "base has no results of tests, so that no impacted test is held "
     "(--assume-passed takes all of base's tests as passed)"
 )
 

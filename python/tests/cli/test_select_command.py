@@ -84,7 +84,7 @@ def test_what_passed_on_base_holds_and_says_what_it_rests_on(sides: Sides) -> No
     sides.write_sql(STG, f"{FROM_RAW} where amount < 100")
     done = sides("select", "--format", "json")
     assert (counts(done)[:2], done.err.count("\n")) == ((2, 0), 1)
-    assert "the state has no results of tests" in done.err
+    assert "base has no results of tests" in done.err
     sides.passed()
     done = sides("select", "--format", "json")
     assert (counts(done)[:2], done.err) == ((0, 2), "")

@@ -36,7 +36,10 @@ def left_behind() -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def nothing_stays(tiny: Path) -> Iterator[None]:
+def nothing_stays(tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    # A folder of its own: other runs on this machine leave theirs meanwhile.
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     before = left_behind()
     yield
     assert left_behind() == before
@@ -140,6 +143,14 @@ def test_a_project_in_a_folder_with_a_package_beside_it(tiny: Path, tmp_path: Pa
             for side in (found.base, found.head)
         ]
         assert ["sum(amount)" in texts[0], "max(amount)" in texts[1]] == [True, True]
+    assert fingerprint(repository) == before
+
+    # Other packages here than there: base gets its own by `dbt deps`.
+    write(project, {"packages.yml": "packages: [{local: ../package}]  # as before\n"})
+    before = fingerprint(repository)
+    with both_sides(project, "HEAD", DbtOptions(profiles_dir=project, threads=2)) as found:
+        compiled = found.base.nodes["model.tiny.fct_customers"].compiled_code or ""
+        assert "sum(amount)" in compiled
     assert fingerprint(repository) == before
 
 
