@@ -78,5 +78,28 @@ def test_results_of_an_older_version_are_left_out(
         (folder / f"{name}.json").write_text(content)
     found = run.load_results()
     assert [d["project"]["models"] for d in found] == [100, 200]
-    assert "200 models" in run.page()
     assert capsys.readouterr().err.count("left out") == 3
+    assert "200 models" in run.page()
+
+
+def test_the_page_has_what_the_other_scripts_left(
+    run: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "WORK", tmp_path)
+    folder = tmp_path / "results"
+    folder.mkdir()
+    kinds = ("cold", "decode", "select", "facts", "one change", "dbt ls", "CI step")
+    selection = {
+        "models": 10_000,
+        "edited": "stg_x",
+        "counts": {"all_tests": 20_000, "impacted_tests": 3, "state_modified_tests": 44},
+        "repeat": 1,
+        "machine": {"date": "", "python": "", "sqlglot": "", "cores": 2, "load": 0.1},
+        "took": {kind: [2.0**i, 4.0**i] for i, kind in enumerate(kinds)},
+    }
+    (folder / "select-10000.json").write_text(json.dumps(selection))
+    (folder / "gate-50.json").write_text(json.dumps({"models": 50, "report": "### The gate"}))
+    (folder / "spark-100.json").write_text(json.dumps(document(run, 100)))
+    text = run.page()
+    assert text.index("### 100 models") < text.index("### The gate") < text.index("### Selection")
+    assert "base and head analysed before | 4.00 | 16.0 | 2 | 4 | 0.125 | 0.0156 |" in text
