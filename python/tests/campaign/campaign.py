@@ -32,7 +32,7 @@ from judge import Judge
 from mutations import QUERY_KINDS, Mutator
 from refactors import CATALOGUE
 from report import Count, Refactored, Report, table
-from world import Outcome, TooLong, World
+from world import Edit, Outcome, TooLong, World
 from worlds import lab, shop, shop_on_spark
 
 KINDS: Final = (
@@ -111,7 +111,13 @@ def tasks(
     return made
 
 
-def run(doing: Sequence[Task], work: Path, say: Say = lambda text: None, jobs: int = 1) -> Report:
+def run(
+    doing: Sequence[Task],
+    work: Path,
+    say: Say = lambda text: None,
+    jobs: int = 1,
+    keep: Callable[[Report], None] = lambda report: None,
+) -> Report:
     """Do the tasks, so many at once.
 
     Args:
@@ -119,6 +125,7 @@ def run(doing: Sequence[Task], work: Path, say: Say = lambda text: None, jobs: i
         work: where projects and databases are written.
         say: told how far it is.
         jobs: how many processes.
+        keep: told what was found after each task; who is stopped has that much.
     """
     report = Report(doing[0].seed, "spark" if doing[0].world == ON_SPARK else "duckdb")
     start = time.perf_counter()
@@ -128,7 +135,8 @@ def run(doing: Sequence[Task], work: Path, say: Say = lambda text: None, jobs: i
         say(f"{what}: done; {report.total().tried} edits, {len(report.misses)} misses so far")
         for miss in done.misses:
             say(f"missed, {miss['repeat']} ({miss['kind']}): {miss['missed'][0]}")
-    report.seconds = time.perf_counter() - start
+        report.seconds = time.perf_counter() - start
+        keep(report)
     return report
 
 
@@ -171,25 +179,8 @@ def edit(world: World, folder: Folder, task: Task, say: Say = lambda text: None)
 
 def mutate(world: World, task: Task, report: Report, say: Say) -> None:
     """Edit one world, the kinds in turn."""
-    mutator, judge = Mutator(world, task.rng("")), Judge(world)
-    kinds = [k for k in KINDS if k in QUERY_KINDS or k == "test" or mutator.has(k)]
-    numbers = range(20 * task.mutants + 200) if task.only is None else [int(task.only)]
-    done = 0
-    for number in numbers:
-        if done == task.mutants:
-            break
-        kind = kinds[number % len(kinds)]
-        mutator.random = task.rng(str(number))
-        made = mutator.edit(kind)
-        if made is None:
-            continue
-        unique_id, changes = made
-        try:
-            outcome = world.try_head(changes)
-        except TooLong:
-            report.kinds.setdefault(kind, Count()).given_up += 1
-            continue
-        done += 1
+    judge = Judge(world)
+    for done, (number, kind, unique_id, changes, outcome) in enumerate(made(world, task, report)):
         what = {
             "repeat": f"{task.world}:{number}",
             "node": unique_id,
@@ -197,8 +188,33 @@ def mutate(world: World, task: Task, report: Report, say: Say) -> None:
             "edit": {k: v for k, v in asdict(changes).items() if v and k != "added"},
         }
         add_up(world, judge, report, kind, what, outcome)
-        if done % (10 if world.engine.dialect == "spark" else 100) == 0:
-            say(f"{world.name}: {done} edits, {len(report.misses)} misses so far")
+        if (done + 1) % (10 if world.engine.dialect == "spark" else 100) == 0:
+            say(f"{world.name}: {done + 1} edits, {len(report.misses)} misses so far")
+
+
+def made(
+    world: World, task: Task, report: Report, kinds: Sequence[str] = KINDS
+) -> Iterator[tuple[int, str, str, Edit, Outcome]]:
+    """A task's edits in memory, executed: number, kind, edited node, edit, and what it did."""
+    mutator = Mutator(world, task.rng(""))
+    kinds = [k for k in kinds if k in QUERY_KINDS or k == "test" or mutator.has(k)]
+    numbers = range(20 * task.mutants + 200) if task.only is None else [int(task.only)]
+    done = 0
+    for number in numbers:
+        if done == task.mutants:
+            break
+        kind = kinds[number % len(kinds)]
+        mutator.random = task.rng(str(number))
+        found = mutator.edit(kind)
+        if found is None:
+            continue
+        try:
+            outcome = world.try_head(found[1])
+        except TooLong:
+            report.kinds.setdefault(kind, Count()).given_up += 1
+            continue
+        done += 1
+        yield number, kind, *found, outcome
 
 
 def add_up(
@@ -230,11 +246,11 @@ def build_by_dbt(world: World, edits: DbtEdits, task: Task, report: Report, say:
                 continue
             edits.random = task.rng(name)
             count = report.kinds.setdefault(kind, Count())
-            made = edits.edit(kind)
-            if made is None:
+            found = edits.edit(kind)
+            if found is None:
                 count.given_up += 1
                 continue
-            outcome, diff = made
+            outcome, diff = found
             what = {"repeat": f"{task.world}:{name}", "diff": diff}
             add_up(world, judge, report, kind, what, outcome)
         say(f"{world.name}: {number + 1} of {task.dbt_rounds} rounds by dbt")
@@ -306,16 +322,20 @@ def main() -> int:
         doing = [Task(ON_SPARK, given.seed, given.mutants)]
     if given.repeat:
         doing = [repeated(given.seed, given.repeat)]
+    name = given.out / f"{given.engine}-{given.seed}"
+
+    def keep(report: Report) -> None:
+        if not given.repeat:
+            given.out.mkdir(parents=True, exist_ok=True)
+            name.with_suffix(".json").write_text(json.dumps(asdict(report), indent=1, default=str))
+            name.with_suffix(".txt").write_text(table(report) + "\n")
+
     with tempfile.TemporaryDirectory(prefix="campaign") as work:
-        report = run(doing, Path(work), say, given.jobs)
+        report = run(doing, Path(work), say, given.jobs, keep)
     if given.repeat:
         for miss in report.misses:
             print(json.dumps(miss, indent=1, default=str).replace("\\n", "\n"))
         return bool(report.misses)
-    name = f"{given.engine}-{given.seed}"
-    given.out.mkdir(parents=True, exist_ok=True)
-    (given.out / f"{name}.json").write_text(json.dumps(asdict(report), indent=1, default=str))
-    (given.out / f"{name}.txt").write_text(table(report) + "\n")
     print(table(report))
     return 1 if report.wrong() else 0
 

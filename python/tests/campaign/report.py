@@ -114,9 +114,9 @@ def table(report: Report) -> str:
             for n in (c.selected, c.without_facts, c.truly)
         ]
         rows.append((kind, *map(str, figures), str(c.truly), *shares))
-    lines = [_columns(rows), ""]
+    lines = [columns(rows), ""]
     lines.append(
-        _columns(
+        columns(
             [
                 ("refactor", "models", "selected something", "reached further"),
                 *(
@@ -145,7 +145,7 @@ def table(report: Report) -> str:
     return "\n".join(lines)
 
 
-def _columns(rows: list[tuple[str, ...]]) -> str:
+def columns(rows: list[tuple[str, ...]]) -> str:
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     return "\n".join(
         "  ".join(

@@ -78,6 +78,7 @@ class Outcome:
         tests: tests whose rows differ, or whose query now fails.
         failing: tests that return rows on head (among those run again).
         blocked: tests that could not be run because a model under them was not built.
+        columns: names and types of what was built anew.
     """
 
     head: Project
@@ -86,6 +87,7 @@ class Outcome:
     tests: set[str] = field(default_factory=set)
     failing: set[str] = field(default_factory=set)
     blocked: set[str] = field(default_factory=set)
+    columns: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
 
 
 class World:
@@ -392,6 +394,7 @@ class World:
             outcome.unbuilt[unique_id] = str(error)
             return
         signature = self.engine.signature(name)
+        outcome.columns[unique_id] = signature[0]
         if signature[1][0] > MAX_ROWS:
             raise TooLong(f"{unique_id} has {signature[1][0]} rows")
         if self.base.get(unique_id) != signature:
