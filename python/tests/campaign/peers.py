@@ -15,6 +15,7 @@ import json
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -142,7 +143,9 @@ def compare(edits: int, seed: int, tools: list[str], work: Path) -> dict[str, Ro
         differs[f"{number:05}"] = verdict.changed, verdict.modified
         sides.head(f"{number:05}", outcome)
     print(f"... {len(differs)} edits", file=sys.stderr)
-    return {**ours, **{tool: ask(tool, sides.to, differs) for tool in tools}}
+    with ThreadPoolExecutor() as asked:
+        answers = asked.map(lambda tool: ask(tool, sides.to, differs), tools)
+        return {**ours, **dict(zip(tools, answers, strict=True))}
 
 
 def ask(tool: str, sides: Path, differs: dict[str, tuple[set[str], int]]) -> Row:
