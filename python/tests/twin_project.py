@@ -7,10 +7,13 @@ import csv
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+Command = Callable[..., tuple[int, str, str]]
+"""``dbt-ripple``, as a shell would run it: the exit code, stdout and stderr."""
 
 TWIN = Path(__file__).parents[2] / "integration_tests" / "twin"
 

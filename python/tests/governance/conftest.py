@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import twin_project
+from twin_project import Command
 
 from dbt_ripple import cli
 from dbt_ripple.artifacts import Project, read_project
-
-Command = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="session")

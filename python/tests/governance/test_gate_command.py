@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Command
+from twin_project import Command
 
 from dbt_ripple.governance.rules import RULES
 

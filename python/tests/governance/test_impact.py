@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Command
 from hand_made import node, project
+from twin_project import Command
 
 from dbt_ripple.artifacts import Node, Project, find_node
 from dbt_ripple.errors import RippleError
