@@ -26,7 +26,7 @@ $(VENV)/.installed: $(PYPROJECT) $(CONSTRAINTS)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c $(CONSTRAINTS) -e 'python[spark]' --group $(PYPROJECT):dev
 	@touch $@
 
-demo: install  ## The main job, end to end: build a shop, load its lineage, answer questions.
+demo: install  ## The main job, end to end: build a shop, load its lineage, ask it, edit one expression of it.
 	@$(BIN)/python integration_tests/demo.py
 
 test: lint unit spark wheel  ## Everything CI runs.
