@@ -14,9 +14,9 @@ create table if not exists {{ relation }} (
 
 {% macro spark__create_raw_table_sql(relation, name) %}
 {{ dbt_ripple.default__create_raw_table_sql(relation, name) }}
-using {{ var('ripple_file_format', 'parquet') }}
+using {{ dbt_ripple.raw_setting('file_format') }}
 {# A load is one partition, so that it can be replaced whole; `snapshots` is the list of them. -#}
-{% if name != 'snapshots' -%}
+{% if name not in ('snapshots', 'run_history') -%}
 partitioned by (snapshot_id)
 {%- endif %}
 {% endmacro %}

@@ -21,10 +21,12 @@
             {% do dbt_ripple.create_raw_schema(raw_schema) %}
 
             {% for name, relation in missing.items() %}
-                {% call statement('create_raw_table', auto_begin=false) %}
+                {% call statement('create_raw_table', auto_begin=true) %}
                     {{ dbt_ripple.create_raw_table_sql(relation, name) }}
                 {% endcall %}
             {% endfor %}
+            {# Looking around has begun a transaction where there are any, and dbt ends it by a rollback. #}
+            {% do adapter.commit() %}
 
             {% do log(
                 'dbt_ripple: created ' ~ missing | length ~ ' empty lineage tables in ' ~ raw_schema

@@ -1,7 +1,7 @@
 {% macro raw_table_columns() %}
     {#
         The loader's row structs, said once more for the warehouse: a test of the Python package compares both.
-        The types are names that `type_of` translates.
+        The types are names that `type_of` translates. `run_history` is written by record_run, the others by loads.
     #}
     {% do return({
         'nodes': {
@@ -107,6 +107,30 @@
             'loaded_at': 'timestamp',
             'git_sha': 'string',
             'target_name': 'string',
+        },
+        'run_history': {
+            'invocation_id': 'string',
+            'unique_id': 'string',
+            'project_name': 'string',
+            'target_name': 'string',
+            'command': 'string',
+            'resource_type': 'string',
+            'name': 'string',
+            'node_id': 'string',
+            'test_name': 'string',
+            'tags': 'string',
+            'status': 'string',
+            'execution_time': 'double',
+            'started_at': 'timestamp',
+            'completed_at': 'timestamp',
+            'rows_affected': 'bigint',
+            'row_count': 'bigint',
+            'failures': 'bigint',
+            'message': 'string',
+            'max_loaded_at': 'timestamp',
+            'checksum': 'string',
+            'git_sha': 'string',
+            'recorded_at': 'timestamp',
         },
     }) %}
 {% endmacro %}

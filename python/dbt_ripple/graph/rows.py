@@ -2,8 +2,7 @@
 
 This module is the single statement of what the tables hold. `spark/` derives the Arrow and Spark
 schemas from the annotations, and a test holds the dbt package's `create table` macro against them.
-Every row carries the ``snapshot_id`` of the load it came with; it is the first column of each
-table.
+Every row of a load carries its ``snapshot_id``; it is the first column of each of its tables.
 """
 
 from __future__ import annotations
@@ -151,6 +150,37 @@ class PiiColumnRow(msgspec.Struct, frozen=True):
     path: str
 
 
+class RunHistoryRow(msgspec.Struct, frozen=True):
+    """What one invocation said of one node, recorded by the dbt package when the run ended.
+
+    ``node_id`` is the node that a test is about, and the node itself otherwise; ``row_count`` is
+    what was counted of it where that was asked for.
+    """
+
+    invocation_id: str
+    unique_id: str
+    project_name: str
+    target_name: str
+    command: str
+    resource_type: str
+    name: str
+    node_id: str | None
+    test_name: str | None
+    tags: str | None
+    status: str
+    execution_time: float | None
+    started_at: datetime | None
+    completed_at: datetime | None
+    rows_affected: int | None
+    row_count: int | None
+    failures: int | None
+    message: str | None
+    max_loaded_at: datetime | None
+    checksum: str | None
+    git_sha: str | None
+    recorded_at: datetime
+
+
 TABLES: Final[dict[str, type[msgspec.Struct]]] = {
     "nodes": NodeRow,
     "columns": ColumnRow,
@@ -163,3 +193,6 @@ TABLES: Final[dict[str, type[msgspec.Struct]]] = {
     "snapshots": SnapshotRow,
 }
 """Every table with its row type, in the order they are written: ``snapshots`` last, as the commit."""
+
+RECORDED: Final[dict[str, type[msgspec.Struct]]] = {"run_history": RunHistoryRow}
+"""Tables that the dbt package's on-run-end macro writes; a load makes them and leaves them alone."""

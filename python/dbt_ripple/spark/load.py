@@ -30,7 +30,7 @@ import msgspec
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.errors import RippleError
-from dbt_ripple.graph.rows import TABLES
+from dbt_ripple.graph.rows import RECORDED, TABLES
 from dbt_ripple.graph.snapshot import Snapshot
 from dbt_ripple.spark.session import first_line
 
@@ -193,7 +193,7 @@ def prepare(session: SparkSession, to: Destination) -> None:
     # Asked first: who may not create schemas can still be given one.
     if not session.catalog.databaseExists(to.schema):
         session.sql(f"create schema if not exists {to.schema}")
-    for table in TABLES:
+    for table in TABLES | RECORDED:
         name = to.table(table)
         wanted = columns(table)
         if not session.catalog.tableExists(name):
@@ -214,11 +214,11 @@ def create_table(name: str, table: str, file_format: str) -> str:
 
     Args:
         name: the table as SQL names it.
-        table: which of :data:`~dbt_ripple.graph.rows.TABLES` it is.
+        table: which of :data:`~dbt_ripple.graph.rows.TABLES` or ``RECORDED`` it is.
         file_format: parquet, delta or iceberg.
     """
     body = ",\n  ".join(f"{_quoted(column)} {type_}" for column, type_ in columns(table).items())
-    partition = "" if table == COMMIT else "\npartitioned by (snapshot_id)"
+    partition = "" if table == COMMIT or table in RECORDED else "\npartitioned by (snapshot_id)"
     return f"create table if not exists {name} (\n  {body}\n) using {file_format}{partition}"
 
 
@@ -248,7 +248,7 @@ def arrow_table(table: str, rows: Sequence[msgspec.Struct]) -> pa.Table:
 def _fields(table: str) -> dict[str, type]:
     """A table's columns and their Python types, without the ``| None``."""
     fields = {}
-    for name, hint in typing.get_type_hints(TABLES[table]).items():
+    for name, hint in typing.get_type_hints((TABLES | RECORDED)[table]).items():
         alternatives = [type_ for type_ in typing.get_args(hint) if type_ is not type(None)]
         fields[name] = alternatives[0] if alternatives else hint
     return fields

@@ -1,0 +1,1 @@
+{{ bad_keys(ref('dbt_ripple', 'lineage_coverage'), ['project_name', 'week']) }}

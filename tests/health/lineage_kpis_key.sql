@@ -1,0 +1,1 @@
+{{ bad_keys(ref('dbt_ripple', 'lineage_kpis'), ['project_name', 'week']) }}
