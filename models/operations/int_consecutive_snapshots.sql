@@ -1,3 +1,5 @@
+{{ config(file_format=var('ripple_file_format', 'parquet')) }}
+
 with snapshots as (
     select * from {{ ref('dbt_ripple', 'stg_ripple__snapshots') }}
 ),

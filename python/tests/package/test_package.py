@@ -181,8 +181,9 @@ models:
         assert source["config"]["meta"]["file_format"] == "delta"
     for model in _ours(manifest["nodes"], "model"):
         assert model["schema"] == "analytics_lineage"
-        assert model["config"]["materialized"] == "view"
-        if model["config"].get("materialized") == "table":
+        if model["fqn"][1] == "lineage":
+            assert model["config"]["materialized"] == "view"
+        if model["fqn"][1] == "lineage" or model["config"]["materialized"] == "table":
             assert model["config"]["file_format"] == "delta"
 
 
