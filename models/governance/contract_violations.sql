@@ -45,45 +45,60 @@ renamed as (
     group by gone.snapshot_id, gone.unique_id, gone.column_name
 ),
 
+-- A column that has another type often has another definition as well: these are two promises.
+kinds as (
+    select
+        changes.*,
+        concat('column_', changes.change) as violation
+    from changes
+    where changes.change in ('removed', 'redefined')
+
+    union all
+
+    select
+        changes.*,
+        'column_retyped' as violation
+    from changes
+    where lower(changes.old_data_type) != lower(changes.new_data_type)
+),
+
 broken_promises as (
     select
-        changes.project_name,
-        changes.target_name,
-        changes.snapshot_id as found_in,
-        changes.changed_at as found_at,
-        changes.is_latest,
-        changes.unique_id,
+        kinds.project_name,
+        kinds.target_name,
+        kinds.snapshot_id as found_in,
+        kinds.changed_at as found_at,
+        kinds.is_latest,
+        kinds.unique_id,
         promised.name,
         promised.owner,
-        changes.column_name,
+        kinds.column_name,
         case
             when renamed.new_name is not null then 'column_renamed'
-            else concat('column_', changes.change)
+            else kinds.violation
         end as violation,
         case
             when renamed.new_name is not null then renamed.new_name
-            when changes.change = 'retyped' then changes.new_data_type
-            when changes.change = 'redefined' then changes.new_expression
+            when kinds.violation = 'column_retyped' then kinds.new_data_type
+            when kinds.violation = 'column_redefined' then kinds.new_expression
         end as detail,
-        changes.git_sha
-    from changes
+        kinds.git_sha
+    from kinds
     inner join promised
         on
-            changes.base_snapshot_id = promised.snapshot_id
-            and changes.unique_id = promised.unique_id
+            kinds.base_snapshot_id = promised.snapshot_id
+            and kinds.unique_id = promised.unique_id
     left join nodes as after_change
         on
-            changes.snapshot_id = after_change.snapshot_id
-            and changes.unique_id = after_change.unique_id
+            kinds.snapshot_id = after_change.snapshot_id
+            and kinds.unique_id = after_change.unique_id
     left join renamed
         on
-            changes.snapshot_id = renamed.snapshot_id
-            and changes.unique_id = renamed.unique_id
-            and changes.column_name = renamed.column_name
-    where
-        changes.change != 'added'
-        -- A new contract version is how one says so.
-        and coalesce(promised.contract_version, '') = coalesce(after_change.contract_version, '')
+            kinds.snapshot_id = renamed.snapshot_id
+            and kinds.unique_id = renamed.unique_id
+            and kinds.column_name = renamed.column_name
+    -- A new contract version is how one says so.
+    where coalesce(promised.contract_version, '') = coalesce(after_change.contract_version, '')
 ),
 
 -- What the warehouse holds is not what was declared; and what dbt refused to build because of it.

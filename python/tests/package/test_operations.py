@@ -1,0 +1,393 @@
+"""What happened, told by the package's models: hand-made loads and runs in, expected rows out.
+
+A small pipeline (orders → stg → top → report) is loaded three times and run four times. The second
+load doubles an amount and rewrites a status, the third takes the latter back.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("dbt.adapters.duckdb")
+
+import duck_project
+import duckdb
+from duck_project import dbt, rows
+from hand_made import LISTED, RAW, check, node, orders, project
+
+from dbt_ripple.artifacts import Project
+from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.rows import RECORDED, TABLES, RunHistoryRow
+from dbt_ripple.graph.snapshot import build_rows
+from dbt_ripple.spark.load import arrow_table
+
+TODAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+# A Monday, so that all of it is one week, and long enough ago that it is over.
+MONDAY = TODAY - timedelta(days=TODAY.weekday() + 14)
+
+
+def at(clock: str, day: datetime = MONDAY) -> datetime:
+    hours, minutes = clock.split(":")
+    return day + timedelta(hours=int(hours), minutes=int(minutes))
+
+
+def naive(moment: datetime) -> datetime:
+    return moment.replace(tzinfo=None)
+
+
+def side(when: datetime, amount: str = "amount", status: str = "status", **more: Any) -> Project:
+    """The project as it was; another expression of stg is another file."""
+    stg = f"select id, {amount} as amount, {status} as status from s.orders"
+    top = more.get("top", "select id, amount, status from s.stg")
+    made = project(
+        orders(),
+        node("model.p.stg", stg, RAW, checksum={"name": "sha256", "checksum": f"{amount}{status}"}),
+        node(
+            "model.p.top",
+            top,
+            "model.p.stg",
+            access="public",
+            meta={"criticality": "tier1", "certified": True, "owner": "ann"},
+        ),
+        node("model.p.lost", "select * from nowhere(1)", "model.p.stg", language="python"),
+        node("exposure.p.report", None, "model.p.top", meta={"owner": "bob"}),
+        check("amount", "select amount from s.top where amount is null", "model.p.top"),
+        check("status", "select status from s.top where status is null", "model.p.top"),
+        check("ids", "select id from s.top group by id having count(*) > 1", "model.p.top"),
+        catalog=LISTED,
+        types={
+            "model.p.top": more.get("types", {"id": "int", "amount": "int", "status": "string"})
+        },
+        adapter="duckdb",
+    )
+    made.metadata.generated_at = when
+    made.digest = when.isoformat()
+    return made
+
+
+def ran(invocation: str, name: str, status: str, clock: str, **more: Any) -> RunHistoryRow:
+    """One recorded result, over at the time given after half a minute."""
+    kind = "model" if name in ("stg", "top") else "test"
+    done = at(clock)
+    values: dict[str, Any] = {
+        "invocation_id": invocation,
+        "unique_id": f"{kind}.p.{name}",
+        "project_name": "p",
+        "target_name": "dev",
+        "command": "build",
+        "resource_type": kind,
+        "name": name,
+        "node_id": f"model.p.{name}" if kind == "model" else "model.p.top",
+        "test_name": None,
+        "tags": "",
+        "status": status,
+        "execution_time": 30.0,
+        "started_at": done - timedelta(seconds=30),
+        "completed_at": done,
+        "rows_affected": None,
+        "row_count": None,
+        "failures": None,
+        "message": None,
+        "max_loaded_at": None,
+        "checksum": None,
+        "git_sha": None,
+        "recorded_at": done + timedelta(minutes=1),
+    }
+    return RunHistoryRow(**values | more)
+
+
+RUNS = [
+    ran("r1", "stg", "success", "09:10", checksum="amountstatus", row_count=7),
+    ran("r1", "top", "success", "09:11"),
+    ran("r1", "amount", "pass", "09:12"),
+    ran("r1", "status", "pass", "09:12"),
+    ran("r1", "ids", "pass", "09:12", test_name="null_rate_at_most"),
+    # The first run with the doubled amount and the rewritten status; loaded five minutes later.
+    ran("r2", "stg", "success", "10:00", checksum="amount * 2nullif(status, 'x')"),
+    ran("r2", "top", "error", "10:01", message="Runtime Error"),
+    ran("r2", "amount", "warn", "10:02"),
+    ran("r2", "status", "fail", "10:02", message="Got 3 results"),
+    ran("r3", "status", "error", "10:10", message="no such table"),
+    ran("r3", "amount", "skipped", "10:10"),
+    ran("r4", "top", "success", "10:30"),
+    ran("r4", "status", "pass", "10:32"),
+    # Nothing that it reads was defined otherwise.
+    ran("r4", "ids", "fail", "10:32", test_name="null_rate_at_most", message="Got 1 result"),
+    ran("r4", "volume", "pass", "10:32", test_name="volume_within_sigma", tags="a,slo"),
+]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The package built over nothing, over the loads and runs, and over a change of a contract."""
+    folder = tmp_path_factory.mktemp("operations")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("DBT_")]:
+            patch.delenv(name)
+        patch.chdir(folder)
+        duck_project.make(folder, {})
+        build(folder)
+        loaded(folder, side(at("09:05")), "a")
+        loaded(folder, side(at("10:05"), "amount * 2", "nullif(status, 'x')"), "b")
+        loaded(folder, side(at("10:20"), "amount * 2"), "c")
+        insert(folder, "run_history", RUNS)
+        build(folder)
+        yield folder
+
+
+def build(folder: Path) -> None:
+    """Every model is built, every test passes; rules may warn."""
+    results = dbt(folder, "build", "--select", "package:dbt_ripple")
+    failed = [
+        (r.node.name, r.message)
+        for r in results
+        if str(r.status) not in ("success", "pass", "warn", "no-op")
+    ]
+    assert results and failed == []
+
+
+def loaded(folder: Path, of: Project, git_sha: str) -> None:
+    assert of.metadata.generated_at is not None
+    snapshot = build_rows(
+        of,
+        analyse(of, expressions=True),
+        git_sha=git_sha,
+        target_name="dev",
+        loaded_at=of.metadata.generated_at + timedelta(minutes=1),
+    )
+    for table, found in snapshot.rows.items():
+        insert(folder, table, found)
+
+
+def insert(folder: Path, table: str, found: list[Any]) -> None:
+    with duckdb.connect(str(folder / "duck.duckdb")) as connection:
+        connection.sql("set timezone = 'UTC'")
+        connection.register("found", arrow_table(table, found))
+        connection.sql(f'insert into dev_ripple_raw."{table}" by name select * from found')
+
+
+def test_every_model_is_empty_before_anything_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    duck_project.make(tmp_path, {})
+    build(tmp_path)
+    models = [name for (name,) in rows(tmp_path, "from (show tables from dev_ripple) select name")]
+    counts = {
+        name: rows(tmp_path, f"select count(*) from dev_ripple.{name}")[0][0] for name in models
+    }
+    assert counts.pop("lineage_status") == 1
+    assert len(counts) > 30 and set(counts.values()) == {0}
+    assert len(rows(tmp_path, "show tables from dev_ripple_raw")) == len(TABLES | RECORDED)
+
+
+def test_incidents(told: Path) -> None:
+    found = rows(
+        told,
+        "select name, state, opened_at, opened_invocation_id, last_passed_at, failed_runs,"
+        " last_status, closed_at, seconds_to_recovery, node_name, owner, criticality,"
+        " cause_unique_id, cause_column, cause_change, caused_at, cause_git_sha, cause_distance,"
+        " cause_candidates from dev_ripple.incidents order by opened_at, name",
+    )
+    dated = naive(at("10:00")) - timedelta(seconds=30)
+    status = ("model.p.stg", "status", "redefined", dated, "b", 2, 1)
+    # A model that did not build: all of its columns moved, and the first origin is named.
+    broken = ("model.p.stg", "amount", "redefined", dated, "b", 1, 2)
+    assert found == [
+        (
+            "top",
+            "closed",
+            naive(at("10:01")),
+            "r2",
+            naive(at("09:11")),
+            1,
+            "error",
+            naive(at("10:30")),
+            1740,
+            "top",
+            "ann",
+            "tier1",
+            *broken,
+        ),
+        (
+            "status",
+            "closed",
+            naive(at("10:02")),
+            "r2",
+            naive(at("09:12")),
+            2,
+            "error",
+            naive(at("10:32")),
+            1800,
+            "top",
+            "ann",
+            "tier1",
+            *status,
+        ),
+        (
+            "ids",
+            "open",
+            naive(at("10:32")),
+            "r4",
+            naive(at("09:12")),
+            1,
+            "fail",
+            None,
+            None,
+            "top",
+            "ann",
+            "tier1",
+            None,
+            None,
+            None,
+            None,
+            None,
+            None,
+            None,
+        ),
+    ]
+
+
+def test_definition_changes(told: Path) -> None:
+    found = rows(
+        told,
+        "select git_sha, base_git_sha, changed_at, name, column_name, change, is_origin,"
+        " is_latest from dev_ripple.definition_changes order by git_sha, name, column_name",
+    )
+    b = ("b", "a", naive(at("10:00")) - timedelta(seconds=30))
+    c = ("c", "b", naive(at("10:20")))
+    assert found == [
+        (*b, "amount", "*rows*", "redefined", False, False),
+        (*b, "lost", "*rows*", "redefined", False, False),
+        (*b, "status", "*rows*", "redefined", False, False),
+        (*b, "stg", "amount", "redefined", True, False),
+        (*b, "stg", "status", "redefined", True, False),
+        (*b, "top", "amount", "redefined", False, False),
+        (*b, "top", "status", "redefined", False, False),
+        (*c, "lost", "*rows*", "redefined", False, True),
+        (*c, "status", "*rows*", "redefined", False, True),
+        (*c, "stg", "status", "redefined", True, True),
+        (*c, "top", "status", "redefined", False, True),
+    ]
+
+
+def test_test_history_and_last_successful_run(told: Path) -> None:
+    assert rows(
+        told,
+        "select invocation_id, status, previous_status, node_name, owner"
+        " from dev_ripple.test_history where name = 'status' order by ran_at",
+    ) == [
+        ("r1", "pass", None, "top", "ann"),
+        ("r2", "fail", "pass", "top", "ann"),
+        ("r3", "error", "fail", "top", "ann"),
+        ("r4", "pass", "error", "top", "ann"),
+    ]
+    assert rows(
+        told,
+        "select name, succeeded_at, invocation_id, last_ran_at, last_status"
+        " from dev_ripple.last_successful_run order by name",
+    ) == [
+        ("stg", naive(at("10:00")), "r2", naive(at("10:00")), "success"),
+        ("top", naive(at("10:30")), "r4", naive(at("10:30")), "success"),
+    ]
+
+
+def test_slo_status(told: Path) -> None:
+    assert rows(
+        told,
+        "select name, state, last_checked_at, last_met_at, violated_since, checks, checks_met,"
+        " owner from dev_ripple.slo_status order by name",
+    ) == [
+        (
+            "ids",
+            "violated",
+            naive(at("10:32")),
+            naive(at("09:12")),
+            naive(at("10:32")),
+            2,
+            1,
+            "ann",
+        ),
+        # Nothing was counted yet on three days before today.
+        ("volume", "learning", naive(at("10:32")), naive(at("10:32")), None, 1, 1, "ann"),
+    ]
+
+
+def test_health_by_week(told: Path) -> None:
+    week = naive(MONDAY)
+    # stg and top; lost, the Python model, was not seen through.
+    assert rows(
+        told,
+        "select week, is_latest, nodes, covered_nodes, node_coverage, tier1_columns,"
+        " covered_tier1_columns, tier1_column_coverage from dev_ripple.lineage_coverage",
+    ) == [(week, True, 3, 2, 2 / 3, 3, 3, 1.0)]
+    assert rows(
+        told,
+        "select name, reason, one_unseen_reader from dev_ripple.unknown_downstreams order by name",
+    ) == [
+        ("lost", "no known reader", None),
+        ("stg", "a reader that is not seen through", "model.p.lost"),
+    ]
+    assert rows(
+        told,
+        "select name, upstream_nodes, unseen_nodes, is_complete from dev_ripple.certified_path_integrity",
+    ) == [("top", 2, 0, True)]
+    # Both changes were made in stg: top, lost and the report are below it.
+    assert rows(
+        told,
+        "select week, changes, median_blast_radius, largest_blast_radius"
+        " from dev_ripple.median_blast_radius",
+    ) == [(week, 2, 3.0, 3)]
+    assert rows(
+        told,
+        "select week, node_coverage, tier1_column_coverage, unknown_downstreams,"
+        " certified_path_integrity, changes, median_blast_radius, incidents_opened,"
+        " incidents_closed, mttr_minutes from dev_ripple.lineage_kpis",
+    ) == [(week, 2 / 3, 1.0, 2, 1.0, 2, 3.0, 3, 2, 29.5)]
+
+
+def test_contract_violations(told: Path) -> None:
+    query = (
+        "select git_sha, name, column_name, violation, detail, is_latest"
+        " from dev_ripple.contract_violations order by found_at, column_name, violation"
+    )
+    # The second load redefines both of a public model, the third the one.
+    assert rows(told, query) == [
+        ("b", "top", "amount", "column_redefined", "amount", False),
+        ("b", "top", "status", "column_redefined", "status", False),
+        ("c", "top", "status", "column_redefined", "status", True),
+    ]
+    day = MONDAY + timedelta(days=1)
+    top = "select id as key, cast(amount as double) as amount from s.stg"
+    loaded(
+        folder := told,
+        side(at("09:00", day), "amount * 2", top=top, types={"key": "int", "amount": "double"}),
+        "d",
+    )
+    refused = ran(
+        "r5", "top", "error", "11:00", message="This model has an enforced contract that failed."
+    )
+    drifted = ran("r5", "ids", "fail", "11:01", test_name="schema_matches_contract")
+    insert(folder, "run_history", [refused, drifted])
+    build(folder)
+    assert rows(folder, query)[3:] == [
+        (
+            None,
+            "top",
+            "*",
+            "contract_refused",
+            "This model has an enforced contract that failed.",
+            True,
+        ),
+        (None, "top", "*", "schema_drift", None, True),
+        ("d", "top", "amount", "column_redefined", "CAST(amount AS DOUBLE)", True),
+        ("d", "top", "amount", "column_retyped", "double", True),
+        ("d", "top", "id", "column_renamed", "key", True),
+        ("d", "top", "status", "column_removed", None, True),
+    ]
