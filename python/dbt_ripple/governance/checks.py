@@ -23,8 +23,8 @@ from dbt_ripple.graph.pii import PiiColumn, pii_columns
 
 _OWNED: Final = frozenset({"model", "seed", "snapshot", "source", "exposure"})
 _BUILT: Final = frozenset({"model", "seed", "snapshot"})
-_NESTED: Final = ("struct", "array", "map")
-"""Types of which the catalog of some warehouses says no more than this word."""
+_NESTED: Final = ("struct", "array", "map", "[")
+"""Of types with one of these, catalogs say too little, and each in its own way, to be compared."""
 
 _ON_BASE: Final = " (already so on base)"
 
@@ -178,11 +178,13 @@ def _against_declaration(project: Project, unique_id: str) -> dict[str, str]:
         is_ = types.get(name)
         if is_ is None or said.lower() == is_.lower():
             continue
-        if is_.lower() in _NESTED and said.lower().startswith(is_.lower()):
+        if any(word in text.lower() for text in (said, is_) for word in _NESTED):
             continue
-        from dbt_ripple.flow.types import same_type
+        from dbt_ripple.flow.types import canonical_type
 
-        if not same_type(said, is_, dialect):
+        # What a yml file calls a type need not be this warehouse's word: two that can be read count.
+        both = canonical_type(said, dialect), canonical_type(is_, dialect)
+        if None not in both and both[0] != both[1]:
             found[name] = f"is declared {said} and is {is_}"
     return found
 

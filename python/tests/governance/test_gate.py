@@ -150,6 +150,28 @@ def test_a_public_relation_that_is_gone(good: Project, twin: Path) -> None:
     assert "column_removed" not in rules(gate(good, head))
 
 
+def test_a_declared_type_is_held_against_the_warehouse(good: Project, twin: Path) -> None:
+    head = read_project(twin / "good" / "target")
+    declared = head.nodes["source.twin.raw.raw_orders"].columns
+    types = {"order_id": "BIGINT", "order_total": "decimal(10, 2)", "status": "struct<a: int>"}
+    for name, data_type in types.items():
+        declared[name].data_type = data_type
+    (found,) = gate(good, head).findings
+    assert (found.rule, found.level, found.column) == ("source_drift", "warn", "order_total")
+    assert found.message == "is declared decimal(10, 2) and is DECIMAL(12,2)"
+
+
+def test_every_rule_has_a_page_and_a_line_in_the_table() -> None:
+    docs = twin_project.TWIN.parents[1] / "docs"
+    table = (docs / "gate.md").read_text()
+    for rule in RULES.values():
+        threshold = "" if rule.above is None else f", above {rule.above}"
+        assert f"| [{rule.name}](rules/{rule.name}.md) | {rule.level}{threshold} |" in table
+        page = (docs / "rules" / f"{rule.name}.md").read_text()
+        assert page.startswith(f"# {rule.name}\n")
+        assert all(f"\n## {part}\n" in page for part in ("Example", "Why", "How to mend it"))
+
+
 def test_findings_come_in_one_order(good: Project, bad: Project) -> None:
     once, twice = gate(good, bad), gate(good, bad)
     assert once == twice
