@@ -133,6 +133,7 @@ def table(report: Report) -> str:
         f"{report.total().tried} edits in {report.seconds:.0f} s, of which the selector "
         f"{report.selector_seconds:.0f} s (asked twice an edit); {given_up} given up",
         *(f"{name}: {what}" for name, what in report.worlds.items()),
+        *bounds(report),
         f"misses: {len(report.misses)}; refactors that select: {len(report.selecting)}; "
         f"kinds that changed nothing: {', '.join(report.idle()) or 'none'}",
         *(
@@ -143,6 +144,28 @@ def table(report: Report) -> str:
         *(f"selects, {r['refactor']} on {r['node']} of {r['world']}" for r in report.selecting),
     ]
     return "\n".join(lines)
+
+
+def bounds(report: Report) -> list[str]:
+    """What is selected of ``state:modified+`` against the bounds; where over, which kinds weigh most."""
+    every, values = report.total(), report.total(lambda k: k in VALUE_KINDS)
+    asked: list[tuple[str, Count, Callable[[Count], int], float]] = [
+        ("with facts", every, lambda c: c.selected, 0.4),
+        ("without facts", every, lambda c: c.without_facts, 0.7),
+        ("edits of values, with facts", values, lambda c: c.selected, 0.3),
+    ]
+    said = []
+    for name, count, of, bound in asked:
+        if not count.modified:
+            continue
+        share = of(count) / count.modified
+        line = f"{name}: {share:.1%} of state:modified+, at most {bound:.0%} asked"
+        if share > bound:
+            kinds = [k for k in report.kinds if count is every or k in VALUE_KINDS]
+            kinds.sort(key=lambda k: bound * report.kinds[k].modified - of(report.kinds[k]))
+            line += f"; furthest over: {', '.join(kinds[:5])}"
+        said.append(line)
+    return said
 
 
 def columns(rows: list[tuple[str, ...]]) -> str:
