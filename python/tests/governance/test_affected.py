@@ -1,0 +1,126 @@
+"""Whom the gate says a change reaches: edited readers, early cut-off, versions of models."""
+
+from __future__ import annotations
+
+from hand_made import node, project
+
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.governance.gate import GateReport, gate
+
+RAW = node("source.p.raw", columns=["id", "amount", "code"], meta={"owner": "o"})
+READS_AMOUNT = {"referenced_columns": ["amount"]}
+
+
+def world(stg: str, top: str = "select id, amount from s.stg", *more: Node) -> Project:
+    return project(
+        RAW,
+        node("model.p.stg", stg, "source.p.raw", meta={"owner": "o"}),
+        node("model.p.top", top, "model.p.stg", meta={"owner": "o"}),
+        node("exposure.p.report", None, "model.p.top", owner={"name": "r"}, meta=READS_AMOUNT),
+        node("exposure.p.unknown", None, "model.p.top", owner={"name": "u"}),
+        *more,
+        catalog={RAW.unique_id: ["id", "amount", "code"]},
+    )
+
+
+BASE = "select id, amount, code from s.raw"
+
+
+def reached(report: GateReport) -> dict[str, tuple[str, list[str]]]:
+    return {a.name: (a.severity, a.affected_references) for a in report.affected}
+
+
+def test_a_refactor_reaches_nobody() -> None:
+    report = gate(
+        world(BASE), world("with r as (select * from s.raw) select id, amount, code from r")
+    )
+    assert (report.decision, report.affected) == ("APPROVED", [])
+
+
+def test_a_column_nobody_reads_reaches_nobody() -> None:
+    assert (
+        gate(world(BASE), world("select id, amount, upper(code) as code from s.raw")).affected == []
+    )
+    assert gate(world(BASE), world("select id, amount from s.raw")).affected == []
+
+
+def test_a_redefined_column_reaches_its_readers_only() -> None:
+    report = gate(world(BASE), world("select id, amount + 1 as amount, code from s.raw"))
+    assert reached(report) == {
+        "top": ("warning", ["amount"]),
+        "report": ("warning", ["amount"]),
+        "unknown": ("warning", ["amount"]),
+    }
+
+
+def test_rows_reach_everything_that_reads_the_rows() -> None:
+    report = gate(world(BASE), world(f"{BASE} where id > 1"))
+    assert reached(report) == {
+        name: ("warning", ["*rows*"]) for name in ("top", "report", "unknown")
+    }
+
+
+def test_a_reader_that_was_adapted_in_the_same_change_is_not_broken() -> None:
+    head = world(
+        "select id, amount as total, code from s.raw", "select id, total as amount from s.stg"
+    )
+    report = gate(world(BASE), head)
+    assert (report.decision, report.affected) == ("APPROVED", [])
+
+
+def test_a_reader_that_was_forgotten_is_broken_and_so_is_what_it_made() -> None:
+    report = gate(world(BASE), world("select id, amount as total, code from s.raw"))
+    assert report.decision == "BLOCKED"
+    assert [(f.rule, f.unique_id, f.message) for f in report.findings] == [
+        ("reader_broken", "model.p.top", "cannot find amount")
+    ]
+    assert reached(report) == {
+        "top": ("breaking", ["amount"]),
+        "report": ("breaking", ["amount"]),
+        "unknown": ("warning", ["amount"]),
+    }
+
+
+def test_a_consumer_that_loses_its_column_is_a_broken_reader() -> None:
+    report = gate(world(BASE), world(BASE, "select id from s.stg"))
+    assert [(f.rule, f.unique_id, f.column) for f in report.findings] == [
+        ("reader_broken", "exposure.p.report", "amount")
+    ]
+    assert reached(report)["report"] == ("breaking", ["amount"])
+
+
+def test_what_is_above_a_broken_model_is_not_redefined_below_it() -> None:
+    base, head = world(BASE), world("select id, amount as total, code from s.raw")
+    for side in (base, head):
+        side.nodes["model.p.top"].access = "public"
+    assert [f.rule for f in gate(base, head).findings] == ["reader_broken"]
+
+
+def version(number: int, latest: int, **more: object) -> Node:
+    made = node(
+        f"model.p.dim.v{number}",
+        f"select id, amount from s.stg where id > {number}",
+        "model.p.stg",
+        meta={"owner": "o", **(more.pop("meta", {}))},  # type: ignore[dict-item]
+        version=number,
+        latest_version=latest,
+        **more,
+    )
+    made.name = "dim"
+    made.relation_name = f"`s`.`dim_v{number}`"
+    return made
+
+
+def test_a_new_latest_version_says_when_the_older_one_goes() -> None:
+    base = world(BASE, "select id, amount from s.stg", version(1, 1))
+
+    def rules(*versions: Node) -> list[str]:
+        report = gate(base, world(BASE, "select id, amount from s.stg", *versions))
+        return [f.rule for f in report.findings]
+
+    assert rules(version(1, 2), version(2, 2)) == ["contract_version_without_migration"]
+    assert rules(version(1, 1), version(2, 1)) == []  # not the latest yet
+    assert rules(version(1, 2, deprecation_date="2027-01-01"), version(2, 2)) == []
+    assert rules(version(1, 2), version(2, 2, meta={"migration": "read v2"})) == []
+    # The older one may not just go.
+    assert rules(version(2, 2)) == ["column_removed"]
