@@ -81,3 +81,26 @@ def test_an_embedded_spark_and_few_queries_are_left_alone(spark, monkeypatch):
     assert asked == []
     assert len(lower_many(["select 1"] * 3, "spark", False)) == 3
     assert asked == [1]
+
+
+@pytest.mark.usefixtures("_as_on_a_cluster")
+def test_executors_without_the_package_are_done_without(monkeypatch):
+    # As Spark says it: the worker's traceback, which ends in the worker's own words.
+    said_by_spark = (
+        "Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times\n"
+        "Traceback (most recent call last):\n"
+        '  File "worker.py", line 1, in lowered\n'
+        "    from dbt_ripple.flow.packed import lower_packed\n"
+        "ModuleNotFoundError: No module named 'dbt_ripple'\n\n"
+        "\tat org.apache.spark.api.python.BasePythonRunner$ReaderIterator.handlePythonException\n"
+    )
+
+    def fail(*_):
+        raise RuntimeError(said_by_spark)
+
+    monkeypatch.setattr(executors, "lower_on_executors", fail)
+    said = []
+    lower_many = on_executors(lambda: None, lower_packed, said.append, least=1)
+    queries = ["select 1 as a", "select b from t"]
+    assert lower_many(queries, "spark", False) == lower_packed(queries, "spark", False)
+    assert said == ["analysed here, not on Spark's executors: No module named 'dbt_ripple'"]
