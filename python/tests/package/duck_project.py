@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import duckdb
 from dbt.artifacts.schemas.results import NodeResult
+
+from dbt_ripple.artifacts import Project
+from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.snapshot import build_rows
+from dbt_ripple.spark.load import arrow_table
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -74,3 +80,25 @@ def rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
     with duckdb.connect(str(folder / "duck.duckdb")) as connection:
         found = connection.sql(query)
         return found.fetchall() if found else []
+
+
+def loaded(folder: Path, of: Project, git_sha: str) -> None:
+    """What `dbt-ripple load` does, a minute after the artifacts were made, into DuckDB."""
+    assert of.metadata.generated_at is not None
+    snapshot = build_rows(
+        of,
+        analyse(of, expressions=True),
+        git_sha=git_sha,
+        target_name="dev",
+        loaded_at=of.metadata.generated_at + timedelta(minutes=1),
+    )
+    for table, found in snapshot.rows.items():
+        insert(folder, table, found)
+
+
+def insert(folder: Path, table: str, found: list[Any]) -> None:
+    """Append rows of the loader to a raw table."""
+    with duckdb.connect(str(folder / "duck.duckdb")) as connection:
+        connection.sql("set timezone = 'UTC'")
+        connection.register("found", arrow_table(table, found))
+        connection.sql(f'insert into dev_ripple_raw."{table}" by name select * from found')

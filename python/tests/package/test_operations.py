@@ -17,15 +17,11 @@ import pytest
 pytest.importorskip("dbt.adapters.duckdb")
 
 import duck_project
-import duckdb
-from duck_project import dbt, rows
+from duck_project import dbt, insert, loaded, rows
 from hand_made import LISTED, RAW, check, node, orders, project
 
 from dbt_ripple.artifacts import Project
-from dbt_ripple.graph.analyse import analyse
 from dbt_ripple.graph.rows import RECORDED, TABLES, RunHistoryRow
-from dbt_ripple.graph.snapshot import build_rows
-from dbt_ripple.spark.load import arrow_table
 
 TODAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 # A Monday, so that all of it is one week, and long enough ago that it is over.
@@ -150,26 +146,6 @@ def build(folder: Path) -> None:
         if str(r.status) not in ("success", "pass", "warn", "no-op")
     ]
     assert results and failed == []
-
-
-def loaded(folder: Path, of: Project, git_sha: str) -> None:
-    assert of.metadata.generated_at is not None
-    snapshot = build_rows(
-        of,
-        analyse(of, expressions=True),
-        git_sha=git_sha,
-        target_name="dev",
-        loaded_at=of.metadata.generated_at + timedelta(minutes=1),
-    )
-    for table, found in snapshot.rows.items():
-        insert(folder, table, found)
-
-
-def insert(folder: Path, table: str, found: list[Any]) -> None:
-    with duckdb.connect(str(folder / "duck.duckdb")) as connection:
-        connection.sql("set timezone = 'UTC'")
-        connection.register("found", arrow_table(table, found))
-        connection.sql(f'insert into dev_ripple_raw."{table}" by name select * from found')
 
 
 def test_every_model_is_empty_before_anything_is_loaded(
@@ -350,6 +326,34 @@ def test_health_by_week(told: Path) -> None:
         " certified_path_integrity, changes, median_blast_radius, incidents_opened,"
         " incidents_closed, mttr_minutes from dev_ripple.lineage_kpis",
     ) == [(week, 2 / 3, 1.0, 2, 1.0, 2, 3.0, 3, 2, 29.5)]
+
+
+def test_the_questions_of_a_runbook(told: Path) -> None:
+    asked = "{ripple_node: top, ripple_column: status}"
+    dbt(told, "compile", "--select", "resource_type:analysis", "--vars", asked)
+    compiled = told / "target" / "compiled" / "dbt_ripple" / "analyses"
+
+    def answered(name: str, columns: str) -> list[tuple[Any, ...]]:
+        query = (compiled / f"{name}.sql").read_text()
+        return rows(told, f"select {columns} from ({query}) as answered")
+
+    seen = "name, depth, one_direct_column, succeeded_at, open_incidents, open_since, owner"
+    assert answered("diagnose_metric", seen) == [
+        ("top", 0, None, naive(at("10:30")), 1, naive(at("10:32")), "ann"),
+        ("stg", 1, "status", naive(at("10:00")), 0, None, None),
+        ("orders", 2, None, None, 0, None, None),
+    ]
+    assert answered("changed_upstream", "name") == [], "it was two weeks ago"
+    rows(told, "update dev_ripple.definition_changes set changed_at = now() - interval 1 hour")
+    assert answered("changed_upstream", "git_sha, depth, name, column_name") == [
+        ("b", 1, "stg", "amount"),
+        ("b", 1, "stg", "status"),
+        ("c", 1, "stg", "status"),
+    ]
+    assert answered("who_to_page", "owner, assets, highest_criticality, one_consumer") == [
+        ("ann", 1, "tier1", None),
+        ("bob", 1, None, "report"),
+    ]
 
 
 def test_contract_violations(told: Path) -> None:
