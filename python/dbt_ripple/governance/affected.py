@@ -86,7 +86,7 @@ def risk_level(affected: Collection[Affected], head: Project) -> RiskLevel:
 
 def matters(node: Node) -> bool:
     """Whether a node is certified or of tier 1."""
-    return is_certified(node) or criticality(node) == "tier1"
+    return is_certified(node) or (criticality(node) or "").lower() == "tier1"
 
 
 def newly_broken(comparison: Comparison) -> dict[str, str]:
@@ -103,19 +103,19 @@ def newly_broken(comparison: Comparison) -> dict[str, str]:
 def edited(comparison: Comparison) -> set[str]:
     """The relations the change was made in: their code, their settings, or what they are."""
     base, head = comparison.base.nodes, comparison.head.nodes
-    found = set()
-    for unique_id in comparison.changed:
-        then, now = base.get(unique_id), head.get(unique_id)
-        if (
-            then is None
-            or now is None
-            or then.compiled_code != now.compiled_code
-            or now.resource_type in ("source", "seed")
-            or unique_id in comparison.modified
-        ):
-            found.add(unique_id)
-    gone = vanished(comparison.base, comparison.head)
-    return found | set(comparison.removed) | set(gone)
+    broken = newly_broken(comparison)
+    began = {vertex[0] for vertex, before in comparison.came_from.items() if before is None}
+    found = {
+        unique_id
+        for unique_id in comparison.changed
+        if unique_id not in base
+        or unique_id not in head
+        or head[unique_id].resource_type in ("source", "seed")
+        or unique_id in comparison.modified
+        # Neither its code nor anything above it: a variable, a macro, what its Jinja looked at.
+        or (unique_id in began and unique_id not in broken)
+    }
+    return found | set(comparison.removed) | set(vanished(comparison.base, comparison.head))
 
 
 def affected_by(
@@ -136,6 +136,8 @@ def affected_by(
 
 
 class _Ripple:
+    """The walk. Columns are compared in lower case: one side may spell them otherwise."""
+
     def __init__(
         self, comparison: Comparison, origins: Collection[str], contract_types: Collection[str]
     ) -> None:
@@ -145,18 +147,20 @@ class _Ripple:
         self.contract_types = contract_types
         self.lost = {u for u, reason in self.broken.items() if reason == GONE}
         self.orphans = {child for u in self.lost for child in comparison.head.children.get(u, ())}
-        self.moved = comparison.moved
+        self.came_from = {_folded(v): before for v, before in comparison.came_from.items()}
+        self.moved = set(self.came_from)
+        self.spelling = {_folded(vertex): vertex[1] for vertex in comparison.came_from}
         self.gone: dict[Vertex, bool] = {}  # base's columns that are no more -> dropped for good
         for unique_id, change in comparison.changed.items():
             renamed = set(change.renamed.values())
             for column in change.removed:
-                self.gone[unique_id, column] = column not in renamed
-        for unique_id in comparison.removed:
-            for column in comparison.base_analysis.nodes[unique_id].columns:
-                self.gone[unique_id, column] = True
-        for unique_id, columns in vanished(comparison.base, comparison.head).items():
+                self.gone[unique_id, column.lower()] = column not in renamed
+                self.spelling[unique_id, column.lower()] = column
+        everything = {u: comparison.base_analysis.nodes[u].columns for u in comparison.removed}
+        for unique_id, columns in (everything | vanished(comparison.base, comparison.head)).items():
             for column in columns:
-                self.gone[unique_id, column] = True
+                self.gone[unique_id, column.lower()] = True
+                self.spelling[unique_id, column.lower()] = column
         self.starts: list[Vertex] = []
         self.mask: dict[Vertex, int] = {}
         self.loss: set[Vertex] = set()  # columns whose data is lost
@@ -170,8 +174,7 @@ class _Ripple:
         self._follow()
 
     def _begin(self) -> None:
-        came_from = self.comparison.came_from
-        began = [v for v, before in came_from.items() if before is None and v[0] in self.origins]
+        began = [v for v, up in self.came_from.items() if up is None and v[0] in self.origins]
         began = [v for v in began if v[0] not in self.broken or v[0] in self.lost]
         for vertex in [*(v for v in self.gone if v[0] in self.origins), *began]:
             if vertex not in self.mask:
@@ -199,7 +202,7 @@ class _Ripple:
                 for edge in edges:
                     if self._still_comes(edge):
                         self._step(edge)
-                        self._note(child, "warning", self.mask.get((edge[0], edge[1]), 0))
+                        self._note(child, "warning", self.mask[edge[0], edge[1].lower()])
                 continue
             for edge in edges:
                 self._step(edge)
@@ -213,11 +216,13 @@ class _Ripple:
 
     def _still_comes(self, edge: ColumnEdge) -> bool:
         """Whether a column of an edited node moved because one above it did."""
-        before = self.comparison.came_from.get((edge[2], edge[3]))
-        return before is not None and before[0] != edge[2] and (edge[0], edge[1]) in self.mask
+        before = self.came_from.get((edge[2], edge[3].lower()))
+        return (
+            before is not None and before[0] != edge[2] and (edge[0], edge[1].lower()) in self.mask
+        )
 
     def _step(self, edge: ColumnEdge) -> None:
-        above, below = (edge[0], edge[1]), (edge[2], edge[3])
+        above, below = (edge[0], edge[1].lower()), (edge[2], edge[3].lower())
         bits = self.mask.get(above)
         if not bits or not (below in self.moved or below in self.gone or below[0] in self.broken):
             return
@@ -235,12 +240,12 @@ class _Ripple:
         bits = self.mask.get((child, ROWS))
         if bits:
             for column in self.comparison.changed[child].moved:
-                self.mask.setdefault((child, column), bits)
+                self.mask.setdefault((child, column.lower()), bits)
 
     def _columns(self, unique_id: str) -> Iterator[Vertex]:
         seen = self.comparison.base_analysis.nodes.get(unique_id)
         for column in (*(seen.columns if seen else ()), ROWS):
-            yield unique_id, column
+            yield unique_id, column.lower()
 
     def _bits(self, vertices: Iterable[Vertex]) -> int:
         bits = 0
@@ -300,7 +305,7 @@ class _Ripple:
         said = referenced_columns(now)
         still = {entry.rpartition(".")[2].lower() for entry in said or ()}
         for parent, column, child, _, *_ in edges:
-            vertex = (parent, column)
+            vertex = (parent, column.lower())
             if said is None and referenced_columns(node) is None:
                 bits = self._bits(self._columns(parent))
                 if bits and column == ROWS:
@@ -352,7 +357,7 @@ class _Ripple:
     def assets(self) -> list[Affected]:
         head = self.comparison.head
         paths = self._paths()
-        single = len(set(self.origins)) == 1
+        single = len({vertex[0] for vertex in self.starts}) == 1
         found = []
         for unique_id, (severity, bits) in self.found.items():
             node = head.nodes.get(unique_id)
@@ -375,11 +380,12 @@ class _Ripple:
         return found
 
     def _spelled(self, vertex: Vertex, single: bool) -> str:
+        column = self.spelling.get(vertex, vertex[1])
         if single:
-            return vertex[1]
+            return column
         project = self.comparison.head if vertex[0] in self.comparison.head.nodes else None
         node = (project or self.comparison.base).nodes.get(vertex[0])
-        return f"{node.display_name if node else vertex[0]}.{vertex[1]}"
+        return f"{node.display_name if node else vertex[0]}.{column}"
 
     def _paths(self) -> dict[str, list[str]]:
         """A shortest way of nodes to each, along what it reads of the change where it does."""
@@ -395,6 +401,10 @@ class _Ripple:
             begun = dict(sorted({**{u: [u] for u in self.origins}, **found}.items()))
             found |= {u: way for u, way in _breadth_first(begun, everything).items() if u in rest}
         return found
+
+
+def _folded(vertex: Vertex) -> Vertex:
+    return vertex[0], vertex[1].lower()
 
 
 def _breadth_first(

@@ -53,6 +53,25 @@ def test_a_redefined_column_reaches_its_readers_only() -> None:
     }
 
 
+def test_how_a_side_spells_a_name_does_not_matter() -> None:
+    head = world("select id, amount + 1 as AMOUNT, code from s.raw", "select ID, Amount from s.stg")
+    assert reached(gate(world(BASE), head)) == {
+        name: ("warning", ["AMOUNT"]) for name in ("top", "report", "unknown")
+    }
+
+
+def test_a_reader_of_an_ephemeral_model_is_reached_not_edited() -> None:
+    def side(sql: str) -> Project:
+        made = world(sql, f"with __dbt__cte__stg as ({sql}) select id, amount from __dbt__cte__stg")
+        stg, top = made.nodes["model.p.stg"], made.nodes["model.p.top"]
+        stg.config["materialized"], stg.relation_name = "ephemeral", None
+        top.raw_code = "select id, amount from {{ ref('stg') }}"
+        return made
+
+    report = gate(side(BASE), side("select id, amount + 1 as amount, code from s.raw"))
+    assert reached(report)["top"] == ("warning", ["amount"])
+
+
 def test_rows_reach_everything_that_reads_the_rows() -> None:
     report = gate(world(BASE), world(f"{BASE} where id > 1"))
     assert reached(report) == {

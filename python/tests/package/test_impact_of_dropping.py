@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import jinja2
+import pyarrow.parquet as pq
 import pytest
 from hand_made import node, project
 
@@ -17,6 +18,9 @@ from dbt_ripple.governance.impact import Change, impact
 from dbt_ripple.graph.analyse import analyse
 from dbt_ripple.graph.snapshot import build_rows
 from dbt_ripple.spark.load import arrow_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 REPOSITORY = Path(__file__).parents[3]
 MACROS = ("node_is", "columns_to_start_from", "column_edges_below", "downstream_columns")
@@ -34,21 +38,21 @@ class _Package:
         return getattr(self.module, name)
 
 
-def rendered(unique_id: str, column: str) -> str:
-    """The analysis as dbt compiles it on an engine that knows recursion."""
+def rendered(unique_id: str, column: str, engine: str = "default", schema: str = "main") -> str:
+    """The analysis as dbt compiles it."""
     package = _Package()
     variables = {"ripple_node": unique_id, "ripple_column": column}
     environment = jinja2.Environment(extensions=["jinja2.ext.do"])
     environment.globals.update(
         dbt_ripple=package,
         adapter=SimpleNamespace(
-            dispatch=lambda name, _: getattr(package.module, f"default__{name}")
+            dispatch=lambda name, _: getattr(package.module, f"{engine}__{name}")
         ),
         dbt=SimpleNamespace(
             string_literal=lambda text: f"'{text}'",
             escape_single_quotes=lambda text: text.replace("'", "''"),
         ),
-        ref=lambda _, name: f'"{TABLE_OF[name]}"',
+        ref=lambda _, name: f"{schema}.{TABLE_OF[name]}",
         var=lambda name, default=None: variables.get(name, default),
         **{"return": lambda value: value},
     )
@@ -128,6 +132,22 @@ def worlds(seed: int) -> Project:
             node(f"exposure.p.e{number}", None, f"model.p.{name}", type="dashboard", meta=meta)
         )
     return project(*nodes, catalog={RAW.unique_id: columns["raw"]}, adapter="duckdb")
+
+
+@pytest.mark.spark
+def test_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    spark.sql("create database if not exists dropping")
+    for seed in (3, 11):
+        world = worlds(seed)
+        snapshot = build_rows(world, analyse(world))
+        for table in TABLE_OF.values():
+            file = str(tmp_path / f"{table}-{seed}.parquet")
+            pq.write_table(arrow_table(table, snapshot.rows[table]), file)
+            spark.sql(f"create or replace view dropping.{table} as select * from parquet.`{file}`")
+        for column in ("id", "v"):
+            rows = spark.sql(rendered("source.p.raw", column, "spark", "dropping")).collect()
+            found = {row["unique_id"]: row["severity"] for row in rows}
+            assert found == from_artifacts(world, "source.p.raw", column), (seed, column)
 
 
 @pytest.mark.parametrize("seed", range(25))
