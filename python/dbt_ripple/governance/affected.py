@@ -33,6 +33,7 @@ from dbt_ripple.artifacts import (
 from dbt_ripple.changes import Comparison
 from dbt_ripple.governance.columns import vanished
 from dbt_ripple.graph.analysis import ColumnEdge
+from dbt_ripple.graph.edges import edges_into, exposure_edges_of
 from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.graph.supposed import GONE
 from dbt_ripple.graph.traversal import Vertex
@@ -189,14 +190,8 @@ class _Ripple:
         """Base's edges come child by child, every child after its parents."""
         changed = self.comparison.changed
         nodes = self.comparison.base.nodes
-        for child, edges in groupby(self.comparison.base_analysis.edges, lambda edge: edge[2]):
-            node = nodes.get(child)
-            if node is not None and node.resource_type == "exposure":
-                if child in self.comparison.head.nodes:
-                    self._exposure(node, list(edges))
-                continue
-            if child not in changed:
-                continue
+        edges_of_base = self.comparison.base_analysis.edges
+        for child, edges in groupby(edges_into(edges_of_base, changed), lambda edge: edge[2]):
             if child in self.origins and child not in self.broken:
                 # An edited reader has been adapted: it still gets only what moved above it on head.
                 for edge in edges:
@@ -211,6 +206,11 @@ class _Ripple:
         for unique_id in changed:
             if unique_id not in self.found and unique_id not in self.origins:
                 self._judge(unique_id)
+        consumers = {node.unique_id for node in nodes.values() if node.resource_type == "exposure"}
+        consumers &= self.comparison.head.nodes.keys()
+        into = exposure_edges_of(edges_of_base, consumers)
+        for child, edges in groupby(into, lambda edge: edge[2]):
+            self._exposure(nodes[child], list(edges))
         self._exposures_of_the_rest()
         self._undeclared()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -19,6 +20,7 @@ from dbt_ripple.flow.names import dialect_of
 from dbt_ripple.governance.columns import catalog_types, declared_types, retyped, vanished
 from dbt_ripple.governance.contracts import Breach
 from dbt_ripple.graph.analysis import Analysis
+from dbt_ripple.graph.edges import edges_into, exposure_edges_of
 from dbt_ripple.graph.pii import PiiColumn, pii_columns
 
 _OWNED: Final = frozenset({"model", "seed", "snapshot", "source", "exposure"})
@@ -74,7 +76,7 @@ def pii_breaches(comparison: Comparison) -> Iterator[Breach]:
     found = _pii(comparison.head, comparison.head_analysis)
     if not found:
         return
-    before = _pii(comparison.base, comparison.base_analysis)
+    before = _pii(comparison.base, _above(comparison, {pii.unique_id for pii in found.values()}))
     for (rule, unique_id, key), pii in found.items():
         old = (rule, unique_id, key) in before
         what = "shows" if rule == "pii_exposed" else "untagged, holds"
@@ -83,6 +85,21 @@ def pii_breaches(comparison: Comparison) -> Iterator[Breach]:
         own = pii.source_id == unique_id and pii.source_column == pii.column
         message = f"{what} {pii.pii}" + ("" if own else f" of {name}") + (_ON_BASE if old else "")
         yield Breach(rule, unique_id, pii.column, message, old=old)
+
+
+def _above(comparison: Comparison, unique_ids: set[str]) -> Analysis:
+    """Base's analysis, with the edges into some nodes and what is above them."""
+    wanted = {u for u in unique_ids if u in comparison.base.nodes}
+    stack = list(wanted)
+    while stack:
+        for parent in comparison.base.parents.get(stack.pop(), ()):
+            if parent not in wanted:
+                wanted.add(parent)
+                stack.append(parent)
+    analysis = copy.copy(comparison.base_analysis)
+    edges = comparison.base_analysis.edges
+    analysis.edges = [*edges_into(edges, wanted), *exposure_edges_of(edges, wanted)]
+    return analysis
 
 
 def _pii(project: Project, analysis: Analysis) -> dict[tuple[str, str, str], PiiColumn]:

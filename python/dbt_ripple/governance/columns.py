@@ -54,12 +54,11 @@ def vanished(base: Project, head: Project) -> dict[str, list[str]]:
     The analysis alone does not tell: a column that is still read is one of the relation to it.
     """
     found = {}
-    for unique_id, then in base.catalog.items():
-        now = head.catalog.get(unique_id)
-        node = head.nodes.get(unique_id)
-        if not now or now == then or node is None or node.resource_type != "source":
+    for node in head.of_type("source"):
+        then, now = base.catalog.get(node.unique_id), head.catalog.get(node.unique_id)
+        if not then or not now or now == then:
             continue
         left = {c.name.lower() for c in now}
         if gone := [c.name for c in then if c.name.lower() not in left]:
-            found[unique_id] = gone
+            found[node.unique_id] = gone
     return found

@@ -125,6 +125,12 @@ def edges_into(edges: Sequence[ColumnEdge], nodes: Container[str]) -> list[Colum
     return [edge for edge in edges if edge[2] in nodes]
 
 
+def exposure_edges_of(edges: Sequence[ColumnEdge], exposures: Container[str]) -> list[ColumnEdge]:
+    """The edges into some exposures, without making any other."""
+    found = edges.exposures if isinstance(edges, Edges) else edges
+    return [edge for edge in found if edge[2] in exposures]
+
+
 def edges_of(linker: Linker) -> Edges[Known]:
     """The edges of a linked project."""
     exposures = [
