@@ -8,8 +8,8 @@ from ``bench/peers/*.txt``. They take turns, so that a busy machine is busy for 
 reported is the median, and ratios rather than seconds. A contender that cannot be installed, fails
 or takes too long is in the table with what happened.
 
-Everything goes to ``target/bench`` in the repository, which git ignores; ``--write`` renders what is
-there into BENCHMARKS.md.
+What is measured goes to ``bench/results``, everything else to ``target/bench``, which git ignores;
+``--write`` renders the results into BENCHMARKS.md.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ from typing import Any, Final
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parents[1]
 WORK: Final = ROOT / "target" / "bench"
+RESULTS: Final = HERE / "results"
+"""In git, so that the page can be made anew anywhere."""
 PAGE: Final = ROOT / "BENCHMARKS.md"
 
 sys.path.insert(0, str(HERE))
@@ -434,7 +436,7 @@ def load_results() -> list[dict[str, Any]]:
     What an older version of this script has written, or has not written to its end, is left out.
     """
     found = []
-    for path in sorted((WORK / "results").glob("*.json")):
+    for path in sorted(RESULTS.glob("*.json")):
         if path.name.startswith(("select-", "gate-")):  # of another script
             continue
         try:
@@ -584,8 +586,10 @@ def over(ours: Contender, floor: Contender) -> float:
 
 def _turns(document: dict[str, Any]) -> str:
     of = document["machine"]
+    repeat = document["repeat"]
+    turns = f"Median of {repeat} turns" if repeat > 1 else "One turn"
     return (
-        f"Median of {document['repeat']} turns, {of['date']}, Python {of['python']}, sqlglot "
+        f"{turns}, {of['date']}, Python {of['python']}, sqlglot "
         f"{of['sqlglot']}, {of['cores']} cores (load {of['load']})."
     )
 
@@ -659,7 +663,7 @@ def page() -> str:
     others = [
         json.loads(path.read_text())
         for kind in ("select", "gate")
-        for path in (WORK / "results").glob(f"{kind}-*.json")
+        for path in RESULTS.glob(f"{kind}-*.json")
     ]
     for other in sorted(others, key=lambda document: int(document["models"])):
         lines += [other["report"], ""] if "report" in other else select_report(other)
@@ -705,10 +709,9 @@ def main() -> None:
     for size in sizes:
         if not size.isdigit() and size not in SHAPE_SIZES:
             parser.error(f"no project {size}; say a number of models, or {', '.join(SHAPE_SIZES)}")
-    (WORK / "results").mkdir(parents=True, exist_ok=True)
     for size in sizes:
         document = bench(size, peers, given.repeat, given.timeout, given.adapter, given.seed)
-        path = WORK / "results" / f"{given.adapter}-{size}.json"
+        path = RESULTS / f"{given.adapter}-{size}.json"
         path.write_text(json.dumps(document, indent=1))
         print("\n".join(report(document)))
         for stored in document["contenders"]:

@@ -23,7 +23,7 @@ from typing import Any, Final
 sys.path.insert(0, str(Path(__file__).parent))
 
 from generate import generate
-from run import page, write_page
+from run import RESULTS, page, write_page
 from run_select import WORK, timed
 
 TARGET: Final = 2.0
@@ -108,9 +108,8 @@ def main() -> None:
     )
     report = table(given.models, took, answers, edited, ratio)
     print(report)
-    (WORK / "results").mkdir(parents=True, exist_ok=True)
     kept = {"models": given.models, "report": report}
-    (WORK / "results" / f"gate-{given.models}.json").write_text(json.dumps(kept, indent=1))
+    (RESULTS / f"gate-{given.models}.json").write_text(json.dumps(kept, indent=1))
     if given.write:
         write_page(page())
     if ratio >= TARGET:

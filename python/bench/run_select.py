@@ -13,7 +13,7 @@ all that is timed. Then, in turn:
 * ``dbt ls``: ``dbt ls --select state:modified+ --state base``, its partial parse warm;
 * ``CI step``: ``dbt compile`` of what dbt calls modified, then ``dbt-ripple select``.
 
-What is measured goes to ``target/bench/results``; ``--write`` renders all that is there into
+What is measured goes to ``bench/results``; ``--write`` renders all that is there into
 BENCHMARKS.md, as ``run.py --write`` does.
 """
 
@@ -37,7 +37,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import yaml
 from generate import generate
-from run import machine, page, select_report, write_page
+from run import RESULTS, machine, page, select_report, write_page
 
 REPOSITORY: Final = Path(__file__).parents[2]
 WORK: Final = REPOSITORY / "target" / "bench"
@@ -226,8 +226,7 @@ def main() -> None:
             for key, turns in took.items()
         },
     }
-    (WORK / "results").mkdir(parents=True, exist_ok=True)
-    (WORK / "results" / f"select-{given.models}.json").write_text(json.dumps(document, indent=1))
+    (RESULTS / f"select-{given.models}.json").write_text(json.dumps(document, indent=1))
     print("\n".join(select_report(document)))
     if given.write:
         write_page(page())

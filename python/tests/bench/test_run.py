@@ -61,9 +61,8 @@ def test_results_of_an_older_version_are_left_out(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(run, "WORK", tmp_path)
-    folder = tmp_path / "results"
-    folder.mkdir()
+    folder = tmp_path
+    monkeypatch.setattr(run, "RESULTS", folder)
     without_tests = document(run, 200)
     del without_tests["contenders"][2:4]
     without_floor = document(run, 300)
@@ -85,9 +84,8 @@ def test_results_of_an_older_version_are_left_out(
 def test_the_page_has_what_the_other_scripts_left(
     run: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "WORK", tmp_path)
-    folder = tmp_path / "results"
-    folder.mkdir()
+    folder = tmp_path
+    monkeypatch.setattr(run, "RESULTS", folder)
     kinds = ("cold", "decode", "select", "facts", "one change", "dbt ls", "CI step")
     selection = {
         "models": 10_000,
