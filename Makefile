@@ -38,7 +38,7 @@ lint: install  ## Format, lint, types, the order of the rooms, SQL style.
 	$(BIN)/ruff check --config $(PYPROJECT) integration_tests
 	$(BIN)/mypy --config-file $(PYPROJECT)
 	cd python && ../$(BIN)/lint-imports
-	$(BIN)/sqlfluff lint --processes 2 --disable-progress-bar models analyses tests integration_tests/models
+	$(BIN)/sqlfluff lint --processes 2 --disable-progress-bar models analyses tests integration_tests/models integration_tests/twin
 
 unit: install  ## The tests that need no Spark, in seconds.
 	$(BIN)/pytest -c $(PYPROJECT) --rootdir python python/dbt_ripple -q --doctest-modules

@@ -1,3 +1,3 @@
 select country_code
 from {{ ref('dim_customers') }}
-where length(country_code) <> 2
+where length(country_code) != 2

@@ -4,4 +4,4 @@ select
     order_date,
     cast(order_total as double) as order_total
 from {{ ref('stg_orders') }}
-where status <> 'cancelled'
+where status != 'cancelled'

@@ -4,4 +4,4 @@ select
     order_date,
     order_total
 from {{ ref('stg_orders') }}
-where status <> 'cancelled'
+where status != 'cancelled'
