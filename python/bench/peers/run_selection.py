@@ -70,9 +70,9 @@ def below(manifest: dict[str, Any], starts: Iterable[str]) -> set[str]:
 
 
 def edited(base: Path, head: Path) -> list[str]:
-    """The models whose code differs."""
+    """The nodes whose code or settings differ."""
     then, now = manifest_of(base)["nodes"], manifest_of(head)["nodes"]
-    return [u for u, n in now.items() if n["checksum"] != then[u]["checksum"]]
+    return [u for u, n in now.items() if any(n[k] != then[u][k] for k in ("checksum", "config"))]
 
 
 def dbt(base: Path, head: Path) -> list[str]:
@@ -192,7 +192,8 @@ def sqlmesh(base: Path, head: Path) -> list[str]:
     own: list[str] = []
     for unique_id in edited(base, head):
         sides = [m["nodes"][unique_id] for m in manifests]
-        if sides[0]["resource_type"] != "model":
+        settings = sides[0]["config"] != sides[1]["config"]  # a hook: part of what it hashes
+        if settings or sides[0]["resource_type"] != "model":
             wide.append(unique_id)
             continue
         models = [

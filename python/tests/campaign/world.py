@@ -203,7 +203,12 @@ class World:
             )
         for unique_id, values in edit.config.items():
             node = nodes[unique_id]
-            nodes[unique_id] = msgspec.structs.replace(node, config={**node.config, **values})
+            nodes[unique_id] = msgspec.structs.replace(
+                node,
+                config={**node.config, **values},
+                # What dbt compares to call a node modified.
+                unrendered_config={**node.unrendered_config, **values},
+            )
         for unique_id, rows in edit.seeds.items():
             nodes[unique_id] = self.write_seed(nodes[unique_id], rows)
         parents, children = self.project.parents, self.project.children
