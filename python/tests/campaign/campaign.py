@@ -197,7 +197,7 @@ def made(
 ) -> Iterator[tuple[int, str, str, Edit, Outcome]]:
     """A task's edits in memory, executed: number, kind, edited node, edit, and what it did."""
     mutator = Mutator(world, task.rng(""))
-    kinds = [k for k in kinds if k in QUERY_KINDS or k == "test" or mutator.has(k)]
+    kinds = [k for k in kinds if mutator.has(k)]
     numbers = range(20 * task.mutants + 200) if task.only is None else [int(task.only)]
     done = 0
     for number in numbers:

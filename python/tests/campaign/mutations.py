@@ -107,7 +107,8 @@ class Mutator:
         if kind == "seed":
             return [u for u in nodes if nodes[u].resource_type == "seed"]
         if kind == "test":
-            return self.world.tests
+            # A generic test's query is its macro's: who edits that edits a macro (`dbt_edits`).
+            return [t for t in self.world.tests if nodes[t].test_metadata is None]
         if kind == "hook" and self.dialect == "spark":
             return []  # its parquet tables take no delete or update
         if kind == "hook":
