@@ -885,6 +885,12 @@ class _Linker:
                 if not rest:
                     self.miss(key)
                 put(key, key, env.value(star.replaces[key]))
+        for name in star.except_:
+            one, _, key = name.rpartition("\x1f")
+            searched = [int(one)] if one else sources
+            relations = [relation_of(owner, i) for i in searched]
+            if key not in merged and not any(r.rest or key in r.keys for r in relations):
+                self.miss(key)  # engines refuse to leave out what is not there
 
 
 def _in_order(items: Sequence[FromItem]) -> Iterable[int]:

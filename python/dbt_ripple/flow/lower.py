@@ -737,8 +737,12 @@ class _Lowering(Expressions):
             return self.fold(node)
         key = self.fold(node.this)
         table = node.args.get("table")
-        source = self.scopes[-1].names.get(self.fold(table)) if table is not None else None
-        return key if source is None else hidden_in(source, key)
+        if table is None:
+            return key
+        source = self.scopes[-1].names.get(self.fold(table))
+        if source is None:
+            raise Unsupported("a field of a column left out of a star")
+        return hidden_in(source, key)
 
     # -- FROM -----------------------------------------------------------------------------------
 
