@@ -9,12 +9,13 @@
 
 {#-
     Spark puts the value of a setting into a query before it parses it, so that compiled SQL has only the name. A
-    setting that is not there would leave every token unsalted: that is an error.
+    setting that is not there would leave every token unsalted: that is an error. So is one that Spark redacts (by
+    `spark.redaction.regex`, for its name or its value): what it puts in then is the same for everybody.
 -#}
 {% macro spark__mask_salt() %}
 case
-    when length('${dbt_ripple.secret_salt}') < 16 or '${dbt_ripple.secret_salt}' like '$_dbt%'
-        then raise_error('dbt_ripple.secret_salt is not set, or has less than 16 characters: docs/pii.md')
-    else '${dbt_ripple.secret_salt}'
+    when length('${dbt_ripple.salt}') < 16 or '${dbt_ripple.salt}' like '$_dbt%' or '${dbt_ripple.salt}' like '%(redacted)'
+        then raise_error('dbt_ripple.salt is not set, is redacted, or has less than 16 characters: docs/pii.md')
+    else '${dbt_ripple.salt}'
 end
 {% endmacro %}

@@ -39,7 +39,7 @@
     {%- if gone -%}
         {%- do run_query(alter ~ ' unset tblproperties if exists (' ~ gone | join(', ') ~ ')') -%}
     {%- endif -%}
-    {%- if var('ripple_column_comments', false) and not is_view -%}
+    {%- if dbt_ripple.raw_setting('column_comments') and not is_view -%}
         {%- do dbt_ripple.apply_column_comments(relation, node, wanted) -%}
     {%- endif -%}
 {% endmacro %}

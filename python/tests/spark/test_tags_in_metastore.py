@@ -57,7 +57,7 @@ tagged:
       schema: tagged
       threads: 2
       server_side_parameters:
-        dbt_ripple.secret_salt: "{{ env_var('DBT_ENV_SECRET_RIPPLE_SALT') }}"
+        dbt_ripple.salt: "{{ env_var('DBT_ENV_SECRET_RIPPLE_SALT') }}"
 """,
     "models/a_table.sql": QUERY,
     "models/a_view.sql": "{{ config(materialized='view') }} " + QUERY,
@@ -204,4 +204,4 @@ def test_masks_on_spark(said: dict[str, list[Any]]) -> None:
     }
     assert set(nothing.values()) == {None}
     assert not any(SALT in text for (text,) in said["artifacts"])
-    assert any("${dbt_ripple.secret_salt}" in text for (text,) in said["artifacts"])
+    assert any("${dbt_ripple.salt}" in text for (text,) in said["artifacts"])
