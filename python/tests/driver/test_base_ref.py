@@ -206,6 +206,15 @@ def test_dbts_own_message_is_passed_on_in_one_line(
     assert fingerprint(tiny) == before
 
 
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """An interrupt is heard: where the tests run in the background, the shell has it ignored."""
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, handler)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_base_equal_to_head_selects_nothing_and_an_interrupt_leaves_nothing(tiny: Path) -> None:
     before = fingerprint(tiny)
     with pytest.raises(KeyboardInterrupt), sides(tiny) as found:

@@ -1,0 +1,143 @@
+"""SLO tests, record_run and a game day on a real Spark: a contract is broken, and it is told why."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[3]
+FILES = {
+    "dbt_project.yml": """
+name: day
+version: 1.0.0
+profile: day
+on-run-end: "{{ dbt_ripple.record_run(results) }}"
+flags: {require_generic_test_arguments_property: false}
+models: {day: {+materialized: table, +file_format: parquet}}
+""",
+    "profiles.yml": """
+day:
+  target: dev
+  outputs:
+    dev: {type: spark, method: session, host: none, schema: day}
+""",
+    "packages.yml": json.dumps({"packages": [{"local": str(REPOSITORY)}]}),
+    "models/stg.sql": """
+select
+    1 as id,
+    {{ "'ten'" if var('broken', false) else 'cast(10 as int)' }} as amount,
+    current_timestamp() as loaded_at
+""",
+    "models/fct.sql": "select id, amount, loaded_at from {{ ref('stg') }}",
+    "models/models.yml": """
+models:
+  - name: stg
+    data_tests:
+      - dbt_ripple.schema_matches_contract: {name: nothing_declared}
+  - name: fct
+    access: public
+    config: {contract: {enforced: true}, meta: {owner: ann}}
+    data_tests:
+      - dbt_ripple.volume_within_sigma: {name: volume}
+      - dbt_ripple.schema_matches_contract: {name: as_declared}
+    columns:
+      - {name: id, data_type: integer}
+      - name: amount
+        data_type: int
+        data_tests: [dbt_ripple.null_rate_at_most: {name: few_nulls, rate: 0.1}]
+      - name: loaded_at
+        data_type: timestamp
+        data_tests:
+          - dbt_ripple.fresh_within: {name: fresh, count: 2, period: hour}
+          - dbt_ripple.fresh_within: {name: stale, count: -1, period: day, config: {severity: warn}}
+""",
+}
+MODELS = "dbt run --select +dbt_ripple.operations dbt_ripple.governance.contract_violations"
+INCIDENTS = (
+    "sql select name, state, owner, failed_runs, cause_unique_id, cause_column, seconds_to_recovery"
+    " from day_ripple.incidents"
+)
+
+
+def drive(folder: Path, *commands: str) -> tuple[int, list[list[dict[str, object]]], str]:
+    """The exit code, the rows of each query, and what was said."""
+    done = subprocess.run(
+        [
+            sys.executable,
+            str(Path(__file__).with_name("drive.py")),
+            *(str(folder / "made"), "parquet", str(folder), *commands),
+        ],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "GITHUB_SHA": ""},
+        check=False,
+        timeout=1800,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+    return done.returncode, answers, done.stderr[-4000:]
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_game_day(tmp_path: Path) -> None:
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    mine = "--exclude package:dbt_ripple"
+    code, answers, said = drive(
+        tmp_path,
+        "dbt deps",
+        f"dbt build {mine} --exclude-resource-type test",
+        f"dbt test {mine} nothing_declared",
+        "dbt compile",  # `dbt test` leaves a manifest without the models' compiled SQL
+        "dbt-ripple load",
+        "sql select name, status, row_count from day_ripple_raw.run_history order by name",
+        "dbt compile --vars '{broken: true}'",
+        "dbt-ripple load",
+        f"dbt build {mine} nothing_declared --vars '{{broken: true}}'",
+    )
+    assert code == 1 and "enforced contract" in said, said
+    (recorded,) = answers
+    assert [tuple(row.values()) for row in recorded] == [
+        ("as_declared", "pass", None),
+        ("fct", "success", None),
+        ("few_nulls", "pass", None),
+        ("fresh", "pass", None),
+        ("stale", "warn", None),
+        ("stg", "success", None),
+        ("volume", "pass", 1),
+    ]
+    code, answers, said = drive(
+        tmp_path,
+        MODELS,
+        INCIDENTS,
+        "sql select message from day_ripple_raw.run_history where status = 'error'",
+        "sql select violation from day_ripple.contract_violations where column_name = '*' and is_latest",
+        f"dbt build {mine} nothing_declared",
+        MODELS,
+        INCIDENTS,
+        "sql select sum(seconds_to_recovery) as total from day_ripple.incidents",
+        "dbt test --select nothing_declared",
+    )
+    opened, message, violations, closed, total = answers
+    cause = {"cause_unique_id": "model.day.stg", "cause_column": "amount"}
+    (incident,) = opened
+    assert incident == {
+        "name": "fct",
+        "state": "open",
+        "owner": "ann",
+        "failed_runs": 1,
+        **cause,
+        "seconds_to_recovery": None,
+    }, said
+    assert "enforced contract" in str(message[0]["message"])
+    assert violations == [{"violation": "contract_refused"}]
+    (incident,) = closed
+    assert incident["state"] == "closed" and incident["cause_unique_id"] == "model.day.stg"
+    assert isinstance(total[0]["total"], int) and total[0]["total"] > 0
+    assert code == 1 and "nothing_declared" in said, "a column that nobody declared"
