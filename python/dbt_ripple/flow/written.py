@@ -172,6 +172,49 @@ def same_words(one: str, other: str, dialect: str) -> bool:
     return [_word(t, keywords) for t in first] == [_word(t, keywords) for t in second]
 
 
+def same_but_for_names(one: str, other: str, dialect: str) -> bool:
+    r"""Whether two queries are the same but for layout, comments and consistently other names.
+
+    Example:
+        >>> same_but_for_names("with a as (select x from t) select x from a",
+        ...                    "with b as (select x from t) select x from b", "spark")
+        True
+        >>> same_but_for_names("select a, b from t", "select a, a from t", "spark")
+        False
+        >>> same_but_for_names("select lower(a) from t", "select upper(a) from t", "spark")
+        False
+    """
+    try:
+        first, second = (sqlglot.tokenize(sql, dialect=dialect) for sql in (one, other))
+    except SqlglotError:
+        return one == other
+    keywords = sqlglot.Dialect.get_or_raise(dialect).tokenizer_class.KEYWORDS
+    pairs: set[tuple[str, str]] = set()
+    if len(first) != len(second):
+        return False
+    calls = [t.token_type == TokenType.L_PAREN for t in first[1:]] + [False]
+    for token, twin, call in zip(first, second, calls, strict=True):
+        if not call and _is_name(token) and _is_name(twin):
+            pairs.add((token.text, twin.text))
+        elif _word(token, keywords) != _word(twin, keywords):
+            return False
+    return len(pairs) == len({old for old, _ in pairs}) == len({new for _, new in pairs})
+
+
+def names_in(sql: str, dialect: str) -> set[str]:
+    """Every word of a query that may name a column, in lower case; also those nothing reads."""
+    try:
+        tokens = sqlglot.tokenize(sql, dialect=dialect)
+    except SqlglotError:
+        return set(sql.lower().split())
+    strings = (TokenType.STRING, TokenType.NUMBER)
+    return {token.text.lower() for token in tokens if token.token_type not in strings}
+
+
+def _is_name(token: Any) -> bool:
+    return token.token_type in (TokenType.VAR, TokenType.IDENTIFIER)
+
+
 def _word(token: Any, keywords: Any) -> tuple[Any, str]:
     text: str = token.text
     if token.token_type in (TokenType.IDENTIFIER, TokenType.STRING):

@@ -25,7 +25,7 @@ from dbt_ripple.flow.rowset import Group, IsNull, Leaf, Match, MoreThan, Rows, c
 from dbt_ripple.graph.analysis import Analysis, NodeAnalysis
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.linker import Linker
-from dbt_ripple.graph.relations import RELATIONS, Known, cannot_see
+from dbt_ripple.graph.relations import RELATIONS, Known, SelfRest, cannot_see
 from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.graph.seeds import SeedFiles
 
@@ -199,8 +199,15 @@ class FactAnalyser(Linker):
 
     def table(self, reader: str, key: str, name: str) -> Relation:
         """The relation behind a name; the facts it rests on are the reader's, too."""
-        relation = super().table(reader, key, name)
         unique_id = self.names.node_of(key)
+        if unique_id in self.in_progress and unique_id != reader and unique_id not in self.known:
+            # In a circle; what is not known yet is equal to nothing, least of all to the other side's.
+            leaf = digest(b"cycle", unique_id.encode(), str(id(self)).encode())
+            rows = {(unique_id, ROWS): IDENTITY}
+            circle = Relation([], [], [], [], [SelfRest()], leaf, rows, leaf)
+            circle.facts = Facts(Leaf(leaf))
+            return circle
+        relation = super().table(reader, key, name)
         if unique_id is not None:
             self.book.steps.update(self.steps.get(unique_id, {}))
         return relation
@@ -249,7 +256,7 @@ class FactAnalyser(Linker):
 
         @functools.cache
         def more() -> tuple[Unique, ...]:
-            if unique_id in self.in_progress:
+            if unique_id in self.in_progress or self.reaches_what_is_in_progress(unique_id):
                 return ()
             self.in_progress[unique_id] = None
             parents = self.relations_above(unique_id)
@@ -284,6 +291,21 @@ class FactAnalyser(Linker):
         ):
             return None
         return more
+
+    def reaches_what_is_in_progress(self, unique_id: str) -> bool:
+        """Whether linking what a node reads would come to a node that is being linked."""
+        looked = {unique_id}
+        ahead = [unique_id]
+        while ahead:
+            for parent in self.project.parents.get(ahead.pop(), ()):
+                parent = self.names.canonical.get(parent, parent)
+                if parent in looked or parent in self.known:
+                    continue
+                if parent in self.in_progress:
+                    return True
+                looked.add(parent)
+                ahead.append(parent)
+        return False
 
     def type_columns(self, unique_id: str, relation: Relation) -> None:
         """Note the types of a relation's columns."""

@@ -4,6 +4,8 @@ Beyond the relations of which a vertex moved, these may have stopped to build:
 
 * A relation that was edited and means the same: an engine may come to the operands of an AND in
   their new order, and an error in a CTE that nothing reads is an error all the same.
+* A relation whose query names a changed column of what it reads where nothing comes of it, as in a
+  CTE that nobody reads: with another type it may not compile.
 * What an edited ephemeral model is inlined into. It has no relation: its text is part of the query
   of every relation and test that refers to it, directly or through other ephemeral ones.
 """
@@ -28,6 +30,7 @@ def to_build(comparison: Comparison) -> list[str]:
     if comparison.everything:
         return [u for u, node in head.nodes.items() if node.resource_type in BUILT]
     found = {*comparison.changed, *edited_alike(comparison)}
+    found |= {child for child, *_ in named_in_vain(comparison, ("model", "snapshot"))}
     for unique_id in list(found):
         if unique_id in head.nodes and head.nodes[unique_id].is_ephemeral:
             found |= inlined_by(head, unique_id)[0]
@@ -47,6 +50,75 @@ def edited_alike(comparison: Comparison) -> list[str]:
             ),
         )
     )
+
+
+def named_in_vain(
+    comparison: Comparison, resource_types: Collection[str]
+) -> Iterator[tuple[str, str, str]]:
+    """What names a changed column of a relation it reads, though no vertex of its own moved.
+
+    Told by words: the name may as well be that of another relation's column.
+
+    Returns:
+        The unique_id of what names it, the relation's, and the column's.
+    """
+    head = comparison.head
+    words: dict[str, set[str]] = {}
+    for parent, change in comparison.changed.items():
+        columns = {c.lower(): c for c in (*change.moved, *change.removed)}
+        known = head.nodes.get(parent)
+        if not columns or known is None or known.is_ephemeral:  # the text of that names them all
+            continue
+        for child in head.children.get(parent, ()):
+            node = head.nodes[child]
+            if node.resource_type not in resource_types or child in comparison.changed:
+                continue
+            if child not in words:
+                from dbt_ripple.flow.written import names_in
+
+                dialect = dialect_of(head.metadata.adapter_type)
+                words[child] = names_in(node.compiled_code or "", dialect)
+            for column in columns.keys() & words[child]:
+                yield child, parent, columns[column]
+
+
+def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, str]:
+    """Tests whose answer cannot have moved, but that may have stopped to be queries.
+
+    For relations building shows it; for a test, only running it. These are tests of which the text
+    was edited in more than layout and names, and tests that name a changed column of what they
+    read and make nothing of it.
+
+    Args:
+        comparison: of base and head.
+        running: the tests that are to run anyway.
+
+    Returns:
+        The reason of each.
+    """
+    from dbt_ripple.flow.written import same_but_for_names
+
+    base, head = comparison.base, comparison.head
+    dialect = dialect_of(head.metadata.adapter_type)
+    chosen: dict[str, str] = {}
+    edited = [
+        unique_id
+        for unique_id in comparison.modified
+        if unique_id not in running and head.nodes[unique_id].resource_type == "test"
+    ]
+    for unique_id in rewritten(comparison, edited):
+        then = rename(base.nodes[unique_id].compiled_code or "", other_names(base, head))
+        if not same_but_for_names(then, head.nodes[unique_id].compiled_code or "", dialect):
+            chosen[unique_id] = "its text changed and asks the same: running it shows it compiles"
+    named = [n for n in named_in_vain(comparison, ("test",)) if n[0] not in running]
+    if named:
+        # A name that the test makes something of is seen: the column it stands for has not moved.
+        read = {(test, c.lower()) for test, _, c in comparison.head_analysis.test_columns}
+        for test, parent, column in named:
+            if (test, column.lower()) not in read:
+                name = f"{head.nodes[parent].display_name}.{column}"
+                chosen.setdefault(test, f"it names {name}, which changed, for nothing it asks")
+    return chosen
 
 
 def rewritten(comparison: Comparison, unique_ids: Iterable[str]) -> Iterator[str]:
@@ -70,9 +142,10 @@ def rewritten(comparison: Comparison, unique_ids: Iterable[str]) -> Iterator[str
 
 
 def edited_ephemerals(comparison: Comparison) -> list[str]:
-    """The ephemeral models of head of which a vertex moved."""
+    """The ephemeral models of head of which a vertex moved, or that are in other words."""
     nodes = comparison.head.nodes
-    return [u for u in comparison.changed if u in nodes and nodes[u].is_ephemeral]
+    touched = dict.fromkeys([*comparison.changed, *edited_alike(comparison)])
+    return [u for u in touched if u in nodes and nodes[u].is_ephemeral]
 
 
 def inlined_by(project: Project, ephemeral: str) -> tuple[set[str], set[str]]:

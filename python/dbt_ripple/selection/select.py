@@ -24,7 +24,13 @@ from dbt_ripple.selection.answer import (
     Selection,
 )
 from dbt_ripple.selection.facts import held_tests
-from dbt_ripple.selection.inlined import BUILT, only_tests_compile, rewritten, to_build
+from dbt_ripple.selection.inlined import (
+    BUILT,
+    only_tests_compile,
+    rewritten,
+    tests_to_try,
+    to_build,
+)
 from dbt_ripple.selection.reasons import Reasons
 
 
@@ -104,6 +110,9 @@ def select_from(
         )
     for test in held:
         del impacted[test.unique_id]
+    if not comparison.everything:
+        kept = {*impacted, *(test.unique_id for test in held)}
+        impacted |= tests_to_try(comparison, kept)
     alone = only_tests_compile(comparison, impacted)
     impacted |= alone
     held = [test for test in held if test.unique_id not in alone]

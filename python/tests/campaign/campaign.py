@@ -266,6 +266,8 @@ def refactor(world: World, report: Report) -> None:
             node = nodes[unique_id]
             if node.resource_type not in ("model", "snapshot") or not node.compiled_code:
                 continue
+            if node.is_ephemeral and not inlined_by(world.project, unique_id)[0]:
+                continue  # only tests compile it: one has to, whatever the edit
             changes = make(world, unique_id)
             if changes is None:
                 continue

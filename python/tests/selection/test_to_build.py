@@ -148,3 +148,44 @@ def test_a_test_in_new_words_is_not_held(sql: str, held: bool) -> None:
     chosen = select(base, head, assume_passed=True)
     assert bool(chosen.held) == held
     assert bool(chosen.tests) != held
+
+
+BASE_TEST = "with a as (select max(id) as id from s.m) select id from a where id > 3"
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        ("WITH a AS (select max(id) as id from s.m)\nselect id from a where id > 3 -- all", []),
+        ("with b as (select max(id) as id from s.m) select id from b where id > 3", []),
+        ("with b as (select max(id) as n from s.m) select n from b where n > 3", ["s"]),
+        ("with a as (select max(id) as id, status from s.m) select id from a where id > 3", ["s"]),
+    ],
+)
+def test_a_test_in_other_words_runs_though_it_asks_the_same(sql: str, names: list[str]) -> None:
+    def side(test: str) -> Project:
+        model = node("model.p.m", "select id, status from s.orders", RAW)
+        return project(orders(), model, check("s", test, "model.p.m"), catalog=LISTED)
+
+    assert [t.name for t in picked(side(BASE_TEST), side(sql)).tests] == names
+
+
+@pytest.mark.parametrize(
+    ("reads", "moved"),
+    [
+        ("with a as (select status || 'x' as y, id from s.m) select id from a", True),
+        ("with a as (select id from s.m) select id from a", False),
+        ("with a as (select 'status' as y, id from s.m) select id from a", False),
+    ],
+)
+def test_a_changed_column_is_named_where_nothing_comes_of_it(reads: str, moved: bool) -> None:
+    def side(status: str) -> Project:
+        model = node("model.p.m", f"select id, {status} as status from s.orders", RAW)
+        reader = node("model.p.r", reads, "model.p.m")
+        return project(orders(), model, reader, check("s", reads, "model.p.m"), catalog=LISTED)
+
+    found = picked(side("status"), side("length(status)"))
+    assert found.models == (["model.p.m", "model.p.r"] if moved else ["model.p.m"])
+    assert [t.reason for t in found.tests] == (
+        ["it names m.status, which changed, for nothing it asks"] if moved else []
+    )
