@@ -201,6 +201,35 @@ def same_but_for_names(one: str, other: str, dialect: str) -> bool:
     return len(pairs) == len({old for old, _ in pairs}) == len({new for _, new in pairs})
 
 
+def computed(sql: str, dialect: str) -> set[str] | None:
+    """What a query computes anywhere, also where nothing reads it; None where it cannot be parsed.
+
+    These are its conditions, keys and outputs, without names of tables and outputs. A column that
+    is only passed on is none of them, but beside an aggregate, where it may not stand.
+    """
+    try:
+        parsed: Any = sqlglot.parse_one(sql, dialect=dialect)
+        for column in list(parsed.find_all(exp.Column)):
+            column.set("table", None)
+        found: set[str] = set()
+        for select in parsed.find_all(exp.Select):
+            alone = [e.unalias() for e in select.expressions]
+            grouped = select.args.get("group") or any(e.find(exp.AggFunc) for e in alone)
+            found.update(
+                _sql(e, dialect)
+                for e in alone
+                if grouped or not isinstance(e, exp.Column | exp.Star)
+            )
+        clauses = (exp.Where, exp.Having, exp.Group, exp.Order, exp.Qualify, exp.Join)
+        for clause in parsed.find_all(*clauses):
+            condition = clause.args.get("on") if isinstance(clause, exp.Join) else clause
+            if condition is not None:
+                found.add(_sql(condition, dialect))
+        return found
+    except (SqlglotError, ValueError, RecursionError):
+        return None
+
+
 def names_in(sql: str, dialect: str) -> set[str]:
     """Every word of a query that may name a column, in lower case; also those nothing reads."""
     try:

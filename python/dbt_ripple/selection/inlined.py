@@ -65,7 +65,7 @@ def named_in_vain(
     head = comparison.head
     words: dict[str, set[str]] = {}
     for parent, change in comparison.changed.items():
-        columns = {c.lower(): c for c in (*change.moved, *change.removed)}
+        columns = {c.lower(): c for c in change.moved}
         known = head.nodes.get(parent)
         if not columns or known is None or known.is_ephemeral:  # the text of that names them all
             continue
@@ -85,9 +85,9 @@ def named_in_vain(
 def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, str]:
     """Tests whose answer cannot have moved, but that may have stopped to be queries.
 
-    For relations building shows it; for a test, only running it. These are tests of which the text
-    was edited in more than layout and names, and tests that name a changed column of what they
-    read and make nothing of it.
+    For relations building shows it; for a test, only running it. These are tests of which an edit
+    made the text compute something else than before, and tests that name a changed column of what
+    they read and make nothing of it. (A name that is gone is missing: that is seen.)
 
     Args:
         comparison: of base and head.
@@ -96,7 +96,7 @@ def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, 
     Returns:
         The reason of each.
     """
-    from dbt_ripple.flow.written import same_but_for_names
+    from dbt_ripple.flow.written import computed, same_but_for_names
 
     base, head = comparison.base, comparison.head
     dialect = dialect_of(head.metadata.adapter_type)
@@ -108,7 +108,11 @@ def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, 
     ]
     for unique_id in rewritten(comparison, edited):
         then = rename(base.nodes[unique_id].compiled_code or "", other_names(base, head))
-        if not same_but_for_names(then, head.nodes[unique_id].compiled_code or "", dialect):
+        now = head.nodes[unique_id].compiled_code or ""
+        if same_but_for_names(then, now, dialect):
+            continue
+        made, before = computed(now, dialect), computed(then, dialect)
+        if made is None or before is None or not made <= before:
             chosen[unique_id] = "its text changed and asks the same: running it shows it compiles"
     named = [n for n in named_in_vain(comparison, ("test",)) if n[0] not in running]
     if named:
