@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import sqlglot
 from sqlglot import exp
-from world import Edit, World, plain_name, relation, with_inlined, without_inlined
+from world import Edit, World, plain_name, relation, seed_rows, with_inlined, without_inlined
 
 Tree = Any
 """A sqlglot expression; the compiled build of sqlglot has no usable stubs for what is done here."""
@@ -712,9 +712,7 @@ class Mutator:
         node = self.world.project.nodes[unique_id]
         if node.resource_type != "seed":
             return None
-        header = [c.name for c in self.world.columns[unique_id]]
-        found = self.world.engine.rows(f"select * from {self.world.engine.kept(unique_id)}")
-        rows = [["" if v is None else str(v) for v in row] for row in found]
+        header, *rows = seed_rows(node)
         way = self.random.randrange(4)
         index = self.random.randrange(len(rows))
         if way == 0:

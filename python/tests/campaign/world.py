@@ -284,7 +284,7 @@ class World:
         file = root / node.original_file_path
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("w", newline="", encoding="utf-8") as out:
-            csv.writer(out).writerows(rows)
+            csv.writer(out, lineterminator="\n").writerows(rows)
         return msgspec.structs.replace(
             node, root_path=str(root), checksum=checksum(file.read_text(encoding="utf-8"))
         )
@@ -415,9 +415,7 @@ class World:
 
     def seed_sql(self, node: Node) -> str:
         """A seed's file as a query, with the types that base's table has."""
-        file = Path(node.root_path or "") / node.original_file_path
-        with file.open(encoding="utf-8", newline="") as text:
-            _, *rows = csv.reader(text)
+        _, *rows = seed_rows(node)
         types = self.columns[node.unique_id]
         quoted = [f"{self.engine.quote}{c.name}{self.engine.quote}" for c in types]
         casts = ", ".join(
@@ -436,6 +434,13 @@ class World:
             columns = ", ".join(f"{quote}{c}{quote}" for c in node.columns)
             return f"select {columns} from ({sql}\n)"
         return sql
+
+
+def seed_rows(node: Node) -> list[list[str]]:
+    """The lines of a seed's file, the header first."""
+    file = Path(node.root_path or "") / node.original_file_path
+    with file.open(encoding="utf-8", newline="") as text:
+        return [row for row in csv.reader(text) if row]
 
 
 def sql_text(value: str) -> str:
@@ -497,7 +502,7 @@ def checksum(text: str) -> dict[str, str]:
     """A checksum as dbt writes it."""
     import hashlib
 
-    return {"name": "sha256", "checksum": hashlib.sha256(text.encode()).hexdigest()}
+    return {"name": "sha256", "checksum": hashlib.sha256(text.strip().encode()).hexdigest()}
 
 
 def topological(project: Project) -> list[str]:
