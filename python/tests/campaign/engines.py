@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import decimal
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -57,6 +58,10 @@ class Engine(Protocol):
 
     def make(self, unique_id: str, name: str, sql: str) -> None:
         """Make a relation of head in the place of base's."""
+        ...
+
+    def written(self, unique_id: str, name: str) -> str:
+        """The table that holds a relation's rows, for hooks that change them."""
         ...
 
     def put_back(self, unique_id: str, name: str, *, of_base: bool) -> None:
@@ -132,6 +137,9 @@ class DuckDB:
     def make(self, unique_id: str, name: str, sql: str) -> None:
         self.rows(f"create or replace table {name} as {sql}")
 
+    def written(self, unique_id: str, name: str) -> str:
+        return name
+
     def put_back(self, unique_id: str, name: str, *, of_base: bool) -> None:
         if of_base:
             self.rows(f"create or replace table {name} as from {self.kept(unique_id)}")
@@ -155,6 +163,8 @@ class Spark:
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
+        self.made: dict[str, str] = {}
+        self.numbers = itertools.count()
         for schema in ("kept", "made"):
             self.rows(f"create schema if not exists {schema}")
 
@@ -166,7 +176,8 @@ class Spark:
             return [tuple(row) for row in self.session.sql(sql).collect()]
         except (PySparkException, Py4JError) as error:
             said = str(error)
-            if "cancelled" in said.lower():
+            # Not just "cancelled": messages quote SQL, in which orders are cancelled, too.
+            if "[SPARK_JOB_CANCELLED]" in said:
                 raise Interrupted(said) from error
             raise EngineError(said.split("JVM stacktrace")[0]) from error
 
@@ -180,8 +191,12 @@ class Spark:
 
     def signature(self, name: str, without: tuple[str, ...] = ()) -> tuple[Any, ...]:
         columns = self.columns(f"select * from {name}")
-        listed = ", ".join(f"`{c}`" for c, _ in columns if c not in without) or "1"
-        hashed = f"sum(cast(xxhash64({listed}) as decimal(20))), bit_xor(xxhash64({listed}, 1))"
+        listed = [f"`{c}`" for c, _ in columns if c not in without] or ["1"]
+        # xxhash64 skips NULLs, so of bare columns (NULL, 1) and (1, NULL) would be the same row.
+        row = ", ".join(
+            [f"cast(struct({', '.join(listed)}) as string)", *map("{} is null".format, listed)]
+        )
+        hashed = f"sum(cast(xxhash64({row}) as decimal(20))), bit_xor(xxhash64({row}, 1))"
         return (tuple(columns), self.rows(f"select count(*), {hashed} from {name}")[0])
 
     def keep(self, unique_id: str, name: str, sql: str) -> None:
@@ -198,17 +213,22 @@ class Spark:
         return f"kept.{_flat(unique_id)}"
 
     def make(self, unique_id: str, name: str, sql: str) -> None:
-        made = f"made.{_flat(unique_id)}"
-        self.rows(f"drop table if exists {made}")
+        # A name of its own each time: a build that failed half-way may have left files.
+        made = f"made.{_flat(unique_id)}_{next(self.numbers)}"
         self.rows(f"create table {made} using parquet as {sql}")
+        self.made[unique_id] = made
         self.rows(f"create or replace view {name} as select * from {made}")
+
+    def written(self, unique_id: str, name: str) -> str:
+        return self.made.get(unique_id, self.kept(unique_id))
 
     def put_back(self, unique_id: str, name: str, *, of_base: bool) -> None:
         if of_base:
             self.rows(f"create or replace view {name} as select * from {self.kept(unique_id)}")
         else:
             self.rows(f"drop view if exists {name}")
-        self.rows(f"drop table if exists made.{_flat(unique_id)}")
+        if unique_id in self.made:
+            self.rows(f"drop table {self.made.pop(unique_id)}")
 
     def interrupt(self) -> None:
         self.session.sparkContext.cancelAllJobs()

@@ -109,8 +109,6 @@ class Mutator:
         if kind == "test":
             # A generic test's query is its macro's: who edits that edits a macro (`dbt_edits`).
             return [t for t in self.world.tests if nodes[t].test_metadata is None]
-        if kind == "hook" and self.dialect == "spark":
-            return []  # its parquet tables take no delete or update
         if kind == "hook":
             return [
                 u
@@ -726,7 +724,7 @@ class Mutator:
         return Edit(seeds={unique_id: [header, *rows]})
 
     def hook(self, unique_id: str) -> Edit:
-        """A hook more, less, or other: one that deletes, one that updates."""
+        """A hook more, less, or other, that changes the table's rows."""
         node = self.world.project.nodes[unique_id]
         hooks = list(node.config.get("post-hook") or ())
         if hooks and self.random.random() < 0.4:
@@ -734,15 +732,24 @@ class Mutator:
         else:
             column = self.random.choice(self.world.columns[unique_id]).name
             other = self.random.choice(self.world.columns[unique_id]).name
-            text = self.random.choice(
-                (
-                    f'delete from {{{{ this }}}} where hash("{column}") % 3 = 0',
-                    f'update {{{{ this }}}} set "{column}" = null where "{other}" is not null',
-                    f'insert into {{{{ this }}}} select * from {{{{ this }}}} where "{column}" is null',
-                )
-            )
+            text = self.random.choice(self.hooks(column, other))
             hooks = [{"sql": text, "transaction": True, "index": None}]
         return Edit(config={unique_id: {"post-hook": hooks}})
+
+    def hooks(self, column: str, other: str) -> tuple[str, ...]:
+        """Statements that change a table's rows; parquet on Spark takes no delete or update."""
+        if self.dialect == "spark":
+            again = "insert into {{ this }} select * from {{ this }} where"
+            return (
+                f"{again} hash(`{column}`) % 3 = 0",
+                f"{again} `{other}` is not null",
+                "truncate table {{ this }}",
+            )
+        return (
+            f'delete from {{{{ this }}}} where hash("{column}") % 3 = 0',
+            f'update {{{{ this }}}} set "{column}" = null where "{other}" is not null',
+            f'insert into {{{{ this }}}} select * from {{{{ this }}}} where "{column}" is null',
+        )
 
     def source_column(self, unique_id: str) -> Edit | None:
         """A source's table with a column more, less, renamed or elsewhere."""

@@ -154,8 +154,9 @@ class World:
 
     def run_hooks(self, node: Node) -> None:
         """What a model does to its own table once it is built."""
+        table = self.engine.written(node.unique_id, relation(node))
         for hook in node.config.get("post-hook") or ():
-            self.engine.rows(str(hook["sql"]).replace("{{ this }}", relation(node)))
+            self.engine.rows(str(hook["sql"]).replace("{{ this }}", table))
 
     def described(self, node: Node) -> list[CatalogColumn]:
         columns = self.engine.columns(f"select * from {relation(node)}")
@@ -388,10 +389,11 @@ class World:
         else:
             sql = self.executable(node)
         try:
-            problem = against_contract(node, [name for name, _ in self.engine.columns(sql)])
-            if problem:
-                outcome.unbuilt[unique_id] = problem
-                return
+            if node.contract_enforced:
+                problem = against_contract(node, [name for name, _ in self.engine.columns(sql)])
+                if problem:
+                    outcome.unbuilt[unique_id] = problem
+                    return
             self.touched.add(unique_id)
             self.engine.make(unique_id, name, sql)
             self.run_hooks(node)
