@@ -67,6 +67,8 @@ class Task:
         refactors: whether all refactors are made on all models.
         dbt_kinds: which edits dbt builds, `dbt_rounds` of each.
         only: the number of the one edit that is made, as a report names it.
+        insist: how often a kind that has changed nothing is tried again once all are made: three
+            tries of a kind can all be in vain, and a kind that changed nothing proves nothing.
     """
 
     world: str
@@ -76,6 +78,7 @@ class Task:
     dbt_kinds: tuple[str, ...] = ()
     dbt_rounds: int = 0
     only: str | None = None
+    insist: int = 0
 
     def rng(self, number: str) -> random.Random:
         """The generator of an edit."""
@@ -201,11 +204,15 @@ def made(
     mutator = Mutator(world, task.rng(""))
     kinds = [k for k in kinds if mutator.has(k)]
     numbers = range(20 * task.mutants + 200) if task.only is None else [int(task.only)]
-    done = 0
+    done, end = 0, -1
     for number in numbers:
-        if done == task.mutants:
-            break
         kind = kinds[number % len(kinds)]
+        if done >= task.mutants:
+            end = number + task.insist * len(kinds) if end < 0 else end
+            if number >= end:
+                break
+            if kind not in report.kinds or report.kinds[kind].changed:
+                continue
         mutator.random = task.rng(str(number))
         found = mutator.edit(kind)
         if found is None:
@@ -323,7 +330,7 @@ def main() -> int:
     say = lambda text: print(f"... {text}", file=sys.stderr, flush=True)  # noqa: E731
     doing = tasks(given.seed, given.mutants, given.labs, dbt_rounds=given.dbt_rounds, dbt_labs=3)
     if given.engine == "spark":
-        doing = [Task(ON_SPARK, given.seed, given.mutants)]
+        doing = [Task(ON_SPARK, given.seed, given.mutants, insist=20)]
     if given.repeat:
         doing = [repeated(given.seed, given.repeat)]
     name = given.out / f"{given.engine}-{given.seed}"

@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import decimal
 import itertools
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -162,6 +163,10 @@ class Spark:
     time_limit = 60.0
 
     def __init__(self, session: SparkSession) -> None:
+        from pyspark.logger import PySparkLogger
+
+        # Pages of Java for each edit that does not build, which the report counts.
+        PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
         self.session = session
         self.made: dict[str, str] = {}
         self.numbers = itertools.count()
