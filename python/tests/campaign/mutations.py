@@ -501,10 +501,21 @@ class Mutator:
         return tree
 
     def distinct(self, tree: Tree) -> Tree | None:
-        select = self.select(tree)
-        if select is None:
+        """DISTINCT where there was none or the other way about, in a SELECT or in an aggregate."""
+        aggregates = [
+            a
+            for a in tree.find_all(exp.Sum, exp.Avg, exp.Count)
+            if not a.this.is_star and not isinstance(a.parent, exp.Window)
+        ]
+        place = self.pick([*tree.find_all(exp.Select), *aggregates])
+        if place is None:
             return None
-        select.set("distinct", None if select.args.get("distinct") else exp.Distinct())
+        if isinstance(place, exp.Select):
+            place.set("distinct", None if place.args.get("distinct") else exp.Distinct())
+        elif isinstance(place.this, exp.Distinct):
+            place.set("this", place.this.expressions[0].copy())
+        else:
+            place.set("this", exp.Distinct(expressions=[place.this.copy()]))
         return tree
 
     def limit(self, tree: Tree) -> Tree | None:
