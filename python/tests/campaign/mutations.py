@@ -182,7 +182,12 @@ class Mutator:
 
     def outputs(self, select: Tree) -> list[Tree]:
         """The items of a select list that are one named column each."""
-        return [e for e in select.expressions if not e.is_star and e.alias_or_name]
+        return [
+            e
+            for e in select.expressions
+            # A literal without an alias has a name in sqlglot, one that nobody can write.
+            if not e.is_star and e.alias_or_name and not isinstance(e, exp.Literal)
+        ]
 
     def columns(self, select: Tree) -> list[Tree]:
         """Columns a SELECT's own clauses name, and those of the relations it reads."""
