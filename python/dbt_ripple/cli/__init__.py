@@ -69,7 +69,7 @@ def main() -> None:
     to_the_end: list[object] = []
     to_the_end.append(to_the_end)
     try:
-        code = cli(standalone_mode=False, obj=to_the_end)
+        code = cli(prog_name="dbt-ripple", standalone_mode=False, obj=to_the_end)
     except RippleError as error:
         click.echo(f"dbt-ripple: {error}", err=True)
         sys.exit(EXIT_CANNOT_RUN)

@@ -103,6 +103,12 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def _rests_on(fact: str) -> str:
+    from dbt_ripple.selection.answer import waited_for
+
+    return "waits for" if waited_for(fact) else "rests on"
+
+
 def _text(found: Explanation, head: Project) -> Iterator[str]:
     arguments = found.reason.split("; ") if found.verdict == "held" else []
     reason = f": {found.reason}" if not arguments else ", because"
@@ -118,7 +124,7 @@ def _text(found: Explanation, head: Project) -> Iterator[str]:
             yield from (click.style(f"      - {_one_line(t)}", fg="red") for t in found.before)
             yield from (click.style(f"      + {_one_line(t)}", fg="green") for t in found.after)
     for fact in found.facts:
-        yield f"  rests on {head.nodes[fact].name if fact in head.nodes else fact}"
+        yield f"  {_rests_on(fact)} {head.nodes[fact].name if fact in head.nodes else fact}"
 
 
 def _markdown(found: Explanation, head: Project) -> Iterator[str]:
@@ -139,4 +145,4 @@ def _markdown(found: Explanation, head: Project) -> Iterator[str]:
         yield from (f"+ {_one_line(t)}" for t in found.after)
         yield "```"
     for fact in found.facts:
-        yield f"- rests on `{head.nodes[fact].name if fact in head.nodes else fact}`"
+        yield f"- {_rests_on(fact)} `{head.nodes[fact].name if fact in head.nodes else fact}`"

@@ -24,6 +24,7 @@ from dbt_ripple.cli.dbt import Dbt, DbtOptions, why
 from dbt_ripple.cli.options import count, warn
 from dbt_ripple.errors import RippleError
 from dbt_ripple.selection import HeldTest, Selection
+from dbt_ripple.selection.answer import waited_for
 
 PASSED = frozenset({"pass", "success", "no-op"})
 """Statuses of dbt that prove what a node says; ``warn`` does not: a test that warns returned rows."""
@@ -114,7 +115,7 @@ def run_selection(
     _run(ran, dbt, manifest, chosen, _deferred(state))
     while resting := to_run(selection.held, ran.statuses):
         if not ran.held:
-            warn("a test that others rest on has not passed: those are run, too")
+            warn("what they rest on does not hold: these are run, too")
         ran.held += resting
         warn(f"running {count(len(resting), 'held test')}")
         with tempfile.TemporaryDirectory(prefix="dbt-ripple-") as folder:
@@ -154,12 +155,20 @@ def _deferred(state: Path | None) -> list[str]:
 
 
 def to_run(held: Collection[HeldTest], statuses: Mapping[str, str]) -> list[str]:
-    """The held tests that rest on one that did not pass and that have not run yet."""
+    """The held tests that have not run yet and of which a ground is gone.
+
+    That is a test that did not pass, or a relation that was built after all.
+    """
+
+    def gone(fact: str) -> bool:
+        if waited_for(fact):
+            return statuses.get(fact) in PASSED
+        return statuses.get(fact, "pass") not in PASSED
+
     return [
         test.unique_id
         for test in held
-        if test.unique_id not in statuses
-        and any(statuses.get(fact, "pass") not in PASSED for fact in test.facts)
+        if test.unique_id not in statuses and any(map(gone, test.facts))
     ]
 
 

@@ -272,6 +272,8 @@ def _ground(test: HeldTest, name: Callable[[str], str]) -> str:
     """What a held test rests on, short: `explain` gives the whole argument."""
     if not test.facts:
         return test.reason if len(test.reason) <= _SHORT else "by how its rows are made (`explain`)"
+    if test.waits:
+        return test.reason
     shown = ", ".join(name(fact) for fact in test.facts[:_FACTS])
     more = len(test.facts) - _FACTS
     return f"rests on {shown}" + (f" and {more:,} more" if more > 0 else "")

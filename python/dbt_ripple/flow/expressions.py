@@ -799,7 +799,7 @@ def _literal(is_string: bool, text: str) -> bytes:
 
 @cache
 def _type_name(name: exp.DType) -> bytes:
-    return digest(b"type", repr(name).encode(), b"None")
+    return digest(b"type", f"DType.{name.name}".encode(), b"None")  # as `flow.facts` knows it
 
 
 @cache

@@ -160,6 +160,15 @@ _CAST_TYPES: Final = {
 }
 
 
+_TEXT: Final = frozenset(
+    (
+        b"Initcap Left Lower MD5 Pad RegexpExtract RegexpReplace Replace Right SHA SHA2 SplitPart "
+        b"Substring Translate Trim Upper"
+    ).split()
+)
+"""Functions that give text (some of them bytes, of bytes), whatever they are called on."""
+
+
 def type_family(name: str | None) -> str | None:
     """Types within a family compare without a loss; None where that is not known of a type.
 
@@ -359,9 +368,28 @@ class Book:
         if type(mine) is int:
             owner = _source_of(env, mine)
             raw = _raw(env, owner, env.refs[mine].key) if owner in members else None
-        elif type(mine) is list and mine[0] == b"Cast" and len(mine) == 5:
-            family = _CAST_TYPES.get(mine[4]) if type(mine[4]) is bytes else None
+        else:
+            family = self.family(env, mine)
         return self._paired(env, source, key, env.fp(mine), raw, family)
+
+    def family(self, env: Env, e: Expr) -> str | None:
+        """The family of an expression's type; None where it cannot be told."""
+        if type(e) is int:
+            return self.types.get(env.ref(e)[0])
+        if type(e) is not list:
+            return None
+        if e[0] in _TEXT:
+            return "text"
+        if e[0] in (b"Cast", b"TryCast") and len(e) == 5 and type(e[4]) is bytes:
+            return _CAST_TYPES.get(e[4])
+        if e[0] == b"Coalesce" and e[1] == b"this" and e[3] == b"expressions":
+            families = {self.family(env, piece) for piece in (e[2], *e[4:])}
+            return families.pop() if len(families) == 1 else None
+        if e[0] in ("A", "W") and type(e[1]) is list and len(e) == 2:
+            inner = e[1]
+            if inner[0] in (b"Min", b"Max", b"Window"):
+                return self.family(env, inner[2] if inner[0] != b"Window" else inner[1])
+        return None
 
     def _paired(
         self, env: Env, source: int, key: str, left: bytes, raw: bytes | None, family: str | None
@@ -482,13 +510,13 @@ class Book:
                 partition = frozenset(map(env.fp, number[0]))
                 facts.numbered |= {fp}
                 facts.unique.append(Unique(partition | {fp}, OF_ITSELF, True))
-            elif e[0] == b"Cast" and len(e) == 5 and type(e[4]) is bytes:
-                if e[4] in _CAST_TYPES:
-                    self.typed(env.fp(e) if wide else fps[i], _CAST_TYPES[e[4]])
             elif isinstance(first, Group) and (found := _counting(env, e)) is not None:
                 fp = env.fp(e)
                 self.counts[fp] = (first.fp, *found)
                 facts.not_null[fp] = OF_ITSELF
+            family = self.family(env, e)
+            if family is not None:
+                self.typed(env.fp(e) if wide else fps[i], family)
 
     def one_row(self, n: bytes) -> Facts:
         """A SELECT without FROM."""

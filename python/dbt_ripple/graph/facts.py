@@ -310,10 +310,23 @@ class FactAnalyser(Linker):
     def type_columns(self, unique_id: str, relation: Relation) -> None:
         """Note the types of a relation's columns."""
         columns = relation.columns()
-        for column in self.catalog.get(unique_id, ()):
-            known = columns.get(fold_stored(column.name, self.dialect))
+        types = [(c.name, c.type) for c in self.catalog.get(unique_id, ())]
+        for name, type_ in types or self.types_of_seed(self.project.nodes[unique_id]):
+            known = columns.get(fold_stored(name, self.dialect))
             if known is not None:
-                self.book.typed(known[0], type_family(column.type))
+                self.book.typed(known[0], type_family(type_))
+
+    def types_of_seed(self, node: Node) -> list[tuple[str, str]]:
+        """The types that a seed's columns will have once its file is loaded, as far as that is sure."""
+        if node.resource_type != "seed":
+            return []
+        said = node.config.get("column_types")
+        types = {str(k): str(v) for k, v in said.items()} if isinstance(said, dict) else {}
+        file = self.seeds.read(node)
+        if file is not None:
+            own = {name.lower() for name in types}
+            types |= {n: "text" for n in file.header if n.lower() in file.text - own}
+        return list(types.items())
 
 
 def _note(rows: Rows, of: Facts, proof: Proof) -> None:

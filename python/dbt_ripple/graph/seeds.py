@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,11 +28,13 @@ class SeedFile:
         values: a fingerprint of each column's values in order; empty where a row is longer or
             shorter than the header.
         rows: how many rows follow the header.
+        text: the names, in lower case, of the columns that no loader takes for anything but text.
     """
 
     header: list[str]
     values: list[bytes]
     rows: int
+    text: frozenset[str] = frozenset()
 
 
 class SeedFiles:
@@ -109,7 +112,18 @@ def _parsed(content: bytes, node: Node) -> SeedFile | None:
             digest(*(f"{len(value)}:{value}".encode() for value in column))
             for column in zip(*rows[1:], strict=True)
         ] or [digest(b"no rows")] * len(header)
-    return SeedFile(header, values, len(rows) - 1)
+    texts = zip(header, zip(*rows[1:], strict=True), strict=True) if values and rows[1:] else ()
+    text_only = frozenset(name.lower() for name, column in texts if any(map(_is_text, column)))
+    return SeedFile(header, values, len(rows) - 1, text_only)
+
+
+def _is_text(value: str) -> bool:
+    """Whether a value can be nothing but text: loaders guess numbers, dates and truth values."""
+    return _WORD.search(value) is not None and value.strip().lower() not in _NO_TEXT
 
 
 _COMMA: Final = ","
+_WORD: Final = re.compile("[A-Za-z]{2}")
+_NO_TEXT: Final = frozenset(
+    "true false yes no on off null none na n/a nan snan inf -inf +inf infinity -infinity +infinity".split()
+)

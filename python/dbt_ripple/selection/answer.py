@@ -21,15 +21,27 @@ class SelectedTest(msgspec.Struct, kw_only=True):
 
 
 class HeldTest(msgspec.Struct, kw_only=True):
-    """An impacted test that what passed on base proves cannot fail (rules 14-16).
+    """An impacted test that need not run: what it rests on shows whatever it could show.
+
+    That is what passed on base (rules 14-16), or that a relation it reads cannot be built.
 
     Attributes:
-        facts: the tests whose passing it rests on.
+        facts: the tests whose passing it rests on, or the relation it waits for.
     """
 
     unique_id: str
     reason: str
     facts: list[str] = []
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for a relation that cannot be built."""
+        return any(waited_for(fact) for fact in self.facts)
+
+
+def waited_for(fact: str) -> bool:
+    """Whether what a held test rests on is a relation."""
+    return fact.startswith(("model.", "snapshot."))
 
 
 class Broken(msgspec.Struct, kw_only=True):

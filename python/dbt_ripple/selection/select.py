@@ -32,6 +32,7 @@ from dbt_ripple.selection.inlined import (
     to_build,
 )
 from dbt_ripple.selection.reasons import Reasons
+from dbt_ripple.selection.waiting import waiting_tests
 
 
 def select(
@@ -95,19 +96,27 @@ def select_from(
     for unique_id, reason in wanted.items():
         impacted.setdefault(unique_id, reason)
     reasons = Reasons(comparison)
+    models = to_build(comparison)
     held: list[HeldTest] = []
     said: list[str] = []
     if facts:
         moved = [test for test, own in impacted.items() if own is None and test not in wanted]
         # What a test asks may hold, and its new words still be no query: only running them shows it.
         anew = set(rewritten(comparison, (t for t in moved if t in comparison.modified)))
+        moved = [test for test in moved if test not in anew]
+        chosen = None if only is None else frozenset(only)
+        waiting = waiting_tests(
+            comparison, moved, models if chosen is None else chosen.intersection(models), cache
+        )
+        skipped = {test.unique_id for test in waiting}
         held, said = held_tests(
             comparison,
-            [test for test in moved if test not in anew],
+            [test for test in moved if test not in skipped],
             assume_passed=assume_passed,
-            runs=None if only is None else frozenset(only).__contains__,
+            runs=lambda test: test not in skipped and (chosen is None or test in chosen),
             cache=cache,
         )
+        held = [*waiting, *held]
     for test in held:
         del impacted[test.unique_id]
     if not comparison.everything:
@@ -122,11 +131,12 @@ def select_from(
         tests.append(SelectedTest(unique_id=unique_id, name=name, reason=reason, path=path))
     order = {unique_id: position for position, unique_id in enumerate(head.nodes)}
     tests.sort(key=lambda test: order[test.unique_id])
+    held.sort(key=lambda test: order[test.unique_id])
     by_target = reasons.by_target(impacted)
     selection = Selection(
         tests=tests,
         held=held,
-        models=to_build(comparison),
+        models=models,
         broken=_broken(comparison),
         exposures=list(_exposures(comparison)),
         unit_tests=list(impacted_unit_tests(comparison)),

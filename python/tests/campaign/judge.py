@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from world import BELOW, Outcome, World
@@ -41,7 +41,6 @@ class Judge:
     def __init__(self, world: World, base: Project | None = None) -> None:
         self.world = world
         self.base = base or world.project
-        self.without = replace(world.project, run_results=[])
         # As a user has it: an edit is analysed against what was kept of base.
         self.cache = Cache(world.scratch / "cache")
         self.analysis: Analysis = analyse(self.base, cache=self.cache)
@@ -50,9 +49,9 @@ class Judge:
         """With what passed on base, and without."""
         cache = self.cache
         analysis = analyse(head, cache=cache)
+        analyses = {"base_analysis": self.analysis, "head_analysis": analysis}
         ways = [
-            select(base, head, base_analysis=self.analysis, head_analysis=analysis, cache=cache)
-            for base in (self.base, self.without)
+            select(self.base, head, **analyses, cache=cache, facts=facts) for facts in (True, False)
         ]
         return ways[0], ways[1]
 
@@ -80,6 +79,10 @@ class Judge:
                 verdict.missed.append(
                     f"{test} differs and is held on {on}, which shows nothing: {held[test].reason}"
                 )
+        for unique_id in {
+            f for h in facts.held for f in h.facts if h.waits
+        } - outcome.unbuilt.keys():
+            verdict.missed.append(f"{unique_id} is built, and tests wait for it as if it were not")
         for said, how in ((facts, "with facts"), (without, "without facts")):
             models, tests = set(said.models), ids(said.tests)
             for unique_id, reason in outcome.unbuilt.items():

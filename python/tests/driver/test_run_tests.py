@@ -130,6 +130,15 @@ def test_who_has_to_run() -> None:
     assert to_run(held, {"z": "fail", "b": "pass"}) == []
 
 
+def test_who_waits_runs_where_what_it_waits_for_is_built_after_all() -> None:
+    held = [HeldTest(unique_id="a", reason="", facts=["model.p.m"])]
+    for status in ("error", "skipped"):
+        assert to_run(held, {"model.p.m": status}) == []
+    assert to_run(held, {}) == []
+    assert to_run(held, {"model.p.m": "success"}) == ["a"]
+    assert to_run(held, {"model.p.m": "success", "a": "pass"}) == []
+
+
 def test_a_failing_test_is_exit_code_1_and_a_dbt_that_cannot_run_2(
     tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

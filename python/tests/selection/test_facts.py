@@ -344,6 +344,41 @@ def test_columns_of_other_types_match_more_than_what_is_equal() -> None:
     assert picked(base, head) == (["unique_orders_id"], {})
 
 
+@pytest.mark.parametrize(
+    "key",
+    ["lower(trim(o.product_id))", "cast(o.product_id as string)", "md5(o.product_id)"],
+)
+def test_what_a_function_gives_is_of_a_known_type(key: str) -> None:
+    join = f"{PLAIN} left join s.stg_products as p on {key} = p.product_id"
+    tests = (unique("id"), unique("product_id", "stg_products"))
+    base, head = passed(shop(*tests)), shop(*tests, orders=join)
+    assert picked(base, head)[0] == ["unique_orders_id"]  # p.product_id is a number
+    texts(base, head)
+    selected, held = picked(base, head)
+    assert selected == []
+    assert facts(held["unique_orders_id"]) == ["unique_stg_products_product_id"]
+
+
+def texts(*sides: Project) -> None:
+    """Make the columns of the products strings."""
+    for side in sides:
+        for unique_id in (PRODUCTS, "model.p.stg_products"):
+            for column in side.catalog[unique_id]:
+                column.type = "string"
+
+
+def test_a_key_made_upstream_is_of_the_type_its_function_gives() -> None:
+    keyed = STG_PRODUCTS.replace("product_id", "upper(name) as product_id")
+    join = f"{PLAIN} left join s.stg_products as p on upper(o.product_id) = p.product_id"
+    tests = (unique("id"), unique("product_id", "stg_products"))
+    base = passed(shop(*tests, stg_products=keyed + " where name <> ''", orders=join))
+    more = shop(*tests, stg_products=keyed, orders=join)
+    texts(base, more)
+    selected, held = picked(base, more)
+    assert selected == ["unique_stg_products_product_id"]
+    assert facts(held["unique_orders_id"]) == ["unique_stg_products_product_id"]
+
+
 # --- what proves nothing ---------------------------------------------------------------------------
 
 

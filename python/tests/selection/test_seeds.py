@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from hand_made import check, names, node, picked, project
 
-from dbt_ripple.artifacts import Project
+from dbt_ripple.artifacts import Project, RunResult
 from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.selection import select
 
 OLD = "sku,price,name\na,1.50,Tea\nb,2,Pot\n"
 SEED = "seed.p.prices"
@@ -119,3 +120,78 @@ def test_a_large_seed_in_one_place_goes_by_when_it_was_written(tmp_path: Path) -
     old = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
     os.utime(tmp_path / "seeds" / "prices.csv", (old, old))
     assert names(found, found) == []
+
+
+# --- what their files say of types, for the facts of rule 14 ---------------------------------------
+
+KINDS = "kind,label\n{rows}"
+KEYS = "select kind, label from s.kinds"
+
+
+def with_kinds(root: Path, rows: str, **config: Any) -> Project:
+    """A model that looks each of its rows up in a seed, whose key is tested to be unique."""
+    (root / "seeds").mkdir(parents=True)
+    text = KINDS.format(rows=rows)
+    (root / "seeds" / "kinds.csv").write_text(text, encoding="utf-8")
+    kinds, things = "seed.p.kinds", "source.p.raw.things"
+    source = node(things, columns=["id", "kind"])
+    source.identifier, source.relation_name = "things", "`s`.`things`"
+    sql = "select t.id, k.label from s.things as t left join s.kinds as k on lower(t.kind) = k.kind"
+    grouped = "select {0}, count(*) as n from s.{1} where {0} is not null group by {0} having count(*) > 1"
+    seed = node(
+        kinds,
+        config=config,
+        root_path=str(root),
+        original_file_path="seeds/kinds.csv",
+        checksum={"name": "sha256", "checksum": hashlib.sha256(text.strip().encode()).hexdigest()},
+    )
+    made = project(
+        source,
+        seed,
+        node("model.p.labelled", sql, things, kinds),
+        check("unique_id", grouped.format("id", "labelled"), "model.p.labelled"),
+        check("unique_kind", grouped.format("kind", "kinds"), kinds),
+        types={
+            kinds: {"kind": "varchar", "label": "varchar"},
+            things: {"id": "int", "kind": "text"},
+        },
+    )
+    made.run_results = [
+        RunResult(unique_id=u, status="pass", failures=0)
+        for u in made.nodes
+        if u.startswith("test")
+    ]
+    return made
+
+
+def held(base: Project, head: Project) -> list[str]:
+    """The names of the tests that are held; all others run."""
+    found = select(base, head)
+    assert len(found.held) + len(found.tests) == 2
+    return [test.unique_id.rpartition(".")[2] for test in found.held]
+
+
+def test_a_column_with_a_word_in_it_stays_text(tmp_path: Path) -> None:
+    base = with_kinds(tmp_path / "base", "tea,Tea\n1,Pot\n")
+    head = with_kinds(tmp_path / "head", "tea,Tea\n1,Pot\ncup,Cup\n")
+    assert held(base, head) == ["unique_id"]
+
+
+@pytest.mark.parametrize("last", ["2", "1e5", "true", "2026-01-01", "NaN", "-inf", ""])
+def test_a_column_of_which_no_value_is_a_word_may_come_to_be_anything(
+    tmp_path: Path, last: str
+) -> None:
+    base = with_kinds(tmp_path / "base", "tea,Tea\n1,Pot\n")
+    head = with_kinds(tmp_path / "head", f"1,Pot\n{last},Cup\n")
+    assert held(base, head) == []
+
+
+def test_a_type_that_is_set_is_the_type(tmp_path: Path) -> None:
+    types = {"column_types": {"kind": "varchar(9)"}}
+    base = with_kinds(tmp_path / "base", "1,Tea\n", **types)
+    head = with_kinds(tmp_path / "head", "1,Tea\n2,Pot\n", **types)
+    assert held(base, head) == ["unique_id"]
+    numbers = {"column_types": {"kind": "double"}}
+    base = with_kinds(tmp_path / "base of numbers", "tea,Tea\n", **numbers)
+    head = with_kinds(tmp_path / "head of numbers", "tea,Tea\nb,Pot\n", **numbers)
+    assert held(base, head) == []

@@ -1,0 +1,115 @@
+"""Tests that wait: what they read cannot be built, so that dbt does not run them.
+
+A relation whose query names a column that is not there fails in CI, and dbt skips all that is below
+it. To run the tests there would show nothing more. They are held on the relation: CI is red by it,
+and where it is built after all (``--run`` sees that), they run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from dbt_ripple.artifacts import CatalogColumn
+from dbt_ripple.changes import Comparison
+from dbt_ripple.flow.names import dialect_of
+from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.missing import MissingNames
+from dbt_ripple.selection.answer import HeldTest
+from dbt_ripple.selection.inlined import inlined_by
+
+
+def cannot_be_built(comparison: Comparison, cache: Cache | None = None) -> dict[str, list[str]]:
+    """The relations of head that certainly cannot be built, and could on base.
+
+    Returns:
+        By unique_id, the names that are missing.
+    """
+    before, now = comparison.base_analysis.nodes, comparison.head_analysis.nodes
+    head = comparison.head
+    broken: dict[str, None] = {}
+    for unique_id, seen in now.items():
+        then = before.get(unique_id)
+        if seen.status != "broken" or (then is not None and then.status == "broken"):
+            continue
+        # An ephemeral model is not built: what it is inlined into is.
+        inlined = head.nodes[unique_id].is_ephemeral
+        broken.update(dict.fromkeys(inlined_by(head, unique_id)[0] if inlined else (unique_id,)))
+    if not broken:
+        return {}
+    by_text = MissingNames(head, cache=cache)
+    found = {unique_id: by_text.of(unique_id) for unique_id in broken}
+    if not all(found.values()):
+        by_catalog = MissingNames(head, _unchanged_sources(comparison), cache)
+        for unique_id in (u for u, names in found.items() if not names):
+            names = by_catalog.of(unique_id)
+            if names and _as_on_base(comparison, unique_id, names):
+                found[unique_id] = names
+    return {unique_id: names for unique_id, names in found.items() if names}
+
+
+def _unchanged_sources(comparison: Comparison) -> dict[str, list[CatalogColumn]]:
+    """The columns of the sources of which both sides say the same."""
+    base, head = comparison.base.catalog, comparison.head.catalog
+    return {
+        unique_id: columns
+        for unique_id, columns in head.items()
+        if unique_id.startswith("source.") and columns == base.get(unique_id)
+    }
+
+
+def _as_on_base(comparison: Comparison, unique_id: str, names: list[str]) -> bool:
+    """Whether a query looked for these names on base, too, and found them.
+
+    Then no column that a source has got since the catalog was written can be meant.
+    """
+    from dbt_ripple.flow.written import names_in
+
+    then = comparison.base.nodes.get(unique_id)
+    if then is None or not then.compiled_code:
+        return False
+    words = names_in(then.compiled_code, dialect_of(comparison.head.metadata.adapter_type))
+    return all(name.rpartition(".")[2].lower() in words for name in names)
+
+
+def waiting_tests(
+    comparison: Comparison,
+    impacted: Iterable[str],
+    models: Collection[str],
+    cache: Cache | None = None,
+) -> list[HeldTest]:
+    """The impacted tests that wait for a relation that cannot be built.
+
+    Args:
+        comparison: of base and head.
+        impacted: unique_ids of tests.
+        models: what CI builds; what it does not is deferred, and stands whatever is above it.
+        cache: where lowered queries may be found.
+
+    Returns:
+        In the order of ``impacted``; ``facts`` names the nearest relation each waits for.
+    """
+    missing = {u: m for u, m in cannot_be_built(comparison, cache).items() if u in models}
+    if not missing:
+        return []
+    head, built = comparison.head, frozenset(models)
+    waits_for = {unique_id: unique_id for unique_id in missing}
+    ahead = list(missing)
+    while ahead:  # the nearest first
+        following = []
+        for parent in ahead:
+            for child in head.children.get(parent, ()):
+                node = head.nodes.get(child)
+                if node is None or child in waits_for:
+                    continue
+                if node.resource_type == "test" or node.is_ephemeral or child in built:
+                    waits_for[child] = waits_for[parent]
+                    following.append(child)
+        ahead = following
+    held = []
+    for test in impacted:
+        model = waits_for.get(test)
+        if model is not None:
+            name = head.nodes[model].display_name
+            said = f"{name} cannot be built: there is no {', '.join(missing[model])}"
+            held.append(HeldTest(unique_id=test, reason=said, facts=[model]))
+    return held

@@ -1,0 +1,161 @@
+"""Tests wait for what certainly cannot be built, and for nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hand_made import check, node, project
+
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.selection import Selection, select
+
+RAW = "source.p.raw.things"
+STAGED = "select id, kind from s.things"
+MART = "select id, upper(kind) as kind from s.stg"
+REPORT = "select kind, count(*) as n from s.mart group by kind"
+
+
+def things() -> Node:
+    found = node(RAW, columns=["id", "kind", "later"])
+    found.identifier, found.relation_name = "things", "`s`.`things`"
+    return found
+
+
+def side(
+    stg: str = STAGED,
+    mart: str = MART,
+    *,
+    source: tuple[str, ...] = ("id", "kind"),
+    stg_config: dict[str, Any] | None = None,
+    mart_config: dict[str, Any] | None = None,
+    test_of_stg: str = "select id from s.stg where id is null",
+) -> Project:
+    """things -> stg -> mart -> report, and a test of each."""
+    return project(
+        things(),
+        node("model.p.stg", stg, RAW, config=stg_config or {"materialized": "table"}),
+        node("model.p.mart", mart, "model.p.stg", config=mart_config or {"materialized": "table"}),
+        node("model.p.report", REPORT, "model.p.mart", config={"materialized": "table"}),
+        check("on_stg", test_of_stg, "model.p.stg"),
+        check("on_mart", "select id from s.mart where id is null", "model.p.mart"),
+        check("on_report", "select * from s.report where n < 0", "model.p.report"),
+        catalog={RAW: list(source)},
+    )
+
+
+def answer(base: Project, head: Project, **more: Any) -> tuple[list[str], dict[str, list[str]]]:
+    """The names of the tests that run, and what each held one rests on."""
+    found: Selection = select(base, head, **more)
+    return (
+        [test.name for test in found.tests],
+        {test.unique_id.rpartition(".")[2]: test.facts for test in found.held},
+    )
+
+
+RENAMED = STAGED.replace("kind", "kind as sort")
+WAIT = {"on_mart": ["model.p.mart"], "on_report": ["model.p.mart"]}
+
+
+def test_what_is_below_a_relation_that_cannot_be_built_waits_for_it() -> None:
+    found = select(side(), side(RENAMED))
+    assert [b.unique_id for b in found.broken] == ["model.p.mart"]
+    assert found.models == ["model.p.stg", "model.p.mart", "model.p.report"]
+    assert answer(side(), side(RENAMED)) == ([], WAIT)
+    assert found.held[0].reason == "mart cannot be built: there is no kind"
+    assert found.held[0].waits
+
+
+def test_without_facts_all_readers_are_selected() -> None:
+    assert answer(side(), side(RENAMED), facts=False) == (["on_mart", "on_report"], {})
+
+
+def test_a_test_that_names_what_is_gone_itself_runs() -> None:
+    on_kind = "select kind from s.stg where kind is null"
+    found = answer(side(test_of_stg=on_kind), side(RENAMED, test_of_stg=on_kind))
+    assert found == (["on_stg"], WAIT)
+
+
+def test_what_ci_does_not_build_nobody_waits_for() -> None:
+    only = {"test.p.on_report", "model.p.report"}
+    assert answer(side(), side(RENAMED), only=only) == (["on_report"], {})
+
+
+UNSURE = {
+    "the column of a source that the catalog does not list": (
+        {},
+        {"mart": MART, "stg": "select id, kind, later from s.things"},
+    ),
+    "a star over a source": (
+        {"stg": "select * from s.things"},
+        {"stg": "select * from s.things", "mart": MART.replace("kind)", "later)")},
+    ),
+    "a table that keeps the columns it had": (
+        {"stg_config": {"materialized": "incremental"}},
+        {"stg_config": {"materialized": "incremental"}, "stg": RENAMED},
+    ),
+    "a hook that may add it": (
+        {"stg_config": {"materialized": "table", "post-hook": [{"sql": "alter table x"}]}},
+        {
+            "stg_config": {"materialized": "table", "post-hook": [{"sql": "alter table x"}]},
+            "stg": RENAMED,
+        },
+    ),
+    "a CTE that nobody reads": (
+        {},
+        {"mart": "with dead as (select sort from s.stg) " + MART},
+    ),
+    "a name that two relations have": (
+        {},
+        {"mart": MART.replace("s.stg", "s.stg cross join (select kind from s.stg)")},
+    ),
+    "a name that engines know": ({}, {"mart": MART.replace("id,", "rowid as id,")}),
+    "a name of the engine's own": ({}, {"mart": MART.replace("id,", "_metadata as id,")}),
+    "a materialization that need not run it": (
+        {"mart_config": {"materialized": "ours"}},
+        {"mart_config": {"materialized": "ours"}, "stg": RENAMED},
+    ),
+}
+
+
+@pytest.mark.parametrize("why", UNSURE)
+def test_nobody_waits_where_it_may_be_built_after_all(why: str) -> None:
+    base, head = UNSURE[why]
+    selected, held = answer(side(**base), side(**head))
+    assert held == {}
+    assert "on_mart" in selected or "on_stg" in selected
+
+
+def test_a_name_that_the_query_made_and_makes_no_more_is_certain() -> None:
+    ranked = (
+        "with numbered as (select *, row_number() over (partition by id order by kind) as place "
+        "from s.things) select id, kind from numbered where place = 1"
+    )
+    selected, held = answer(side(ranked), side(ranked.replace("as place", "as rank")))
+    assert (selected, set(held)) == ([], {"on_stg", "on_mart", "on_report"})
+    # Had the source got that column since, the query would not be the one it was.
+    selected, held = answer(side(STAGED), side(STAGED + " where place = 1"))
+    assert held == {}
+
+
+def test_an_ephemeral_model_is_not_built_but_what_it_is_inlined_into() -> None:
+    inlined = "with __dbt__cte__mart as (" + MART + ") select kind, 1 as n from __dbt__cte__mart"
+
+    def with_ephemeral(stg: str) -> Project:
+        return project(
+            things(),
+            node("model.p.stg", stg, RAW, config={"materialized": "table"}),
+            node("model.p.mart", MART, "model.p.stg", config={"materialized": "ephemeral"}),
+            node("model.p.report", inlined, "model.p.mart", config={"materialized": "table"}),
+            check("on_report", "select * from s.report where n < 0", "model.p.report"),
+            catalog={RAW: ["id", "kind"]},
+        )
+
+    found = answer(with_ephemeral(STAGED), with_ephemeral(RENAMED))
+    assert found == ([], {"on_report": ["model.p.report"]})
+
+
+def test_what_was_broken_on_base_is_no_ground() -> None:
+    base = side(STAGED, MART.replace("kind)", "kinds)"))
+    head = side(STAGED, MART.replace("kind)", "kinds) || 'x'"))
+    assert answer(base, head)[1] == {}
