@@ -124,7 +124,7 @@ def _text(found: Explanation, head: Project) -> Iterator[str]:
             yield from (click.style(f"      - {_one_line(t)}", fg="red") for t in found.before)
             yield from (click.style(f"      + {_one_line(t)}", fg="green") for t in found.after)
     for fact in found.facts:
-        yield f"  {_rests_on(fact)} {head.nodes[fact].name if fact in head.nodes else fact}"
+        yield f"  {_rests_on(fact)} {head.nodes[fact].display_name if fact in head.nodes else fact}"
 
 
 def _markdown(found: Explanation, head: Project) -> Iterator[str]:
@@ -145,4 +145,4 @@ def _markdown(found: Explanation, head: Project) -> Iterator[str]:
         yield from (f"+ {_one_line(t)}" for t in found.after)
         yield "```"
     for fact in found.facts:
-        yield f"- {_rests_on(fact)} `{head.nodes[fact].name if fact in head.nodes else fact}`"
+        yield f"- {_rests_on(fact)} `{head.nodes[fact].display_name if fact in head.nodes else fact}`"

@@ -238,9 +238,12 @@ def names(selection: Selection, head: Project) -> list[str]:
 def headline(selection: Selection) -> str:
     """One line: how many tests, against what dbt would run."""
     counts = selection.counts
-    held = f", {counts.held_tests:,} held" if counts.held_tests else ""
+    waiting = sum(test.waits for test in selection.held)
+    held = counts.held_tests - waiting
+    said = f", {held:,} held" if held else ""
+    said += f", {waiting:,} waiting for what cannot be built" if waiting else ""
     return (
-        f"{counts.impacted_tests:,} of {count(counts.all_tests, 'test')}{held}; dbt's "
+        f"{counts.impacted_tests:,} of {count(counts.all_tests, 'test')}{said}; dbt's "
         f"state:modified+ would run {counts.state_modified_tests:,}"
     )
 
@@ -260,8 +263,20 @@ def _sections(selection: Selection, head: Project) -> Iterator[tuple[str, list[t
         node = head.nodes.get(unique_id)
         return node.display_name if node else unique_id
 
-    yield "held", [(name(t.unique_id), _ground(t, name)) for t in selection.held]
+    waiting: dict[str, list[HeldTest]] = {}
+    for test in selection.held:
+        if test.waits:
+            waiting.setdefault(test.facts[0], []).append(test)
     yield "cannot compile", [(name(b.unique_id), b.reason) for b in selection.broken]
+    yield (
+        "cannot be built",
+        [
+            (name(u), f"{tests[0].reason.partition(': ')[2]}; {count(len(tests), 'test')} below")
+            for u, tests in waiting.items()
+        ],
+    )
+    held = [test for test in selection.held if not test.waits]
+    yield "held", [(name(test.unique_id), _ground(test, name)) for test in held]
     yield "to build", [(name(u), "") for u in selection.models]
     yield "unit tests", [(name(u), "") for u in selection.unit_tests]
     yield "exposures", [(name(u), "") for u in selection.exposures]
@@ -272,8 +287,6 @@ def _ground(test: HeldTest, name: Callable[[str], str]) -> str:
     """What a held test rests on, short: `explain` gives the whole argument."""
     if not test.facts:
         return test.reason if len(test.reason) <= _SHORT else "by how its rows are made (`explain`)"
-    if test.waits:
-        return test.reason
     shown = ", ".join(name(fact) for fact in test.facts[:_FACTS])
     more = len(test.facts) - _FACTS
     return f"rests on {shown}" + (f" and {more:,} more" if more > 0 else "")

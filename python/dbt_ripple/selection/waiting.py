@@ -44,7 +44,7 @@ def cannot_be_built(comparison: Comparison, cache: Cache | None = None) -> dict[
             names = by_catalog.of(unique_id)
             if names and _as_on_base(comparison, unique_id, names):
                 found[unique_id] = names
-    return {unique_id: names for unique_id, names in found.items() if names}
+    return {unique_id: found[unique_id] for unique_id in head.nodes if found.get(unique_id)}
 
 
 def _unchanged_sources(comparison: Comparison) -> dict[str, list[CatalogColumn]]:
@@ -88,10 +88,10 @@ def waiting_tests(
     Returns:
         In the order of ``impacted``; ``facts`` names the nearest relation each waits for.
     """
-    missing = {u: m for u, m in cannot_be_built(comparison, cache).items() if u in models}
+    head, built = comparison.head, frozenset(models)
+    missing = {u: m for u, m in cannot_be_built(comparison, cache).items() if u in built}
     if not missing:
         return []
-    head, built = comparison.head, frozenset(models)
     waits_for = {unique_id: unique_id for unique_id in missing}
     ahead = list(missing)
     while ahead:  # the nearest first

@@ -121,6 +121,32 @@ def test_a_missing_column_is_broken_with_its_name(sides: Sides) -> None:
     assert NOT_NEGATIVE in {test["unique_id"] for test in found["tests"]}
 
 
+def test_who_waits_is_told_by_what_cannot_be_built(sides: Sides) -> None:
+    def reads_v1(manifest: dict[str, Any]) -> None:
+        test, model = manifest["nodes"][NOT_NEGATIVE], manifest["nodes"][V1]
+        sql = f"select * from {model['relation_name']} where amount < 0"
+        test |= {"compiled_code": sql, "raw_code": sql, "depends_on": {"macros": [], "nodes": [V1]}}
+        manifest["parent_map"][NOT_NEGATIVE] = [V1]
+        manifest["child_map"][V1].append(NOT_NEGATIVE)
+
+    for side in ("state", "target"):
+        sides.edit(reads_v1, f"{side}/manifest.json")
+    sides.write_sql(STG, FROM_RAW.replace("amount, ", "amount as total, "))
+    done = sides("select")
+    assert "1 waiting for what cannot be built; dbt's" in done.out.splitlines()[0]
+    assert "cannot be built:\n  dim_customers.v1: there is no amount; 1 test below\n" in done.out
+    assert "held" not in done.out
+    text = sides("explain", "no_negative_amount").out
+    assert text.startswith(
+        "no_negative_amount: held, because\n  - dim_customers.v1 cannot be built"
+    )
+    assert "  waits for dim_customers.v1" in text
+    assert (
+        "- waits for `dim_customers.v1`"
+        in sides("explain", "no_negative_amount", "--format", "markdown").out
+    )
+
+
 def test_full_is_what_dbt_would_run(sides: Sides) -> None:
     sides.write_sql(STG, DOUBLED)
     found = sides("select", "--full", "--format", "json").json
