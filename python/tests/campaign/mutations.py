@@ -506,13 +506,19 @@ class Mutator:
         return tree
 
     def distinct(self, tree: Tree) -> Tree | None:
-        """DISTINCT where there was none or the other way about, in a SELECT or in an aggregate."""
-        aggregates = [
-            a
-            for a in tree.find_all(exp.Sum, exp.Avg, exp.Count)
-            if not a.this.is_star and not isinstance(a.parent, exp.Window)
+        """DISTINCT where there was none or the other way about, in a SELECT or in an aggregate.
+
+        Mostly where it means something: few SELECTs return a row twice.
+        """
+        meaning: list[Tree] = [
+            *(s for s in tree.find_all(exp.Select) if s.args.get("distinct")),
+            *(
+                a
+                for a in tree.find_all(exp.Sum, exp.Avg, exp.Count)
+                if not a.this.is_star and not isinstance(a.parent, exp.Window)
+            ),
         ]
-        place = self.pick([*tree.find_all(exp.Select), *aggregates])
+        place = self.pick(meaning) if self.random.random() < 0.8 else self.select(tree)
         if place is None:
             return None
         if isinstance(place, exp.Select):
