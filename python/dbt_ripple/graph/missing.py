@@ -4,8 +4,8 @@ Rule 5 calls a relation broken as soon as a name in it cannot be found. That err
 a catalog may be older than its warehouse, and some engines do not look into what nothing reads. Here
 it has to be certain, so only what the text of queries says is believed:
 
-* the columns of a source, of a dataset dbt does not know, and of a seed whose file is not at hand
-  are open: a catalog may be older than what it lists;
+* the columns of a dataset dbt does not know, of a seed whose file is not at hand, and of all but
+  the sources that are given are open: a catalog may be older than what it lists;
 * so are those of a relation that keeps columns its query no longer has (incremental, snapshot) or
   to which hooks may add some;
 * a name counts where the result of the query is made of it, and not where it is ambiguous, or one
@@ -47,17 +47,14 @@ class MissingNames(Linker):
 
     Args:
         project: the side.
-        catalog: the columns of sources that may be believed.
+        catalog: the columns of the sources whose columns are believed.
         cache: where lowered queries may be found.
     """
 
     def __init__(
-        self,
-        project: Project,
-        catalog: dict[str, list[CatalogColumn]] | None = None,
-        cache: Cache | None = None,
+        self, project: Project, catalog: dict[str, list[CatalogColumn]], cache: Cache | None = None
     ) -> None:
-        super().__init__(replace(project, catalog=catalog or {}), False, cache, None, SeedFiles())
+        super().__init__(replace(project, catalog=catalog), False, cache, None, SeedFiles())
         self.reads: dict[str, set[str]] = {}
 
     def of(self, unique_id: str) -> list[str]:

@@ -36,39 +36,40 @@ def cannot_be_built(comparison: Comparison, cache: Cache | None = None) -> dict[
         broken.update(dict.fromkeys(inlined_by(head, unique_id)[0] if inlined else (unique_id,)))
     if not broken:
         return {}
-    by_text = MissingNames(head, cache=cache)
-    found = {unique_id: by_text.of(unique_id) for unique_id in broken}
-    if not all(found.values()):
-        by_catalog = MissingNames(head, _unchanged_sources(comparison), cache)
-        for unique_id in (u for u, names in found.items() if not names):
-            names = by_catalog.of(unique_id)
-            if names and _as_on_base(comparison, unique_id, names):
-                found[unique_id] = names
-    return {unique_id: found[unique_id] for unique_id in head.nodes if found.get(unique_id)}
+    linker = MissingNames(head, _unchanged_sources(comparison), cache)
+    found = {
+        unique_id: names
+        for unique_id in broken
+        if (names := _looked_for_on_base(comparison, unique_id, linker.of(unique_id)))
+    }
+    return {unique_id: found[unique_id] for unique_id in head.nodes if unique_id in found}
 
 
 def _unchanged_sources(comparison: Comparison) -> dict[str, list[CatalogColumn]]:
-    """The columns of the sources of which both sides say the same."""
+    """The columns of the sources that are the same table on both sides, and look the same."""
     base, head = comparison.base.catalog, comparison.head.catalog
     return {
-        unique_id: columns
-        for unique_id, columns in head.items()
-        if unique_id.startswith("source.") and columns == base.get(unique_id)
+        source.unique_id: columns
+        for source in comparison.head.of_type("source")
+        if source.unique_id not in comparison.changed
+        and (columns := head.get(source.unique_id))
+        and columns == base.get(source.unique_id)
     }
 
 
-def _as_on_base(comparison: Comparison, unique_id: str, names: list[str]) -> bool:
-    """Whether a query looked for these names on base, too, and found them.
+def _looked_for_on_base(comparison: Comparison, unique_id: str, names: list[str]) -> list[str]:
+    """Those of the names that the query looked for on base, too, and found.
 
-    Then no column that a source has got since the catalog was written can be meant.
+    Then no column that a source has got since the catalog was written can be meant, and the way the
+    query comes to its names is one that was followed to the end.
     """
     from dbt_ripple.flow.written import names_in
 
     then = comparison.base.nodes.get(unique_id)
-    if then is None or not then.compiled_code:
-        return False
+    if not names or then is None or not then.compiled_code:
+        return []
     words = names_in(then.compiled_code, dialect_of(comparison.head.metadata.adapter_type))
-    return all(name.rpartition(".")[2].lower() in words for name in names)
+    return [name for name in names if name.rpartition(".")[2].lower() in words]
 
 
 def waiting_tests(

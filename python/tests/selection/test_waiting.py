@@ -54,6 +54,7 @@ def answer(base: Project, head: Project, **more: Any) -> tuple[list[str], dict[s
 
 
 RENAMED = STAGED.replace("kind", "kind as sort")
+BY_ID = "select id, upper(id) as kind from s.stg"
 WAIT = {"on_mart": ["model.p.mart"], "on_report": ["model.p.mart"]}
 
 
@@ -101,16 +102,29 @@ UNSURE = {
             "stg": RENAMED,
         },
     ),
+    "a name that base did not look for": ({}, {"mart": MART.replace("id,", "idd as id,")}),
     "a CTE that nobody reads": (
         {},
-        {"mart": "with dead as (select sort from s.stg) " + MART},
+        {"stg": RENAMED, "mart": "with dead as (select kind from s.stg) " + BY_ID},
     ),
     "a name that two relations have": (
         {},
         {"mart": MART.replace("s.stg", "s.stg cross join (select kind from s.stg)")},
     ),
-    "a name that engines know": ({}, {"mart": MART.replace("id,", "rowid as id,")}),
-    "a name of the engine's own": ({}, {"mart": MART.replace("id,", "_metadata as id,")}),
+    "a name that engines know": (
+        {"stg": STAGED.replace("id,", "id, rowid,"), "mart": MART.replace("id,", "rowid as id,")},
+        {
+            "stg": STAGED.replace("id,", "id, rowid as r,"),
+            "mart": MART.replace("id,", "rowid as id,"),
+        },
+    ),
+    "a name of the engine's own": (
+        {"stg": STAGED.replace("id,", "id, _file,"), "mart": MART.replace("id,", "_file as id,")},
+        {
+            "stg": STAGED.replace("id,", "id, _file as f,"),
+            "mart": MART.replace("id,", "_file as id,"),
+        },
+    ),
     "a materialization that need not run it": (
         {"mart_config": {"materialized": "ours"}},
         {"mart_config": {"materialized": "ours"}, "stg": RENAMED},
@@ -136,6 +150,14 @@ def test_a_name_that_the_query_made_and_makes_no_more_is_certain() -> None:
     # Had the source got that column since, the query would not be the one it was.
     selected, held = answer(side(STAGED), side(STAGED + " where place = 1"))
     assert held == {}
+
+
+def test_a_source_that_is_another_table_may_have_what_the_catalog_does_not_list() -> None:
+    ranked = "with t as (select *, 1 as place from s.things) select id, kind from t where place = 1"
+    base, head = side(ranked), side(ranked.replace("1 as place", "1 as rank"))
+    assert "on_mart" in answer(base, head)[1]
+    head.nodes[RAW].identifier = "other_things"
+    assert answer(base, head)[1] == {}
 
 
 def test_an_ephemeral_model_is_not_built_but_what_it_is_inlined_into() -> None:
