@@ -48,12 +48,15 @@ def cannot_be_built(comparison: Comparison, cache: Cache | None = None) -> dict[
 def _unchanged_sources(comparison: Comparison) -> dict[str, list[CatalogColumn]]:
     """The columns of the sources that are the same table on both sides, and look the same."""
     base, head = comparison.base.catalog, comparison.head.catalog
+    before, now = comparison.base_analysis.nodes, comparison.head_analysis.nodes
     return {
-        source.unique_id: columns
-        for source in comparison.head.of_type("source")
-        if source.unique_id not in comparison.changed
-        and (columns := head.get(source.unique_id))
-        and columns == base.get(source.unique_id)
+        unique_id: columns
+        for unique_id, columns in head.items()
+        if unique_id.startswith("source.")
+        and columns == base.get(unique_id)
+        and (then := before.get(unique_id)) is not None
+        and (here := now.get(unique_id)) is not None
+        and then.rows_fingerprint == here.rows_fingerprint
     }
 
 
