@@ -7,7 +7,7 @@ manifest of another dbt version, which lacks or adds some, reads as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Generic, TypeVar, overload
@@ -365,7 +365,7 @@ class Project:
     children: dict[str, list[str]]
     macros: dict[str, Macro] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
-    catalog: Later[dict[str, list[CatalogColumn]]] = Later(dict)
+    catalog: Later[Mapping[str, list[CatalogColumn]]] = Later(dict)
     run_results: Later[list[RunResult]] = Later(list)
     run_args: Later[dict[str, Any]] = Later(dict)
     variables: dict[str, str] | None = None

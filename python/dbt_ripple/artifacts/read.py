@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -103,9 +103,19 @@ class _CatalogTable(msgspec.Struct):
 
 
 class _Catalog(msgspec.Struct):
-    metadata: msgspec.Raw = msgspec.Raw()
     nodes: dict[str, _CatalogTable] = {}
     sources: dict[str, _CatalogTable] = {}
+
+
+class _LateTable(msgspec.Struct, gc=False):
+    columns: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _LateCatalog(msgspec.Struct):
+    """The catalog as dbt writes it, its columns not decoded yet."""
+
+    nodes: dict[str, _LateTable] = {}
+    sources: dict[str, _LateTable] = {}
 
 
 class _RunResults(msgspec.Struct):
@@ -222,12 +232,13 @@ def _read(target_path: Path, held: Held) -> Project:
         hasher.update(b"catalog.json")
         hasher.update(text)
 
-    def catalog() -> dict[str, list[CatalogColumn]]:
+    def catalog() -> Mapping[str, list[CatalogColumn]]:
         nonlocal text
         if text is None:
             return {}
         with collector_paused():
-            found = _catalog(text, catalog_path, nodes, metadata, disabled)
+            found = _LateColumns(text, catalog_path, nodes)
+            _check_catalog(found, catalog_path, nodes, metadata, disabled)
         text = None
         return found
 
@@ -548,31 +559,78 @@ def _likely_name(nodes: dict[str, Node]) -> str | None:
 # --- the other artifacts ---------------------------------------------------------------------------
 
 
-def _catalog(
-    content: bytes,
+class _LateColumns(Mapping[str, list[CatalogColumn]]):
+    """The columns of the catalog's relations that are among the nodes, in order.
+
+    Those of a relation are decoded when they are asked for; hardly any command asks for all.
+
+    Attributes:
+        listed: the unique_ids of all that the catalog holds.
+    """
+
+    def __init__(self, content: bytes, path: Path, nodes: Collection[str]) -> None:
+        self._content = content
+        self._path = path
+        self._nodes = nodes
+        self._columns: dict[str, msgspec.Raw | list[CatalogColumn]]
+        try:
+            catalog = msgspec.json.decode(content, type=_LateCatalog)
+        except (msgspec.ValidationError, *_NOT_JSON):
+            self._decode()
+        else:
+            tables = {**catalog.nodes, **catalog.sources}
+            self.listed = list(tables)
+            self._columns = {u: table.columns for u, table in tables.items() if u in nodes}
+
+    def _decode(self) -> None:
+        """Decode all of it, which tells what to make of what dbt does not write."""
+        catalog = _decode(self._content, _Catalog, self._path)
+        tables = {**catalog.nodes, **catalog.sources}
+        self.listed = list(tables)
+        self._columns = {u: _sorted(t.columns) for u, t in tables.items() if u in self._nodes}
+
+    def __getitem__(self, unique_id: str) -> list[CatalogColumn]:
+        columns = self._columns[unique_id]
+        if isinstance(columns, list):
+            return columns
+        try:
+            found = _sorted(msgspec.json.decode(columns, type=dict[str, CatalogColumn]))
+        except (msgspec.ValidationError, *_NOT_JSON):
+            self._decode()
+            return self[unique_id]
+        self._columns[unique_id] = found
+        return found
+
+    def __contains__(self, unique_id: object) -> bool:
+        return unique_id in self._columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
+def _sorted(columns: dict[str, CatalogColumn]) -> list[CatalogColumn]:
+    return sorted(columns.values(), key=lambda column: column.index)
+
+
+def _check_catalog(
+    catalog: _LateColumns,
     path: Path,
     nodes: dict[str, Node],
     metadata: Metadata,
-    disabled: dict[str, Any],
-) -> dict[str, list[CatalogColumn]]:
-    catalog = _decode(content, _Catalog, path)
-    tables = {**catalog.nodes, **catalog.sources}
+    disabled: Collection[str],
+) -> None:
     # Installed packages are shared between projects, so only the project's own relations tell.
-    unknown = [key for key in tables if key not in nodes and key not in disabled]
-    own = [key for key in tables if key in nodes]
-    own = [key for key in own if nodes[key].package_name == metadata.project_name]
-    if unknown and not own:
+    unknown = [key for key in catalog.listed if key not in catalog and key not in disabled]
+    if unknown and not any(nodes[key].package_name == metadata.project_name for key in catalog):
         raise RippleError(
             f"is the catalog of another project: it holds {unknown[0]} and nothing of "
             f"{metadata.project_name}",
             str(path),
             "run `dbt docs generate`, which writes manifest.json and catalog.json together",
         )
-    return {
-        unique_id: sorted(table.columns.values(), key=lambda column: column.index)
-        for unique_id, table in tables.items()
-        if unique_id in nodes
-    }
 
 
 def _run_results(

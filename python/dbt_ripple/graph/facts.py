@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import heapq
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -58,8 +58,8 @@ class FactAnalyser(Linker):
         analysis: of this side, without facts.
         unmoved: the nodes that are the same on both sides, by unique_id.
         book: the one book of both sides.
-        holds: of the tests that hold on this side, what to call them, by unique_id.
-        catalog: the columns of relations as they are on this side.
+        holds: whether a test is known to return no row on this side.
+        columns: the columns of a relation as the warehouse has them on this side.
         cache: where lowered queries may be found.
         seeds: the files of seeds.
     """
@@ -70,8 +70,8 @@ class FactAnalyser(Linker):
         analysis: Analysis,
         unmoved: frozenset[str],
         book: Book,
-        holds: Mapping[str, str],
-        catalog: Mapping[str, list[CatalogColumn]],
+        holds: Callable[[str], bool],
+        columns: Callable[[str], Iterable[CatalogColumn]],
         cache: Cache | None = None,
         seeds: SeedFiles | None = None,
     ) -> None:
@@ -80,19 +80,16 @@ class FactAnalyser(Linker):
         self.unmoved = frozenset[str]() if keeps_case(self.dialect) else unmoved
         self.book = book
         self.holds = holds
-        self.catalog = catalog
+        self.columns = columns
         self.steps: dict[str, dict[Step, None]] = {}
         self.linked: dict[str, Linked] = {}
         self.tested: dict[str, TestRows | None] = {}
         self.waiting: dict[str, int] = {}
-        self.tests_of: dict[str, list[str]] = {}
         self.ready: list[tuple[int, str]] = []
         self.proving = 0
-        for test in holds:
-            parents = self.relations_above(test)
-            self.waiting[test] = len(parents)
-            for parent in parents:
-                self.tests_of.setdefault(parent, []).append(test)
+        self.stand_ins: dict[str, list[str]] = {}
+        for source, unique_id in self.names.canonical.items():
+            self.stand_ins.setdefault(unique_id, []).append(source)
 
     # -- tests ----------------------------------------------------------------------------------
 
@@ -134,7 +131,7 @@ class FactAnalyser(Linker):
             if rows is None:
                 continue
             above = frozenset[str]().union(*(s.tests for s in rows.steps))
-            proof = Proof(above | {test}, f"by {self.holds[test]}")
+            proof = Proof(above | {test}, f"by {self.project.nodes[test].name}")
             for parent in self.relations_above(test):
                 facts = self.known[parent].relation.facts
                 if facts is not None:
@@ -155,11 +152,29 @@ class FactAnalyser(Linker):
             known = super().node(unique_id)
             known.relation.facts = self.carried(node, known.relation)
         self.type_columns(unique_id, known.relation)
-        for test in self.tests_of.get(unique_id, ()):
+        for test in self.tests_of(unique_id):
+            if test not in self.waiting:
+                self.waiting[test] = len(self.refers_to(test))
             self.waiting[test] -= 1
             if not self.waiting[test]:
                 heapq.heappush(self.ready, (len(self.relations_above(test)), test))
         return known
+
+    def tests_of(self, unique_id: str) -> list[str]:
+        """The tests that hold and refer to a relation, under any of its names."""
+        named = [unique_id, *self.stand_ins.get(unique_id, ())]
+        children = (
+            child
+            for name in named
+            if self.names.canonical.get(name, name) == unique_id
+            for child in self.project.children.get(name, ())
+        )
+        nodes = self.project.nodes
+        return [
+            child
+            for child in dict.fromkeys(children)
+            if nodes[child].resource_type == "test" and self.holds(child)
+        ]
 
     def query(self, unique_id: str, node: Node) -> Known:
         """A node's query; before it, what is known of its parents."""
@@ -310,7 +325,7 @@ class FactAnalyser(Linker):
     def type_columns(self, unique_id: str, relation: Relation) -> None:
         """Note the types of a relation's columns."""
         columns = relation.columns()
-        types = [(c.name, c.type) for c in self.catalog.get(unique_id, ())]
+        types = [(c.name, c.type) for c in self.columns(unique_id)]
         for name, type_ in types or self.types_of_seed(self.project.nodes[unique_id]):
             known = columns.get(fold_stored(name, self.dialect))
             if known is not None:

@@ -405,12 +405,16 @@ class Linker(Leaves):
 
     def relations_above(self, unique_id: str) -> list[str]:
         """The relations a node refers to, each once, but those it is itself part of."""
+        return [p for p in self.refers_to(unique_id) if p not in self.in_progress]
+
+    def refers_to(self, unique_id: str) -> dict[str, None]:
+        """The relations a node refers to, each once."""
         parents = (
             self.names.canonical.get(p, p)
             for p in self.project.parents.get(unique_id, ())
             if self.project.nodes[p].resource_type in RELATIONS
         )
-        return [p for p in dict.fromkeys(parents) if p not in self.in_progress]
+        return dict.fromkeys(parents)
 
     def named_by_hooks(self, unique_id: str, node: Node) -> list[str]:
         """The relations that a node's hooks name literally, but those that are made of it.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -231,13 +231,14 @@ class Target:
 
 
 def sources_of_catalog(
-    project: Project, catalog: dict[str, list[CatalogColumn]] | None = None
+    project: Project, catalog: Mapping[str, list[CatalogColumn]] | None = None
 ) -> dict[str, list[CatalogColumn]]:
     """What a catalog (by default the project's own) says of the sources of a project."""
+    known = project.catalog if catalog is None else catalog
     return {
-        unique_id: columns
-        for unique_id, columns in (project.catalog if catalog is None else catalog).items()
-        if unique_id in project.nodes and project.nodes[unique_id].resource_type == "source"
+        node.unique_id: known[node.unique_id]
+        for node in project.of_type("source")
+        if node.unique_id in known
     }
 
 

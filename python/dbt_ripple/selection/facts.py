@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.artifacts import CatalogColumn, Node, Project
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.seeds import pair_seeds
 from dbt_ripple.flow.facts import Book, Step
@@ -71,9 +71,8 @@ def held_tests(
     base = comparison.base
     if not impacted or comparison.everything:
         return [], []
-    if assume_passed:
-        passed = {u: 0 for u, node in base.nodes.items() if _fails_on_rows(node)}
-    else:
+    passed: dict[str, int] | None = None
+    if not assume_passed:
         passed = _passed(base)
         if not passed:
             stale = any(r.status == "pass" for r in base.run_results)
@@ -116,13 +115,16 @@ def _fails_on_rows(node: Node) -> bool:
 
 
 class _Holding:
-    """The two sides linked with facts, and what can be held."""
+    """The two sides linked with facts, and what can be held.
+
+    Of the tests only those are looked at that read what is linked.
+    """
 
     def __init__(
         self,
         comparison: Comparison,
         impacted: frozenset[str],
-        passed: dict[str, int],
+        passed: dict[str, int] | None,
         runs: Callable[[str], bool] | None,
         cache: Cache | None,
     ) -> None:
@@ -130,9 +132,7 @@ class _Holding:
         self.comparison = comparison
         self.impacted = impacted
         self.passed = passed
-        self.empty = frozenset(
-            test for test, rows in passed.items() if not rows and _counts_rows(base.nodes[test])
-        )
+        self.runs = runs
         before, now = comparison.base_analysis, comparison.head_analysis
         unmoved = frozenset(
             unique_id
@@ -142,32 +142,26 @@ class _Holding:
             and then.status == seen.status
             and then.order == seen.order
         )
-        moved = {
-            unique_id
-            for unique_id, test in now.tests.items()
-            if (then := before.tests.get(unique_id)) is None
-            or (then.rows_fingerprint, then.fingerprints, then.reason)
-            != (test.rows_fingerprint, test.fingerprints, test.reason)
-        }
-        self.running = moved | impacted
-        on_base = {test: base.nodes[test].name for test in self.empty}
-        on_head = {
-            test: head.nodes[test].name
-            for test in now.tests
-            if _fails_on_rows(head.nodes[test])
-            and ((runs is None or runs(test)) if test in self.running else test in self.empty)
-        }
         book = Book()
         seeds = pair_seeds(base, head)
+        columns = base.catalog
+
+        def of_unmoved(unique_id: str) -> Iterable[CatalogColumn]:
+            return columns.get(unique_id, ()) if unique_id in unmoved else ()
+
         self.base = FactAnalyser(
-            base, before, unmoved, book, on_base, base.catalog, cache, seeds.base
+            base,
+            before,
+            unmoved,
+            book,
+            self.empty,
+            lambda unique_id: columns.get(unique_id, ()),
+            cache,
+            seeds.base,
         )
-        catalog = {
-            unique_id: columns
-            for unique_id, columns in base.catalog.items()
-            if unique_id in unmoved
-        }
-        self.head = FactAnalyser(head, now, unmoved, book, on_head, catalog, cache, seeds.head)
+        self.head = FactAnalyser(
+            head, now, unmoved, book, self.holds_on_head, of_unmoved, cache, seeds.head
+        )
         self.embeddings = Embeddings()
         # What their columns are once they are built, compiled SQL does not tell (rule 11). What they
         # look at enters each column: where none moved, that did not.
@@ -178,6 +172,39 @@ class _Holding:
             and (seen.status in ("opaque", "broken") or seen.looks_at)
             and (change.moved or change.added or change.removed or not seen.columns)
         }
+
+    def rows(self, test: str) -> int | None:
+        """The rows a test returned on base, where it passed; None where that is not known."""
+        if self.passed is not None:
+            return self.passed.get(test)
+        node = self.comparison.base.nodes.get(test)
+        return 0 if node is not None and _fails_on_rows(node) else None
+
+    def empty(self, test: str) -> bool:
+        """Whether a test returned no row on base."""
+        return self.rows(test) == 0 and _counts_rows(self.comparison.base.nodes[test])
+
+    def running(self, test: str) -> bool:
+        """Whether a test of head is to run, unless it is held: its query or what it reads moved."""
+        if test in self.impacted:
+            return True
+        now = self.comparison.head_analysis.tests.get(test)
+        then = self.comparison.base_analysis.tests.get(test)
+        return now is not None and (
+            then is None
+            or (then.rows_fingerprint, then.fingerprints, then.reason)
+            != (now.rows_fingerprint, now.fingerprints, now.reason)
+        )
+
+    def holds_on_head(self, test: str) -> bool:
+        """Whether CI is red unless a test returns no row on head."""
+        if test not in self.comparison.head_analysis.tests:
+            return False
+        if not _fails_on_rows(self.comparison.head.nodes[test]):
+            return False
+        if self.running(test):
+            return self.runs is None or self.runs(test)
+        return self.empty(test)
 
     def held(self, tests: list[str]) -> list[HeldTest]:
         """Which of these tests are held."""
@@ -201,7 +228,7 @@ class _Holding:
     def argument(self, test: str) -> _Argument | None:
         """Why a test cannot fail on head unless one of its grounds does; None where it might."""
         head = self.comparison.head
-        if test not in self.passed or test not in head.nodes:
+        if self.rows(test) is None or test not in head.nodes:
             return None
         seen = (
             self.comparison.base_analysis.tests.get(test),
@@ -225,7 +252,7 @@ class _Holding:
         same = bits & INJECTIVE and bits & ONTO and now.fingerprints == then.fingerprints
         if same:
             return _Argument(steps, True)
-        if test in self.empty and _passes_without_rows(head.nodes[test]):
+        if self.empty(test) and _passes_without_rows(head.nodes[test]):
             return _Argument(steps, False)
         return None
 
@@ -263,7 +290,7 @@ class _Holding:
         said = []
         for step in argument.steps:
             sentence = step.words
-            runs = [t for t in step.tests if t in self.running and t not in held]
+            runs = [t for t in step.tests if self.running(t) and t not in held]
             if runs:
                 sentence += ", which runs" if len(step.tests) == 1 else ", which run"
             elif step.tests:

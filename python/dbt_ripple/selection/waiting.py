@@ -50,10 +50,10 @@ def _unchanged_sources(comparison: Comparison) -> dict[str, list[CatalogColumn]]
     base, head = comparison.base.catalog, comparison.head.catalog
     before, now = comparison.base_analysis.nodes, comparison.head_analysis.nodes
     return {
-        unique_id: columns
-        for unique_id, columns in head.items()
+        unique_id: head[unique_id]
+        for unique_id in head
         if unique_id.startswith("source.")
-        and columns == base.get(unique_id)
+        and head[unique_id] == base.get(unique_id)
         and (then := before.get(unique_id)) is not None
         and (here := now.get(unique_id)) is not None
         and then.rows_fingerprint == here.rows_fingerprint

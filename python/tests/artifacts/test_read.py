@@ -569,3 +569,38 @@ def test_late_only_the_manifest_is_decoded(tmp_path: Path) -> None:
     ):
         with pytest.raises(RippleError, match=f"{name}.json"):
             getattr(project, field)
+
+
+def test_columns_of_a_catalog_are_decoded_when_asked_for(target: Path) -> None:
+    odd = {"columns": {"x": {"name": "x", "type": "int", "index": None}}}
+    two = {
+        "columns": {
+            "b": {"name": "b", "type": "int", "index": 2},
+            "a": {"name": "a", "type": "int", "index": 1},
+        }
+    }
+    nodes = {"model.shop.stg_orders": two, "model.shop.py_model": odd, "model.shop.gone": two}
+    changed(target, "catalog.json", nodes=nodes, sources={"source.shop.raw.orders": {}})
+    catalog = read_project(target).catalog
+    assert [c.name for c in catalog["model.shop.stg_orders"]] == ["a", "b"]
+    assert catalog["model.shop.stg_orders"] is catalog["model.shop.stg_orders"]
+    assert [c.name for c in catalog["model.shop.py_model"]] == ["x"]  # null is nothing
+    assert catalog["source.shop.raw.orders"] == []
+    assert "model.shop.gone" not in catalog
+    assert len(catalog) == 3
+
+
+def test_a_table_of_the_catalog_that_is_no_object(target: Path) -> None:
+    changed(target, "catalog.json", nodes={"model.shop.stg_orders": None, "model.shop.x": 1})
+    assert "model.shop.stg_orders" not in read_project(target).catalog
+
+
+def test_a_catalog_that_is_no_text(target: Path) -> None:
+    table = {"columns": {"x": {"name": "x", "type": "§", "index": 1}}}
+    changed(target, "catalog.json", nodes={"model.shop.stg_orders": table}, sources={})
+    file = target / "catalog.json"
+    text = file.read_bytes()
+    file.write_bytes(text.replace("§".encode(), b"\xff").replace(b"\\u00a7", b"\xff"))
+    catalog = read_project(target).catalog
+    with pytest.raises(RippleError, match=r"catalog\.json: not valid JSON"):
+        catalog["model.shop.stg_orders"]
