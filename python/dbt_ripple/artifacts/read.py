@@ -648,11 +648,16 @@ def _run_results(
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Pause the garbage collector while much is decoded: it would walk every new object again and again."""
+    """Pause the garbage collector while much is decoded: it would walk every new object again and again.
+
+    Afterwards all there is counts as old, so that it is not walked at once either.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if was_on:
+            gc.freeze()
+            gc.unfreeze()  # into the oldest generation
             gc.enable()
