@@ -40,6 +40,11 @@ NOTHING_TESTED: Final = (
     "(--assume-passed takes all of base's tests as passed)"
 )
 
+UNTYPED: Final = (
+    "base has no catalog.json: the types of columns are not known, so that fewer tests are held "
+    "(`dbt docs generate --no-compile --target-path docs` makes one to be kept with the state)"
+)
+
 _VIEWS: Final = frozenset({"view", "ephemeral"})
 _ONLY_ROWS_FAIL: Final = re.compile(r"\s*(!=|<>|>)\s*0\s*")
 
@@ -78,7 +83,8 @@ def held_tests(
             stale = any(r.status == "pass" for r in base.run_results)
             return [], [STALE if stale else NOTHING_TESTED]
     holding = _Holding(comparison, frozenset(impacted), passed, runs, cache)
-    return holding.held(impacted), []
+    held = holding.held(impacted)
+    return held, [] if base.catalog or len(held) == len(impacted) else [UNTYPED]
 
 
 def _passed(base: Project) -> dict[str, int]:

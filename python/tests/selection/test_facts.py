@@ -466,3 +466,18 @@ def test_results_of_another_invocation_are_not_used_and_that_is_said() -> None:
     assert any("another dbt command" in note for note in found.notes)
     assert select(base, head, assume_passed=True).counts.held_tests == 1
     assert select(base, head, facts=False).notes == []
+
+
+def test_without_a_catalog_that_is_said_where_more_might_be_held() -> None:
+    tests = (unique("id"), unique("product_id", "stg_products"))
+    base, head = passed(shop(*tests)), shop(*tests, orders=LEFT)
+    assert select(base, head).notes == []
+    for side in (base, head):
+        side.catalog = {PRODUCTS: side.catalog[PRODUCTS]} if side is head else {}
+    found = select(base, head)
+    assert [test.name for test in found.tests] == ["unique_orders_id"]
+    assert "base has no catalog.json" in found.notes[0]
+    # Nothing more can be held: nothing is said.
+    fewer = shop(*tests, stg_orders=FILTER)
+    fewer.catalog = {}
+    assert (select(base, fewer).tests, select(base, fewer).notes) == ([], [])
