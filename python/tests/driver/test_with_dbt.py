@@ -31,7 +31,8 @@ def test_select_and_exclude_are_dbts_own_and_only_narrow(
         assert code == 0
         first, _, rest = err.partition("\n")
         assert first.endswith("nodes unchanged in code, taken over as base compiled them")
-        return out.split(), rest
+        said = rest.splitlines(keepends=True)
+        return out.split(), "".join(t for t in said if "base has no catalog.json" not in t)
 
     whole, err = names()
     total, amount = "not_null_fct_customers_total", "not_null_big_orders_amount"
