@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Final
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.ir import EPHEMERAL_PREFIX
-from dbt_ripple.flow.names import fold, fold_stored
+from dbt_ripple.flow.names import fold, fold_stored, keeps_case
 from dbt_ripple.graph.relations import RELATIONS
 
+_PLAIN: Final = re.compile(
+    r"""(?: [\w$-]+ | `[\w$-]+` | "[\w$-]+" ) (?: \. (?: [\w$-]+ | `[\w$-]+` | "[\w$-]+" ) )*""",
+    re.ASCII | re.VERBOSE,
+)
 _RELATION_PARTS: Final = re.compile(r'`([^`]+)`|"([^"]+)"|\[([^\]]+)\]|([^.`"\[\]]+)')
 
 
@@ -25,7 +30,6 @@ class Names:
         self.project = project
         self.dialect = dialect
         self.by_name: dict[str, str] = {}
-        self.by_suffix: dict[str, str | None] = {}
         self.canonical: dict[str, str] = {}
         self._name_relations()
 
@@ -49,13 +53,27 @@ class Names:
                 self.canonical[unique_id] = builder
             for key in keys:
                 self.by_name.setdefault(key, unique_id)
+
+    @cached_property
+    def by_suffix(self) -> dict[str, str | None]:
+        """Names without their first parts, with None for those that several relations have."""
+        found: dict[str, str | None] = {}
         for key, unique_id in self.by_name.items():
             parts = key.split(".")
             for length in range(2, len(parts)):
                 suffix = ".".join(parts[-length:])
-                other = self.by_suffix.setdefault(suffix, unique_id)
+                other = found.setdefault(suffix, unique_id)
                 if other != unique_id:
-                    self.by_suffix[suffix] = None
+                    found[suffix] = None
+        return found
+
+    def _key(self, name: str) -> str:
+        """The key of a relation's name as it is written in SQL."""
+        if _PLAIN.fullmatch(name):  # as nearly all are, and taking them apart takes its time
+            bare = name.replace("`", "").replace('"', "")
+            if bare == name or not keeps_case(self.dialect):
+                return bare.lower()
+        return ".".join(self._parts(name))
 
     def _parts(self, name: str) -> list[str]:
         """The folded parts of a relation's name as it is written in SQL."""
@@ -71,17 +89,14 @@ class Names:
         """The folded names the node's relation goes by."""
         keys = []
         if node.relation_name:
-            keys.append(".".join(self._parts(node.relation_name)))
+            keys.append(self._key(node.relation_name))
         name = node.identifier if node.resource_type == "source" else node.alias
         if node.schema and (name or node.name):
-            pair = [
-                fold_stored(node.schema, self.dialect),
-                fold_stored(name or node.name, self.dialect),
-            ]
-            if not keys or not keys[0].endswith(".".join(pair)):
-                keys.append(".".join(pair))
-            if node.database and len(keys[0].split(".")) < 3:
-                keys.append(".".join([fold_stored(node.database, self.dialect), *pair]))
+            pair = f"{fold_stored(node.schema, self.dialect)}.{fold_stored(name or node.name, self.dialect)}"
+            if not keys or not keys[0].endswith(pair):
+                keys.append(pair)
+            if node.database and keys[0].count(".") < 2:
+                keys.append(f"{fold_stored(node.database, self.dialect)}.{pair}")
         return keys
 
     def nodes_named(self, dotted: Iterable[str], bare: Iterable[str]) -> set[str]:
