@@ -153,9 +153,14 @@ class Cache:
 
     def get(self, key: bytes) -> bytes | None:
         """What is kept under a key, or None."""
+        found = self.view(key)
+        return None if found is None else bytes(found)
+
+    def view(self, key: bytes) -> memoryview | None:
+        """As `get`, without a copy of what may be tens of megabytes."""
         new = self._new.get(key)
         if new is not None:
-            return new
+            return memoryview(new)
         if self._connection is None:
             return None
         try:
@@ -168,12 +173,14 @@ class Cache:
         if row is None:
             return None
         stored, used = row
-        value = stored[_SUM:]
+        if not isinstance(stored, bytes):
+            return None
+        value = memoryview(stored)[_SUM:]
         if stored[:_SUM] != _sum(key, value):
             return None
         if used < self._now - REFRESHED:
             self._touched.append(key)
-        return bytes(value)
+        return value
 
     def has(self, key: bytes) -> bool:
         """Whether something is kept under a key; it may be gone, or damaged, when asked for."""
@@ -340,7 +347,7 @@ def _number(connection: sqlite3.Connection, pragma: str) -> int:
     return int(connection.execute(f"pragma {pragma}").fetchone()[0])
 
 
-def _sum(key: bytes, value: bytes) -> bytes:
+def _sum(key: bytes, value: bytes | memoryview) -> bytes:
     hasher = xxhash.xxh3_64(key)
     hasher.update(value)
     return hasher.digest()

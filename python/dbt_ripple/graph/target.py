@@ -250,7 +250,7 @@ class _Kept(msgspec.Struct, array_like=True):
 
 
 def _read(cache: Cache, key: bytes, as_type: type[T]) -> T | None:
-    stored = cache.get(key)
+    stored = cache.view(key)
     if stored is None:
         return None
     try:
