@@ -137,7 +137,7 @@ def compare(
             comparison.changed[unique_id] = NodeChange(
                 unique_id, "added", rows=True, added=list(now.columns)
             )
-        elif (
+        elif before is not now and (
             before.rows_fingerprint != now.rows_fingerprint
             or before.fingerprints != now.fingerprints
             or before.columns != now.columns

@@ -101,6 +101,7 @@ def open_target(
     lower_many: LowerMany | None = None,
     sources_of: Path | None = None,
     late: bool = False,
+    like: Target | None = None,
 ) -> Target:
     """The artifacts in a folder; what had to be left out is said on stderr, once they are decoded.
 
@@ -119,6 +120,7 @@ def open_target(
         on_read=_freeze,
         sources_of=sources_of,
         late=late,
+        like=like,
     )
     context = click.get_current_context(silent=True)
     if context is not None and isinstance(context.obj, list):

@@ -230,7 +230,7 @@ def load_sides(
     sources_of = listed[0] if len(listed) == 1 else None
     base = open_target(folder, cache, threads, sources_of=sources_of, late=True)
     check_side(base.project, "base", _MAKE_BASE)
-    head = open_target(target, cache, threads, sources_of=sources_of, late=True)
+    head = open_target(target, cache, threads, sources_of=sources_of, late=True, like=base)
     if newer := next(newer_than_artifacts(head.project, project_dir), None):
         raise RippleError(
             f"is older than the project: {newer}",

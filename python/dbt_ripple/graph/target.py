@@ -29,7 +29,7 @@ from dbt_ripple.artifacts import (
     read_project,
 )
 from dbt_ripple.artifacts.read import collector_paused
-from dbt_ripple.graph.analysis import Analysis, ColumnEdge
+from dbt_ripple.graph.analysis import Analysis, ColumnEdge, NodeAnalysis, UnitTestAnalysis
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.edges import Edges, PackedEdges, pack_edges, unpack_edges
 from dbt_ripple.graph.overview import STAGES, Summary, summarise
@@ -67,6 +67,8 @@ class Target:
             place of all that one of this folder says. So a side without a catalog can be compared
             with one that has it: what is outside the project is the same for both.
         late: as for `read_project`.
+        like: another side of the project. What the analyses of both that are kept say alike is one
+            object in both.
 
     Raises:
         RippleError: the folder or the manifest is missing, or a file cannot be read.
@@ -82,6 +84,7 @@ class Target:
         on_read: Callable[[Project], None] | None = None,
         sources_of: Path | None = None,
         late: bool = False,
+        like: Target | None = None,
     ) -> None:
         started = time.perf_counter()
         self.folder = folder
@@ -95,6 +98,8 @@ class Target:
         self._artifacts = b""
         self._key: bytes | None = None
         self._analyses: dict[tuple[bool, bool], Analysis] = {}
+        self._like = like
+        self._said: dict[tuple[bool, bool], tuple[_RawAnalysis, Analysis]] = {}
         if cache is not None or sources_of is not None:
             self._held = read_files(folder)
         if sources_of is not None:
@@ -190,10 +195,9 @@ class Target:
             return self._analyses[asked]
         kind = repr(("analysis", *asked)).encode()
         started = time.perf_counter()
-        kept = self._kept(kind, _Kept)
+        kept = self._kept(kind, _KeptAnalysis)
         if kept is not None:
-            found = kept.analysis
-            found.edges = unpack_edges(kept.edges, found.nodes)
+            found = self._unpacked(asked, kept)
             found.seconds = {"read": time.perf_counter() - started, "parse": 0.0, "link": 0.0}
         else:
             project = self.project
@@ -212,9 +216,22 @@ class Target:
             )
             if self._key is not None:
                 assert isinstance(found.edges, Edges)
-                kept = _Kept(replace(found, edges=[]), pack_edges(found.edges))
-                self._keep(kind, msgspec.msgpack.encode(kept))
+                whole = _Kept(replace(found, edges=[]), pack_edges(found.edges))
+                self._keep(kind, msgspec.msgpack.encode(whole))
         self._analyses[asked] = found
+        return found
+
+    def _unpacked(self, asked: tuple[bool, bool], kept: _KeptAnalysis) -> Analysis:
+        said, there = kept.analysis, _NOTHING
+        if self._like is not None:
+            there = self._like._said.get(asked, _NOTHING)
+        then, known = there
+        with collector_paused():
+            nodes = _unpack(said.nodes, then.nodes, known.nodes)
+            tests = _unpack(said.tests, then.tests, known.tests)
+        edges = unpack_edges(kept.edges, nodes)
+        found = Analysis(nodes, edges, said.test_columns, {}, tests, said.unit_tests)
+        self._said[asked] = said, found
         return found
 
     def _whole(self, cache: Cache, files: list[str]) -> bytes:
@@ -247,6 +264,38 @@ class _Kept(msgspec.Struct, array_like=True):
 
     analysis: Analysis
     edges: PackedEdges
+
+
+class _RawAnalysis(msgspec.Struct):
+    nodes: dict[str, msgspec.Raw]
+    test_columns: list[tuple[str, str, str]]
+    tests: dict[str, msgspec.Raw]
+    unit_tests: dict[str, UnitTestAnalysis]
+
+
+class _KeptAnalysis(msgspec.Struct, array_like=True):
+    """`_Kept`, its nodes and tests not decoded yet."""
+
+    analysis: _RawAnalysis
+    edges: PackedEdges
+
+
+_decode_node: Final = msgspec.msgpack.Decoder(NodeAnalysis).decode
+
+
+_NOTHING: Final = _RawAnalysis({}, [], {}, {}), Analysis({}, [], [], {})
+
+
+def _unpack(
+    said: Mapping[str, msgspec.Raw],
+    then: Mapping[str, msgspec.Raw],
+    known: Mapping[str, NodeAnalysis],
+) -> dict[str, NodeAnalysis]:
+    """Nodes decoded; what another side says in the same bytes is taken from there."""
+    return {
+        unique_id: known[unique_id] if then.get(unique_id) == raw else _decode_node(raw)
+        for unique_id, raw in said.items()
+    }
 
 
 def _read(cache: Cache, key: bytes, as_type: type[T]) -> T | None:

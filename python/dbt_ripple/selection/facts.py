@@ -145,8 +145,7 @@ class _Holding:
             for unique_id, seen in now.nodes.items()
             if unique_id not in comparison.changed
             and (then := before.nodes.get(unique_id)) is not None
-            and then.status == seen.status
-            and then.order == seen.order
+            and (then is seen or (then.status, then.order) == (seen.status, seen.order))
         )
         book = Book()
         seeds = pair_seeds(base, head)

@@ -227,7 +227,7 @@ def impacted_tests(comparison: Comparison) -> dict[str, str | None]:
         settings = _settings_changed(base.nodes[unique_id], head.nodes[unique_id])
         if settings:
             found[unique_id] = f"its own {' and '.join(settings)} changed"
-        elif (
+        elif here is not then and (
             here.rows_fingerprint != then.rows_fingerprint
             or here.fingerprints != then.fingerprints
             or here.reason != then.reason

@@ -257,3 +257,26 @@ def test_edges_into_some_nodes_are_those_of_all_of_them(tmp_path: Path) -> None:
         with Cache(tmp_path) as cache:
             kept = Target(FIXTURES / "v12_dbt_1_11", cache).analysis()
             assert edges_into(kept.edges, wanted) == some
+
+
+def test_what_two_sides_say_alike_is_one_object(folder: Path) -> None:
+    other = folder.parent / "other"
+    shutil.copytree(folder, other)
+
+    def another_query(manifest: Manifest) -> None:
+        model = manifest["nodes"]["model.shop.stg_orders"]
+        model["compiled_code"] += " limit 3"
+
+    edit(other, another_query)
+    fresh = analyse(read_project(other))
+    for warm in (False, True):
+        with Cache(folder.parent / "cache") as cache:
+            one = Target(folder, cache)
+            two = Target(other, cache, like=one)
+            there, here = one.analysis(), two.analysis()
+        assert told(here) == told(fresh)
+        assert (
+            here.nodes["source.shop.raw.orders"] is there.nodes["source.shop.raw.orders"]
+        ) == warm
+        changed = here.nodes["model.shop.stg_orders"], there.nodes["model.shop.stg_orders"]
+        assert changed[0].rows_fingerprint != changed[1].rows_fingerprint
