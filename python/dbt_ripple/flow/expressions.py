@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.fingerprint import COMPARED, compared, digest
 from dbt_ripple.flow.ir import (
     AGGREGATION,
     CONDITIONAL,
@@ -277,7 +277,10 @@ class Expressions:
             kind = TRANSFORMATION
         left = self.expr(args["this"], kind)
         right = self.expr(args["expression"], kind)
-        return merkle([_tag(type(node).__name__), b"this", left, b"expression", right])
+        tag = _tag(type(node).__name__)
+        if tag in COMPARED and type(left) is bytes and type(right) is bytes:
+            return compared(tag, left, right)
+        return merkle([tag, b"this", left, b"expression", right])
 
     def paren(self, node: exp.Paren, kind: int) -> Expr:
         return self.expr(node.args["this"], kind)

@@ -36,3 +36,18 @@ def where(rows: bytes, condition: bytes) -> bytes:
 
 
 _MASK: Final = (1 << 128) - 1
+
+
+_SYMMETRIC: Final = frozenset({b"EQ", b"NEQ", b"NullSafeEQ", b"NullSafeNEQ"})
+_MIRRORED: Final = {b"GT": b"LT", b"GTE": b"LTE"}
+COMPARED: Final = _SYMMETRIC | _MIRRORED.keys()
+"""The comparisons that `compared` knows."""
+
+
+def compared(operator: bytes, left: bytes, right: bytes) -> bytes:
+    """The fingerprint of a comparison: ``a = b`` is ``b = a``, and ``a > b`` is ``b < a``."""
+    if operator in _SYMMETRIC:
+        left, right = sorted((left, right))
+    elif (mirrored := _MIRRORED.get(operator)) is not None:
+        operator, left, right = mirrored, right, left
+    return digest(operator, b"this", left, b"expression", right)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
-from dbt_ripple.flow.fingerprint import digest, where
+from dbt_ripple.flow.fingerprint import compared, digest, where
 from dbt_ripple.flow.ir import (
     AGGREGATION,
     CONDITIONAL,
@@ -59,7 +59,6 @@ from dbt_ripple.flow.scope import (
     Env,
     FieldRest,
     PassRest,
-    compared,
     has_aggregate,
     relation_of,
     value_of,

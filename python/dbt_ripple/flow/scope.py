@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from dbt_ripple.flow.fingerprint import digest, hashed
+from dbt_ripple.flow.fingerprint import COMPARED, compared, digest, hashed
 from dbt_ripple.flow.ir import (
     DIRECT,
     EXISTS,
@@ -457,7 +457,7 @@ class Env:
         head = e[0]
         if type(head) is bytes:
             fp = self.fp
-            if head in _COMPARED and len(e) == 5:
+            if head in COMPARED and len(e) == 5:
                 return compared(head, fp(e[2]), fp(e[4]))
             return hashed(b"\x00".join([p if type(p) is bytes else fp(p) for p in e]))
         if head == "F":
@@ -521,20 +521,6 @@ class Env:
         if isinstance(x, int):
             return self.ref(x)
         return self.fp(x.e), self.deps_of(x)
-
-
-_SYMMETRIC: Final = frozenset({b"EQ", b"NEQ", b"NullSafeEQ", b"NullSafeNEQ"})
-_MIRRORED: Final = {b"GT": b"LT", b"GTE": b"LTE"}
-_COMPARED: Final = _SYMMETRIC | _MIRRORED.keys()
-
-
-def compared(operator: bytes, left: bytes, right: bytes) -> bytes:
-    """The fingerprint of a comparison: ``a = b`` is ``b = a``, and ``a > b`` is ``b < a``."""
-    if operator in _SYMMETRIC:
-        left, right = sorted((left, right))
-    elif (mirrored := _MIRRORED.get(operator)) is not None:
-        operator, left, right = mirrored, right, left
-    return digest(operator, b"this", left, b"expression", right)
 
 
 def outer(column: Column, up: int) -> Column:

@@ -121,7 +121,7 @@ class DuckDB:
 
     def signature(self, name: str, without: tuple[str, ...] = ()) -> tuple[Any, ...]:
         columns = self.columns(f"select * from {name}")
-        listed = ", ".join(f'"{c}"' for c, _ in columns if c not in without) or "1"
+        listed = ", ".join(quoted(c, '"') for c, _ in columns if c not in without) or "1"
         hashed = f"sum(hash({listed})::hugeint), bit_xor(hash({listed}, 1))"
         return (tuple(columns), self.rows(f"select count(*), {hashed} from {name}")[0])
 
@@ -196,7 +196,7 @@ class Spark:
 
     def signature(self, name: str, without: tuple[str, ...] = ()) -> tuple[Any, ...]:
         columns = self.columns(f"select * from {name}")
-        listed = [f"`{c}`" for c, _ in columns if c not in without] or ["1"]
+        listed = [quoted(c, "`") for c, _ in columns if c not in without] or ["1"]
         # xxhash64 skips NULLs, so of bare columns (NULL, 1) and (1, NULL) would be the same row.
         row = ", ".join(
             [f"cast(struct({', '.join(listed)}) as string)", *map("{} is null".format, listed)]
@@ -241,6 +241,11 @@ class Spark:
 
 def _flat(unique_id: str) -> str:
     return unique_id.replace(".", "__")
+
+
+def quoted(name: str, quote: str) -> str:
+    """An identifier in quotes: an expression without an alias may hold some itself."""
+    return quote + name.replace(quote, 2 * quote) + quote
 
 
 def bag_of_rows(engine: Engine, sql: str) -> list[str] | str:

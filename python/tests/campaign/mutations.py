@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import sqlglot
+from engines import quoted
 from sqlglot import exp
 from world import Edit, World, plain_name, relation, seed_rows, with_inlined, without_inlined
 
@@ -752,8 +753,10 @@ class Mutator:
         if hooks and self.random.random() < 0.4:
             hooks.pop()
         else:
-            column = self.random.choice(self.world.columns[unique_id]).name
-            other = self.random.choice(self.world.columns[unique_id]).name
+            columns = [c.name for c in self.world.columns[unique_id]]
+            column, other = (
+                quoted(self.random.choice(columns), self.world.engine.quote) for _ in range(2)
+            )
             text = self.random.choice(self.hooks(column, other))
             hooks = [{"sql": text, "transaction": True, "index": None}]
         return Edit(config={unique_id: {"post-hook": hooks}})
@@ -763,20 +766,20 @@ class Mutator:
         if self.dialect == "spark":
             again = "insert into {{ this }} select * from {{ this }} where"
             return (
-                f"{again} hash(`{column}`) % 3 = 0",
-                f"{again} `{other}` is not null",
+                f"{again} hash({column}) % 3 = 0",
+                f"{again} {other} is not null",
                 "truncate table {{ this }}",
             )
         return (
-            f'delete from {{{{ this }}}} where hash("{column}") % 3 = 0',
-            f'update {{{{ this }}}} set "{column}" = null where "{other}" is not null',
-            f'insert into {{{{ this }}}} select * from {{{{ this }}}} where "{column}" is null',
+            f"delete from {{{{ this }}}} where hash({column}) % 3 = 0",
+            f"update {{{{ this }}}} set {column} = null where {other} is not null",
+            f"insert into {{{{ this }}}} select * from {{{{ this }}}} where {column} is null",
         )
 
     def source_column(self, unique_id: str) -> Edit | None:
         """A source's table with a column more, less, renamed or elsewhere."""
         name, quote = self.world.engine.kept(unique_id), self.world.engine.quote
-        columns = [f"{quote}{c.name}{quote}" for c in self.world.columns[unique_id]]
+        columns = [quoted(c.name, quote) for c in self.world.columns[unique_id]]
         way = self.random.randrange(4)
         index = self.random.randrange(len(columns))
         if way == 0:

@@ -66,6 +66,7 @@ SAME = [
     ("select not (p and q) as v from a", "select not (q and p) as v from a"),
     ("select x from a where p and q", "select x from (select * from a where q) as o where p"),
     ("select x from a where k = 1", "select x from a where 1 = k"),
+    ("select x from a where ('u' = '' or 3 < 5)", "select x from a where (5 > 3 or '' = 'u')"),
     ("select x <> y as v from a", "select y <> x as v from a"),
     ("select x is distinct from y as v from a", "select y is distinct from x as v from a"),
     ("select x > y as v from a", "select y < x as v from a"),
