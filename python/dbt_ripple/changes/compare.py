@@ -14,7 +14,7 @@ from typing import Literal
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.changes.conditions import changed_project_hooks, check
-from dbt_ripple.changes.seeds import pair_seeds
+from dbt_ripple.changes.seeds import SeedPair, pair_seeds
 from dbt_ripple.changes.state import modified
 from dbt_ripple.changes.ways import ways
 from dbt_ripple.graph.analyse import analyse
@@ -67,6 +67,7 @@ class Comparison:
         changed: the relations of head of which a vertex moved, or a column came, went or changed
             its name or place, by unique_id.
         removed: relations (not sources) only base has.
+        seeds: the files of seeds on both sides.
         everything: why every test is selected, where a change reaches all of them.
         notes: what the answer had to assume, one sentence each.
     """
@@ -75,6 +76,7 @@ class Comparison:
     head: Project
     base_analysis: Analysis
     head_analysis: Analysis
+    seeds: SeedPair
     changed: dict[str, NodeChange] = field(default_factory=dict)
     removed: list[str] = field(default_factory=list)
     everything: list[str] = field(default_factory=list)
@@ -127,7 +129,7 @@ def compare(
         base_analysis = analyse(base, cache=cache, seeds=seeds.base)
     if head_analysis is None or seeds.head.by_content or seeds.head.digests or seeds.one_sided:
         head_analysis = analyse(head, cache=cache, seeds=seeds.head)
-    comparison = Comparison(base, head, base_analysis, head_analysis)
+    comparison = Comparison(base, head, base_analysis, head_analysis, seeds)
     comparison.notes += [*conditions, *seeds.notes]
     comparison.everything = changed_project_hooks(base, head)
     comparison.notes += [f"{hook}: every test is selected" for hook in comparison.everything]

@@ -23,7 +23,6 @@ from typing import Final
 
 from dbt_ripple.artifacts import CatalogColumn, Node, Project
 from dbt_ripple.changes import Comparison
-from dbt_ripple.changes.seeds import pair_seeds
 from dbt_ripple.flow.facts import Book, Step
 from dbt_ripple.flow.rowset import INJECTIVE, ONTO, Embeddings
 from dbt_ripple.graph.cache import Cache
@@ -148,7 +147,7 @@ class _Holding:
             and (then is seen or (then.status, then.order) == (seen.status, seen.order))
         )
         book = Book()
-        seeds = pair_seeds(base, head)
+        seeds = comparison.seeds
         columns = base.catalog
 
         def of_unmoved(unique_id: str) -> Iterable[CatalogColumn]:
