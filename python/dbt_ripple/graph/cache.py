@@ -23,7 +23,7 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -80,6 +80,21 @@ def user_folder() -> Path:
         raise FileNotFoundError(str(error)) from error
 
 
+def version(package: str) -> str:
+    """The version of an installed package; empty where it is not known."""
+    spec = find_spec(package)
+    if spec is not None and spec.origin is not None:
+        installed = list(Path(spec.origin).parents[1].glob(f"{package}-*.dist-info"))
+        if len(installed) == 1:
+            return installed[0].stem
+    # Here, because to import it takes as long as a small project does.
+    from importlib import metadata
+
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        return metadata.version(package)
+    return ""
+
+
 @functools.cache
 def engine() -> bytes:
     """A digest of what decides what an analysis says, but for what is analysed.
@@ -88,8 +103,7 @@ def engine() -> bytes:
     Python's (whose tables say which letters are the same).
     """
     parts = [__version__.encode(), repr(sys.version_info[:2]).encode()]
-    with contextlib.suppress(PackageNotFoundError):
-        parts.append(version("sqlglot").encode())
+    parts.append(version("sqlglot").encode())
     package = Path(__file__).parents[1]
     for room in ("artifacts", "flow", "graph"):
         for file in sorted((package / room).glob("*.py")):
