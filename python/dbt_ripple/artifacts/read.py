@@ -596,7 +596,10 @@ class _LateColumns(Mapping[str, list[CatalogColumn]]):
         try:
             found = _sorted(msgspec.json.decode(columns, type=dict[str, CatalogColumn]))
         except (msgspec.ValidationError, *_NOT_JSON):
+            listed = self._columns
             self._decode()
+            # Who is just walking over it finds all that was there.
+            self._columns = {u: self._columns.get(u, []) for u in listed}
             return self[unique_id]
         self._columns[unique_id] = found
         return found

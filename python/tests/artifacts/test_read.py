@@ -595,6 +595,16 @@ def test_a_table_of_the_catalog_that_is_no_object(target: Path) -> None:
     assert "model.shop.stg_orders" not in read_project(target).catalog
 
 
+def test_an_odd_type_in_a_table_of_the_catalog(target: Path) -> None:
+    tables = {
+        f"model.shop.{name}": {"columns": {"x": {"name": "x", "type": "int", "index": index}}}
+        for name, index in (("stg_orders", 1), ("py_model", "first"), ("eph_orders", 1))
+    }
+    changed(target, "catalog.json", nodes=tables, sources={})
+    assert [unique_id for unique_id, _ in read_project(target).catalog.items()] == list(tables)
+    assert read_project(target).catalog["model.shop.py_model"] == []
+
+
 def test_a_catalog_that_is_no_text(target: Path) -> None:
     table = {"columns": {"x": {"name": "x", "type": "§", "index": 1}}}
     changed(target, "catalog.json", nodes={"model.shop.stg_orders": table}, sources={})
