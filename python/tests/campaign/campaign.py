@@ -7,7 +7,8 @@ Every edit is executed: base and head are built with real data, all tests run on
 test whose rows differ, that is not selected and does not rest on a selected test that shows the
 change, on a model that still builds; or a model that builds no more and is not among those to build.
 Prints one row a kind of edit and writes it, with every miss, into FOLDER. Exits 1 where something
-was missed, a refactor selected something, or a kind of edit never changed anything.
+was missed, a refactor selected something, a project could not be made or edited to the end, or a
+kind of edit never changed anything.
 """
 
 from __future__ import annotations
@@ -136,7 +137,7 @@ def run(
     start = time.perf_counter()
     for done in _done(doing, work, say, jobs):
         report.add(done)
-        what = ", ".join(done.worlds)
+        what = ", ".join(done.worlds) or f"stopped, {done.stopped}"
         say(f"{what}: done; {report.total().tried} edits, {len(report.misses)} misses so far")
         for miss in done.misses:
             say(f"missed, {miss['repeat']} ({miss['kind']}): {miss['missed'][0]}")
@@ -153,9 +154,15 @@ def _done(doing: Sequence[Task], work: Path, say: Say, jobs: int) -> Iterator[Re
     # A fresh process each: dbt and DuckDB keep threads, which a fork would not take along.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, context, max_tasks_per_child=1) as pool:
-        asked = [pool.submit(perform, t, work / t.world.replace(" ", "")) for t in doing]
+        asked = {pool.submit(perform, t, work / t.world.replace(" ", "")): t for t in doing}
         for one in as_completed(asked):
-            yield one.result()
+            try:
+                yield one.result()
+            except Exception as error:  # the others' hours are not lost, and it is told
+                task = asked[one]
+                report = Report(task.seed, "duckdb")
+                report.stopped[task.world] = f"{type(error).__name__}: {error}"
+                yield report
 
 
 def perform(task: Task, work: Path, say: Say = lambda text: None) -> Report:

@@ -668,7 +668,7 @@ class Maker:
         relation = self.choose(self.visible())
         keys, values = relation.of("i"), relation.of("in")
         over = relation.of("t") or relation.of("i")
-        if len({*keys, *values}) < 2 or not over:
+        if not keys or len(values) < 2 or not over:
             return self.grouped()
         key = self.choose(keys)
         value = self.choose([v for v in values if v != key])

@@ -68,6 +68,7 @@ class Report:
     misses: list[dict[str, Any]] = field(default_factory=list)
     selecting: list[dict[str, Any]] = field(default_factory=list)
     worlds: dict[str, str] = field(default_factory=dict)
+    stopped: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     selector_seconds: float = 0.0
 
@@ -80,6 +81,7 @@ class Report:
         self.misses += other.misses
         self.selecting += other.selecting
         self.worlds |= other.worlds
+        self.stopped |= other.stopped
         self.selector_seconds += other.selector_seconds
 
     def total(self, of: Callable[[str], bool] = lambda kind: True) -> Count:
@@ -94,7 +96,7 @@ class Report:
         return [kind for kind, count in self.kinds.items() if not count.changed]
 
     def wrong(self) -> bool:
-        return bool(self.misses or self.selecting or self.idle())
+        return bool(self.misses or self.selecting or self.stopped or self.idle())
 
 
 def table(report: Report) -> str:
@@ -133,6 +135,7 @@ def table(report: Report) -> str:
         f"{report.total().tried} edits in {report.seconds:.0f} s, of which the selector "
         f"{report.selector_seconds:.0f} s (asked twice an edit); {given_up} given up",
         *(f"{name}: {what}" for name, what in report.worlds.items()),
+        *(f"{name}: stopped by {why}" for name, why in report.stopped.items()),
         *bounds(report),
         f"misses: {len(report.misses)}; refactors that select: {len(report.selecting)}; "
         f"kinds that changed nothing: {', '.join(report.idle()) or 'none'}",
