@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from typing import Final
 
 from dbt_ripple.artifacts import CatalogColumn, Node, Project
@@ -217,14 +218,13 @@ class _Holding:
             argument = self.argument(test)
             if argument is not None:
                 arguments[test] = argument
-        for test in self.last_to_look(arguments):
-            del arguments[test]
+        lookers = self.lookers(arguments)
         grounds = {test: self.grounds(test, arguments) for test in arguments}
         return [
             HeldTest(
                 unique_id=test,
-                reason=self.in_words(argument, arguments),
-                facts=sorted(grounds[test]),
+                reason=self.in_words(argument, arguments, lookers.get(test, {})),
+                facts=sorted(grounds[test].union(lookers.get(test, {}).values())),
             )
             for test, argument in arguments.items()
         ]
@@ -289,7 +289,9 @@ class _Holding:
                         found.add(ground)
         return found
 
-    def in_words(self, argument: _Argument, held: dict[str, _Argument]) -> str:
+    def in_words(
+        self, argument: _Argument, held: dict[str, _Argument], lookers: dict[str, str]
+    ) -> str:
         """The argument, one sentence for each fact it uses."""
         said = []
         for step in argument.steps:
@@ -304,41 +306,47 @@ class _Holding:
             said.append("it looks at rows that were there on base, and found nothing in them")
         elif not said:
             said.append("it returns the rows it returned on base")
+        nodes = self.comparison.head.nodes
+        for looking, views in groupby(lookers, key=lookers.__getitem__):
+            names = ", ".join(nodes[view].display_name for view in views)
+            said.append(f"{nodes[looking].name}, which runs, shows whether {names} can be read")
         return "; ".join(said)
 
-    def last_to_look(self, held: dict[str, _Argument]) -> Iterator[str]:
-        """Tests that have to run because nothing else evaluates a view that was edited.
+    def lookers(self, held: dict[str, _Argument]) -> dict[str, dict[str, str]]:
+        """For each held test the views that moved under it, and of each a test that runs it.
 
         To build a view does not run its query, so a mistake that only shows when it runs (a cast
-        that fails) would go by unseen.
+        that fails) would go by unseen. Where no test that runs looks at a view, one that is held is
+        taken out of ``held``.
         """
-        taken: set[str] = set()
-        for unique_id in self.edited_views():
-            tests, evaluated = self.readers(unique_id)
-            running = [t for t in tests if t in self.impacted and (t not in held or t in taken)]
-            if not evaluated and not running:
-                waiting = [t for t in tests if t in held]
-                if waiting:
-                    taken.add(waiting[0])
-                    yield waiting[0]
-
-    def edited_views(self) -> Iterator[str]:
-        base, head = self.comparison.base, self.comparison.head
-        changed = self.comparison.changed
-        for unique_id in changed:
-            node = head.nodes.get(unique_id)
-            if node is None or node.materialized not in _VIEWS:
+        found: dict[str, dict[str, str]] = {}
+        # The last first: who looks at a view looks at those below it.
+        for view in reversed(list(self.moved_views())):
+            tests = self.readers(view)
+            waiting = [test for test in tests if test in held]
+            if not waiting:
                 continue
-            then = base.nodes.get(unique_id)
-            began = not any(p in changed for p in head.parents.get(unique_id, ()))
-            if then is None or began or then.raw_code != node.raw_code:
+            looking = next((t for t in tests if t not in held and self.runs_on_head(t)), None)
+            if looking is None:
+                looking = waiting.pop(0)
+                del held[looking]
+                found.pop(looking, None)
+            for test in waiting:
+                found.setdefault(test, {})[view] = looking
+        return found
+
+    def runs_on_head(self, test: str) -> bool:
+        return self.running(test) and (self.runs is None or self.runs(test))
+
+    def moved_views(self) -> Iterator[str]:
+        nodes = self.comparison.head.nodes
+        for unique_id in self.comparison.changed:
+            node = nodes.get(unique_id)
+            if node is not None and node.materialized in _VIEWS:
                 yield unique_id
 
-    def readers(self, unique_id: str) -> tuple[list[str], bool]:
-        """The tests that read a view, and whether something that is built anew reads it.
-
-        Both directly or through other views.
-        """
+    def readers(self, unique_id: str) -> list[str]:
+        """The tests that read a view, directly or through other views."""
         head = self.comparison.head
         tests: dict[str, None] = {}
         looked = {unique_id}
@@ -348,13 +356,10 @@ class _Holding:
                 node = head.nodes[child]
                 if node.resource_type == "test":
                     tests[child] = None
-                elif node.resource_type in ("model", "snapshot") and child not in looked:
+                elif child not in looked and node.materialized in _VIEWS:
                     looked.add(child)
-                    if node.materialized in _VIEWS:
-                        ahead.append(child)
-                    elif child in self.comparison.changed:
-                        return list(tests), True
-        return list(tests), False
+                    ahead.append(child)
+        return list(tests)
 
 
 class _Argument:
