@@ -212,22 +212,30 @@ def computed(sql: str, dialect: str) -> set[str] | None:
         for column in list(parsed.find_all(exp.Column)):
             column.set("table", None)
         found: set[str] = set()
-        for select in parsed.find_all(exp.Select):
-            alone = [e.unalias() for e in select.expressions]
-            grouped = select.args.get("group") or any(e.find(exp.AggFunc) for e in alone)
+        # The innermost first: what stands around a query holds a mark in its place.
+        for query in reversed(list(parsed.find_all(exp.Select))):
+            alone = [e.unalias() for e in query.expressions]
+            grouped = query.args.get("group") or any(e.find(exp.AggFunc) for e in alone)
             found.update(
                 _sql(e, dialect)
                 for e in alone
                 if grouped or not isinstance(e, exp.Column | exp.Star)
             )
-        clauses = (exp.Where, exp.Having, exp.Group, exp.Order, exp.Qualify, exp.Join)
-        for clause in parsed.find_all(*clauses):
-            condition = clause.args.get("on") if isinstance(clause, exp.Join) else clause
-            if condition is not None:
-                found.add(_sql(condition, dialect))
+            found.update(_clauses(query, dialect))
+            if query.parent is not None:
+                query.replace(exp.var("query"))
+        found.update(_clauses(parsed, dialect))
         return found
     except (SqlglotError, ValueError, RecursionError):
         return None
+
+
+def _clauses(query: Any, dialect: str) -> Iterator[str]:
+    clauses = (exp.Where, exp.Having, exp.Group, exp.Order, exp.Qualify, exp.Join)
+    for clause in query.find_all(*clauses):
+        condition = clause.args.get("on") if isinstance(clause, exp.Join) else clause
+        if condition is not None:
+            yield _sql(condition, dialect)
 
 
 def names_in(sql: str, dialect: str) -> set[str]:

@@ -481,3 +481,34 @@ def test_without_a_catalog_that_is_said_where_more_might_be_held() -> None:
     fewer = shop(*tests, stg_orders=FILTER)
     fewer.catalog = {}
     assert (select(base, fewer).tests, select(base, fewer).notes) == ([], [])
+
+
+def views(*tests: Node, **sql: str) -> Project:
+    """The same with views, whose queries nobody has run once they are built."""
+    found = shop(*tests, **sql)
+    for unique_id in ("model.p.stg_orders", "model.p.orders"):
+        found.nodes[unique_id].config["materialized"] = "view"
+    return found
+
+
+def test_what_is_held_of_a_view_rests_on_a_test_that_runs_it() -> None:
+    tests = (not_null("id"), unique("id"), accepted("amount"))
+    selected, held = picked(passed(views(*tests)), views(*tests, stg_orders=FILTER))
+    assert selected == ["not_null_orders_id"]
+    for name in ("unique_orders_id", "accepted_orders_amount"):
+        assert facts(held[name]) == ["not_null_orders_id"]
+        assert held[name].reason.endswith(
+            "not_null_orders_id, which runs, shows whether orders, stg_orders can be read"
+        )
+
+
+def test_a_test_that_runs_anyway_is_the_one_that_looks_at_a_view() -> None:
+    moved = check("moved", "select amount from s.orders where amount > 5", "model.p.orders")
+    tests = (not_null("id"), moved)
+    edited = STG_ORDERS.replace("amount", "amount * 2 as amount") + " where id > 0"
+    selected, held = picked(passed(views(*tests)), views(*tests, stg_orders=edited))
+    assert selected == ["moved"]
+    assert facts(held["not_null_orders_id"]) == ["moved"]
+    only = {"test.p.not_null_orders_id", "model.p.orders", "model.p.stg_orders"}
+    found = picked(passed(views(*tests)), views(*tests, stg_orders=edited), only=only)
+    assert found == (["not_null_orders_id"], {})

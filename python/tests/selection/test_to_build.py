@@ -170,6 +170,17 @@ def test_a_test_in_other_words_runs_though_it_asks_the_same(sql: str, names: lis
     assert [t.name for t in picked(side(BASE_TEST), side(sql)).tests] == names
 
 
+def test_another_way_to_the_same_rows_computes_nothing_else_around_it() -> None:
+    def side(read: str) -> Project:
+        model = node("model.p.m", "select id, status from s.orders", RAW)
+        there = f"select 1 from {read} as o where o.id = m.id"
+        sql = f"select * from s.m as m where not exists ({there}) and id > 3"
+        return project(orders(), model, check("s", sql, "model.p.m"), catalog=LISTED)
+
+    renamed = side("(select id, status as status from s.m)")
+    assert picked(side("s.m"), renamed).tests == []
+
+
 @pytest.mark.parametrize(
     ("reads", "moved"),
     [
