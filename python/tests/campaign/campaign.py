@@ -52,6 +52,8 @@ KINDS: Final = (
 """Edits that are built in memory; those that need a new `dbt build` each are in `dbt_edits`."""
 
 ON_SPARK: Final = "spark shop"
+MORE_ROUNDS: Final = 2
+"""How often a kind that dbt builds and that has changed nothing is tried again: seconds each."""
 
 Say = Callable[[str], None]
 
@@ -247,21 +249,26 @@ def add_up(
     count.selected += len(verdict.selected)
     count.without_facts += len(verdict.selected_without_facts)
     count.modified += verdict.modified
+    if not verdict.modified:
+        count.unseen += len(verdict.selected)
+        count.unseen_without_facts += len(verdict.selected_without_facts)
     count.truly += len(verdict.changed)
     if verdict.missed:
         report.misses.append({"kind": kind, "missed": verdict.missed, **what})
 
 
 def build_by_dbt(world: World, edits: DbtEdits, task: Task, report: Report, say: Say) -> None:
-    """The edits that a real dbt has to build, so many of each kind."""
+    """The edits that a real dbt has to build, so many of each kind; some more where all were in vain."""
     judge = Judge(world, edits.base)
-    for number in range(task.dbt_rounds):
+    for number in range(task.dbt_rounds + (0 if task.only else MORE_ROUNDS)):
         for kind in filter(edits.has, task.dbt_kinds):
             name = f"{kind} {number}"
             if task.only not in (None, name):
                 continue
-            edits.random = task.rng(name)
             count = report.kinds.setdefault(kind, Count())
+            if number >= task.dbt_rounds and count.changed:
+                continue
+            edits.random = task.rng(name)
             found = edits.edit(kind)
             if found is None:
                 count.given_up += 1
