@@ -50,16 +50,17 @@ def test_a_test_the_ripple_did_not_reach(sides: Sides) -> None:
 def test_a_held_test_with_the_argument_line_by_line(sides: Sides) -> None:
     sides.write_sql(STG, f"{FROM_RAW} where amount < 100")
     sides.passed()
-    text = sides("explain", NOT_NEGATIVE).out
+    text = sides("explain", UNIQUE).out
     assert text.startswith(
-        "no_negative_amount: held, because\n"
+        "unique_stg_orders_order_id: held, because\n"
         "  - it looks at rows that were there on base, and found nothing in them\n"
+        "  - no_negative_amount, which runs, shows whether stg_orders can be read\n"
         "  stg_orders (rows)\n"
     )
     assert "      + WHERE amount < 100\n" in text
-    markdown = sides("explain", NOT_NEGATIVE, "--format", "markdown").out
+    markdown = sides("explain", UNIQUE, "--format", "markdown").out
     assert markdown.startswith(
-        "**`no_negative_amount`: held.** Because\n\n- it looks at rows that were there"
+        "**`unique_stg_orders_order_id`: held.** Because\n\n- it looks at rows that were there"
     )
     assert sides("explain", NOT_NEGATIVE, "--no-facts").out.startswith(
         "no_negative_amount: selected: rows of stg_orders changed\n"
