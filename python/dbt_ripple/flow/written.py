@@ -165,11 +165,16 @@ def same_words(one: str, other: str, dialect: str) -> bool:
         False
     """
     try:
-        first, second = (sqlglot.tokenize(sql, dialect=dialect) for sql in (one, other))
+        first, second, keywords = _tokens(one, other, dialect)
     except SqlglotError:
         return one == other
-    keywords = sqlglot.Dialect.get_or_raise(dialect).tokenizer_class.KEYWORDS
     return [_word(t, keywords) for t in first] == [_word(t, keywords) for t in second]
+
+
+def _tokens(one: str, other: str, dialect: str) -> tuple[list[Any], list[Any], Any]:
+    """Two queries as tokens, and the keywords of their dialect."""
+    first, second = (sqlglot.tokenize(sql, dialect=dialect) for sql in (one, other))
+    return first, second, sqlglot.Dialect.get_or_raise(dialect).tokenizer_class.KEYWORDS
 
 
 def same_but_for_names(one: str, other: str, dialect: str) -> bool:
@@ -185,10 +190,9 @@ def same_but_for_names(one: str, other: str, dialect: str) -> bool:
         False
     """
     try:
-        first, second = (sqlglot.tokenize(sql, dialect=dialect) for sql in (one, other))
+        first, second, keywords = _tokens(one, other, dialect)
     except SqlglotError:
         return one == other
-    keywords = sqlglot.Dialect.get_or_raise(dialect).tokenizer_class.KEYWORDS
     pairs: set[tuple[str, str]] = set()
     if len(first) != len(second):
         return False
@@ -221,16 +225,16 @@ def computed(sql: str, dialect: str) -> set[str] | None:
                 for e in alone
                 if grouped or not isinstance(e, exp.Column | exp.Star)
             )
-            found.update(_clauses(query, dialect))
+            found.update(_conditions(query, dialect))
             if query.parent is not None:
                 query.replace(exp.var("query"))
-        found.update(_clauses(parsed, dialect))
+        found.update(_conditions(parsed, dialect))
         return found
     except (SqlglotError, ValueError, RecursionError):
         return None
 
 
-def _clauses(query: Any, dialect: str) -> Iterator[str]:
+def _conditions(query: Any, dialect: str) -> Iterator[str]:
     clauses = (exp.Where, exp.Having, exp.Group, exp.Order, exp.Qualify, exp.Join)
     for clause in query.find_all(*clauses):
         condition = clause.args.get("on") if isinstance(clause, exp.Join) else clause

@@ -15,6 +15,7 @@ from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.lower import lower
 from dbt_ripple.flow.relation import ROWS, Relation
+from dbt_ripple.flow.written import written
 
 COLUMNS = ["k", "x", "y", "p", "q", "r"]
 TYPES = ["integer", "integer", "integer", "boolean", "boolean", "boolean"]
@@ -200,3 +201,10 @@ def test_random_conditions_with_equal_fingerprints_give_equal_values(
         if same:
             assert first == second, (one, other)
     assert equal > 50
+
+
+def test_what_a_query_is_written_of_names_its_tables_joins_and_set_operations() -> None:
+    sql = "select x from a join b on a.k = b.k where p and q union all select x from c limit 3"
+    clauses = written(sql, "duckdb").clauses
+    for clause in ("FROM a", "FROM c", "WHERE p", "WHERE q", "UNION ALL", "LIMIT 3"):
+        assert clauses[clause] == 1, clause
