@@ -38,6 +38,7 @@ from dbt_ripple.artifacts.model import (
     TestMetadata,
     Timing,
 )
+from dbt_ripple.artifacts.references import References
 from dbt_ripple.artifacts.read import Held, check_compiled, read_files, read_project
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "Node",
     "Project",
     "Ref",
+    "References",
     "RunResult",
     "SourceFreshness",
     "TestMetadata",

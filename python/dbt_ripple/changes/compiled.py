@@ -4,7 +4,8 @@ A node of head that dbt has only parsed takes over base's compiled SQL where the
 compile is proved to be the same but for the names of relations, which are mapped to head's. Proved
 means, of everything that enters a compiled text:
 
-* its own: code, config, arguments of a generic test, what it refers to, and which of that is
+* its own: code, config, arguments of a generic test, what each of its references means (in order,
+  with versions: `ref('m')` is another model once `latest_version` has moved), and which of that is
   ephemeral and so part of the text (then all of this holds for it, too);
 * macros: every macro of either side whose name stands anywhere in the Jinja it reaches, called,
   dispatched or in a string, has the same text. That is wider than dbt's own
@@ -26,7 +27,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from dbt_ripple.artifacts import Macro, Node, Project
+from dbt_ripple.artifacts import Macro, Node, Project, References
 from dbt_ripple.graph.jinja import tags
 
 _TOKEN: Final = re.compile(
@@ -164,6 +165,7 @@ class _Sides:
         self.head = head
         self.conditions = conditions
         self.macros = (_by_word(base), _by_word(head))
+        self.references = (References(base), References(head))
         self.known = self.macros[0].keys() | self.macros[1].keys()
         self.reaches: dict[frozenset[str], _Reach] = {}
         self.compared: dict[str, str | None] = {}
@@ -196,7 +198,10 @@ class _Sides:
             return "its config changed"
         if before.test_metadata != now.test_metadata or before.column_name != now.column_name:
             return "its arguments changed"
-        if set(before.depends_on.nodes) != set(now.depends_on.nodes):
+        if before.depends_on.nodes != now.depends_on.nodes or (
+            (now.refs or before.refs)
+            and self.references[0].of(before) != self.references[1].of(now)
+        ):
             return "what it refers to changed"
         if reason := self.reach(now).reason:
             return reason

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dbt_ripple.artifacts import Macro, Metadata, Node, Project
+from dbt_ripple.artifacts import Macro, Metadata, Node, Project, Ref
 from dbt_ripple.artifacts.model import DependsOn, TestMetadata
 from dbt_ripple.changes.compiled import Conditions, rename, take_over
 
@@ -285,3 +285,42 @@ def test_names_are_swapped_at_once_and_quoted_ones_whole() -> None:
     sql = 'select * from "db"."s"."a", "db"."s"."a b", x."db"."s"."a"'
     assert rename(sql, quoted) == 'select * from "db"."t"."a", "db"."s"."a b", x."db"."s"."a"'
     assert rename("select 1", {}) == "select 1"
+
+
+# --- references to versions ------------------------------------------------------------------------
+
+
+def versioned(latest: int, refs: list[Ref], *order: int) -> Project:
+    """m in three versions, and a model that refers to it."""
+    versions = [
+        node("m", "select 1", None, unique_id=f"model.shop.m.v{v}", version=v, latest_version=latest)
+        for v in (1, 2, 3)
+    ]
+    top = node("top", "{{ ref('m') }}", "select 2", *(f"m.v{v}" for v in order), refs=refs)
+    return project(*versions, top)
+
+
+V1, V2, ANY_VERSION = Ref(name="m", version=1), Ref(name="m", version=2), Ref(name="m")
+
+
+@pytest.mark.parametrize(
+    ("refs", "before", "after"),
+    [
+        ([ANY_VERSION], (2, [2]), (1, [1])),
+        ([ANY_VERSION, V2, V1], (2, [2, 1]), (1, [1, 2])),  # the same two, the other way around
+        ([V1, ANY_VERSION, V2], (2, [1, 2]), (1, [1, 2])),  # the same two in the same order
+        ([Ref(name="m", version="1"), ANY_VERSION], (1, [1]), (3, [1, 3])),
+    ],
+)
+def test_a_reference_that_means_another_version_is_compiled(
+    refs: list[Ref], before: tuple[int, list[int]], after: tuple[int, list[int]]
+) -> None:
+    base = versioned(before[0], refs, *before[1])
+    head = parsed(versioned(after[0], refs, *after[1]))
+    assert why(base, head) == "what it refers to changed"
+
+
+@pytest.mark.parametrize("refs", [[V1], [V1, V2], [Ref(name="m", version=1.0)]])
+def test_a_latest_version_that_nobody_means_changes_no_reference(refs: list[Ref]) -> None:
+    order = [int(r.version or 0) for r in refs]
+    assert why(versioned(2, refs, *order), parsed(versioned(3, refs, *order))) is None
