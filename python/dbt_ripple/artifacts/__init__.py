@@ -38,8 +38,8 @@ from dbt_ripple.artifacts.model import (
     TestMetadata,
     Timing,
 )
-from dbt_ripple.artifacts.references import References
 from dbt_ripple.artifacts.read import Held, check_compiled, read_files, read_project
+from dbt_ripple.artifacts.references import References
 
 __all__ = [
     "CatalogColumn",

@@ -24,14 +24,27 @@ _TO_THE_END: Final = {
 }
 _STATEMENT: Final = re.compile(r"\s*(\w+)(.*)", re.S)
 _LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.S)
-_CONTROL: Final = re.compile(r"(?<=\{%)[-+]|(?<=\{\{)-|[-+](?=%\})|-(?=\}\})")
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
+_TAG: Final = "\x01"
+_NOTE: Final = "\x02"
+"""What stands for a tag, and for a comment of Jinja, while the text around them is read."""
+_MARK: Final = re.compile("[\x01\x02]")
 _PIECE: Final = re.compile(
-    r"""(?P<kept>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|/\*\+.*?\*/)"""
-    # Jinja inside of a comment of SQL is still run: such a comment ends where it begins.
-    r"""|\{\#.*?\#\}|--(?:(?!\{[{%])[^\n])*|/\*(?:(?!\{[{%]).)*?\*/|\s+""",
+    r"""(?P<kept>'[^']*'|"[^"]*"|`[^`]*`|/\*\+.*?\*/)"""
+    r"""|(?P<blank>(?:\s|\x02|--[^\n]*|/\*(?!\+).*?\*/)+)|(?P<open>['"`]|/\*)""",
     re.S,
 )
+_UNSURE: Final = re.compile(r"""\\['"`]|\$\w*\$|'{3}|"{3}|\#|/\*!|/\*(?:(?!\*/).)*/\*""", re.S)
+"""Where a string or a comment ends here is another thing for each engine."""
+_IN_A_TAG: Final = re.compile(rf"(?P<kept>{_STRING})|\s+", re.S)
+_SQL: Final = frozenset(
+    """
+    alter analyze begin call copy create delete drop execute explain from grant having insert join
+    merge msck optimize qualify refresh replace revoke select set truncate update use vacuum where
+    with
+    """.split()
+)
+"""The words a statement of SQL, or a clause of one, begins with."""
 
 ASKS_WHETHER_IT_EXISTS: Final = re.compile(
     r"\b(?:is_incremental|should_full_refresh|FULL_REFRESH|full_refresh)\b"
@@ -40,14 +53,109 @@ ASKS_WHETHER_IT_EXISTS: Final = re.compile(
 
 
 def normalised(text: str) -> str:
-    r"""Return the text without comments, every run of white space outside of literals as one.
+    r"""Return SQL with Jinja without comments, every run of white space outside of literals as one.
+
+    Inside of a tag the rules are Jinja's: ``--`` is no comment there. Signs of white space control
+    stay, since they can make one word of two. A text of which it is not sure where its strings and
+    comments end comes back as it is.
 
     Example:
         >>> normalised("select a, -- the id\n   'x  y' {# note #}\nfrom t")
         "select a, 'x  y' from t"
+        >>> normalised("{% set  x = 1 -- 2 %}  select '{{ x }}  y'")
+        "{% set x = 1 -- 2 %} select '{{ x }}  y'"
     """
-    plain = _PIECE.sub(lambda found: found["kept"] or "\x00", _CONTROL.sub("", text))
-    return re.sub("\x00+", " ", plain).strip()
+    marks = list(_marks(text))
+    plain = _marked(text, marks)
+    if len(marks) != len(_MARK.findall(plain)) or _UNSURE.search(plain):
+        return text
+    waiting = iter(marks)
+
+    def of_mark(_: re.Match[str]) -> str:
+        mark = next(waiting)
+        whole = text[mark.start : mark.end]
+        return "" if mark.kind == "{#" else whole if mark.kind == "raw" else _tag(whole)
+
+    def as_written(_: re.Match[str]) -> str:
+        mark = next(waiting)
+        return text[mark.start : mark.end]
+
+    out: list[str] = []
+    at = 0
+    for piece in _PIECE.finditer(plain):
+        out.append(_MARK.sub(of_mark, plain[at : piece.start()]))
+        at = piece.end()
+        part = piece[0]
+        if piece["kept"]:
+            out.append(_MARK.sub(as_written, part))
+        elif piece["open"] or _TAG in part:
+            return text  # a string that does not end, or a comment that Jinja may end
+        else:
+            _MARK.sub(of_mark, part)
+            out.append(" " if part.strip(_NOTE) else "")
+    out.append(_MARK.sub(of_mark, plain[at:]))
+    return "".join(out).strip()
+
+
+def normalised_macro(text: str) -> str:
+    """A macro's text for comparison: `normalised` where it writes a statement or a clause of SQL.
+
+    What another macro writes may end up inside of a literal, so that its white space is data; what
+    it gives back by ``return`` is not.
+    """
+    marks = list(_marks(text))
+    plain = _marked(text, marks)
+    words = _MARK.sub(" ", plain).split(None, 1)
+    if not words:
+        if any("return" in tag for tag in tags(text)):
+            return normalised(text)
+    elif words[0].lower() in _SQL:
+        return normalised(text)
+    if len(marks) != len(_MARK.findall(plain)):
+        return text
+    waiting = iter(marks)
+
+    def of_mark(_: re.Match[str]) -> str:
+        mark = next(waiting)
+        whole = text[mark.start : mark.end]
+        if mark.kind == "{#":
+            return "" if whole[2] not in "-+" and whole[-3:-2] not in ("-", "+") else "{#-#}"
+        return whole if mark.kind == "raw" else _tag(whole)
+
+    return _MARK.sub(of_mark, plain)
+
+
+def _tag(whole: str) -> str:
+    """A tag with every run of white space outside of its strings as one."""
+    return _IN_A_TAG.sub(lambda found: found["kept"] or " ", whole)
+
+
+def _marked(text: str, marks: list[Mark]) -> str:
+    """The text with one letter in place of each mark."""
+    pieces = []
+    at = 0
+    for mark in marks:
+        pieces += [text[at : mark.start], _NOTE if mark.kind == "{#" else _TAG]
+        at = mark.end
+    return "".join((*pieces, text[at:]))
+
+
+class Mark(NamedTuple):
+    """What is of Jinja in a text: ``{{ }}``, ``{% %}``, ``{# #}``, or a whole ``raw`` block.
+
+    Attributes:
+        kind: how it begins, or ``raw``.
+        start: where it begins in the text.
+        inside: where its inside begins.
+        inside_end: where its inside ends.
+        end: where the text goes on after it.
+    """
+
+    kind: str
+    start: int
+    inside: int
+    inside_end: int
+    end: int
 
 
 class Tag(NamedTuple):
@@ -71,11 +179,19 @@ def tagged(text: str) -> Iterator[Tag]:
     A tag does not end in a string or in brackets; comments and what stands in ``raw`` are no tags.
     One that does not end, which Jinja refuses, goes to the end of the text.
     """
+    for mark in _marks(text):
+        if mark.kind in _TO_THE_END:
+            yield Tag(mark.kind, text[mark.inside : mark.inside_end], mark.start, mark.end)
+
+
+def _marks(text: str) -> Iterator[Mark]:
     at = 0
     while (begin := _BEGIN.search(text, at)) is not None:
         at = begin.end()
         kind = begin["kind"]
         if not kind:
+            kind = "{#" if begin[0].startswith("{#") else "raw"
+            yield Mark(kind, begin.start(), begin.start(), at, at)
             continue
         to_the_end = _TO_THE_END[kind]
         inside, depth, stop = at, 0, len(text)
@@ -90,7 +206,7 @@ def tagged(text: str) -> Iterator[Tag]:
                 break
         else:
             at = len(text)
-        yield Tag(kind, text[inside:stop], begin.start(), at)
+        yield Mark(kind, begin.start(), inside, stop, at)
 
 
 def tags(text: str) -> list[str]:
@@ -142,6 +258,22 @@ def both_branches(raw_code: str) -> str:
     return "\n".join(branches(raw_code))
 
 
+def _part(text: str, start: int, end: int) -> str:
+    """A part of a text, `normalised`, unless it stands in a literal or in a comment.
+
+    In a literal white space is data; what stands behind a ``--`` is another branch than the same
+    words on a line of their own.
+    """
+    before = text[:start]
+    plain = _marked(before, list(_marks(before)))
+    pieces = list(_PIECE.finditer(plain))
+    if _UNSURE.search(plain) or any(piece["open"] for piece in pieces):
+        return text[start:end]
+    if pieces and pieces[-1].end() == len(plain) and "--" in pieces[-1][0].rpartition("\n")[2]:
+        return "--" + text[start:end]
+    return normalised(text[start:end])
+
+
 def branches(raw_code: str) -> list[str]:
     """What decides the SQL on the runs that were not compiled, empty where nothing does.
 
@@ -179,14 +311,14 @@ def branches(raw_code: str) -> list[str]:
                 return [normalised(text)]
             start = inside.pop()
             if kept_from > len(inside):
-                parts.append(text[start : tag.end])
+                parts.append(_part(text, start, tag.end))
                 kept_from = -1
                 continue
         if kept_from < 0:
-            parts.append(text[tag.start : tag.end])
+            parts.append(_tag(text[tag.start : tag.end]))
     if kept_from >= 0 or inside:
         return [normalised(text)]
     shown = (t.inside for t in found if t.kind == "{{")
     if any(ASKS_WHETHER_IT_EXISTS.search(s) for s in shown if not s.lstrip().startswith("config")):
         return [normalised(text)]
-    return [normalised(part) for part in parts]
+    return parts

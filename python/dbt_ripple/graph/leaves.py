@@ -10,6 +10,7 @@ from dbt_ripple.flow.ir import IDENTITY
 from dbt_ripple.flow.names import dialect_of, fold, fold_stored
 from dbt_ripple.flow.relation import Deps, Relation, Rest
 from dbt_ripple.graph.analysis import NodeAnalysis
+from dbt_ripple.graph.code import type_text
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.queries import Note
 from dbt_ripple.graph.relations import Known, LeafRest
@@ -88,9 +89,7 @@ class Leaves:
                 relation.fps[i] = digest(relation.fps[i], values.get(name.lower(), b""))
         types = node.config.get("column_types")
         if isinstance(types, dict) and types:
-            said_types = {
-                str(k).lower(): " ".join(str(v).lower().split()) for k, v in types.items()
-            }
+            said_types = {str(k).lower(): type_text(str(v)) for k, v in types.items()}
             for i, name in enumerate(names):
                 if name.lower() in said_types:
                     relation.fps[i] = digest(relation.fps[i], said_types[name.lower()].encode())

@@ -12,8 +12,8 @@ from dbt_ripple.flow.names import fold, fold_stored
 from dbt_ripple.flow.relation import Deps, Relation, merge, rest_fp, through
 from dbt_ripple.graph.analysis import NodeAnalysis, Status
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.code import code_of, type_text
 from dbt_ripple.graph.introspection import Introspection, Looks, Sees
-from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.leaves import Leaves
 from dbt_ripple.graph.names import Names
 from dbt_ripple.graph.queries import LowerMany, Note, Queries
@@ -367,9 +367,7 @@ class Linker(Leaves):
             if column.data_type
         }
         return [
-            digest(b"type", fp, " ".join(types[key].lower().split()).encode())
-            if key in types
-            else fp
+            digest(b"type", fp, type_text(types[key]).encode()) if key in types else fp
             for key, fp in zip(keys, fps, strict=True)
         ]
 
@@ -456,7 +454,7 @@ class Linker(Leaves):
             self.functions[unique_id] = b""  # where functions call each other, once is enough
             node = self.project.nodes[unique_id]
             parts = [
-                normalised(node.raw_code).encode(),
+                code_of(node).encode("utf-8", "surrogatepass"),
                 self.macros.variables(node.raw_code).encode(),
                 repr((node.arguments, node.returns, node.config.get("volatility"))).encode(),
                 self.macros.fingerprint(node.depends_on.macros),
@@ -561,7 +559,7 @@ class Linker(Leaves):
             config = {k: v for k, v in node.config.items() if k not in HARMLESS and v}
             called = macros.fingerprint(node.depends_on.macros).hex()
             variables = macros.variables(node.raw_code)
-            return f"{normalised(node.raw_code)}{variables}\n{sorted(config.items())!r}\n{called}"
+            return f"{code_of(node)}{variables}\n{sorted(config.items())!r}\n{called}"
         text = node.compiled_code
         for other in (unique_id, *self.project.parents.get(unique_id, ())):
             if name := self.project.nodes[other].relation_name:

@@ -14,7 +14,13 @@ from typing import Final
 from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.names import DIALECTS
-from dbt_ripple.graph.jinja import ASKS_WHETHER_IT_EXISTS, names, normalised, tags
+from dbt_ripple.graph.jinja import (
+    ASKS_WHETHER_IT_EXISTS,
+    names,
+    normalised,
+    normalised_macro,
+    tags,
+)
 
 INTERNAL: Final = frozenset({"dbt", *(f"dbt_{adapter}" for adapter in DIALECTS)})
 """Packages that come with dbt and its adapters."""
@@ -93,10 +99,10 @@ class Macros:
         return repr(sorted(used.items())) if used else ""
 
     def text(self, unique_id: str) -> str:
-        """The text of a macro, without layout and comments."""
+        """The text of a macro, without what is no more than layout or a comment."""
         text = self._texts.get(unique_id)
         if text is None:
-            text = self._texts[unique_id] = normalised(self.macros[unique_id].macro_sql)
+            text = self._texts[unique_id] = normalised_macro(self.macros[unique_id].macro_sql)
         return text
 
     def named_in(self, text: str) -> list[str]:

@@ -10,6 +10,7 @@ from dbt_ripple.flow.ir import IDENTITY
 from dbt_ripple.flow.link import Linked
 from dbt_ripple.flow.relation import Deps, Relation, rest_fp
 from dbt_ripple.graph.analysis import NodeAnalysis, UnitTestAnalysis
+from dbt_ripple.graph.code import type_text
 from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.linker import Linker, Reader
 from dbt_ripple.graph.relations import cannot_see
@@ -183,9 +184,7 @@ class TestLinker(Linker):
         }
         if node.contract_enforced or not types:
             types |= {
-                c.name.lower(): " ".join(c.data_type.lower().split())
-                for c in node.columns.values()
-                if c.data_type
+                c.name.lower(): type_text(c.data_type) for c in node.columns.values() if c.data_type
             }
         return {name.lower(): types.get(name.lower(), "") for name in names}
 

@@ -293,7 +293,9 @@ def test_names_are_swapped_at_once_and_quoted_ones_whole() -> None:
 def versioned(latest: int, refs: list[Ref], *order: int) -> Project:
     """m in three versions, and a model that refers to it."""
     versions = [
-        node("m", "select 1", None, unique_id=f"model.shop.m.v{v}", version=v, latest_version=latest)
+        node(
+            "m", "select 1", None, unique_id=f"model.shop.m.v{v}", version=v, latest_version=latest
+        )
         for v in (1, 2, 3)
     ]
     top = node("top", "{{ ref('m') }}", "select 2", *(f"m.v{v}" for v in order), refs=refs)

@@ -7,7 +7,7 @@ import random
 import jinja2
 import pytest
 
-from dbt_ripple.graph.jinja import branches, tagged, tags
+from dbt_ripple.graph.jinja import branches, normalised, normalised_macro, tagged, tags
 
 
 def by_jinja(text: str) -> list[str] | None:
@@ -93,3 +93,81 @@ def test_a_branch_goes_to_the_end_of_its_last_tag() -> None:
         "{% set a = '%}' ~ b %}",
         "{% if is_incremental() %} x = {{ '{% endif %}' }} {% endif %}",
     ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("select 1 -- a\n, 'x  y'", "select   1,\n'x  y' /* b */"),
+        ("{% set x = 1 -- 2 %}", "{%   set x\n= 1 -- 2 %}"),
+        ("delete from {{ this }} {# all #}", "delete  from\n{{   this }}"),
+        ("a {#- b #} c", "a c"),
+    ],
+)
+def test_layout_and_comments_are_not_compared(one: str, other: str) -> None:
+    def plain(text: str) -> str:
+        return normalised(text).replace(" ,", ",")
+
+    assert plain(one) == plain(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("select 'x  y'", "select 'x y'"),
+        ("select '{{ a }}  {{ b }}'", "select '{{ a }} {{ b }}'"),
+        ("select '{{ f(\"'\") }}  y'", "select '{{ f(\"'\") }} y'"),
+        ("{% set x = 1 -- 2 %}", "{% set x = 1 -- 3 %}"),  # no comment in Jinja
+        ("{% set x = a /* b */ %}", "{% set x = a %}"),
+        (r"select '\' || '--x'", r"select '\' || '--y'"),  # where a backslash is a letter
+        ("select $$ -- a $$", "select $$ -- b $$"),
+        ("select '''a -- b", "select '''a -- c"),
+        ("select 1 # it's\n, 'a  b'", "select 1 # it's\n, 'a b'"),
+        ("-- {{ two_lines() }} 'a  b'", "-- {{ two_lines() }} 'a b'"),
+        ("/* a /* b */ 'c  d' */", "/* a /* b */ 'c d' */"),
+        ("tbl_{{ x }}", "tbl_ {{ x }}"),
+        ("tbl_ {{- x }}", "tbl_ {{ x }}"),
+        ("{% raw %}a  b{% endraw %}", "{% raw %}a b{% endraw %}"),
+        ("select /*+ broadcast(a) */ 1", "select 1"),
+    ],
+)
+def test_what_can_be_data_is_compared(one: str, other: str) -> None:
+    assert normalised(one) != normalised(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("{% macro m() %}a  b{% endmacro %}", "{% macro m() %}a b{% endmacro %}", False),
+        ("{% macro m() %} a{% endmacro %}", "{% macro m() -%} a{% endmacro %}", False),
+        ("{% macro m() %}a{# b #}{% endmacro %}", "{% macro m() %}a{% endmacro %}", True),
+        ("{% macro m() %}a {#- b #}{% endmacro %}", "{% macro m() %}a {% endmacro %}", False),
+        (
+            "{% macro m() %}delete  from t{% endmacro %}",
+            "{% macro m() %}delete from t{% endmacro %}",
+            True,
+        ),
+        (
+            "{% macro m() %}delete 'a  b'{% endmacro %}",
+            "{% macro m() %}delete 'a b'{% endmacro %}",
+            False,
+        ),
+        (
+            "{% macro m() %} {{ return(1) }}{% endmacro %}",
+            "{% macro m() %}\n\n{{ return(1) }}{% endmacro %}",
+            True,
+        ),
+    ],
+)
+def test_what_a_macro_writes_may_stand_in_a_literal(one: str, other: str, same: bool) -> None:
+    assert (normalised_macro(one) == normalised_macro(other)) == same
+
+
+def test_a_branch_in_a_literal_or_a_comment() -> None:
+    def only(text: str) -> list[str]:
+        return branches(text)
+
+    asked = "{% if is_incremental() %}a  b{% endif %}"
+    assert only(f"select '{asked}'") == [asked]
+    assert only(f"select 1 -- {asked}") != only(f"select 1 --\n {asked}")
+    assert only(f"select 1, {asked}") == ["{% if is_incremental() %}a b{% endif %}"]
