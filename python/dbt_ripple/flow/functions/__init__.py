@@ -1,0 +1,110 @@
+"""What kind of function a name is, engine by engine.
+
+The lists beside this module are plain text, one file an engine, a section a kind. Those of DuckDB,
+Spark, PostgreSQL, SQLite and ClickHouse come out of their catalogues (``python/tools/functions.py``);
+the others are written by hand, from the documentation that each names in its first line.
+
+A name that is not on its engine's list is a user's function, a macro of the database, or a mistake:
+it is *unknown*, and so it may make one row of many, or many of one. A dialect without a list asks
+all lists: a name of which they say one thing is that, any other is unknown.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pkgutil import get_data
+from typing import Final, Literal
+
+Kind = Literal["scalar", "aggregate", "window", "generator", "unknown"]
+
+ENGINES: Final = (
+    "bigquery", "clickhouse", "databricks", "duckdb", "hive", "mysql", "oracle", "postgres",
+    "redshift", "snowflake", "spark", "sqlite", "trino", "tsql",
+)  # fmt: skip
+
+_LISTS: Final = {
+    "athena": ("trino",),
+    "databricks": ("databricks", "spark"),
+    "dune": ("trino",),
+    "fabric": ("tsql",),
+    "presto": ("trino",),
+    "spark2": ("spark", "hive"),
+    **{engine: (engine,) for engine in ENGINES if engine != "databricks"},
+}
+"""The lists of a dialect; one that is not here has none."""
+
+
+class Functions:
+    """The functions of one dialect."""
+
+    __slots__ = ("combinators", "kinds")
+
+    def __init__(self, kinds: dict[str, Kind], combinators: tuple[str, ...] = ()) -> None:
+        self.kinds = kinds
+        self.combinators = combinators
+
+    def kind(self, name: str) -> Kind:
+        """The kind of a name in lower case, where it is called in an expression.
+
+        Example:
+            >>> duckdb = functions("duckdb")
+            >>> duckdb.kind("kahan_sum"), duckdb.kind("list_sum"), duckdb.kind("no_such_function")
+            ('aggregate', 'scalar', 'unknown')
+        """
+        known = self.kinds.get(name)
+        if known is not None:
+            return known
+        if self.combinators and self._combined(name):
+            return "aggregate"
+        return "unknown"
+
+    def _combined(self, name: str) -> bool:
+        """Whether a name is that of an aggregate with combinators behind it: ``sumIfOrNull``."""
+        for combinator in self.combinators:
+            if name.endswith(combinator):
+                before = name[: -len(combinator)]
+                if self.kinds.get(before) == "aggregate" or self._combined(before):
+                    return True
+        return False
+
+
+@cache
+def functions(dialect: str) -> Functions:
+    """The functions of a sqlglot dialect."""
+    lists = _LISTS.get(dialect)
+    if lists is None:
+        return Functions(_agreed([_read(engine) for engine in ENGINES]))
+    sections = [_read(engine) for engine in lists]
+    kinds: dict[str, Kind] = {}
+    for section in reversed(sections):
+        kinds.update(_agreed([section]))
+    return Functions(kinds, tuple(sections[0].get("combinator", ())))
+
+
+def _agreed(lists: list[dict[str, list[str]]]) -> dict[str, Kind]:
+    """The kind of each name by all of these lists; unknown where it is said to be two things."""
+    kinds: dict[str, Kind] = {}
+    ranked: tuple[Kind, ...] = ("scalar", "aggregate", "generator")
+    for sections in lists:
+        for name in sections.get("window", ()):
+            kinds.setdefault(name, "window")
+    for kind in ranked:
+        for sections in lists:
+            for name in sections.get(kind, ()):
+                if kinds.setdefault(name, kind) not in (kind, "window"):
+                    kinds[name] = "unknown"
+    return kinds
+
+
+@cache
+def _read(engine: str) -> dict[str, list[str]]:
+    data = get_data(__name__, f"{engine}.txt")
+    assert data is not None
+    sections: dict[str, list[str]] = {}
+    names: list[str] = []
+    for line in data.decode().splitlines():
+        if line.startswith("["):
+            names = sections.setdefault(line[1:-1], [])
+        elif not line.startswith("#"):
+            names += line.split()
+    return sections
