@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from dbt_ripple.flow import resolution
 from dbt_ripple.flow.fingerprint import COMPARED, compared, digest
 from dbt_ripple.flow.ir import (
     AGGREGATION,
@@ -95,7 +96,19 @@ class Unsupported(Exception):  # noqa: N818  (it is a reason, not an error of th
 Around = tuple[dict[int, int], dict[int, int], int, list[dict[str, bytes]]]
 """The collectors of the expression around a scope: references, subqueries, rows, lambdas."""
 
-_RefKey = tuple[int, str] | tuple[int, int, str, bool, int]
+_IN_AGGREGATE: Final = {
+    resolution.HAVING: resolution.HAVING_AGGREGATE,
+    resolution.ORDER: resolution.ORDER_AGGREGATE,
+    resolution.ORDER_IN: resolution.ORDER_AGGREGATE,
+}
+"""Where a name stands that is inside an aggregate of that place."""
+_IN_WINDOW: Final = {
+    resolution.SELECT: resolution.WINDOW,
+    resolution.ORDER: resolution.ORDER_WINDOW,
+    resolution.ORDER_IN: resolution.ORDER_WINDOW,
+}
+
+_RefKey = tuple[int, str] | tuple[int, int, str, int, int]
 """A reference, told apart from the others of its scope."""
 
 
@@ -110,9 +123,10 @@ class Scope:
         "generators",
         "items",
         "names",
-        "outputs_first",
+        "place",
         "ref_index",
         "refs",
+        "shown",
         "sources",
         "subs",
         "windows",
@@ -130,8 +144,9 @@ class Scope:
         self.generators: list[X] = []
         self.windows: dict[str, exp.Window] = {}
         self.aggregated = False
-        self.outputs_first = False
+        self.place = resolution.SELECT
         self.aliases: dict[str, int] = {}
+        self.shown = False
 
 
 def _direct(kind: int) -> int:
@@ -166,6 +181,7 @@ class Expressions:
         self.dialect = dialect
         self.masking_names, self.handlers = _masking(frozenset(masking))
         self.keeps_case = keeps_case(dialect)
+        self.resolution = resolution.resolution(dialect)
         self.scopes: list[Scope] = []
         self.visible_ctes: list[dict[str, int]] = []
         self.cte_count = 0
@@ -318,18 +334,15 @@ class Expressions:
     def ref(self, up: int, source: int, key: str, name: str) -> int:
         """The index of a reference in its scope; a bare name may also mean an earlier output."""
         scope = self.scopes[-1]
-        alias = source < 0 and key in scope.aliases
-        known: _RefKey = (source, key)
-        if alias:
-            known = (up, source, key, scope.outputs_first, scope.aliases[key])
-        elif up:
-            known = (up, source, key, False, 0)
+        rule = among = 0
+        if source < 0 and (scope.shown or key in scope.aliases):
+            rule = self.resolution[scope.place]
+            among = scope.aliases.get(key, -1) + 1
+        known: _RefKey = (up, source, key, rule, among) if up or rule else (source, key)
         index = scope.ref_index.get(known)
         if index is None:
             index = scope.ref_index[known] = len(scope.refs)
-            among = scope.aliases[key] + 1 if alias else 0
-            first = among if scope.outputs_first else 0
-            scope.refs.append(Ref(up, source, key, name, first, among))
+            scope.refs.append(Ref(up, source, key, name, rule, among))
         return index
 
     def depend(self, ref: int, kind: int) -> int:
@@ -348,7 +361,7 @@ class Expressions:
         key = self.fold(this) if self.keeps_case else lowered[name]
         table = args.get("table")
         if table is None:
-            if key in scope.aliases:
+            if scope.shown or key in scope.aliases:
                 return self.ref(0, -1, key, name)
             source = -1
         else:
@@ -422,7 +435,7 @@ class Expressions:
             for c in listed(node.args.get("except_"))
         ]
         # A reference to all columns: `up` holds the source, `name` what is left out.
-        known = (source, -2, "\x1f".join(excluded), False, 0)
+        known = (source, -2, "\x1f".join(excluded), 0, 0)
         index = self.scopes[-1].ref_index.get(known)
         if index is None:
             index = self.scopes[-1].ref_index[known] = len(self.scopes[-1].refs)
@@ -640,10 +653,9 @@ class Expressions:
             return self.aggregate_call(node, kind, "A")
         scope = self.scopes[-1]
         scope.aggregated = True
-        # Inside an aggregate a name is a column, in HAVING and ORDER BY, too.
-        first, scope.outputs_first = scope.outputs_first, False
+        place, scope.place = scope.place, _IN_AGGREGATE.get(scope.place, scope.place)
         call = self.aggregate_call(node, kind, "A")
-        scope.outputs_first = first
+        scope.place = place
         return call
 
     def aggregate_call(self, node: Any, kind: int, mode: str) -> Expr:
@@ -667,9 +679,9 @@ class Expressions:
         if not self.scopes:
             return self.filtered(node, kind, self.expr(node.this, kind))
         scope = self.scopes[-1]
-        first, scope.outputs_first = scope.outputs_first, False  # as inside the aggregate
+        place, scope.place = scope.place, _IN_AGGREGATE.get(scope.place, scope.place)
         e = self.filtered(node, kind, self.expr(node.this, kind))
-        scope.outputs_first = first
+        scope.place = place
         return e
 
     def filtered(self, node: exp.Filter, kind: int, call: Expr) -> Expr:
@@ -678,9 +690,14 @@ class Expressions:
         return merkle([b"Filter", call, self.expr(test, _indirect(kind, CONDITIONAL))])
 
     def within_group(self, node: exp.WithinGroup, kind: int) -> Expr:
-        if self.scopes:
-            self.scopes[-1].aggregated = True
-        return ["A", self.within_group_call(node, kind)]
+        if not self.scopes:
+            return ["A", self.within_group_call(node, kind)]
+        scope = self.scopes[-1]
+        scope.aggregated = True
+        place, scope.place = scope.place, _IN_AGGREGATE.get(scope.place, scope.place)
+        call = self.within_group_call(node, kind)
+        scope.place = place
+        return ["A", call]
 
     def within_group_call(self, node: exp.WithinGroup, kind: int) -> Expr:
         """WITHIN GROUP (ORDER BY x): the value of a percentile, the mere order of a list."""
@@ -733,6 +750,15 @@ class Expressions:
         return merkle(pieces)
 
     def window(self, node: exp.Window, kind: int) -> Expr:
+        if not self.scopes:
+            return self.window_call(node, kind)
+        scope = self.scopes[-1]
+        place, scope.place = scope.place, _IN_WINDOW.get(scope.place, scope.place)
+        call = self.window_call(node, kind)
+        scope.place = place
+        return call
+
+    def window_call(self, node: exp.Window, kind: int) -> Expr:
         kind = _direct(kind)
         partition, order, spec, leftover = self.window_parts(node)
         over = _indirect(kind, WINDOW)
@@ -836,6 +862,13 @@ def let_go(node: Any) -> None:
                     child.parent = None
         elif isinstance(value, exp.Expression):
             value.parent = None
+
+
+def unwrapped(node: Any) -> Any:
+    """What stands in parentheses."""
+    while type(node) is exp.Paren:
+        node = node.args["this"]
+    return node
 
 
 def listed(value: Any) -> list[Any]:

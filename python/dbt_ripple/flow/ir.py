@@ -65,15 +65,15 @@ class Ref(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     ``up`` counts scopes outwards, ``source`` is an index there, -1 where the name has no
     qualifier, or -2 for all columns of the source ``up`` (-1: of all sources) but those in ``name``;
-    ``outputs_first`` is how many of the select list's aliases win over the sources
-    (ORDER BY: all), ``outputs`` how many may serve when the sources do not have the name.
+    ``rule`` says which of a column and an alias the name means here (`flow.resolution`), and
+    ``outputs`` how many items of the select list are seen here.
     """
 
     up: int
     source: int
     key: str
     name: str
-    outputs_first: int = 0
+    rule: int = 0
     outputs: int = 0
 
 
@@ -250,6 +250,7 @@ class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
     order_outs: Sequence[int] = ()
     limit: Sequence[X] = ()
     extra: Sequence[X] = ()
+    distinct_on_outs: Sequence[int] = ()
 
 
 class Cte(msgspec.Struct, array_like=True, gc=False):

@@ -54,6 +54,7 @@ from dbt_ripple.flow.relation import (
     through,
     union,
 )
+from dbt_ripple.flow.resolution import SUBQUERY, resolution
 from dbt_ripple.flow.scope import (
     BlendRest,
     Env,
@@ -120,6 +121,7 @@ class _Linker:
         self.table = table
         self.book = book
         self.dialect = dialect
+        self.in_subquery = resolution(dialect)[SUBQUERY]
         self.ctes: list[Relation | None] = [None] * ctes
         self.missing: dict[str, None] = {}
         self.unknown: str | None = None
@@ -624,19 +626,18 @@ class _Linker:
             ]
         else:
             env.row_deps = rows
+        env.late = True
         for x in rel.having:
             fp, deps = env.value(x)
             rows_fp = where(rows_fp, fp)
             add(deps, FILTER)
             if book is not None:
                 book.where(env, x, fp, rows_fp)
-        if rel.having:  # in HAVING a key wins over an alias, in ORDER BY it does not
-            env.cache = [
-                None if r.outputs_first else c for c, r in zip(env.cache, rel.refs, strict=True)
-            ]
         env.keys = frozenset()
         env.win = digest(b"win", rows_fp, order) if order else rows_fp
         names, keys, fps, all_deps, rest = self.outputs(rel, env)
+        if rel.order or rel.distinct_on or (rel.qualify and rel.wide):
+            env.show(keys, list(zip(fps, all_deps, strict=True)))
         if book is not None:
             book.outputs(env, rel.outs, fps, rel.wide)
         ghost: list[Rest] = [
@@ -658,7 +659,7 @@ class _Linker:
             add(deps, FILTER)
             if book is not None:
                 book.unknown(env, rows_fp)
-        if rel.distinct and not rel.distinct_on:
+        if rel.distinct and not (rel.distinct_on or rel.distinct_on_outs):
             rows_fp = digest(b"G", rows_fp, *sorted(set(fps)), *(r.fp() for r in rest))
             for d in all_deps:
                 add(d, GROUP_BY)
@@ -669,12 +670,6 @@ class _Linker:
                 book.distinct(env, fps, not rest, rows_fp)
         if rel.order:
             fixed = []
-            if not rel.grouped:  # ORDER BY sees the outputs of a star, too, and before the sources
-                shown = dict(zip(keys, zip(fps, all_deps, strict=True), strict=True))
-                for i in {i for x in rel.order for i in x.deps}:
-                    ref = rel.refs[i]
-                    if ref.source == -1 and not ref.outputs_first and ref.key in shown:
-                        env.cache[i] = shown[ref.key]
             for x in rel.order:
                 fp, deps = env.value(x)
                 fixed.append(fp)
@@ -684,12 +679,16 @@ class _Linker:
                     fixed.append(fps[ordinal - 1])
                     add(all_deps[ordinal - 1], SORT)
             order = digest(b"order", *fixed)
-        if rel.distinct_on:
+        if rel.distinct_on or rel.distinct_on_outs:
             parts = []
             for x in rel.distinct_on:
                 fp, deps = env.value(x)
                 parts.append(fp)
                 add(deps, GROUP_BY)
+            for ordinal in rel.distinct_on_outs:
+                if 0 < ordinal <= len(fps):
+                    parts.append(fps[ordinal - 1])
+                    add(all_deps[ordinal - 1], GROUP_BY)
             rows_fp = digest(b"distinct on", rows_fp, order, *parts)
             if book is not None:
                 book.cut(env, rows_fp, parts)
@@ -902,7 +901,7 @@ def _in_order(items: Sequence[FromItem]) -> Iterable[int]:
 
 def _aggregated_alias(rel: Select, ref: Ref) -> bool:
     """Whether a cached reference may stand for an output computed before the grouping was known."""
-    return ref.source == -1 and (ref.outputs > 0 or ref.outputs_first > 0) and rel.aggregated
+    return ref.source == -1 and ref.outputs > 0 and rel.aggregated
 
 
 def _plain_parts(e: Expr) -> list[int] | None:

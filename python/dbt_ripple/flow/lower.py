@@ -20,6 +20,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
+from dbt_ripple.flow import resolution
 from dbt_ripple.flow.expressions import (
     MAX_NESTING,
     Expressions,
@@ -30,6 +31,7 @@ from dbt_ripple.flow.expressions import (
     let_go,
     listed,
     merkle,
+    unwrapped,
     written,
 )
 from dbt_ripple.flow.fingerprint import digest
@@ -442,29 +444,28 @@ class _Lowering(Expressions):
             aggregated=False,
         )
         if "where" in args:
+            scope.place = resolution.WHERE
             select.where = self.conjuncts(args["where"].this, FILTER)
         if "group" in args:
-            self.grouping_of(args["group"], select)
+            self.grouping_of(args["group"], select, scope)
         if "having" in args:
-            scope.outputs_first = self.dialect in _SPARK
+            scope.place = resolution.HAVING
             select.having = self.conjuncts(args["having"].this, FILTER)
-            scope.outputs_first = False
+        scope.shown = select.wide  # what stands behind the select list sees the outputs of a star
         if "qualify" in args:
+            scope.place = resolution.QUALIFY
             select.qualify = self.conjuncts(args["qualify"].this, FILTER)
         select.aggregated = scope.aggregated
         select.grouped = scope.aggregated or "group" in args or bool(select.having)
         if any(name in args for name in _ORDERING):
-            scope.outputs_first = True
-            self.ordering(args, select)
-            scope.outputs_first = False
+            self.ordering(args, select, scope)
         if "limit" in args or "offset" in args:
             select.limit = [self.x(args[k], FILTER) for k in ("limit", "offset") if k in args]
         if "distinct" in args:
             select.distinct = True
             on = args["distinct"].args.get("on")
             if on is not None:
-                keys = on.expressions if isinstance(on, exp.Tuple) else [on]
-                select.distinct_on = [self.x(e, GROUP_BY) for e in keys]
+                self.distinct_on(on.expressions if isinstance(on, exp.Tuple) else [on], select)
         if not _KNOWN_SELECT.issuperset(args):
             select.extra = [
                 X(digest(b"hint", written(value).lower()), {}, {})
@@ -475,15 +476,33 @@ class _Lowering(Expressions):
             ]
         return select
 
-    def grouping_of(self, node: exp.Group, select: Select) -> None:
+    def distinct_on(self, nodes: list[Any], select: Select) -> None:
+        """DISTINCT ON: its keys, and the positions it names."""
+        scope = self.scopes[-1]
+        keys: list[X] = []
+        ordinals: list[int] = []
+        for node in nodes:
+            key = unwrapped(node)
+            if (ordinal := _ordinal(key)) is not None:
+                ordinals.append(ordinal)
+                continue
+            bare = isinstance(key, exp.Column)
+            scope.place = resolution.DISTINCT_ON if bare else resolution.DISTINCT_ON_IN
+            keys.append(self.x(key, GROUP_BY))
+        select.distinct_on, select.distinct_on_outs = keys, ordinals
+
+    def grouping_of(self, node: exp.Group, select: Select, scope: Scope) -> None:
         """GROUP BY: its keys, the positions it names, and the structure of its sets."""
         select.group_all = bool(node.args.get("all"))
         structures: list[Any] = []
         keys: list[X] = []
         ordinals: list[int] = []
         for key in node.expressions:
+            key = unwrapped(key)
             if isinstance(key, exp.Identifier):  # what sqlglot leaves of a pipe's alias
                 key = exp.Column(this=key)
+            bare = isinstance(key, (exp.Column, *_GROUP_STRUCTURES, exp.Tuple))
+            scope.place = resolution.GROUP if bare else resolution.GROUP_IN
             if isinstance(key, _GROUP_STRUCTURES):
                 structures.append(key)
             elif (ordinal := _ordinal(key)) is not None:
@@ -497,19 +516,22 @@ class _Lowering(Expressions):
                     structures.append(structure)
                 else:
                     select.group_tag += name.encode()
+        scope.place = resolution.GROUP
         for structure in structures:
             ordinals.extend(_positions(structure))
             keys.append(self.x(structure, GROUP_BY))
             select.group_tag += b"*"
         select.group, select.group_outs = keys, ordinals
 
-    def ordering(self, args: dict[str, Any], select: Select) -> None:
+    def ordering(self, args: dict[str, Any], select: Select, scope: Scope) -> None:
         """ORDER BY and its like: expressions, and the positions it names."""
         order: list[X] = []
         order_outs: list[int] = []
         for clause in [args[name] for name in _ORDERING if name in args]:
             for item in clause.expressions:
-                target = item.this if isinstance(item, exp.Ordered) else item
+                target = unwrapped(item.this if isinstance(item, exp.Ordered) else item)
+                bare = isinstance(target, exp.Column)
+                scope.place = resolution.ORDER if bare else resolution.ORDER_IN
                 ordinal = _ordinal(target)
                 if ordinal is not None:
                     order_outs.append(ordinal)
@@ -1070,7 +1092,7 @@ def _positions(structure: Any) -> list[int]:
     for item in structure.expressions:
         if isinstance(item, (exp.Tuple, *_GROUP_STRUCTURES)):
             found.extend(_positions(item))
-        elif (ordinal := _ordinal(item.this if isinstance(item, exp.Paren) else item)) is not None:
+        elif (ordinal := _ordinal(unwrapped(item))) is not None:
             found.append(ordinal)
     return found
 

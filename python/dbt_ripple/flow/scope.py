@@ -35,6 +35,7 @@ from dbt_ripple.flow.relation import (
     rest_fp,
     through,
 )
+from dbt_ripple.flow.resolution import EITHER, KEY_FIRST, SOURCE, SOURCE_FIRST
 
 if TYPE_CHECKING:
     from dbt_ripple.flow.facts import Facts
@@ -42,6 +43,9 @@ if TYPE_CHECKING:
 
 class Linking(Protocol):
     """What a scope needs of the linker."""
+
+    in_subquery: int
+    """What a subquery sees of the query around (`flow.resolution`)."""
 
     def miss(self, name: str) -> None:
         """Note a name that is nowhere, or in two places."""
@@ -148,6 +152,7 @@ class Env:
         "facts",
         "in_from",
         "keys",
+        "late",
         "linker",
         "merged",
         "over",
@@ -156,6 +161,7 @@ class Env:
         "relations",
         "row_deps",
         "select",
+        "shown",
         "sources",
         "sub_relations",
         "subs",
@@ -188,6 +194,8 @@ class Env:
         self.aliases: dict[str, int] | None = None
         self.busy: set[int] = set()
         self.in_from = False
+        self.late = False
+        self.shown: dict[str, Column] | None = None
         self.keys: frozenset[bytes] = frozenset()
         self.over = b""
         self.win = b""
@@ -247,7 +255,7 @@ class Env:
         if source < 0:
             if source < -1 or len(self.sources) != 1 or self.merged or not self.visible[0]:
                 return None
-            if ref.outputs_first:
+            if ref.rule > SOURCE_FIRST:
                 return None
             source = 0
         elif ref.up:
@@ -271,19 +279,24 @@ class Env:
                 self.linker.miss(f"{source.alias}.{ref.name}" if source.alias else ref.name)
                 return self.lost(ref, [(env, ref.source, ref.up)])
             return outer(column, ref.up)
-        if ref.outputs_first:
+        rule = ref.rule
+        if rule == KEY_FIRST:
             for i in range(len(self.sources) if self.keys else 0):
                 key = self.known(i, ref.key) if self.visible[i] else None
                 if key is not None and key[0] in self.keys:
                     return key
-            column = self.alias(ref, ref.outputs_first)
-            if column is not None:
-                return column
-        found: list[Column] = []
+        alias = self.alias(ref, ref.outputs) if rule > SOURCE_FIRST else None
+        if alias is not None and rule != EITHER:
+            return alias
+        found: list[Column] = [] if alias is None else [alias]
         env_: Env | None = self
         up = 0
         while env_ is not None:
             known, unknown = env_.unqualified(ref)
+            if up and env_.late and self.linker.in_subquery == EITHER:
+                column = env_.any_alias(ref)
+                if column is not None:
+                    found.append(outer(column, up))
             if known is not None:
                 found.append(outer(known, up))
                 break
@@ -292,19 +305,19 @@ class Env:
                 for i, source in enumerate(env_.sources):
                     if source.alias == ref.key and env_.relations[i] is not None:
                         found.append(outer(env_.row_of(i), up))
-            if up == 0 and ref.outputs:
-                column = self.alias(ref, ref.outputs)
-                if column is not None:
-                    found.append(column)
-                    break
+            if up == 0 and rule == SOURCE_FIRST:
+                alias = self.alias(ref, ref.outputs)
+                if alias is not None:
+                    found.append(alias)
+            if alias is not None and (rule == SOURCE_FIRST or unknown):
+                break
             env_ = env_.parent
             up += 1
         if found:
             return combine(found)
-        env_, up = self.parent, 1
+        env_, up = self.parent if self.linker.in_subquery != SOURCE else None, 1
         while env_ is not None:  # a subquery of HAVING sees the aliases outside
-            select = env_.select if not env_.in_from else None
-            column = env_.alias(ref, len(select.outs)) if select is not None else None
+            column = env_.any_alias(ref)
             if column is not None:
                 return outer(column, up)
             env_ = env_.parent
@@ -325,7 +338,9 @@ class Env:
             everywhere.extend((env_, i, up) for i in range(len(env_.sources)))
             env_ = env_.parent
             up += 1
-        return self.lost(ref, everywhere)
+        lost = self.lost(ref, everywhere)
+        alias = self.any_alias(ref)
+        return lost if alias is None else combine([lost, alias])
 
     def lost_in(self, key: str, sources: list[int]) -> Column:
         """A column that none of these sources of the scope has."""
@@ -378,6 +393,8 @@ class Env:
 
     def alias(self, ref: Ref, among: int) -> Column | None:
         """An output of the same SELECT, by its alias (lateral aliases, GROUP BY, ORDER BY)."""
+        if self.shown is not None:
+            return self.shown.get(ref.key)
         select = self.select
         if select is None:
             return None
@@ -398,6 +415,19 @@ class Env:
         column = self.value(x)
         self.busy.discard(i)
         return column
+
+    def show(self, keys: list[str], columns: list[Column]) -> None:
+        """From here on the outputs are known, those of a ``*`` too."""
+        shown: dict[str, Column] = {}
+        for key, column in zip(keys, columns, strict=True):
+            shown[key] = combine([shown[key], column]) if key in shown else column
+        self.shown = shown
+
+    def any_alias(self, ref: Ref) -> Column | None:
+        """An output of this SELECT, whatever the place of the name."""
+        if self.in_from or self.select is None:
+            return None
+        return self.alias(ref, len(self.select.outs))
 
     def aggregated_alias(self, i: int) -> bool:
         """Whether a reference means an earlier output that is an aggregate."""

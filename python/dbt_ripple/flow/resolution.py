@@ -1,0 +1,120 @@
+"""What a bare name means where a column of the sources and an alias of the select list share it.
+
+One table for every dialect; `docs/name-resolution.md` has the same one with what each row rests on, and
+`tests/flow/test_name_resolution.py` executes it on DuckDB and Spark. Where a dialect or a clause is not
+in it, both meanings count (`EITHER`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Which meaning a name has, in the order in which they are looked for.
+SOURCE: Final = 0
+"""A column of the sources, or of a query around; an alias is not seen."""
+SOURCE_FIRST: Final = 1
+"""A column of the sources, then an alias, then a column of a query around."""
+ALIAS_FIRST: Final = 2
+"""An alias, then a column of the sources."""
+KEY_FIRST: Final = 3
+"""A column of the sources that is a key of GROUP BY, then an alias, then any column."""
+EITHER: Final = 4
+"""It is not known which: both count."""
+
+# The places in which a name can stand. "in" is inside an expression; bare is the name alone.
+SELECT: Final = "select"
+WHERE: Final = "where"
+WINDOW: Final = "window"
+GROUP: Final = "group"
+GROUP_IN: Final = "group in"
+HAVING: Final = "having"
+HAVING_AGGREGATE: Final = "having aggregate"
+QUALIFY: Final = "qualify"
+DISTINCT_ON: Final = "distinct on"
+DISTINCT_ON_IN: Final = "distinct on in"
+ORDER: Final = "order"
+ORDER_IN: Final = "order in"
+ORDER_AGGREGATE: Final = "order aggregate"
+ORDER_WINDOW: Final = "order window"
+SUBQUERY: Final = "subquery"
+"""In a subquery of HAVING, QUALIFY or ORDER BY: what it sees of the query around."""
+PLACES: Final = (
+    SELECT, WHERE, WINDOW, GROUP, GROUP_IN, HAVING, HAVING_AGGREGATE, QUALIFY, DISTINCT_ON,
+    DISTINCT_ON_IN, ORDER, ORDER_IN, ORDER_AGGREGATE, ORDER_WINDOW, SUBQUERY,
+)  # fmt: skip
+
+_STANDARD: Final = {
+    SELECT: SOURCE,
+    WHERE: SOURCE,
+    WINDOW: SOURCE,
+    HAVING_AGGREGATE: SOURCE,
+    ORDER: ALIAS_FIRST,
+}
+"""What every dialect without aliases of its own reading does, as the standard says."""
+_POSTGRES: Final = {
+    **_STANDARD,
+    GROUP: SOURCE_FIRST,
+    GROUP_IN: SOURCE,
+    HAVING: SOURCE,
+    DISTINCT_ON: ALIAS_FIRST,
+    DISTINCT_ON_IN: SOURCE,
+    ORDER_IN: SOURCE,
+    ORDER_AGGREGATE: SOURCE,
+    ORDER_WINDOW: SOURCE,
+    SUBQUERY: SOURCE,
+}
+_SPARK: Final = {
+    SELECT: SOURCE_FIRST,
+    WHERE: SOURCE,
+    WINDOW: SOURCE_FIRST,
+    GROUP: SOURCE_FIRST,
+    GROUP_IN: SOURCE_FIRST,
+    HAVING: KEY_FIRST,
+    HAVING_AGGREGATE: SOURCE,
+    SUBQUERY: SOURCE_FIRST,
+    ORDER: ALIAS_FIRST,
+    ORDER_IN: ALIAS_FIRST,
+    ORDER_AGGREGATE: SOURCE,
+}
+RESOLUTION: Final[dict[str, dict[str, int]]] = {
+    "bigquery": {**_STANDARD, SELECT: SOURCE_FIRST, WHERE: SOURCE_FIRST},
+    "databricks": {**_SPARK, QUALIFY: SOURCE_FIRST},
+    "duckdb": {
+        SELECT: SOURCE_FIRST,
+        WHERE: SOURCE_FIRST,
+        WINDOW: SOURCE_FIRST,
+        GROUP: SOURCE_FIRST,
+        GROUP_IN: SOURCE,
+        HAVING: KEY_FIRST,
+        HAVING_AGGREGATE: SOURCE,
+        QUALIFY: SOURCE_FIRST,
+        DISTINCT_ON: ALIAS_FIRST,
+        DISTINCT_ON_IN: SOURCE_FIRST,
+        ORDER: ALIAS_FIRST,
+        ORDER_IN: SOURCE_FIRST,
+        ORDER_AGGREGATE: SOURCE_FIRST,
+        ORDER_WINDOW: SOURCE_FIRST,
+        SUBQUERY: SOURCE_FIRST,
+    },
+    "mysql": {**_STANDARD, GROUP: SOURCE_FIRST},
+    "oracle": {SELECT: SOURCE, WHERE: SOURCE, WINDOW: SOURCE, ORDER: ALIAS_FIRST},
+    "postgres": _POSTGRES,
+    "redshift": {SELECT: SOURCE_FIRST, WINDOW: SOURCE_FIRST, ORDER: ALIAS_FIRST},
+    "snowflake": {
+        SELECT: SOURCE_FIRST,
+        WHERE: SOURCE_FIRST,
+        WINDOW: SOURCE_FIRST,
+        GROUP: SOURCE_FIRST,
+        ORDER: ALIAS_FIRST,
+    },
+    "spark": _SPARK,
+    "trino": {**_STANDARD, GROUP: SOURCE, GROUP_IN: SOURCE, HAVING: SOURCE},
+    "tsql": {**_STANDARD, GROUP: SOURCE, GROUP_IN: SOURCE, HAVING: SOURCE},
+}
+"""Dialect -> place -> which meaning a name has there; `EITHER` where it is not said."""
+
+
+def resolution(dialect: str) -> dict[str, int]:
+    """Which meaning a name has in each place, in this dialect."""
+    known = RESOLUTION.get(dialect, {})
+    return {place: known.get(place, EITHER) for place in PLACES}
