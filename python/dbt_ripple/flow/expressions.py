@@ -129,6 +129,7 @@ class Scope:
         "shown",
         "sources",
         "subs",
+        "windowed",
         "windows",
     )
 
@@ -145,6 +146,7 @@ class Scope:
         self.windows: dict[str, exp.Window] = {}
         self.aggregated = False
         self.place = resolution.SELECT
+        self.windowed = False
         self.aliases: dict[str, int] = {}
         self.shown = False
 
@@ -630,7 +632,7 @@ class Expressions:
             self.depend(ref, mask if kind & DIRECT else kind)
         for sub, mask in x.subs.items():
             self.sub_deps[sub] = self.sub_deps.get(sub, 0) | (mask if kind & DIRECT else kind)
-        return e
+        return ["G", e]
 
     def call(self, node: exp.Anonymous, kind: int) -> Expr:
         """A function sqlglot does not know: its folded name and its arguments in order."""
@@ -760,6 +762,8 @@ class Expressions:
 
     def window_call(self, node: exp.Window, kind: int) -> Expr:
         kind = _direct(kind)
+        if self.scopes:
+            self.scopes[-1].windowed = True
         partition, order, spec, leftover = self.window_parts(node)
         over = _indirect(kind, WINDOW)
         pieces: list[Expr] = [b"Window", self.window_function(node.this, kind)]

@@ -471,11 +471,13 @@ class Book:
         least = number if e[0] == b"GT" else number - 1
         return digest(b"more than", str(least).encode(), bare), MoreThan(least, rows)
 
-    def generate(self, env: Env, fp: bytes, n: bytes) -> None:
-        """A generator in the select list: rows out of each row."""
+    def generate(self, env: Env, token: bytes, n: bytes) -> None:
+        """Generators in the select list, which are the side ``token``: rows out of each row."""
         facts = env.facts
-        token = digest(b"generate", fp)
-        env.facts = _fanned(facts, joined(facts.rows, Leaf(fp), n, token, frozenset()))
+        if any(token == side for side, _ in sides(facts.rows)):  # nobody knows where they multiply
+            self.unknown(env, n)
+        else:
+            env.facts = _fanned(facts, joined(facts.rows, Leaf(token), n, token, frozenset()))
 
     def group(self, env: Env, keys: Sequence[bytes], sets: bool, n: bytes) -> None:
         """GROUP BY; rows that come out are unique on the keys."""
@@ -648,7 +650,7 @@ def _on_left(env: Env, e: Expr, members: Sequence[int]) -> bool:
                 return False
             found = True
         elif type(piece) is list:
-            if piece[0] in ("Q", "W", "A"):
+            if piece[0] in ("Q", "W", "A", "G"):
                 return False
             stack.extend(piece)
     return found

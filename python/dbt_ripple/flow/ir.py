@@ -9,7 +9,7 @@ An expression is one of
 * ``int``: the index of a reference in the scope's ``refs``;
 * ``list``: a node; its first element says how to combine the rest:
   ``bytes`` (a Merkle node: prefix, then pieces), ``"A"`` (an aggregate: the rows it ran over count),
-  ``"W"`` (a window: likewise), ``"F"`` (a left fold of one binary operator), ``"C"`` (what AND or OR
+  ``"W"`` (a window: likewise), ``"G"`` (what a generator gives), ``"F"`` (a left fold of one binary operator), ``"C"`` (what AND or OR
   joins, in no order), ``"Q"`` (a subquery), ``"S"`` (all columns of a source, by name).
 """
 
@@ -251,6 +251,7 @@ class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
     limit: Sequence[X] = ()
     extra: Sequence[X] = ()
     distinct_on_outs: Sequence[int] = ()
+    windowed: bool = False
 
 
 class Cte(msgspec.Struct, array_like=True, gc=False):

@@ -9,7 +9,7 @@ named where it is applied.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from dbt_ripple.flow.fingerprint import compared, digest, where
 from dbt_ripple.flow.ir import (
@@ -40,6 +40,7 @@ from dbt_ripple.flow.ir import (
     Value,
     Values,
     With,
+    X,
     hidden_in,
 )
 from dbt_ripple.flow.relation import (
@@ -48,8 +49,10 @@ from dbt_ripple.flow.relation import (
     Deps,
     Relation,
     Rest,
+    beside,
     combine,
     compose,
+    in_order,
     merge,
     through,
     union,
@@ -61,6 +64,7 @@ from dbt_ripple.flow.scope import (
     FieldRest,
     PassRest,
     has_aggregate,
+    has_window,
     relation_of,
     value_of,
 )
@@ -154,18 +158,20 @@ class _Linker:
 
     def said_more(self, relation: Relation, extra: bytes) -> Relation:
         """A table with a sample or a version: other rows of the same columns."""
+        n = digest(b"table", relation.rows_fp, extra)
         return Relation(
             relation.names,
             relation.keys,
             relation.fps,
             relation.deps,
             relation.rest,
-            digest(b"table", relation.rows_fp, extra),
+            in_order(n, relation.order, relation.incidental),
             relation.rows,
             relation.leaf,
             relation.joins,
             relation.order,
             relation.ghost,
+            relation.incidental,
         )
 
     # -- WITH --
@@ -211,6 +217,7 @@ class _Linker:
                 break
             current = Relation(anchor.names, anchor.keys, fps, deps, anchor.rest, leaf, rows, leaf)
         whole = digest(b"recursive", result.rows_fp, *result.fps, *(r.fp() for r in result.rest))
+        whole = in_order(whole, result.order, result.incidental)
         return Relation(
             anchor.names,
             anchor.keys,
@@ -292,7 +299,22 @@ class _Linker:
                 merge(rows, through(GROUP_BY if is_union else FILTER, d))
         ghost = [*left.ghost, *right.ghost]
         rows_fp = digest(*parts)
-        relation = Relation(names, keys, fps, deps, rest, rows_fp, rows, leaf, None, b"", ghost)
+        generated = (_GENERATED,) * max(r.joins.count(_GENERATED) for r in (left, right))
+        order = beside(left.order, tag, right.order)
+        relation = Relation(
+            names,
+            keys,
+            fps,
+            deps,
+            rest,
+            rows_fp,
+            rows,
+            leaf,
+            (leaf, *generated),
+            order,
+            ghost,
+            beside(left.incidental, tag, right.incidental),
+        )
         if self.book is not None:
             known = not by_name and not rest
             relation.facts = self.book.combined(left, right, op, pairs, fps, known, rows_fp)
@@ -346,6 +368,7 @@ class _Linker:
         rest: list[Rest] = [PassRest(scope, 0, frozenset(used))] if source.rest else []
         rows_fp = digest(b"G", source.rows_fp, *groups, *(r.fp() for r in rest))
         scope.over = digest(b"pivot", rows_fp, rel.flags)
+        scope.order, scope.incidental = source.order, source.incidental
         names = [source.names[i] for i in kept]
         keys = [source.keys[i] for i in kept]
         fps = [source.fps[i] for i in kept]
@@ -377,7 +400,18 @@ class _Linker:
             [PassRest(scope, 0, frozenset(used), ghost=True)] if source.ghost else []
         )
         relation = Relation(
-            names, keys, fps, deps, rest, rows_fp, rows, source.leaf, source.joins, b"", ghost
+            names,
+            keys,
+            fps,
+            deps,
+            rest,
+            rows_fp,
+            rows,
+            source.leaf,
+            source.joins,
+            source.order,
+            ghost,
+            source.incidental,
         )
         if self.book is not None and not source.rest:
             relation.facts = self.book.grouped_by_rest(
@@ -433,16 +467,15 @@ class _Linker:
             rows,
             source.leaf,
             source.joins,
-            b"",
+            source.order,
             ghost,
+            source.incidental,
         )
 
     # -- SELECT --
 
-    def from_items(
-        self, items: Sequence[FromItem], env: Env
-    ) -> tuple[bytes, Deps, bytes, tuple[bytes, ...], list[int]]:
-        """Link a left-deep FROM tree: its N, its rows, its leaf and joins, and its sources.
+    def from_items(self, items: Sequence[FromItem], env: Env) -> _Joined:
+        """Link a left-deep FROM tree.
 
         Rule 2: the join tree with kinds, conditions and each side's N.
         """
@@ -451,25 +484,35 @@ class _Linker:
         leaf = b""
         joins: tuple[bytes, ...] = ()
         members: list[int] = []
+        order = incidental = b""
         book = self.book
         for position, item in enumerate(items):
             if item.nested:
-                side_fp, side_rows, side_leaf, side_joins, side = self.from_items(item.nested, env)
+                right = self.from_items(item.nested, env)
             else:
                 source = env.sources[item.source]
                 relation = self.rel(source.rel, env)
                 if source.columns:
                     relation = relation.renamed(source.columns, self.dialect)
                 env.relations[item.source] = relation
-                side_fp, side_rows = relation.rows_fp, relation.rows
-                side_leaf, side_joins, side = relation.leaf, relation.joins, [item.source]
+                right = _Joined(
+                    relation.rows_fp,
+                    relation.rows,
+                    relation.leaf,
+                    relation.joins,
+                    [item.source],
+                    relation.order,
+                    relation.incidental,
+                )
                 if book is not None:
                     env.facts = book.of(relation)
+            side_fp, side_rows, side_leaf, side_joins, side, side_order, side_incidental = right
             if position == 0:
                 if book is not None:
                     facts = env.facts
                 rows_fp, rows, leaf, joins = side_fp, side_rows, side_leaf, side_joins
                 members = list(side)
+                order, incidental = side_order, side_incidental
                 continue
             token = side_leaf + str(joins.count(side_leaf)).encode()
             for i in side:
@@ -509,12 +552,21 @@ class _Linker:
             rows_fp = digest(b"join", kind, b"", rows_fp, side_fp, *(() if inner else fps))
             for fp in fps if inner else ():  # ON of an inner join is WHERE
                 rows_fp = where(rows_fp, fp)
+            if not semi:
+                order = beside(order, token, side_order)
+                incidental = beside(incidental, token, side_incidental)
+            if (
+                item.kind not in _MEETS_ALL
+            ):  # POSITIONAL, ASOF: which rows meet is up to their order
+                rows_fp = in_order(rows_fp, order, incidental)
             if book is not None:
+                plain = rows_fp
                 facts, lookup = book.join(
                     env, item, conditions, facts, env.facts, side, members, token, rows_fp
                 )
                 rows_fp = facts.rows.fp
                 if lookup:  # rule 14: no join as far as the rows go
+                    incidental = digest(b"lookup", incidental, plain)
                     members += side
                     continue
             leaf = digest(b"join", leaf, side_leaf)
@@ -522,7 +574,7 @@ class _Linker:
             members += side
         if book is not None:
             env.facts = facts if items else book.one_row(rows_fp)
-        return rows_fp, rows, leaf, joins, members
+        return _Joined(rows_fp, rows, leaf, joins, members, order, incidental)
 
     def natural(self, env: Env, left: list[int], right: list[int]) -> list[str]:
         """The columns both sides of a NATURAL join have, as far as they are known."""
@@ -573,140 +625,11 @@ class _Linker:
         return compared(b"EQ", a[0], b[0]), union(a[1], b[1])
 
     def select(self, rel: Select, parent: Env | None) -> Relation:
-        env = Env(self, parent, rel.refs, rel.subs, rel.sources, rel)
-        env.in_from = True
-        rows_fp, rows, leaf, joins, _ = self.from_items(rel.items, env)
-        env.in_from = False
-        single = len(rel.sources) == 1 and bool(rel.items)
-        order = relation_of(env, 0).order if single else b""
-        if not rel.items:
-            leaf = digest(b"no from")
-            joins = (leaf,)
-        own = False  # `rows` may still be the parent's dict: copied before the first change
-
-        def add(deps: Deps, kind: int) -> None:
-            nonlocal rows, own
-            if deps:
-                if not own:
-                    rows = dict(rows)
-                    own = True
-                merge(rows, through(kind, deps))
-
-        env.row_deps = rows
-        book = self.book
-        for x in rel.where:
-            fp, deps = env.value(x)
-            rows_fp = where(rows_fp, fp)
-            add(deps, FILTER)
-            if book is not None:
-                book.where(env, x, fp, rows_fp)
-        env.over = digest(b"over", rows_fp, order) if order else rows_fp
-        env.win = env.over
-        for x in rel.generators:
-            fp, deps = env.value(x)
-            rows_fp = digest(b"generate", rows_fp, fp)
-            add(deps, JOIN)
-            if book is not None:
-                book.generate(env, fp, rows_fp)
-        if rel.grouped:
-            rows_fp = self.group(rel, env, rows_fp, add)
-            if not own:
-                rows = dict(rows)
-                own = True
-            # count(*) counts the rows that went in, so the parents' rows stay in `row_deps`.
-            env.row_deps = dict(rows)
-            for k, mask in rows.items():
-                if mask & DIRECT:
-                    rows[k] = compose(AGGREGATION, mask & DIRECT) | (mask & ~DIRECT)
-            env.over = digest(b"over", rows_fp, order)
-            order = b""
-            env.cache = [
-                c if not _aggregated_alias(rel, r) else None
-                for c, r in zip(env.cache, rel.refs, strict=True)
-            ]
-        else:
-            env.row_deps = rows
-        env.late = True
-        for x in rel.having:
-            fp, deps = env.value(x)
-            rows_fp = where(rows_fp, fp)
-            add(deps, FILTER)
-            if book is not None:
-                book.where(env, x, fp, rows_fp)
-        env.keys = frozenset()
-        env.win = digest(b"win", rows_fp, order) if order else rows_fp
-        names, keys, fps, all_deps, rest = self.outputs(rel, env)
-        if rel.order or rel.distinct_on or (rel.qualify and rel.wide):
-            env.show(keys, list(zip(fps, all_deps, strict=True)))
-        if book is not None:
-            book.outputs(env, rel.outs, fps, rel.wide)
-        ghost: list[Rest] = [
-            PassRest(env, i, frozenset(star.except_), ghost=True)
-            for star in (rel.outs if rel.wide else ())
-            if type(star) is Star and star.up == 0 and star.source >= -1
-            for i in ([star.source] if star.source >= 0 else range(len(rel.sources)))
-            if relation_of(env, i).ghost
-        ]
-        for x in rel.qualify:
-            fp, deps = env.value(x)
-            rows_fp = where(rows_fp, fp)
-            add(deps, FILTER)
-            if book is not None:
-                book.where(env, x, fp, rows_fp)
-        for x in rel.extra:
-            fp, deps = env.value(x)
-            rows_fp = digest(b"extra", rows_fp, fp)
-            add(deps, FILTER)
-            if book is not None:
-                book.unknown(env, rows_fp)
-        if rel.distinct and not (rel.distinct_on or rel.distinct_on_outs):
-            rows_fp = digest(b"G", rows_fp, *sorted(set(fps)), *(r.fp() for r in rest))
-            for d in all_deps:
-                add(d, GROUP_BY)
-            if rest:  # by columns nobody lists: by all of the rows
-                add({k: m for k, m in rows.items() if k[1] == ROWS}, GROUP_BY)
-            order = b""
-            if book is not None:
-                book.distinct(env, fps, not rest, rows_fp)
-        if rel.order:
-            fixed = []
-            for x in rel.order:
-                fp, deps = env.value(x)
-                fixed.append(fp)
-                add(deps, SORT)
-            for ordinal in rel.order_outs:
-                if 0 < ordinal <= len(fps):
-                    fixed.append(fps[ordinal - 1])
-                    add(all_deps[ordinal - 1], SORT)
-            order = digest(b"order", *fixed)
-        if rel.distinct_on or rel.distinct_on_outs:
-            parts = []
-            for x in rel.distinct_on:
-                fp, deps = env.value(x)
-                parts.append(fp)
-                add(deps, GROUP_BY)
-            for ordinal in rel.distinct_on_outs:
-                if 0 < ordinal <= len(fps):
-                    parts.append(fps[ordinal - 1])
-                    add(all_deps[ordinal - 1], GROUP_BY)
-            rows_fp = digest(b"distinct on", rows_fp, order, *parts)
-            if book is not None:
-                book.cut(env, rows_fp, parts)
-        if rel.limit:
-            parts = []
-            for x in rel.limit:
-                fp, deps = env.value(x)
-                parts.append(fp)
-                add(deps, FILTER)
-            rows_fp = digest(b"limit", rows_fp, order, *parts)
-            if book is not None:
-                book.cut(env, rows_fp)
-        relation = Relation(
-            names, keys, fps, all_deps, rest, rows_fp, rows, leaf, joins, order, ghost
-        )
-        if book is not None:
-            relation.facts = env.facts
-        return relation
+        """One SELECT: its clauses, in the order in which the engine evaluates them."""
+        clauses = _Clauses(self, rel, Env(self, parent, rel.refs, rel.subs, rel.sources, rel))
+        for clause in _EVALUATED.get(self.dialect, _EVALUATED_SOMEHOW):
+            clause(clauses)
+        return clauses.relation()
 
     def group(
         self, rel: Select, env: Env, rows_fp: bytes, add: Callable[[Deps, int], None]
@@ -889,6 +812,295 @@ class _Linker:
             relations = [relation_of(owner, i) for i in searched]
             if key not in merged and not any(r.rest or key in r.keys for r in relations):
                 self.miss(key)  # engines refuse to leave out what is not there
+
+
+class _Joined(NamedTuple):
+    """What a FROM tree gives: its N and rows, its leaf and joins, its sources, and their order."""
+
+    rows_fp: bytes
+    rows: Deps
+    leaf: bytes
+    joins: tuple[bytes, ...]
+    members: list[int]
+    order: bytes
+    incidental: bytes
+
+
+class _Clauses:
+    """The rows of one SELECT, as its clauses make them: each takes what the ones before it left.
+
+    What is known of the rows (`env.facts`) is changed by the same step that changes ``N``, so that
+    nothing is claimed of rows that a later clause repeats. The order of the steps is `_EVALUATED`.
+
+    Attributes:
+        fp: ``N`` so far.
+        rows: what the row set depends on.
+        names, keys, fps, deps, rest: the outputs, once the select list is evaluated.
+    """
+
+    def __init__(self, linker: _Linker, rel: Select, env: Env) -> None:
+        self.linker = linker
+        self.book = linker.book
+        self.rel = rel
+        self.env = env
+        self.fp = b""
+        self.rows: Deps = {}
+        self.own = False  # `rows` may still be the parent's dict: copied before the first change
+
+    def add(self, deps: Deps, kind: int) -> None:
+        """Note what the rows depend on, too."""
+        if deps:
+            if not self.own:
+                self.rows = dict(self.rows)
+                self.own = True
+            merge(self.rows, through(kind, deps))
+
+    def condition(self, conditions: Sequence[X]) -> None:
+        """Keep the rows that meet all of these."""
+        for x in conditions:
+            fp, deps = self.env.value(x)
+            self.fp = where(self.fp, fp)
+            self.add(deps, FILTER)
+            if self.book is not None:
+                self.book.where(self.env, x, fp, self.fp)
+
+    # -- the steps --
+
+    def from_(self) -> None:
+        """FROM, joins, laterals; and clauses nobody knows more of than that they say something."""
+        rel, env = self.rel, self.env
+        env.in_from = True
+        self.fp, self.rows, self.leaf, self.joins, _, env.order, env.incidental = (
+            self.linker.from_items(rel.items, env)
+        )
+        env.in_from = False
+        if not rel.items:
+            self.leaf = digest(b"no from")
+            self.joins = (self.leaf,)
+        env.row_deps = self.rows
+        for x in rel.extra:
+            fp, deps = env.value(x)
+            self.fp = in_order(digest(b"extra", self.fp, fp), env.order, env.incidental)
+            self.add(deps, FILTER)
+        if rel.generators:
+            # Told apart from what the same generator gave to a SELECT below.
+            below = str(self.joins.count(_GENERATED)).encode()
+            env.generated = digest(self.joins[0], below)
+
+    def where(self) -> None:
+        """WHERE. What an aggregate runs over is what it leaves."""
+        self.condition(self.rel.where)
+        self.env.over = self.env.win = self.env.loose_win = self.fp
+
+    def group(self) -> None:
+        """GROUP BY, or an aggregate without one."""
+        rel, env = self.rel, self.env
+        if not rel.grouped:
+            env.row_deps = self.rows
+            return
+        self.fp = self.linker.group(rel, env, self.fp, self.add)
+        if not self.own:
+            self.rows = dict(self.rows)
+            self.own = True
+        # count(*) counts the rows that went in, so the parents' rows stay in `row_deps`.
+        env.row_deps = dict(self.rows)
+        for k, mask in self.rows.items():
+            if mask & DIRECT:
+                self.rows[k] = compose(AGGREGATION, mask & DIRECT) | (mask & ~DIRECT)
+        env.over = digest(b"over", self.fp)
+        env.cache = [
+            c if not _aggregated_alias(rel, r) else None
+            for c, r in zip(env.cache, rel.refs, strict=True)
+        ]
+
+    def having(self) -> None:
+        """HAVING."""
+        self.env.late = True
+        self.condition(self.rel.having)
+        self.env.keys = frozenset()
+
+    def generate(self) -> None:
+        """Functions in the select list that give several rows for one.
+
+        Several of them are one step: some engines put their rows side by side (and fill up with
+        NULLs), others take the product. A generator that is a key of GROUP BY has multiplied the
+        rows before the grouping: beside a grouping nothing is claimed.
+        """
+        rel, env = self.rel, self.env
+        if not rel.generators:
+            return
+        fps = []
+        for x in rel.generators:
+            fp, deps = env.value(x)
+            fps.append(fp)
+            self.add(deps, JOIN)
+        self.fp = digest(b"generate", self.fp, *fps)
+        self.joins = (*self.joins, _GENERATED)
+        if self.book is not None:
+            if rel.grouped:
+                self.book.unknown(env, self.fp)
+            else:
+                self.book.generate(env, digest(b"generate", env.generated, *fps), self.fp)
+
+    def outputs(self) -> None:
+        """The select list, and with it the windows: they run over the rows that are there now."""
+        rel, env = self.rel, self.env
+        env.win = env.loose_win = self.fp
+        if env.order or env.incidental:
+            env.win = digest(b"win", self.fp, env.order) if env.order else self.fp
+            env.loose_win = in_order(self.fp, env.order, env.incidental)
+        self.names, self.keys, self.fps, self.deps, self.rest = self.linker.outputs(rel, env)
+        if rel.order or rel.distinct_on or (rel.qualify and rel.wide):
+            env.show(self.keys, list(zip(self.fps, self.deps, strict=True)))
+        if self.book is not None:
+            self.book.outputs(env, rel.outs, self.fps, rel.wide)
+        if rel.windowed:
+            # An engine sorts for them, and may leave the rows as they were sorted.
+            made = [
+                env.fp(value.e)
+                for out in rel.outs
+                if isinstance(value := value_of(out), X) and has_window(value.e)
+            ]
+            if made:
+                env.incidental = digest(b"windows", env.incidental, *made)
+
+    def qualify(self) -> None:
+        """QUALIFY."""
+        self.condition(self.rel.qualify)
+
+    def distinct(self) -> None:
+        """DISTINCT over all outputs."""
+        rel, env = self.rel, self.env
+        if not rel.distinct or rel.distinct_on or rel.distinct_on_outs:
+            return
+        self.fp = digest(b"G", self.fp, *sorted(set(self.fps)), *(r.fp() for r in self.rest))
+        for d in self.deps:
+            self.add(d, GROUP_BY)
+        if self.rest:  # by columns nobody lists: by all of the rows
+            self.add({k: m for k, m in self.rows.items() if k[1] == ROWS}, GROUP_BY)
+        if self.book is not None:
+            self.book.distinct(env, self.fps, not self.rest, self.fp)
+
+    def sorting(self, keys: Sequence[X], ordinals: Sequence[int], kind: int) -> list[bytes]:
+        """What an ORDER BY's items, and its like, mean; positions are those of the outputs."""
+        found = []
+        for x in keys:
+            fp, deps = self.env.value(x)
+            found.append(fp)
+            self.add(deps, kind)
+        for ordinal in ordinals:
+            if 0 < ordinal <= len(self.fps):
+                found.append(self.fps[ordinal - 1])
+                self.add(self.deps[ordinal - 1], kind)
+        return found
+
+    def order(self) -> None:
+        """ORDER BY: nobody sees it but what depends on the order of its rows.
+
+        Rows that are equal to it stay as they were.
+        """
+        rel, env = self.rel, self.env
+        if rel.order or rel.order_outs:
+            fixed = self.sorting(rel.order, rel.order_outs, SORT)
+            env.order = digest(b"order", *([env.order] if env.order else ()), *fixed)
+
+    def distinct_on(self) -> None:
+        """DISTINCT ON: of each group of rows the first."""
+        rel, env = self.rel, self.env
+        if not rel.distinct_on and not rel.distinct_on_outs:
+            return
+        keys = self.sorting(rel.distinct_on, rel.distinct_on_outs, GROUP_BY)
+        self.fp = in_order(digest(b"distinct on", self.fp, *keys), env.order, env.incidental)
+        if self.book is not None:
+            outside = any(not 0 < i <= len(self.fps) for i in rel.distinct_on_outs)
+            self.book.cut(env, self.fp, () if outside else keys)
+
+    def limit(self) -> None:
+        """LIMIT and OFFSET: which rows these are is up to their order."""
+        rel, env = self.rel, self.env
+        if not rel.limit:
+            return
+        parts = []
+        for x in rel.limit:
+            fp, deps = env.value(x)
+            parts.append(fp)
+            self.add(deps, FILTER)
+        self.fp = in_order(digest(b"limit", self.fp, *parts), env.order, env.incidental)
+        if self.book is not None:
+            self.book.cut(env, self.fp)
+
+    # -- what comes out --
+
+    def relation(self) -> Relation:
+        """What the SELECT gives."""
+        rel, env = self.rel, self.env
+        ghost: list[Rest] = [
+            PassRest(env, i, frozenset(star.except_), ghost=True)
+            for star in (rel.outs if rel.wide else ())
+            if type(star) is Star and star.up == 0 and star.source >= -1
+            for i in ([star.source] if star.source >= 0 else range(len(rel.sources)))
+            if relation_of(env, i).ghost
+        ]
+        if rel.grouped and not (rel.group or rel.group_outs or rel.group_all or rel.group_tag):
+            env.order = env.incidental = b""  # of one row there is none
+        relation = Relation(
+            self.names,
+            self.keys,
+            self.fps,
+            self.deps,
+            self.rest,
+            self.fp,
+            self.rows,
+            self.leaf,
+            self.joins,
+            env.order,
+            ghost,
+            env.incidental,
+        )
+        if self.book is not None:
+            if rel.extra:
+                self.book.unknown(env, self.fp)
+            relation.facts = env.facts
+        return relation
+
+
+_GENERATED: Final = b"generated"
+"""Stands among a relation's joins for each SELECT below whose select list gives several rows for one."""
+
+_MEETS_ALL: Final = INNER_JOINS | {
+    *("LEFT", "RIGHT", "FULL", "LATERAL"),
+    *("SEMI", "LEFT SEMI", "ANTI", "LEFT ANTI"),
+}
+"""Kinds of joins in which each row meets each of the other side, whatever order they come in."""
+
+_Step = Callable[[_Clauses], None]
+_FIRST: Final[tuple[_Step, ...]] = (
+    _Clauses.from_,
+    _Clauses.where,
+    _Clauses.group,
+    _Clauses.having,
+)
+_LAST: Final[tuple[_Step, ...]] = (
+    _Clauses.distinct,
+    _Clauses.order,
+    _Clauses.distinct_on,
+    _Clauses.limit,
+)
+_WINDOWS: Final[tuple[_Step, ...]] = (_Clauses.outputs, _Clauses.qualify)
+_GENERATE: Final[tuple[_Step, ...]] = (_Clauses.generate,)
+
+_EVALUATED: Final[dict[str, tuple[_Step, ...]]] = {
+    **dict.fromkeys(("duckdb", "postgres"), (*_FIRST, *_WINDOWS, *_GENERATE, *_LAST)),
+    "spark": (*_FIRST, *_GENERATE, *_WINDOWS, *_LAST),
+}
+"""The order in which an engine evaluates the clauses of a SELECT.
+
+Engines differ in one thing: where a generator in the select list (``unnest``, ``explode``)
+multiplies the rows. In DuckDB and Postgres windows and QUALIFY have run by then; in Spark they run
+over its rows. Everywhere the groups have been made, and DISTINCT, ORDER BY and LIMIT are to come.
+"""
+_EVALUATED_SOMEHOW: Final = (*_FIRST, *_GENERATE, *_WINDOWS, *_GENERATE, *_LAST)
+"""Of other engines that is not known, so that it is done in both places."""
 
 
 def _in_order(items: Sequence[FromItem]) -> Iterable[int]:

@@ -456,6 +456,7 @@ class _Lowering(Expressions):
             scope.place = resolution.QUALIFY
             select.qualify = self.conjuncts(args["qualify"].this, FILTER)
         select.aggregated = scope.aggregated
+        select.windowed = scope.windowed
         select.grouped = scope.aggregated or "group" in args or bool(select.having)
         if any(name in args for name in _ORDERING):
             self.ordering(args, select, scope)
@@ -938,7 +939,9 @@ class _Lowering(Expressions):
 
     def table_function(self, node: Any, columns: list[str]) -> Rel:
         """A function in FROM; with a query as argument (TABLE(...)) it is seen as a whole."""
+        generators = len(self.scopes[-1].generators)
         x = self.x(node, TRANSFORMATION)
+        del self.scopes[-1].generators[generators:]  # as in `lateral`
         names: list[str] | None = list(columns) or self.generated_columns(node)
         keys = [fold(n, False, self.dialect) for n in names] if names is not None else None
         return Generator(x, names, keys)
@@ -950,7 +953,9 @@ class _Lowering(Expressions):
         if isinstance(inner, exp.Unnest):
             return self.unnest(inner, columns)
         flags = [k for k in ("view", "outer", "cross_apply", "ordinality") if node.args.get(k)]
+        generators = len(self.scopes[-1].generators)
         x = self.x_of([inner], TRANSFORMATION, " ".join(["lateral", *flags]).encode())
+        del self.scopes[-1].generators[generators:]  # its rows are a source's, as FROM has it
         names: list[str] | None = list(columns) or self.generated_columns(inner)
         if (
             node.args.get("view")

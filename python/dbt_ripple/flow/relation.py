@@ -55,7 +55,10 @@ class Relation:
         rows_fp: ``N``. rows: what the row set depends on.
         leaf: a digest of the relations below, which tells the sides of a join apart.
         joins: the leaves already joined into it, leftmost first.
-        order: fingerprint of its ORDER BY, which matters once a LIMIT or an aggregate sees it.
+        order: fingerprint of the ORDER BYs its rows come by, which matters once something sees it
+            that depends on the order of rows: a LIMIT, a list, a window.
+        incidental: what else that order may come of where no ORDER BY decides: windows, and joins
+            that `N` does not hold (rule 14).
         ghost: where to look for a name that, as far as we know, does not exist: the query is broken
             or our schema is out of date, and what it would depend on must not be lost.
         facts: what else is known of its rows; only where it was linked for that (`flow.facts`).
@@ -68,6 +71,7 @@ class Relation:
         "facts",
         "fps",
         "ghost",
+        "incidental",
         "joins",
         "keys",
         "leaf",
@@ -91,6 +95,7 @@ class Relation:
         joins: tuple[bytes, ...] | None = None,
         order: bytes = b"",
         ghost: list[Rest] | None = None,
+        incidental: bytes = b"",
     ) -> None:
         self.names = names
         self.keys = keys
@@ -102,6 +107,7 @@ class Relation:
         self.leaf = leaf
         self.joins = joins if joins is not None else (leaf,)
         self.order = order
+        self.incidental = incidental
         self.ghost = ghost if ghost is not None else []
         self.facts: Facts | None = None
         self.by_key: dict[str, Column] = {}
@@ -168,9 +174,20 @@ class Relation:
             self.joins,
             self.order,
             ghost,
+            self.incidental,
         )
         renamed.facts = self.facts
         return renamed
+
+
+def in_order(rows: bytes, order: bytes, incidental: bytes) -> bytes:
+    """What depends on rows and on the order in which they come, where anything is known of it."""
+    return digest(b"in order", rows, order, incidental) if order or incidental else rows
+
+
+def beside(left: bytes, token: bytes, right: bytes) -> bytes:
+    """The order of rows of two relations."""
+    return digest(b"beside", left, token, right) if right else left
 
 
 def combine(found: list[Column]) -> Column:

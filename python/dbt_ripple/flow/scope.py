@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from dbt_ripple.flow.fingerprint import COMPARED, compared, digest, hashed
 from dbt_ripple.flow.ir import (
@@ -31,6 +31,7 @@ from dbt_ripple.flow.relation import (
     Rest,
     combine,
     compose,
+    in_order,
     merge,
     rest_fp,
     through,
@@ -150,11 +151,15 @@ class Env:
         "busy",
         "cache",
         "facts",
+        "generated",
         "in_from",
+        "incidental",
         "keys",
         "late",
         "linker",
+        "loose_win",
         "merged",
+        "order",
         "over",
         "parent",
         "refs",
@@ -199,6 +204,10 @@ class Env:
         self.keys: frozenset[bytes] = frozenset()
         self.over = b""
         self.win = b""
+        self.loose_win = b""
+        self.order = b""
+        self.incidental = b""
+        self.generated = b""
         self.row_deps: Deps = {}
         self.facts: Facts
 
@@ -499,18 +508,36 @@ class Env:
         if head == "C":
             return hashed(b"\x00".join([e[1], *sorted(map(self.fp, e[2:]))]))
         if head == "A":
-            return digest(b"A", self.fp(e[1]), self.over)
+            return digest(b"A", self.fp(e[1]), self.ran_over(e[1]))
         if head == "W":
-            return digest(b"W", self.fp(e[1]), self.win)
+            inner = e[1]
+            sorted_ = type(inner) is list and (inner[0] != b"Window" or b"order" in inner)
+            return digest(b"W", self.fp(inner), self.win if sorted_ else self.loose_win)
+        if head == "G":
+            return digest(b"generated", self.fp(e[1]), self.generated)
         if head == "Q":
             relation = self.sub(e[2])
             if e[1] == "exists":
                 return digest(b"exists", relation.rows_fp)
-            return digest(
-                e[1].encode(), relation.rows_fp, *relation.fps, *(r.fp() for r in relation.rest)
-            )
+            rows = relation.rows_fp
+            if e[1] != "in":  # ARRAY(select ...), or the first of its rows
+                rows = in_order(rows, relation.order, relation.incidental)
+            return digest(e[1].encode(), rows, *relation.fps, *(r.fp() for r in relation.rest))
         pieces = [self.fp(p) for p in e]
         return digest(*pieces)
+
+    def ran_over(self, aggregate: Expr) -> bytes:
+        """The rows an aggregate ran over, in their order as far as it can see that.
+
+        To count is to see no order. A sum of floating point numbers, and which of equal values is
+        the greatest, are up to it; what nobody ordered is left aside there.
+        """
+        if not self.order and not self.incidental:
+            return self.over
+        name = aggregate[0] if type(aggregate) is list else aggregate
+        if name in _COUNTS:
+            return self.over
+        return in_order(self.over, self.order, b"" if name in _HARDLY_ORDERED else self.incidental)
 
     def deps_of(self, x: X) -> Deps:
         """What an expression depends on, with kinds."""
@@ -575,13 +602,30 @@ def value_of(out: Out) -> Value | None:
     return out.x if isinstance(out, Made) else out
 
 
+_COUNTS: Final = frozenset(
+    {digest(b"count(*)"), b"Count", b"CountIf", b"ApproxDistinct", b"LogicalAnd", b"LogicalOr"}
+)
+_HARDLY_ORDERED: Final = frozenset(
+    b"Avg Max Median Min Stddev StddevPop StddevSamp Sum Variance VariancePop".split()
+)
+
+
+def has_window(e: Expr) -> bool:
+    """Whether an expression holds a window of its own scope."""
+    return _holds(e, "W")
+
+
 def has_aggregate(e: Expr) -> bool:
     """Whether an expression holds an aggregate of its own scope."""
+    return _holds(e, "A")
+
+
+def _holds(e: Expr, mark: str) -> bool:
     stack = [e]
     while stack:
         piece = stack.pop()
         if type(piece) is list:
-            if piece[0] == "A":
+            if piece[0] == mark:
                 return True
             if piece[0] != "Q":
                 stack.extend(piece)

@@ -43,6 +43,7 @@ class NodeAnalysis:
         order: fingerprint of its outermost ORDER BY, empty without one: rows and columns are the
             same in any order, but a reader that takes the first of them is not.
         looks_at: the relations its Jinja or its hooks look at besides its query (rule 11).
+        incidental: fingerprint of what else that order may come of (`flow.relation.Relation`).
     """
 
     unique_id: str
@@ -54,6 +55,7 @@ class NodeAnalysis:
     rows_fingerprint: str = ""
     order: str = ""
     looks_at: list[str] = field(default_factory=list)
+    incidental: str = ""
 
 
 @dataclass(slots=True)

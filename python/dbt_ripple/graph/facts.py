@@ -261,6 +261,7 @@ class FactAnalyser(Linker):
             {(unique_id, ROWS): IDENTITY},
             leaf,
             order=bytes.fromhex(seen.order),
+            incidental=bytes.fromhex(seen.incidental),
         )
         relation.facts = Facts(Leaf(relation.rows_fp), more=self._more(unique_id, relation))
         return Known(seen, relation, [], {})

@@ -270,6 +270,7 @@ class Linker(Leaves):
             relation.leaf,
             relation.joins,
             relation.order,
+            incidental=relation.incidental,
         )
         analysis = NodeAnalysis(
             unique_id,
@@ -283,6 +284,7 @@ class Linker(Leaves):
             [*self.relations_above(unique_id), *self.named_by_hooks(unique_id, node)]
             if aside
             else [],
+            relation.incidental.hex(),
         )
         return Known(analysis, visible, deps, rows)
 

@@ -66,6 +66,7 @@ class _Stored(msgspec.Struct, array_like=True, gc=False):
     leaf: bytes
     joins: tuple[bytes, ...]
     order: bytes
+    incidental: bytes
     missing: list[str]
     unknown: str | None
 
@@ -274,6 +275,7 @@ def _packed(linked: Linked) -> _Stored:
         relation.leaf,
         relation.joins,
         relation.order,
+        relation.incidental,
         linked.missing,
         linked.unknown,
     )
@@ -292,5 +294,6 @@ def _linked(stored: _Stored) -> Linked:
         stored.leaf,
         stored.joins,
         stored.order,
+        incidental=stored.incidental,
     )
     return Linked(relation, stored.missing, stored.unknown)

@@ -169,6 +169,7 @@ def view_of(unique_id: str, relation: Relation) -> bytes | None:
                 relation.leaf,
                 relation.joins,
                 relation.order,
+                relation.incidental,
             )
         )
     )

@@ -65,6 +65,7 @@ def suppose(known: Known, supposed: Supposed, dialect: str) -> Known:
         was.leaf,
         was.joins,
         was.order,
+        incidental=was.incidental,
     )
     analysis = NodeAnalysis(
         seen.unique_id,
@@ -76,5 +77,6 @@ def suppose(known: Known, supposed: Supposed, dialect: str) -> Known:
         rows_fp.hex(),
         seen.order,
         list(seen.looks_at),
+        seen.incidental,
     )
     return Known(analysis, relation, deps, known.rows)

@@ -145,7 +145,11 @@ class _Holding:
             for unique_id, seen in now.nodes.items()
             if unique_id not in comparison.changed
             and (then := before.nodes.get(unique_id)) is not None
-            and (then is seen or (then.status, then.order) == (seen.status, seen.order))
+            and (
+                then is seen
+                or (then.status, then.order, then.incidental)
+                == (seen.status, seen.order, seen.incidental)
+            )
         )
         book = Book()
         seeds = comparison.seeds
