@@ -10,7 +10,7 @@ PYPROJECT := python/pyproject.toml
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint unit spark wheel bench campaign format lock clean
+.PHONY: help install demo test lint unit spark wheel bench campaign fuzz format lock clean
 
 help:  ## List the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -61,6 +61,10 @@ wheel: install  ## Build the wheel and use it alone.
 campaign: install  ## Edit, build and test thousands of times; every test that changes must have been selected.
 	$(BIN)/python python/tests/campaign/campaign.py --mutants 5000 --jobs 2
 	$(BIN)/python python/tests/campaign/campaign.py --mutants 100 --engine spark
+
+fuzz: install  ## Execute 100,000 pairs of queries; where the result differs, a fingerprint must.
+	$(BIN)/python python/tests/fuzz/fuzz.py --pairs 100000 --jobs 2
+	$(BIN)/python python/tests/fuzz/fuzz.py --pairs 2000 --engine spark
 
 bench: install  ## Measure the analysis against the floor and the peers; writes BENCHMARKS.md.
 	$(BIN)/python python/bench/run.py --write

@@ -1,0 +1,378 @@
+"""Write random queries and edit them: where the result differs, so must a fingerprint.
+
+Each pair is executed over small tables and lowered and linked as a model's query would be. A miss: rows
+or a column differ, no fingerprint does, and neither query is said to be opaque.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from choices import mix
+from engine import DuckDB, Result
+from grammar import Grammar, write
+from token_edits import KINDS as TOKEN_KINDS
+from token_edits import TokenEdits, smallest
+from verdict import Prints, Verdict, judge, prints
+
+EDITS: Final = 12
+"""Of each base query, more or less: those that run count."""
+
+
+@dataclass
+class Count:
+    """What became of the pairs of a kind."""
+
+    tried: int = 0
+    ran: int = 0
+    differed: int = 0
+    missed: int = 0
+    opaque: int = 0
+    broken: int = 0
+    undetermined: int = 0
+
+    def add(self, other: Count) -> None:
+        for name, value in vars(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+
+@dataclass
+class Report:
+    """What a run found, by kind of edit and by construct of the query."""
+
+    seed: int = 0
+    bases: int = 0
+    written: int = 0
+    seconds: float = 0.0
+    kinds: dict[str, Count] = field(default_factory=dict)
+    constructs: dict[str, Count] = field(default_factory=dict)
+    functions: dict[str, Count] = field(default_factory=dict)
+    reasons: dict[str, int] = field(default_factory=dict)
+    unreached: list[str] = field(default_factory=list)
+    crashes: dict[str, int] = field(default_factory=dict)
+    misses: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, other: Report) -> None:
+        self.bases += other.bases
+        self.written += other.written
+        for name in ("kinds", "constructs", "functions"):
+            mine = getattr(self, name)
+            for kind, count in getattr(other, name).items():
+                mine.setdefault(kind, Count()).add(count)
+        self.reasons = dict(Counter(self.reasons) + Counter(other.reasons))
+        self.crashes = dict(Counter(self.crashes) + Counter(other.crashes))
+        self.unreached = self.unreached or other.unreached
+        self.misses += other.misses
+
+    def ran(self) -> int:
+        return sum(c.ran for c in self.kinds.values())
+
+    def never(self) -> list[str]:
+        """Kinds of edits and constructs that were executed and never changed a result."""
+        return [
+            kind
+            for counts in (self.kinds, self.constructs)
+            for kind, count in sorted(counts.items())
+            if not count.differed
+        ]
+
+
+class Fuzzer:
+    """One process's part of a run."""
+
+    def __init__(self, seed: int, one_in: int = 1, patience: float = 15.0) -> None:
+        self.seed = seed
+        self.patience = patience
+        self.engine = DuckDB()
+        self.catalogue = self.engine.catalogue(one_in)
+        self.edits = TokenEdits(
+            sorted(
+                {n for names in self.catalogue.names.values() for n in names if n.isidentifier()}
+            )
+        )
+        self.report = Report(seed, unreached=self.catalogue.unreached)
+        self.constructs: set[str] = set()
+        self.functions: set[str] = set()
+
+    def base(self, number: int) -> tuple[str, Grammar]:
+        return write(self.catalogue, mix(self.seed * 1_000_003 + number))
+
+    def heads(self, number: int, sql: str, grammar: Grammar) -> Iterator[tuple[str, str]]:
+        """Edits of a base query: kind and text."""
+        rng = random.Random(mix(self.seed ^ number))
+        places = grammar.places
+        kinds = sorted({kind for _, kind in places})
+        for _ in range(EDITS):
+            if rng.random() < 0.5:
+                # A kind and then a place, or a place: else expressions are nearly all there is.
+                if rng.random() < 0.5:
+                    kind = rng.choice(kinds)
+                    place = rng.choice([p for p, k in places if k == kind])
+                else:
+                    place, kind = rng.choice(places)
+                for _ in range(3):
+                    head, made = write(
+                        self.catalogue,
+                        mix(self.seed * 1_000_003 + number),
+                        {place: rng.getrandbits(60)},
+                    )
+                    if head != sql:
+                        self.constructs = grammar.constructs | made.constructs
+                        self.functions = grammar.functions | made.functions
+                        yield kind, head
+                        break
+            else:
+                kind = rng.choice(TOKEN_KINDS)
+                edited = self.edits.edit(kind, sql, rng)
+                if edited is not None:
+                    self.constructs, self.functions = grammar.constructs, grammar.functions
+                    yield kind, edited
+
+    def number(self, number: int, only: int | None = None) -> None:
+        """One base query and its edits."""
+        sql, grammar = self.base(number)
+        self.report.written += 1
+        base = self.run(sql)
+        if not isinstance(base, Result):
+            return
+        b = self.prints(sql)
+        if b is None or self.run(sql) != base:
+            return
+        self.report.bases += 1
+        for at, (kind, head_sql) in enumerate(self.heads(number, sql, grammar)):
+            if only is not None and at != only:
+                continue
+            count = self.report.kinds.setdefault(kind, Count())
+            count.tried += 1
+            head = self.run(head_sql)
+            if not isinstance(head, Result):
+                continue
+            h = self.prints(head_sql)
+            if h is None:
+                continue
+            verdict = judge(base, head, b, h, self.engine.dialect)
+            one = Count(0, 1, verdict.differed, 0, verdict.opaque, verdict.broken)
+            if verdict.missed:
+                if self.engine.determined(sql, base) and self.engine.determined(head_sql, head):
+                    one.missed = 1
+                    self.miss(f"{number}.{at}", kind, sql, head_sql, verdict)
+                else:
+                    one.undetermined, one.differed = 1, 0
+            if verdict.opaque:
+                why = (b.opaque or h.opaque or "")[:60]
+                self.report.reasons[why] = self.report.reasons.get(why, 0) + 1
+            count.add(one)
+            one.tried = 1
+            for counts, names in (
+                (self.report.constructs, self.constructs),
+                (self.report.functions, self.functions),
+            ):
+                for name in names:
+                    counts.setdefault(name, Count()).add(one)
+
+    def run(self, sql: str) -> Result | str:
+        result = self.engine.run(sql)
+        if isinstance(result, str) and result.startswith("crash"):
+            self.report.crashes[result[:80]] = self.report.crashes.get(result[:80], 0) + 1
+        return result
+
+    def prints(self, sql: str) -> Prints | None:
+        """What the analysis says; None where a query reads what is not among the tables."""
+        try:
+            return prints(sql, self.engine.dialect)
+        except LookupError:
+            return None
+
+    def miss(self, number: str, kind: str, base: str, head: str, verdict: Verdict) -> None:
+        def still(one: str, two: str) -> bool:
+            a = self.engine.run(one)
+            if isinstance(a, str):
+                return False
+            b = self.engine.run(two)
+            if isinstance(b, str):
+                return False
+            x, y = self.prints(one), self.prints(two)
+            if x is None or y is None:
+                return False
+            again = judge(a, b, x, y, self.engine.dialect)
+            return (
+                bool(again.missed)
+                and again.missed.startswith("unknown") == verdict.missed.startswith("unknown")
+                and again.broken == verdict.broken
+                and self.engine.determined(one, a)
+                and self.engine.determined(two, b)
+            )
+
+        small = (
+            smallest(base, head, still, self.patience)
+            if len(self.report.misses) < 60
+            else (base, head)
+        )
+        self.report.misses.append(
+            {
+                "repeat": f"{self.seed}:{number}",
+                "kind": kind,
+                "missed": verdict.missed,
+                "broken": verdict.broken,
+                "base": small[0],
+                "head": small[1],
+                "whole base": base,
+                "whole head": head,
+            }
+        )
+
+
+def work(seed: int, start: int, step: int, pairs: int, pipe: Any) -> None:
+    """A process's share: every `step`-th base, until so many pairs have run."""
+    fuzzer = Fuzzer(seed)
+    number, last = start, time.monotonic()
+    while fuzzer.report.ran() < pairs:
+        pipe.send(number)
+        fuzzer.number(number)
+        number += step
+        if time.monotonic() - last > 5:
+            last = time.monotonic()
+            pipe.send(fuzzer.report)
+    pipe.send(fuzzer.report)
+    pipe.send(None)
+
+
+def run(seed: int, pairs: int, jobs: int, say: Any, keep: Any) -> Report:
+    """A run in processes of its own; one that the engine takes down goes on behind what did it."""
+    began = time.monotonic()
+    context = multiprocessing.get_context("spawn")
+    done: list[Report] = []
+
+    def start(job: int, number: int, left: int) -> list[Any]:
+        mine, theirs = context.Pipe(duplex=False)
+        process = context.Process(target=work, args=(seed, number, jobs, left, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        return [process, mine, job, number, Report(seed), time.monotonic(), left]
+
+    going = [start(job, job, pairs // jobs) for job in range(jobs)]
+    told = time.monotonic()
+    while going:
+        for one in list(going):
+            process, pipe, job = one[:3]
+            stuck = False
+            try:
+                while pipe.poll(0.05):
+                    message = pipe.recv()
+                    one[5] = time.monotonic()
+                    if message is None:
+                        going.remove(one)
+                        done.append(one[4])
+                        break
+                    if isinstance(message, Report):
+                        one[4] = message
+                    else:
+                        one[3] = message
+                stuck = time.monotonic() - one[5] > 60
+            except EOFError:
+                stuck = True
+            if stuck and one in going:
+                process.terminate()
+                going.remove(one)
+                one[4].crashes[f"the process died or hung at base {one[3]}"] = 1
+                done.append(one[4])
+                left = one[6] - one[4].ran()
+                if left > 0:
+                    going.append(start(job, one[3] + jobs, left))
+        if time.monotonic() - told > 20 or not going:
+            told = time.monotonic()
+            total = Report(seed)
+            for report in [*done, *(one[4] for one in going)]:
+                total.add(report)
+            total.seconds = time.monotonic() - began
+            keep(total)
+            say(f"{total.ran()} pairs, {len(total.misses)} misses, {total.seconds:.0f} s")
+    return total
+
+
+def table(report: Report) -> str:
+    """The report as text."""
+    lines = [
+        f"seed {report.seed}: {report.ran():,} pairs of {report.bases:,} queries in {report.seconds:.0f} s"
+    ]
+    for title, counts in (("kind of edit", report.kinds), ("construct", report.constructs)):
+        lines.append(
+            f"\n{title:40}{'tried':>8}{'ran':>8}{'differed':>9}{'missed':>7}{'opaque':>7}{'broken':>7}{'unsure':>7}"
+        )
+        total = Count()
+        for kind, c in sorted(counts.items()):
+            total.add(c)
+            lines.append(
+                f"{kind:40}{c.tried:8}{c.ran:8}{c.differed:9}{c.missed:7}{c.opaque:7}{c.broken:7}{c.undetermined:7}"
+            )
+        if counts is report.kinds:
+            c = total
+            lines.append(
+                f"{'in all':40}{c.tried:8}{c.ran:8}{c.differed:9}{c.missed:7}{c.opaque:7}{c.broken:7}{c.undetermined:7}"
+            )
+    differing = sum(bool(c.differed) for c in report.functions.values())
+    lines.append(
+        f"\n{len(report.functions)} functions called, {differing} of them in pairs that differ"
+    )
+    lines.append(f"never called: {', '.join(report.unreached) or 'none'}")
+    lines.append(
+        "opaque: " + "; ".join(f"{n} {why}" for why, n in Counter(report.reasons).most_common(12))
+    )
+    if report.crashes:
+        lines.append(
+            "the engine failed: "
+            + "; ".join(f"{n} {why}" for why, n in Counter(report.crashes).most_common(8))
+        )
+    if report.never():
+        lines.append("never changed a result: " + ", ".join(report.never()))
+    for miss in report.misses[:200]:
+        lines.append(
+            f"\n{miss['repeat']}  {miss['kind']}: {miss['missed']}{' (broken)' if miss['broken'] else ''}\n  {miss['base']}\n  {miss['head']}"
+        )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Run the fuzzer from the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--pairs", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb")
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes")
+    parser.add_argument("--repeat", metavar="SEED:NUMBER", help="make one pair of a report again")
+    parser.add_argument("--out", type=Path, default=Path("target/fuzz"))
+    given = parser.parse_args()
+    say = lambda text: print(f"... {text}", file=sys.stderr, flush=True)  # noqa: E731
+    if given.repeat:
+        seed, _, number = given.repeat.partition(":")
+        base, _, edit = number.partition(".")
+        fuzzer = Fuzzer(int(seed))
+        fuzzer.number(int(base), int(edit) if edit else None)
+        print(json.dumps(fuzzer.report.misses, indent=1))
+        return bool(fuzzer.report.misses)
+    name = given.out / f"{given.engine}-{given.seed}"
+    given.out.mkdir(parents=True, exist_ok=True)
+
+    def keep(report: Report) -> None:
+        name.with_suffix(".json").write_text(json.dumps(asdict(report), indent=1))
+        name.with_suffix(".txt").write_text(table(report) + "\n")
+
+    report = run(given.seed, given.pairs, given.jobs, say, keep)
+    print(table(report))
+    return 1 if report.misses or report.never() else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

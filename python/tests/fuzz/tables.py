@@ -1,0 +1,99 @@
+"""The small tables that the fuzzer's queries read: NULLs, ties, duplicates, '1' and '01', -0.0."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import duckdb
+
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.relation import ROWS, Relation
+
+TABLES: Final[dict[str, dict[str, str]]] = {
+    "a": {
+        "id": "INTEGER", "k": "INTEGER", "v": "INTEGER", "s": "VARCHAR", "f": "DOUBLE", "p": "BOOLEAN",
+        "d": "DATE", "ts": "TIMESTAMP",
+    },
+    "b": {
+        "id": "INTEGER", "k": "INTEGER", "w": "INTEGER", "s": "VARCHAR", "n": "DECIMAL(8,2)",
+        "q": "BOOLEAN", "d": "DATE", "l": "INTEGER[]",
+    },
+    "c": {
+        "k": "INTEGER", "v": "INTEGER", "l": "INTEGER[]", "z": "VARCHAR[]",
+        "st": "STRUCT(x INTEGER, y VARCHAR)", "m": "MAP(VARCHAR, INTEGER)", "j": "JSON",
+        "iv": "INTERVAL",
+    },
+}  # fmt: skip
+
+CLASS: Final = {
+    "INTEGER": "int", "VARCHAR": "str", "DOUBLE": "num", "BOOLEAN": "bool", "DATE": "date",
+    "TIMESTAMP": "ts", "DECIMAL(8,2)": "num", "INTEGER[]": "list", "VARCHAR[]": "slist",
+    "STRUCT(x INTEGER, y VARCHAR)": "struct", "MAP(VARCHAR, INTEGER)": "map", "JSON": "json",
+    "INTERVAL": "interval",
+}  # fmt: skip
+
+ROWS_OF: Final[dict[str, list[str]]] = {
+    "a": [
+        "(1, 1, 10, 'a', 0.5, true, '2024-01-01', '2024-01-01 10:00:00')",
+        "(2, 1, 20, 'A', -0.0, false, '2024-02-29', '2024-02-29 00:00:00')",
+        "(3, 2, 20, '1', 0.0, true, '2024-02-29', '2024-01-01 10:00:00')",
+        "(4, 2, null, '01', 2.25, null, null, '2023-12-31 23:59:59')",
+        "(5, 3, 0, '', null, false, '2023-12-31', null)",
+        "(6, null, 1, null, 1.5, true, '2024-01-01', '2024-03-01 01:02:03')",
+        "(7, 1, 10, 'a', 0.5, true, '2024-01-01', '2024-01-01 10:00:00')",
+    ],
+    "b": [
+        "(1, 1, 5, 'a', 1.50, true, '2024-01-01', [1, 2, 3])",
+        "(3, 2, 20, '01', 2.00, false, '2024-02-29', [2, null])",
+        "(3, 2, 7, '1', 2.00, true, null, [])",
+        "(8, 4, null, 'b', null, null, '2023-12-31', null)",
+        "(null, null, 1, '', -1.25, false, '2024-01-15', [3, 1, 1])",
+    ],
+    "c": [
+        """(1, 2, [1, 2], ['a', 'B'], {'x': 1, 'y': 'a'}, map {'a': 1, 'b': 2}, '{"a": 1, "A": "1"}',
+            interval 1 day)""",
+        """(2, 1, [3, 1, 1], ['01', null], {'x': 2, 'y': 'B'}, map {'b': null},
+            '{"b": [1, {"a": "01"}]}', interval 1 month)""",
+        "(2, 3, [], [], {'x': null, 'y': null}, map {}, '[1, 2, 1]', interval 90 minute)",
+        "(null, null, null, null, null, null, null, null)",
+    ],
+}
+
+
+def make_tables(connection: duckdb.DuckDBPyConnection, order: int = 0) -> None:
+    """Make the tables; another `order` puts the same rows in other places."""
+    for name, columns in TABLES.items():
+        written = ", ".join(f"{c} {t}" for c, t in columns.items())
+        connection.execute(f"create or replace table {name} ({written})")
+        rows = ROWS_OF[name]
+        if order == 1:
+            rows = rows[::-1]
+        elif order == 2:
+            rows = rows[1::2] + rows[::2]
+        connection.execute(f"insert into {name} values {', '.join(rows)}")
+
+
+def make_every(connection: duckdb.DuckDBPyConnection) -> None:
+    """One table with a column of each class of types, to try functions on."""
+    connection.execute(
+        "create or replace table every as select a.k, a.f, a.s, a.p, a.d, a.ts, c.l, c.z, c.st, c.m, "
+        "c.j, c.iv from a positional join c where c.k is not null"
+    )
+
+
+def table(key: str, _: str) -> Relation:
+    """A table as the linker is told of it."""
+    if key not in TABLES:
+        raise LookupError(key)
+    columns = list(TABLES[key])
+    leaf = digest(b"leaf", key.encode())
+    return Relation(
+        list(columns),
+        list(columns),
+        [digest(leaf, c.encode()) for c in columns],
+        [{(key, c): 1} for c in columns],
+        [],
+        leaf,
+        {(key, ROWS): 1},
+        leaf,
+    )
