@@ -1,7 +1,9 @@
 """Expressions of a parse tree -> the plain expressions of `ir.py`, with what they depend on.
 
 Every handler returns the expression and notes its references in the collectors of the scope; a
-node no handler knows is hashed argument by argument, so that nothing of it is lost.
+node no handler knows is hashed argument by argument, so that nothing of it is lost. A handler that
+reads a node by a rule of its own says which arguments it reads (`_handlers`); what is set beyond
+these is hashed beside it.
 """
 
 from __future__ import annotations
@@ -119,6 +121,7 @@ class Scope:
         "aggregated",
         "aliases",
         "around",
+        "extra",
         "full_names",
         "generators",
         "items",
@@ -143,6 +146,7 @@ class Scope:
         self.ref_index: dict[_RefKey, int] = {}
         self.subs: list[Rel] = []
         self.generators: list[X] = []
+        self.extra: list[X] = []
         self.windows: dict[str, exp.Window] = {}
         self.aggregated = False
         self.place = resolution.SELECT
@@ -257,18 +261,37 @@ class Expressions:
         if self.depth > _MAX_DEPTH:
             raise Unsupported(f"nested deeper than {MAX_NESTING} levels")
         node.parent = None  # see `let_go`
-        handler = self.handlers.get(type(node), _GENERIC)
+        handler, reads = self.handlers.get(type(node), _GENERIC)
         e = handler(self, node, kind)
+        if reads is not None and not reads.issuperset(node.args):
+            e = self.with_unread(e, node, reads, kind)
         self.depth -= 1
         return e
+
+    def with_unread(self, e: Expr, node: Any, reads: frozenset[str], kind: int) -> Expr:
+        """What a rule made of a node, and beside it every argument that the rule does not read."""
+        left = {k: v for k, v in node.args.items() if v and k not in reads}
+        if not left:
+            return e
+        if isinstance(node, exp.Column) and self.scopes:
+            # Oracle's (+) makes an outer join of the condition it stands in: no mere filter.
+            self.scopes[-1].extra.append(X(digest(written(left)), {}, {}))
+        pieces: list[Expr] = [b"unread", e]
+        self.arguments(left, kind, pieces)
+        return merkle(pieces)
 
     def generic(self, node: Any, kind: int) -> Expr:
         """Any node: its class, then every argument that is set, in the order of the class."""
         if kind == IDENTITY:
             kind = TRANSFORMATION
         pieces: list[Expr] = [_tag(type(node).__name__)]
-        for name, value in node.args.items():
-            if value is None or value is False:
+        self.arguments(node.args, kind, pieces)
+        return merkle(pieces)
+
+    def arguments(self, args: dict[str, Any], kind: int, pieces: list[Expr]) -> None:
+        """Add every argument that is set, by name, to the pieces of an expression."""
+        for name, value in args.items():
+            if value is None or value is False:  # the same to sqlglot, too
                 continue
             if isinstance(value, exp.Expression):
                 pieces.append(_tag(name))
@@ -280,11 +303,20 @@ class Expressions:
                     if isinstance(item, exp.Expression):
                         pieces.append(self.expr(item, kind))
                     else:
-                        pieces.append(digest(repr(item).encode()))
+                        pieces.append(_repr(item))
             else:
                 pieces.append(_tag(name))
-                pieces.append(_TRUE if value is True else digest(repr(value).encode()))
-        return merkle(pieces)
+                pieces.append(_TRUE if value is True else _repr(value))
+
+    def operator(self, node: Any, kind: int) -> Expr:
+        """An operator; on a `*` it chooses columns by their names (`* LIKE 'a%'`)."""
+        if type(node.args.get("this")) is exp.Star:
+            raise Unsupported("a * filtered by a name pattern")
+        return self.generic(node, kind)
+
+    def chosen_columns(self, node: Any, kind: int) -> Expr:
+        """COLUMNS(...): one expression for each column whose name is chosen."""
+        raise Unsupported("COLUMNS(...)")
 
     def binary(self, node: Any, kind: int) -> Expr:
         """A comparison and its like: what `generic` gives, without the detours."""
@@ -325,7 +357,7 @@ class Expressions:
 
     def data_type(self, node: exp.DataType, kind: int) -> Expr:
         args = node.args
-        if args.get("expressions") or args.get("nested"):
+        if len(args) > 1 and any(v for k, v in args.items() if k not in _NAME_OF_TYPE):
             return self.generic(node, kind)
         name = args["this"]
         kind_ = args.get("kind")
@@ -356,6 +388,8 @@ class Expressions:
         args = node.args
         this = args["this"]
         if self.lambdas or type(this) is not exp.Identifier or args.get("db") is not None:
+            return None
+        if len(args) > 1 and (not _READ_OF_COLUMN.issuperset(args) or args.get("catalog")):
             return None
         this.parent = None
         scope = self.scopes[-1]
@@ -389,7 +423,7 @@ class Expressions:
         this = args["this"]
         if isinstance(this, exp.Star):
             return self.inner_star(node, kind)
-        if args.get("table") is None:
+        if not (args.get("table") or args.get("db") or args.get("catalog")):
             key = self.fold(this)
             for names in reversed(self.lambdas):
                 if key in names:
@@ -432,6 +466,8 @@ class Expressions:
                 names = dict(zip(("this", "table", "db"), reversed(parts), strict=False))
                 return merkle([b"fields", self.column(exp.Column(**names), _direct(kind))])
             node = node.this
+        if any(value and name != "except_" for name, value in node.args.items()):
+            raise Unsupported("a * with other columns, inside an expression")
         excluded = [
             self.fold(c.this if isinstance(c, exp.Column) else c)
             for c in listed(node.args.get("except_"))
@@ -472,9 +508,13 @@ class Expressions:
         unnest = node.args.get("unnest")
         if unnest is not None:  # BigQuery: an element of an array, no rows of its own
             kind = _direct(kind)
-            arrays = [self.expr(e, kind) for e in unnest.expressions]
-            return merkle([b"In unnest", self.expr(node.this, kind), *arrays])
+            pieces: list[Expr] = [b"In unnest"]
+            self.arguments({**node.args, "unnest": None}, kind, pieces)
+            self.arguments(unnest.args, kind, pieces)
+            return merkle(pieces)
         if query is None:
+            if self.dialect == "clickhouse" and isinstance(node.args.get("field"), exp.Column):
+                raise Unsupported("IN a relation")
             return self.in_list(node, kind)
         return merkle(
             [
@@ -600,6 +640,8 @@ class Expressions:
 
     def anonymous(self, node: exp.Anonymous, kind: int) -> Expr:
         name = str(node.this.name if isinstance(node.this, exp.Expression) else node.this).lower()
+        if name == "columns" and self.dialect in ("duckdb", "clickhouse"):
+            return self.chosen_columns(node, kind)  # t.COLUMNS(...)
         if name in AGGREGATE_NAMES:
             return self.aggregate(node, kind)
         if name in GENERATOR_NAMES:
@@ -729,7 +771,8 @@ class Expressions:
         ]
         body = self.expr(node.this, kind)
         self.lambdas = self.lambdas[:-1]
-        return merkle([b"Lambda", str(len(node.expressions)).encode(), body])
+        typed = [written(p) for p in node.expressions if type(p) is not exp.Identifier]
+        return merkle([b"Lambda", str(len(node.expressions)).encode(), *typed, body])
 
     def comprehension(self, node: exp.Comprehension, kind: int) -> Expr:
         """[e FOR x IN array IF c]: x is a parameter, as of a lambda."""
@@ -766,6 +809,9 @@ class Expressions:
             self.scopes[-1].windowed = True
         partition, order, spec, leftover = self.window_parts(node)
         over = _indirect(kind, WINDOW)
+        keep = leftover.get("over") is not None
+        if keep and self.scopes:  # Oracle's KEEP (DENSE_RANK FIRST ORDER BY x): an aggregate
+            self.scopes[-1].aggregated = True
         pieces: list[Expr] = [b"Window", self.window_function(node.this, kind)]
         pieces.append(b"partition")
         pieces.extend(self.expr(p, over) for p in partition)
@@ -776,7 +822,7 @@ class Expressions:
         if spec is not None:
             pieces += [b"spec", self.expr(spec, over)]
         pieces += [digest(written(leftover))]
-        return ["W", merkle(pieces)]
+        return ["A" if keep else "W", merkle(pieces)]
 
     def window_parts(self, node: exp.Window) -> tuple[list[Any], Any, Any, dict[str, bytes]]:
         """PARTITION BY, ORDER BY and frame of a window, those of the window it names included."""
@@ -787,9 +833,15 @@ class Expressions:
         leftover = {
             k: written(v)
             for k, v in args.items()
-            if v and k not in ("this", "partition_by", "order", "spec", "alias", "over")
+            if v and k not in ("this", "partition_by", "order", "spec", "alias") and v != "OVER"
         }
+        if order is not None:
+            more = {k: v for k, v in order.args.items() if v and k != "expressions"}
+            if more:
+                leftover["order"] = written(more)
         alias = args.get("alias")
+        if args.get("over") == "KEEP":  # (DENSE_RANK FIRST ORDER BY x): no window of that name
+            alias = None
         if alias is not None:
             base = self.scopes[-1].windows.get(
                 self.fold(alias if isinstance(alias, exp.Identifier) else alias.this)
@@ -843,6 +895,10 @@ def _tag(name: str) -> bytes:
 _TRUE: Final = digest(b"True")
 
 
+def _repr(value: Any) -> bytes:
+    return digest(repr(value).encode())
+
+
 def merkle(pieces: list[Expr]) -> Expr:
     """Combine pieces into a node; a node without references is its fingerprint already."""
     for piece in pieces:
@@ -886,7 +942,7 @@ def _counts_rows(node: exp.Count) -> bool:
     if node.args.get("expressions"):
         return False
     if isinstance(this, exp.Star):
-        return not this.args.get("except_")
+        return not any(this.args.values())
     return isinstance(this, (exp.Literal, exp.Boolean))
 
 
@@ -894,15 +950,22 @@ def _flags(node: Any) -> bytes:
     """What a binary operator says besides its two sides (`safe`, `typed`)."""
     said = b""
     for name, value in node.args.items():
-        if value and name != "this" and name != "expression":
+        if value is not None and name != "this" and name != "expression":
             said += repr((name, value)).encode()
     return said
 
 
 def written(value: Any) -> bytes:
-    """An argument as it stands, for what is hashed without being followed; comments do not count."""
+    """An argument as it stands, for what is hashed without being followed; comments do not count.
+
+    False counts: SKIP LOCKED is `wait=False`.
+    """
     if isinstance(value, exp.Expression):
-        inner = b",".join(k.encode() + b"=" + written(v) for k, v in value.args.items() if v)
+        inner = b",".join(
+            k.encode() + b"=" + written(v)
+            for k, v in value.args.items()
+            if v is not None and (v or type(v) is not list)
+        )
         return type(value).__name__.encode() + b"(" + inner + b")"
     if isinstance(value, dict):
         return b"{" + b",".join(k.encode() + b"=" + written(v) for k, v in value.items()) + b"}"
@@ -932,54 +995,77 @@ def function_name(node: Any) -> str:
 
 
 _Handler = Callable[[Any, Any, int], Expr]
+_Rule = tuple[_Handler, frozenset[str] | None]
+"""A method, and the arguments it reads: what is set besides is hashed beside what it makes.
+
+None where the method leaves nothing out: it reads the rest generically, or raises.
+"""
 
 
-def _handlers() -> dict[type, _Handler]:
+def _args(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+_READ_OF_COLUMN: Final = _args("this table db catalog")
+_NAME_OF_TYPE: Final = _args("this kind")
+
+
+def _handlers() -> dict[type, _Rule]:
     """Which method lowers which class of node; the others are lowered generically."""
-    handlers: dict[type, _Handler] = {
-        exp.Column: Expressions.column,
-        exp.Literal: Expressions.literal,
-        exp.Paren: Expressions.paren,
-        exp.Alias: Expressions.inner_alias,
-        exp.Identifier: Expressions.identifier,
-        exp.Star: Expressions.inner_star,
-        exp.Subquery: Expressions.scalar,
-        exp.Select: Expressions.scalar,
-        exp.Union: Expressions.scalar,
-        exp.Except: Expressions.scalar,
-        exp.Intersect: Expressions.scalar,
-        exp.Exists: Expressions.exists,
-        exp.In: Expressions.is_in,
-        exp.Case: Expressions.case,
-        exp.If: Expressions.condition,
-        exp.Nullif: Expressions.null_if,
-        exp.Nvl2: Expressions.condition,
-        exp.DecodeCase: Expressions.decode,
-        exp.Comprehension: Expressions.comprehension,
-        exp.Window: Expressions.window,
-        exp.Filter: Expressions.filter,
-        exp.WithinGroup: Expressions.within_group,
-        exp.Order: Expressions.inner_order,
-        exp.Lambda: Expressions.lambda_,
-        exp.DataType: Expressions.data_type,
-        exp.Anonymous: Expressions.anonymous,
-        exp.AnonymousAggFunc: Expressions.aggregate,
-        exp.Grouping: Expressions.grouping,
-        exp.GroupingId: Expressions.grouping,
+    handlers: dict[type, _Rule] = {
+        exp.Column: (Expressions.column, _READ_OF_COLUMN),
+        exp.Literal: (Expressions.literal, _args("this is_string")),
+        exp.Paren: (Expressions.paren, _args("this")),
+        exp.Alias: (Expressions.inner_alias, _args("this alias")),
+        exp.Identifier: (Expressions.identifier, _args("this quoted")),
+        exp.Star: (Expressions.inner_star, None),
+        exp.Columns: (Expressions.chosen_columns, None),
+        exp.Subquery: (Expressions.scalar, None),
+        exp.Select: (Expressions.scalar, None),
+        exp.Union: (Expressions.scalar, None),
+        exp.Except: (Expressions.scalar, None),
+        exp.Intersect: (Expressions.scalar, None),
+        exp.Exists: (Expressions.exists, _args("this")),
+        exp.In: (Expressions.is_in, _args("this expressions query unnest field is_global")),
+        exp.Case: (Expressions.case, _args("this ifs default")),
+        exp.If: (Expressions.condition, _args("this true false")),
+        exp.Nullif: (Expressions.null_if, _args("this expression")),
+        exp.Nvl2: (Expressions.condition, _args("this true false")),
+        exp.DecodeCase: (Expressions.decode, _args("expressions")),
+        exp.Comprehension: (
+            Expressions.comprehension,
+            _args("this expression position iterator condition"),
+        ),
+        exp.Window: (
+            Expressions.window,
+            _args("this partition_by order spec alias over first"),
+        ),
+        exp.Filter: (Expressions.filter, _args("this expression")),
+        exp.WithinGroup: (Expressions.within_group, _args("this expression")),
+        exp.Order: (Expressions.inner_order, _args("this expressions")),
+        exp.Lambda: (Expressions.lambda_, _args("this expressions")),
+        exp.DataType: (Expressions.data_type, None),
+        exp.Anonymous: (Expressions.anonymous, _args("this expressions")),
+        exp.AnonymousAggFunc: (Expressions.aggregate, None),
+        exp.Grouping: (Expressions.grouping, None),
+        exp.GroupingId: (Expressions.grouping, None),
     }
     for t in vars(exp).values():
         if isinstance(t, type) and issubclass(t, exp.AggFunc):
-            handlers.setdefault(t, Expressions.aggregate)
+            handlers.setdefault(t, (Expressions.aggregate, None))
     for t in _BINARY_TYPES:
-        handlers[t] = Expressions.binary
+        handlers[t] = (Expressions.binary, None)
     for t in _CHAIN_TYPES:
-        handlers[t] = Expressions.chain
+        handlers[t] = (Expressions.chain, None)
     for t in _LOGIC_TYPES:
-        handlers[t] = Expressions.logic
+        handlers[t] = (Expressions.logic, None)
     for t in _GENERATOR_TYPES:
-        handlers[t] = Expressions.generator
+        handlers[t] = (Expressions.generator, None)
     for t in _MASKING_TYPES:
-        handlers[t] = Expressions.masking
+        handlers[t] = (Expressions.masking, None)
+    for t in vars(exp).values():
+        if isinstance(t, type) and issubclass(t, (exp.Binary, exp.Unary, exp.Between)):
+            handlers.setdefault(t, (Expressions.operator, None))
     return handlers
 
 
@@ -987,11 +1073,11 @@ _HANDLERS: Final = _handlers()
 
 
 @lru_cache(maxsize=8)
-def _masking(more: frozenset[str]) -> tuple[frozenset[str], dict[type[Any], _Handler]]:
+def _masking(more: frozenset[str]) -> tuple[frozenset[str], dict[type[Any], _Rule]]:
     """The functions that mask, by name, and the handlers: more names, some of them sqlglot's own."""
     names = MASKING_NAMES | {name.rpartition(".")[2].lower() for name in more}
     types = [t for name in names - MASKING_NAMES if (t := exp.FUNCTION_BY_NAME.get(name.upper()))]
-    return names, _HANDLERS | dict.fromkeys(types, Expressions.masking)
+    return names, _HANDLERS | dict.fromkeys(types, (Expressions.masking, None))
 
 
 def _is_marked(node: exp.Case) -> bool:
@@ -1000,4 +1086,4 @@ def _is_marked(node: exp.Case) -> bool:
     return type(mark) is exp.Literal and bool(mark.is_string) and mark.this == MASK_MARK
 
 
-_GENERIC: Final[_Handler] = Expressions.generic
+_GENERIC: Final[_Rule] = (Expressions.generic, None)

@@ -196,7 +196,6 @@ class Star(msgspec.Struct, array_like=True, gc=False, tag="*"):
     except_: list[str]
     renames: dict[str, list[str]]
     replaces: dict[str, X]
-    like: bytes
 
 
 def hidden_in(source: int, key: str) -> str:
@@ -223,7 +222,8 @@ class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
     """One SELECT, or the query modifiers around another query.
 
     ``names`` and ``keys`` go with ``outs``; they are empty where an item does not give exactly one
-    column, and ``wide`` says that there is such an item.
+    column, and ``wide`` says that there is such an item. ``extra`` is what no rule reads, and moves
+    the rows and every column; ``hint`` moves the rows.
     """
 
     sources: list[Source]
@@ -252,6 +252,7 @@ class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
     extra: Sequence[X] = ()
     distinct_on_outs: Sequence[int] = ()
     windowed: bool = False
+    hint: bytes = b""
 
 
 class Cte(msgspec.Struct, array_like=True, gc=False):

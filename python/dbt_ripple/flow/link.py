@@ -62,6 +62,7 @@ from dbt_ripple.flow.scope import (
     BlendRest,
     Env,
     FieldRest,
+    MarkedRest,
     PassRest,
     has_aggregate,
     has_window,
@@ -291,6 +292,11 @@ class _Linker:
             merge(rows, right.rows)
         else:
             merge(rows, {k: compose(FILTER, m) for k, m in right.rows.items()})
+        if (
+            len(op.split(" ", 2)) > 2
+        ):  # LEFT, INNER, ON (...): which columns, and where they are NULL
+            fps = [digest(tag, fp) for fp in fps]
+            rest = [MarkedRest(r, tag) for r in rest]
         parts = [tag, b"by name" if by_name else b"", left.rows_fp, right.rows_fp]
         if "DISTINCT" in op or not is_union:
             parts += [*left.fps, b"|", *right.fps]
@@ -384,7 +390,7 @@ class _Linker:
                 found = dict(d)
                 for _, more in fields:
                     merge(found, through(CONDITIONAL, more))
-                outputs.append((digest(b"pivot", fp, field_fp, value), found))
+                outputs.append((digest(b"pivot", fp, field_fp, value, rel.flags), found))
         if rel.names and len(rel.names) == len(outputs):
             names += rel.names
             keys += rel.keys
@@ -395,7 +401,11 @@ class _Linker:
             whole: Deps = {}
             for _, d in (*aggregates, *fields):
                 merge(whole, d)
-            rest.append(FieldRest((digest(b"pivot", field_fp, *(a[0] for a in aggregates)), whole)))
+            rest.append(
+                FieldRest(
+                    (digest(b"pivot", field_fp, rel.flags, *(a[0] for a in aggregates)), whole)
+                )
+            )
         ghost: list[Rest] = (
             [PassRest(scope, 0, frozenset(used), ghost=True)] if source.ghost else []
         )
@@ -846,6 +856,7 @@ class _Clauses:
         self.fp = b""
         self.rows: Deps = {}
         self.own = False  # `rows` may still be the parent's dict: copied before the first change
+        self.extra = b""  # what no rule reads: it may decide any value
 
     def add(self, deps: Deps, kind: int) -> None:
         """Note what the rows depend on, too."""
@@ -878,10 +889,14 @@ class _Clauses:
             self.leaf = digest(b"no from")
             self.joins = (self.leaf,)
         env.row_deps = self.rows
+        extra = [rel.hint] if rel.hint else []
         for x in rel.extra:
             fp, deps = env.value(x)
-            self.fp = in_order(digest(b"extra", self.fp, fp), env.order, env.incidental)
+            extra.append(fp)
             self.add(deps, FILTER)
+        if extra:
+            self.fp = in_order(digest(b"extra", self.fp, *extra), env.order, env.incidental)
+            self.extra = digest(b"extra", *extra) if rel.extra else b""
         if rel.generators:
             # Told apart from what the same generator gave to a SELECT below.
             below = str(self.joins.count(_GENERATED)).encode()
@@ -950,6 +965,9 @@ class _Clauses:
             env.win = digest(b"win", self.fp, env.order) if env.order else self.fp
             env.loose_win = in_order(self.fp, env.order, env.incidental)
         self.names, self.keys, self.fps, self.deps, self.rest = self.linker.outputs(rel, env)
+        if self.extra:
+            self.fps = [digest(self.extra, fp) for fp in self.fps]
+            self.rest = [MarkedRest(r, self.extra) for r in self.rest]
         if rel.order or rel.distinct_on or (rel.qualify and rel.wide):
             env.show(self.keys, list(zip(self.fps, self.deps, strict=True)))
         if self.book is not None:
@@ -1058,7 +1076,7 @@ class _Clauses:
             env.incidental,
         )
         if self.book is not None:
-            if rel.extra:
+            if rel.extra or rel.hint:
                 self.book.unknown(env, self.fp)
             relation.facts = env.facts
         return relation

@@ -86,23 +86,51 @@ _EVIDENT_ARRAYS: Final = (
 )
 _EVIDENT_MAPS: Final = (exp.Map, exp.MapFromEntries, exp.StrToMap, exp.VarMap)
 _GROUP_STRUCTURES: Final = (exp.Rollup, exp.Cube, exp.GroupingSets)
-_MODIFIERS: Final = frozenset(
-    """
-    match laterals joins connect pivots prewhere where group having qualify windows distribute sort
-    cluster order limit offset locks sample settings format options for_
-    """.split()
-)
 _ORDERING: Final = ("order", "sort", "cluster", "distribute")
 _TABLE_NAME: Final = frozenset({"this", "db", "catalog"})
-_NOT_OF_THE_TABLE: Final = _TABLE_NAME | {"alias", "pivots", "joins", "laterals"}
-_KNOWN_JOIN: Final = frozenset({"this", "on", "side", "kind", "using", "method"})
 _IMPORT: Final = frozenset({"expressions", "from_", "with_"})
-_KNOWN_SELECT: Final = frozenset(
+
+
+def _args(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+# Which arguments of a node its rule reads. What is set besides goes into the rows and all columns
+# of the SELECT it stands in (`beyond`), or makes the query opaque (`nothing_beyond`).
+_READ_OF_WITH: Final = _args("expressions recursive")
+_READ_OF_CTE: Final = _args("this alias materialized")  # MATERIALIZED: how, not what
+_READ_OF_SELECT: Final = _args(
     """
-    with_ kind_ expressions distinct from_ laterals joins where group having qualify windows
-    distribute sort cluster order limit offset this alias expression by_name side kind on pivots
-    """.split()
-) - {"kind"}
+    with_ hint distinct expressions from_ laterals joins prewhere where group having qualify
+    windows cluster distribute sort order limit offset
+    """
+)
+_READ_BEHIND: Final = _args("order sort cluster distribute limit offset where group having qualify")
+_READ_OF_SET_OPERATION: Final = _args("with_ this expression distinct by_name side kind on")
+_READ_OF_SUBQUERY: Final = _args("with_ this alias pivots joins")
+_READ_OF_NESTED_JOINS: Final = _args("this joins")
+_READ_OF_VALUES: Final = _args("with_ expressions alias pivots")
+_READ_OF_TABLE: Final = _args("this db catalog alias joins pivots")
+_READ_OF_FUNCTION: Final = _args("this alias joins pivots")
+_READ_OF_LATERAL: Final = _args("this alias view outer cross_apply ordinality")
+_READ_OF_LATERAL_QUERY: Final = _args("this alias cross_apply")
+_READ_OF_UNNEST: Final = _args("expressions alias offset")
+_READ_OF_JOIN: Final = _args("this on side kind using method match_condition")
+_READ_OF_PIVOT: Final = _args(
+    """
+    alias expressions fields unpivot columns include_nulls default_on_null identify_pivot_strings
+    prefixed_pivot_columns pivot_column_naming value_columns_first
+    """
+)
+_READ_OF_GROUP: Final = _args("expressions grouping_sets cube rollup totals all")
+_READ_OF_ORDER: Final = _args("expressions")
+_READ_OF_DISTINCT: Final = _args("on")
+_READ_OF_STAR: Final = _args("except_ rename replace")
+_READ_OF_NAME: Final = _args("this table")
+_READ_OF_PIVOT_FIELD: Final = _args("this expressions")
+_READ_OF_STATEMENT: Final = _args("this expression with_ kind exists replace")
+_NO_COLUMNS: Final = _args("settings format options for_ locks into operation_modifiers")
+"""Clauses of a SELECT whose names are none of its columns: hashed as they stand."""
 
 
 def lower(
@@ -239,18 +267,31 @@ class _Lowering(Expressions):
 
     def statement(self, node: Any) -> Lowered:
         columns: list[str] = []
+        said: list[X] = []
         if isinstance(node, (exp.Create, exp.Insert)):
             if node.expression is None:
                 raise Unsupported(f"{node.key.upper()} without a query")
+            more = {k: v for k, v in node.args.items() if v and k not in _READ_OF_STATEMENT}
+            if more:
+                # Of a table its storage, in words: `using parquet` is `USING PARQUET`.
+                words = written(more).lower() if isinstance(node, exp.Create) else written(more)
+                said.append(X(digest(b"statement", words), {}, {}))
             inner = node.args.get("with_")
             named = node.this.expressions if isinstance(node.this, exp.Schema) else []
+            into = node.this.this if isinstance(node.this, exp.Schema) else node.this
+            if isinstance(into, exp.Table):  # its name is the node's, but not PARTITION (d = 1)
+                more = {k: v for k, v in into.args.items() if v and k not in _READ_OF_TABLE}
+                if more:
+                    said.append(X(digest(b"into", written(more)), {}, {}))
             columns = [c.name for c in named if isinstance(c, (exp.Identifier, exp.ColumnDef))]
+            if any(not isinstance(c, exp.Identifier) for c in named):
+                said.append(X(digest(b"schema", written(named)), {}, {}))
             node = node.expression
             if inner is not None and node.args.get("with_") is None:
                 node.set("with_", inner)
         rel = self.query(node)
-        if columns:
-            rel = self.passed_on(rel, columns)
+        if columns or said:
+            rel = self.passed_on(rel, columns or None, {}, said)
         return Lowered(rel, None, self.cte_count, list(self.tables))
 
     def query(self, node: Any) -> Rel:
@@ -265,15 +306,18 @@ class _Lowering(Expressions):
         if isinstance(node, exp.Select):
             body: Rel = self.select(node)
         elif isinstance(node, exp.SetOperation):
-            body = self.around(node, self.set_operation(node))
+            body = self.around(node, self.set_operation(node), _READ_OF_SET_OPERATION)
         elif isinstance(node, exp.Subquery):
             inner = args["this"]
             if isinstance(inner, exp.Table) or args.get("joins") or args.get("pivots"):
-                body = self.select(exp.Select(expressions=[exp.Star()], from_=exp.From(this=node)))
+                alone = {k: v for k, v in args.items() if k in _READ_OF_SUBQUERY and k != "with_"}
+                source = exp.From(this=exp.Subquery(**alone))
+                body = self.select(exp.Select(expressions=[exp.Star()], from_=source))
             else:
-                body = self.around(node, self.query(inner))
+                body = self.query(inner)
+            body = self.around(node, body, _READ_OF_SUBQUERY)
         elif isinstance(node, exp.Values):
-            body = self.values(node, None)
+            body = self.around(node, self.values(node, None), _READ_OF_VALUES - {"pivots"})
         elif isinstance(node, exp.Table):
             body = self.select(exp.Select(expressions=[exp.Star()], from_=exp.From(this=node)))
         else:
@@ -287,11 +331,15 @@ class _Lowering(Expressions):
 
     def with_(self, node: exp.With) -> list[Cte]:
         """Lower CTE definitions; the caller pops the names when the query that sees them is done."""
+        nothing_beyond(node, _READ_OF_WITH)
         recursive = bool(node.args.get("recursive"))
         visible: dict[str, int] = {}
         self.visible_ctes.append(visible)
-        ctes = []
+        ctes: list[Cte] = []
+        ahead = [self.fold(cte.args["alias"].this) for cte in node.expressions] if recursive else []
+        before = set(self.tables) if recursive else ()
         for cte in node.expressions:
+            nothing_beyond(cte, _READ_OF_CTE)
             alias = cte.args.get("alias")
             key = self.fold(alias.this)
             columns = [c.name for c in alias.args.get("columns") or []]
@@ -303,6 +351,8 @@ class _Lowering(Expressions):
             rel = Table(key, alias.name) if ephemeral else self.query(cte.this)
             if ephemeral:
                 self.tables[key] = None
+            if any(name in self.tables and name not in before for name in ahead[len(ctes) + 1 :]):
+                raise Unsupported("a CTE that is read before it is defined")  # as Postgres allows
             visible[key] = index
             cte.parent = cte.this.parent = alias.parent = None
             ctes.append(
@@ -317,21 +367,38 @@ class _Lowering(Expressions):
             )
         return ctes
 
-    def around(self, node: Any, rel: Rel) -> Rel:
+    def around(self, node: Any, rel: Rel, reads: frozenset[str]) -> Rel:
         """Apply the ORDER BY, LIMIT and the like that stand after a set operation or a subquery."""
-        modifiers = {k: v for k, v in node.args.items() if v and k in _MODIFIERS and k != "sample"}
+        if reads.issuperset(node.args):
+            return rel
+        modifiers = {k: v for k, v in node.args.items() if v and k not in reads}
         return self.passed_on(rel, None, modifiers) if modifiers else rel
 
     def passed_on(
-        self, rel: Rel, columns: list[str] | None, modifiers: dict[str, Any] | None = None
+        self,
+        rel: Rel,
+        columns: list[str] | None,
+        modifiers: dict[str, Any] | None = None,
+        extra: Sequence[X] = (),
     ) -> Select:
         """`select * from rel`, under other column names or with what stands behind it."""
         scope = self.enter()
+        scope.extra.extend(extra)
         self.add_source(None, None, rel, columns)
         scope.items.append(_leaf_item(0))
-        select = self.rest_of_select(modifiers or {}, scope, [""], [""], [_star()])
+        args = modifiers or {}
+        select = self.rest_of_select(args, scope, [""], [""], [_star()], _READ_BEHIND)
         self.leave()
         return select
+
+    def beyond(self, node: Any, reads: frozenset[str]) -> None:
+        """What is set of a node and read by no rule: all of the SELECT it stands in moves with it."""
+        if reads.issuperset(node.args):
+            return
+        for name, value in node.args.items():
+            if value and name not in reads:
+                tag = f"{type(node).__name__} {name}".encode()
+                self.scopes[-1].extra.append(self.x_of(listed(value), FILTER, tag))
 
     def set_operation(self, node: exp.SetOperation) -> Rel:
         branches: list[Any] = []
@@ -340,7 +407,10 @@ class _Lowering(Expressions):
         current: Any = node
         while isinstance(current, exp.SetOperation):
             args = current.args
-            if current is not node and (args.get("with_") or any(args.get(k) for k in _MODIFIERS)):
+            if current is not node and (
+                args.get("with_")
+                or any(v for k, v in args.items() if k not in _READ_OF_SET_OPERATION)
+            ):
                 break
             branches.append(args["expression"])
             flags = [
@@ -387,6 +457,8 @@ class _Lowering(Expressions):
         args = {name: value for name, value in node.args.items() if value}
         if "match" in args or "exclude" in args:
             raise Unsupported("MATCH_RECOGNIZE" if "match" in args else "SELECT ... EXCLUDE")
+        if "pivots" in args:
+            raise Unsupported("PIVOT of a SELECT")
         if (imported := self.imported(args)) is not None:
             return imported
         scope = self.enter()
@@ -402,7 +474,7 @@ class _Lowering(Expressions):
         for window in args.get("windows", ()):
             scope.windows[self.fold(window.this)] = window
         outputs = self.select_list(args.get("expressions", ()), scope.aliases)
-        select = self.rest_of_select(args, scope, *outputs)
+        select = self.rest_of_select(args, scope, *outputs, _READ_OF_SELECT)
         self.leave()
         return select
 
@@ -428,6 +500,7 @@ class _Lowering(Expressions):
         names: list[str],
         keys: list[str],
         outs: list[Out],
+        reads: frozenset[str],
     ) -> Select:
         """Everything of a SELECT after its FROM and select list; `args` holds what is set."""
         select = Select(
@@ -446,6 +519,8 @@ class _Lowering(Expressions):
         if "where" in args:
             scope.place = resolution.WHERE
             select.where = self.conjuncts(args["where"].this, FILTER)
+        if "prewhere" in args and "prewhere" in reads:
+            select.where = [*select.where, *self.conjuncts(args["prewhere"].this, FILTER)]
         if "group" in args:
             self.grouping_of(args["group"], select, scope)
         if "having" in args:
@@ -464,17 +539,21 @@ class _Lowering(Expressions):
             select.limit = [self.x(args[k], FILTER) for k in ("limit", "offset") if k in args]
         if "distinct" in args:
             select.distinct = True
+            self.beyond(args["distinct"], _READ_OF_DISTINCT)
             on = args["distinct"].args.get("on")
             if on is not None:
                 self.distinct_on(on.expressions if isinstance(on, exp.Tuple) else [on], select)
-        if not _KNOWN_SELECT.issuperset(args):
-            select.extra = [
-                X(digest(b"hint", written(value).lower()), {}, {})
-                if name == "hint"
+        if "hint" in args:
+            select.hint = digest(b"hint", written(args["hint"]).lower())
+        if not reads.issuperset(args):
+            scope.extra += [
+                X(digest(name.encode(), written(value)), {}, {})
+                if name in _NO_COLUMNS
                 else self.x_of(listed(value), FILTER, name.encode())
                 for name, value in args.items()
-                if name not in _KNOWN_SELECT
+                if name not in reads
             ]
+        select.extra = scope.extra
         return select
 
     def distinct_on(self, nodes: list[Any], select: Select) -> None:
@@ -494,7 +573,10 @@ class _Lowering(Expressions):
 
     def grouping_of(self, node: exp.Group, select: Select, scope: Scope) -> None:
         """GROUP BY: its keys, the positions it names, and the structure of its sets."""
+        self.beyond(node, _READ_OF_GROUP)
         select.group_all = bool(node.args.get("all"))
+        if select.group_all and node.expressions:  # no engine's list of keys: ALL of their sets
+            self.scopes[-1].extra.append(X(digest(b"group by all"), {}, {}))
         structures: list[Any] = []
         keys: list[X] = []
         ordinals: list[int] = []
@@ -522,28 +604,34 @@ class _Lowering(Expressions):
             ordinals.extend(_positions(structure))
             keys.append(self.x(structure, GROUP_BY))
             select.group_tag += b"*"
+        if structures and node.args.get("all") is False:
+            select.group_tag += b"distinct"
         select.group, select.group_outs = keys, ordinals
 
     def ordering(self, args: dict[str, Any], select: Select, scope: Scope) -> None:
-        """ORDER BY and its like: expressions, and the positions it names."""
+        """ORDER BY and its like: which of them it is, expressions, and the positions it names."""
         order: list[X] = []
         order_outs: list[int] = []
-        for clause in [args[name] for name in _ORDERING if name in args]:
+        for name, clause in [(name, args[name]) for name in _ORDERING if name in args]:
+            if name != "order":  # SORT BY sorts within a partition, DISTRIBUTE BY does not sort
+                order.append(X(digest(b"clause", name.encode()), {}, {}))
+            self.beyond(clause, _READ_OF_ORDER)
             for item in clause.expressions:
                 target = unwrapped(item.this if isinstance(item, exp.Ordered) else item)
                 bare = isinstance(target, exp.Column)
                 scope.place = resolution.ORDER if bare else resolution.ORDER_IN
+                fill = item.args.get("with_fill")
+                if fill is not None:  # it adds rows
+                    scope.extra.append(self.x(fill, FILTER))
                 ordinal = _ordinal(target)
+                flags = {k: v for k, v in item.args.items() if k != "this" and v}
                 if ordinal is not None:
                     order_outs.append(ordinal)
-                    flags = {k: v for k, v in item.args.items() if k != "this" and v}
                     order.append(
                         X(digest(b"ordinal", str(ordinal).encode(), written(flags)), {}, {})
                     )
                 elif isinstance(target, exp.Var) and target.name.upper() == "ALL":
-                    order.append(
-                        X(digest(b"order by all", repr(item.args.get("desc")).encode()), {}, {})
-                    )
+                    order.append(X(digest(b"order by all", written(flags)), {}, {}))
                     order_outs.extend(range(1, len(select.outs) + 1))
                 else:
                     order.append(self.x(item, SORT))
@@ -742,6 +830,8 @@ class _Lowering(Expressions):
         except_ = [self.hidden(c) for c in listed(args.get("except_"))]
         renames: dict[str, list[str]] = {}
         for r in listed(args.get("rename")):
+            if isinstance(r.this, exp.Column):
+                nothing_beyond(r.this, _READ_OF_NAME)
             renames[self.fold(r.this.this if isinstance(r.this, exp.Column) else r.this)] = [
                 r.alias,
                 self.fold(r.args["alias"]),
@@ -749,15 +839,16 @@ class _Lowering(Expressions):
         replaces = {}
         for r in listed(args.get("replace")):
             replaces[self.fold(r.args["alias"])] = self.x(r.this, IDENTITY)
-        like = written(args["ilike"]) if args.get("ilike") else b""
-        if like:
+        if not _READ_OF_STAR.issuperset(args) and args.get("ilike"):
             raise Unsupported("a * filtered by a name pattern")
-        return Star(source, up, struct, except_, renames, replaces, like)
+        nothing_beyond(node, _READ_OF_STAR)
+        return Star(source, up, struct, except_, renames, replaces)
 
     def hidden(self, node: Any) -> str:
         """A column left out of a star, of one source where it is qualified."""
         if not isinstance(node, exp.Column):
             return self.fold(node)
+        nothing_beyond(node, _READ_OF_NAME)
         key = self.fold(node.this)
         table = node.args.get("table")
         if table is None:
@@ -785,7 +876,10 @@ class _Lowering(Expressions):
         args = node.args
         words = [str(args[k]).upper() for k in ("method", "side", "kind") if args.get(k)]
         natural = "NATURAL" in words
-        words = [w for w in words if w not in ("NATURAL", "OUTER", "INNER")]
+        said = ("NATURAL", "OUTER", "INNER") if args.get("side") else ("NATURAL", "INNER")
+        words = [w for w in words if w not in said]
+        if node.this.args.get("cross_apply") is False:
+            words.append("OUTER APPLY")
         if node.this.args.get("laterals"):
             raise Unsupported("LATERAL VIEW inside a join")
         if not words and not args.get("on") and not args.get("using") and not natural:
@@ -793,17 +887,23 @@ class _Lowering(Expressions):
         item = self.from_item(node.this, " ".join(words) or "INNER")
         item.natural = natural
         if args.get("using"):
+            for key in listed(args["using"]):
+                if isinstance(key, exp.Column):
+                    nothing_beyond(key, _READ_OF_NAME)
             item.using = [
                 self.fold(u.this if isinstance(u, exp.Column) else u) for u in listed(args["using"])
             ]
         if args.get("on") is not None:
             item.conds = self.conjuncts(args["on"], JOIN)
-        for name, value in args.items():
-            if value and name not in _KNOWN_JOIN:
-                if name == "pivots":
-                    raise Unsupported("PIVOT of a join")
-                item.conds = [*item.conds, self.x_of(listed(value), JOIN, name.encode())]
+        if args.get("match_condition"):
+            matched = self.x_of([args["match_condition"]], JOIN, b"match_condition")
+            item.conds = [*item.conds, matched]
+        if args.get("pivots"):
+            raise Unsupported("PIVOT of a join")
+        self.beyond(node, _READ_OF_JOIN)
         for nested in node.this.args.get("joins") or []:
+            if isinstance(node.this, exp.TableFromRows):
+                raise Unsupported("joins within a table function")
             if isinstance(node.this, exp.Table):
                 # `a join b join c on .. on ..`: the parser hangs the inner join on the table.
                 item.nested = [*(item.nested or [_leaf_item(item.source)]), self.join(nested)]
@@ -819,6 +919,7 @@ class _Lowering(Expressions):
             and not node.args.get("pivots")
         ):
             # Parenthesised joins: their names stay visible outside, unless an alias hides them.
+            self.beyond(node, _READ_OF_NESTED_JOINS)
             nested = [self.from_item(node.this, "")]
             nested.extend(self.join(j) for j in node.this.args.get("joins") or [])
             nested.extend(self.join(j) for j in node.args.get("joins") or [])
@@ -834,9 +935,18 @@ class _Lowering(Expressions):
         if alias_node is not None:
             alias_node.parent = None
             alias = self.fold(alias_node.this) if alias_node.this else None
-            columns = [c.name for c in alias_node.args.get("columns") or ()]
+            listed_columns = alias_node.args.get("columns") or ()
+            columns = [c.name for c in listed_columns]
+            if any(type(c) is not exp.Identifier for c in listed_columns):  # with their types
+                types = digest(b"columns", written(listed_columns))
+                self.scopes[-1].extra.append(X(types, {}, {}))
         full_name: str | None = None
         rel: Rel
+        if isinstance(node, exp.Final):  # ClickHouse: the last version of each row
+            self.scopes[-1].extra.append(X(digest(b"final"), {}, {}))
+            if node.this.args.get("joins"):
+                raise Unsupported("joins within FINAL")
+            return self.source(node.this)
         if isinstance(node, exp.Table):
             if isinstance(node.this, exp.Identifier):
                 parts = self.parts(node)
@@ -844,16 +954,22 @@ class _Lowering(Expressions):
                 if alias is None:
                     alias = parts[-1]
                     full_name = ".".join(parts)
+                if args.get("laterals"):
+                    raise Unsupported("LATERAL VIEW inside parentheses")
             else:
+                if args.get("ordinality") or node.this is None or node.this == "":
+                    raise Unsupported(
+                        "WITH ORDINALITY" if args.get("ordinality") else "a relation without a name"
+                    )
                 rel = self.table_function(node.this, columns)
-                if args.get("ordinality"):
-                    raise Unsupported("WITH ORDINALITY")
+                self.beyond(node, _READ_OF_FUNCTION)
                 columns = []
                 if alias is None:
                     alias = function_name(node.this)
         elif isinstance(node, exp.Subquery):
             inner = node.this
             if isinstance(inner, exp.Table) or args.get("joins"):
+                self.beyond(node, _READ_OF_SUBQUERY)
                 rel = self.query(
                     exp.Select(
                         expressions=[exp.Star()],
@@ -863,14 +979,11 @@ class _Lowering(Expressions):
                 )
             else:
                 rel = self.query(
-                    exp.Subquery(
-                        **{k: v for k, v in args.items() if k not in ("alias", "pivots", "sample")}
-                    )
+                    exp.Subquery(**{k: v for k, v in args.items() if k not in ("alias", "pivots")})
                 )
-            if args.get("sample"):
-                rel = self.sampled(rel, args["sample"])
         elif isinstance(node, exp.Values):
             rel = self.values(node, alias_node)
+            self.beyond(node, _READ_OF_VALUES)
             columns = []
         elif isinstance(node, exp.Lateral):
             rel = self.lateral(node, columns)
@@ -883,6 +996,7 @@ class _Lowering(Expressions):
             if self.dialect == "snowflake" and isinstance(node.this, exp.Explode):
                 columns = columns or list(FLATTEN_COLUMNS)
             rel = self.table_function(node.this, columns)
+            self.beyond(node, _READ_OF_FUNCTION)
             columns = []
         elif isinstance(node, (exp.Func, exp.UDTF)):
             rel = self.table_function(node, columns)
@@ -901,27 +1015,34 @@ class _Lowering(Expressions):
     def parts(self, node: exp.Table) -> list[str]:
         """The keys of the parts of a relation's name."""
         args = node.args
-        if args.get("db") is None and type(args["this"]) is exp.Identifier:
-            return [self.fold(args["this"])]
+        this = args["this"]
+        if args.get("db") is None and type(this) is exp.Identifier:
+            key = self.fold(this)
+            if len(this.args) > 2 and (this.args.get("temporary") or this.args.get("global_")):
+                return ["#" + key]  # a temporary table of T-SQL
+            return [key]
         return [self.fold(part) for part in node.parts]
 
     def table(self, node: exp.Table, parts: list[str]) -> Rel:
+        more = not _READ_OF_TABLE.issuperset(node.args)
+        extra = (
+            b"".join(
+                digest(name.encode(), written(value))
+                for name, value in node.args.items()
+                if value and name not in _READ_OF_TABLE
+            )
+            if more
+            else b""
+        )
         if len(parts) == 1:
             for visible in reversed(self.visible_ctes):
                 index = visible.get(parts[0])
                 if index is not None:
                     rel: Rel = CteRef(index)
-                    return (
-                        self.sampled(rel, node.args["sample"]) if node.args.get("sample") else rel
-                    )
-        extra = [
-            digest(name.encode(), written(value))
-            for name, value in node.args.items()
-            if value and name not in _NOT_OF_THE_TABLE
-        ]
+                    return self.passed_on(rel, None, {}, [X(extra, {}, {})]) if extra else rel
         key = ".".join(parts)
         self.tables[key] = None
-        return Table(key, ".".join(p.name for p in node.parts), b"".join(extra))
+        return Table(key, ".".join(p.name for p in node.parts), extra)
 
     def array_of(self, node: exp.Table, parts: list[str]) -> Generator | None:
         """`from t, t.items`: BigQuery unnests the array of the source named before."""
@@ -931,11 +1052,6 @@ class _Lowering(Expressions):
         name = node.alias or node.name
         x = self.x_of([column], TRANSFORMATION, b"unnest")
         return Generator(x, [name], [fold(name, False, self.dialect)])
-
-    def sampled(self, rel: Rel, sample: Any) -> Rel:
-        select = self.passed_on(rel, None)
-        select.extra = [*select.extra, X(digest(b"sample", written(sample)), {}, {})]
-        return select
 
     def table_function(self, node: Any, columns: list[str]) -> Rel:
         """A function in FROM; with a query as argument (TABLE(...)) it is seen as a whole."""
@@ -949,9 +1065,12 @@ class _Lowering(Expressions):
     def lateral(self, node: exp.Lateral, columns: list[str]) -> Rel:
         inner = node.this
         if isinstance(inner, (exp.Subquery, exp.Select, exp.SetOperation)):
+            self.beyond(node, _READ_OF_LATERAL_QUERY)  # OUTER APPLY: see `join`
             return self.query(inner)
         if isinstance(inner, exp.Unnest):
+            self.beyond(node, _READ_OF_LATERAL_QUERY)
             return self.unnest(inner, columns)
+        self.beyond(node, _READ_OF_LATERAL)
         flags = [k for k in ("view", "outer", "cross_apply", "ordinality") if node.args.get(k)]
         generators = len(self.scopes[-1].generators)
         x = self.x_of([inner], TRANSFORMATION, " ".join(["lateral", *flags]).encode())
@@ -969,6 +1088,7 @@ class _Lowering(Expressions):
 
     def unnest(self, node: exp.Unnest, columns: list[str]) -> Rel:
         """UNNEST; several arrays are zipped, one column each where the names say so."""
+        self.beyond(node, _READ_OF_UNNEST)
         x = self.x_of(node.expressions, TRANSFORMATION, b"unnest")
         names: list[str] | None = list(columns)
         each = (
@@ -991,19 +1111,9 @@ class _Lowering(Expressions):
         scope = self.enter()
         self.add_source(None, None, rel, columns or None)
         args = node.args
-        rest = {
-            k: written(v)
-            for k, v in args.items()
-            if v
-            and k
-            not in (
-                "this", "alias", "expressions", "fields", "unpivot", "columns", "include_nulls",
-                "identify_pivot_strings", "prefixed_pivot_columns", "pivot_column_naming",
-                "value_columns_first",
-            )
-        }  # fmt: skip
+        nothing_beyond(node, _READ_OF_PIVOT)
         if args.get("unpivot"):
-            unpivot = self.unpivot(node, rel, scope, rest)
+            unpivot = self.unpivot(node, rel, scope)
             self.leave()
             return unpivot
         aggregates = [
@@ -1015,6 +1125,7 @@ class _Lowering(Expressions):
         for field in args.get("fields") or []:
             if not isinstance(field, exp.In):
                 raise Unsupported("PIVOT without a list of values")
+            nothing_beyond(field, _READ_OF_PIVOT_FIELD)
             fields.append(self.x(field.this, CONDITIONAL))
             listed = listed and bool(field.expressions)
             each = [
@@ -1035,16 +1146,17 @@ class _Lowering(Expressions):
             values,
             names,
             keys,
-            repr(rest).encode(),
+            written(args.get("default_on_null") or None),
             scope.refs,
             scope.subs,
         )
 
-    def unpivot(self, node: exp.Pivot, rel: Rel, scope: Scope, rest: dict[str, bytes]) -> Rel:
+    def unpivot(self, node: exp.Pivot, rel: Rel, scope: Scope) -> Rel:
         fields = node.args.get("fields") or []
         if len(fields) != 1 or not isinstance(fields[0], exp.In):
             raise Unsupported("UNPIVOT of this form")
         field = fields[0]
+        nothing_beyond(field, _READ_OF_PIVOT_FIELD)
         value_nodes: list[Any] = []
         for e in node.expressions:
             e = e.this if isinstance(e, exp.Paren) else e
@@ -1064,6 +1176,7 @@ class _Lowering(Expressions):
             for i, part in enumerate(parts):
                 if not isinstance(part, exp.Column):
                     raise Unsupported("UNPIVOT of an expression")
+                nothing_beyond(part, _READ_OF_NAME)
                 groups[i].append(self.ref(0, 0, self.fold(part.this), part.name))
             labels.append(label or "_".join(p.name for p in parts))
         name_node = field.this
@@ -1074,11 +1187,19 @@ class _Lowering(Expressions):
             name_column=_name_of(name_node),
             name_key=self.fold(_identifier_of(name_node)),
             groups=groups,
-            labels=(repr(labels) + repr(rest)).encode(),
+            labels=repr(labels).encode(),
             include_nulls=bool(node.args.get("include_nulls")),
             values_first=self.dialect == "bigquery" or bool(node.args.get("value_columns_first")),
             refs=scope.refs,
         )
+
+
+def nothing_beyond(node: Any, reads: frozenset[str]) -> None:
+    """Refuse a node of which something is set that no rule reads."""
+    if not reads.issuperset(node.args):
+        for name, value in node.args.items():
+            if value and name not in reads:
+                raise Unsupported(f"{type(node).__name__} with {name.rstrip('_')}")
 
 
 def _ordinal(node: Any) -> int | None:
@@ -1108,7 +1229,7 @@ def _generator_of(node: Any) -> Any:
 
 
 def _star(source: int = -1) -> Star:
-    return Star(source, 0, None, [], {}, {}, b"")
+    return Star(source, 0, None, [], {}, {})
 
 
 def _leaf_item(source: int) -> FromItem:

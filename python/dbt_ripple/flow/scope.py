@@ -113,6 +113,26 @@ class FieldRest:
         return through(TRANSFORMATION, self.column[1])
 
 
+class MarkedRest:
+    """The unknown columns of a query with something in it that no rule reads."""
+
+    __slots__ = ("inner", "mark")
+
+    def __init__(self, inner: Rest, mark: bytes) -> None:
+        self.inner = inner
+        self.mark = mark
+
+    def get(self, key: str, name: str) -> Column | None:
+        column = self.inner.get(key, name)
+        return (digest(self.mark, column[0]), column[1]) if column is not None else None
+
+    def fp(self) -> bytes:
+        return digest(self.mark, self.inner.fp())
+
+    def whole(self) -> Deps:
+        return self.inner.whole()
+
+
 class BlendRest:
     """The columns of a set operation whose branches do not show theirs: any may be any."""
 
