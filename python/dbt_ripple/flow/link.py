@@ -43,6 +43,7 @@ from dbt_ripple.flow.ir import (
     X,
     hidden_in,
 )
+from dbt_ripple.flow.names import told_apart
 from dbt_ripple.flow.relation import (
     ROWS,
     Column,
@@ -1061,9 +1062,10 @@ class _Clauses:
         ]
         if rel.grouped and not (rel.group or rel.group_outs or rel.group_all or rel.group_tag):
             env.order = env.incidental = b""  # of one row there is none
+        names, keys = told_apart(self.names, self.keys, self.linker.dialect)
         relation = Relation(
-            self.names,
-            self.keys,
+            names,
+            keys,
             self.fps,
             self.deps,
             self.rest,

@@ -65,13 +65,25 @@ from dbt_ripple.flow.ir import (
     X,
     hidden_in,
 )
-from dbt_ripple.flow.names import fold
+from dbt_ripple.flow.names import MADE_UP, fold
 from dbt_ripple.flow.pipes import without_unknown_pipes
 from dbt_ripple.flow.vocabulary import CASTS, FLATTEN_COLUMNS, GENERATED_COLUMNS
 
 _COMMENT: Final = re.compile(r"\s*/\*.*?\*/", re.S)
 
 _SPARK: Final = ("spark", "databricks", "hive", "spark2")
+_UNNAMED: Final = "?column?"
+_NAMED_AS_THE_FUNCTION: Final = ("materialize", "postgres", "redshift", "risingwave")
+"""Dialects in which an expression without a name has that of its function."""
+_CASTS_KEEP_NAMES: Final = (*_SPARK, *_NAMED_AS_THE_FUNCTION)
+_NUMBERED_NAMES: Final = {
+    "athena": ("_col", False, ""),
+    "bigquery": ("f", True, "_"),
+    "hive": ("_c", False, ""),
+    "presto": ("_col", False, ""),
+    "trino": ("_col", False, ""),
+}
+"""How a dialect numbers what has no name, and whether it counts only what has none."""
 _EVIDENT_ARRAYS: Final = (
     exp.Array,
     exp.ArrayAgg,
@@ -683,11 +695,11 @@ class _Lowering(Expressions):
                     outs.append(out)
                 continue
             else:
-                name, key, out = self.projection(node)
+                name, key, out = self.projection(node, keys)
                 for made in out.keys or () if type(out) is Made else ():
                     aliases.setdefault(made, len(outs))
             if key:
-                aliases.setdefault(key, len(outs))
+                aliases.setdefault(key.removeprefix(MADE_UP), len(outs))
             names.append(name)
             keys.append(key)
             outs.append(out)
@@ -725,8 +737,11 @@ class _Lowering(Expressions):
             for j, x in enumerate(made)
         ]
 
-    def projection(self, node: Any) -> tuple[str, str, Out]:
-        """Name, key and value of an item of a select list; no name where it is not one column."""
+    def projection(self, node: Any, keys: Sequence[str]) -> tuple[str, str, Out]:
+        """Name, key and value of an item of a select list; no name where it is not one column.
+
+        `keys` are those of the items before it.
+        """
         t = type(node)
         if t is exp.Alias:
             alias, inner = node.args["alias"], node.args["this"]
@@ -759,8 +774,14 @@ class _Lowering(Expressions):
             return "", "", Made(x, default, default)
         name, generated = self.auto_name(node)  # before the walk cuts the tree (`let_go`)
         x = self.x(node, IDENTITY)
-        key = fold(name, True, self.dialect) if generated else self.key_of_name(node, name)
-        return name, key, x
+        if not generated:
+            return name, self.key_of_name(node, name), x
+        numbered = _NUMBERED_NAMES.get(self.dialect)
+        if numbered is not None:
+            prefix, of_unnamed, suffix = numbered
+            nth = sum(key[:1] == MADE_UP for key in keys) if of_unnamed else len(keys)
+            name = f"{prefix}{'?' if not of_unnamed and '' in keys else nth}{suffix}"
+        return name, MADE_UP + fold(name, True, self.dialect), x
 
     def generated_columns(self, node: Any) -> list[str] | None:
         """The names a generator gives its columns; None where only its value would tell."""
@@ -791,16 +812,23 @@ class _Lowering(Expressions):
 
     def auto_name(self, node: Any) -> tuple[str, bool]:
         """The name an unnamed output gets, and whether the engine makes it up."""
-        while isinstance(node, exp.Paren):
-            node = node.this
+        node = unwrapped(node)
         if isinstance(node, exp.Column):
             return node.name, False
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
             return node.expression.name, False
-        if isinstance(node, exp.Cast) and isinstance(node.this, exp.Column):
-            return node.this.name, False
-        if function_name(node) in CASTS and len(node.expressions) == 1:
-            return self.auto_name(node.expressions[0])
+        if self.dialect in _CASTS_KEEP_NAMES:
+            cast = None
+            if isinstance(node, exp.Cast):
+                cast = node.this
+            elif function_name(node) in CASTS and len(node.expressions) == 1:
+                cast = node.expressions[0]
+            if cast is not None:
+                name, generated = self.auto_name(cast)
+                if not generated:
+                    return name, False
+        if self.dialect in _NAMED_AS_THE_FUNCTION:
+            return _function_behind(node), True
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
             return "count_star()" if self.dialect == "duckdb" else "count(1)", True
         if isinstance(node, exp.Literal):
@@ -1221,6 +1249,24 @@ def _positions(structure: Any) -> list[int]:
         elif (ordinal := _ordinal(unwrapped(item))) is not None:
             found.append(ordinal)
     return found
+
+
+def _function_behind(node: Any) -> str:
+    """The name that Postgres gives an expression: that of its function, or none."""
+    while isinstance(node, (exp.Paren, exp.Filter, exp.Window, exp.WithinGroup, exp.Collate)):
+        node = node.this
+    if isinstance(node, exp.Case):
+        default = unwrapped(node.args.get("default"))
+        return default.name if isinstance(default, exp.Column) else "case"
+    if isinstance(node, exp.Cast):
+        inner = _function_behind(node.this)
+        return inner if inner != _UNNAMED else str(node.to.this.value).lower()
+    if isinstance(node, exp.Subquery):
+        selects: list[Any] = getattr(node.unnest(), "selects", [])
+        return selects[0].alias_or_name or _function_behind(selects[0]) if selects else _UNNAMED
+    if isinstance(node, exp.Func) and not isinstance(node, (exp.Binary, exp.Connector)):
+        return function_name(node)
+    return _UNNAMED
 
 
 def _generator_of(node: Any) -> Any:

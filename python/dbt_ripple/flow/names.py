@@ -6,6 +6,8 @@ compares; the spelling the user wrote is what it shows.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
 from typing import Final
 
 DIALECTS: Final[dict[str, str]] = {
@@ -91,6 +93,76 @@ def fold(name: str, quoted: bool, dialect: str) -> str:
     if case == "upper":
         return lowered[name] if name == name.upper() else '"' + name
     return name
+
+
+MADE_UP: Final = "\x1e"
+"""Stands before the key of a name that the engine makes up: what follows it is our guess."""
+
+_NOT_SAID: Final = re.compile(r"[\s()\"`]")
+
+
+def made_up_for(key: str, ours: list[str]) -> list[str]:
+    """Those of the keys that engines make up (`ours`) which a name in a query may mean.
+
+    One that reads as we guessed, or else any of them, where it could be a made-up name at all.
+
+    Example:
+        >>> made_up_for("(v + 1)", ["\\x1ev + 1", "\\x1esum(v)"])
+        ['\\x1ev + 1']
+        >>> made_up_for("v", ["\\x1esum(v)"]), len(made_up_for("sum(V+0)", ["\\x1esum(v)"]))
+        ([], 1)
+    """
+    asked = _NOT_SAID.sub("", key).lower()
+    exact = [k for k in ours if _NOT_SAID.sub("", k[1:]).lower() == asked]
+    if exact:
+        return exact
+    plain = key.isidentifier() and not any(k[1:].isidentifier() for k in ours)
+    return [] if plain else ours
+
+
+_RENAMED: Final = {"duckdb": "_", "sqlite": ":"}
+"""What stands between a repeated name and its number where the engine tells them apart."""
+
+
+def told_apart(names: list[str], keys: list[str], dialect: str) -> tuple[list[str], list[str]]:
+    """Names and keys of a query's columns as a query around it sees them.
+
+    Example:
+        >>> told_apart(["id", "v", "id"], ["id", "v", "id"], "duckdb")[0]
+        ['id', 'v', 'id_1']
+    """
+    between = _RENAMED.get(dialect)
+    if between is None or len(set(keys)) == len(keys):
+        return names, keys
+    names, keys = list(names), list(keys)
+    seen: dict[str, int] = {}
+    for i, key in enumerate(keys):
+        if key not in seen:
+            seen[key] = 1
+            continue
+        while (other := f"{key}{between}{seen[key]}") in seen:
+            seen[key] += 1
+        names[i] = f"{names[i]}{between}{seen[key]}"
+        keys[i] = other
+        seen[other] = 1
+    return names, keys
+
+
+_NUMBERED: Final = re.compile(r"(.+)[_:](\d+)")
+
+
+def repeats_for(key: str, keys: Collection[str], repeated: Collection[str]) -> str | None:
+    """The key of a column that an engine may have told apart by this name: `id_1`, `id:1`, `b.id`.
+
+    DuckDB wrote `id:1` for what it now calls `id_1`.
+    """
+    numbered = _NUMBERED.fullmatch(key)
+    if numbered and (other := f"{numbered[1]}_{numbered[2]}") in keys:
+        return other
+    for name in (numbered[1] if numbered else "", key.rpartition(".")[2]):
+        if name in repeated:
+            return name
+    return None
 
 
 def fold_stored(name: str, dialect: str) -> str:

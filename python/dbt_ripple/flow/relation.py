@@ -14,7 +14,7 @@ from dbt_ripple.flow.ir import (
     MASK_SHIFT,
     TRANSFORMATION,
 )
-from dbt_ripple.flow.names import fold
+from dbt_ripple.flow.names import MADE_UP, fold, made_up_for, repeats_for
 
 if TYPE_CHECKING:
     from dbt_ripple.flow.facts import Facts
@@ -75,6 +75,7 @@ class Relation:
         "joins",
         "keys",
         "leaf",
+        "made_up",
         "names",
         "order",
         "rest",
@@ -112,6 +113,7 @@ class Relation:
         self.facts: Facts | None = None
         self.by_key: dict[str, Column] = {}
         self.duplicates: frozenset[str] = _NO_NAMES
+        self.made_up: list[str] | None = None
 
     def columns(self) -> dict[str, Column]:
         """The known columns by key; of a repeated name the first, and it is in `duplicates`.
@@ -134,8 +136,25 @@ class Relation:
         known = (self.by_key or self.columns()).get(key)
         if known is not None:
             return known
-        found = [c for r in self.rest if (c := r.get(key, name)) is not None]
+        found = self.renamed_by_engine(key)
+        found += [c for r in self.rest if (c := r.get(key, name)) is not None]
         return combine(found) if found else None
+
+    def renamed_by_engine(self, key: str) -> list[Column]:
+        """Those columns that an engine may have given a name we do not know for certain."""
+        if self.made_up is None:
+            self.made_up = [k for k in self.keys if k[:1] == MADE_UP]
+        meant = made_up_for(key, self.made_up) if self.made_up else []
+        if not meant and (self.duplicates or ":" in key):
+            repeated = repeats_for(key, self.by_key, self.duplicates)
+            meant = [repeated] if repeated is not None else []
+        if not meant:
+            return []
+        return [
+            (fp, deps)
+            for k, fp, deps in zip(self.keys, self.fps, self.deps, strict=True)
+            if k in meant
+        ]
 
     def all_fp(self) -> bytes:
         """A fingerprint of every column by name."""

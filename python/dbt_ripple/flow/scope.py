@@ -22,6 +22,7 @@ from dbt_ripple.flow.ir import (
     Value,
     X,
 )
+from dbt_ripple.flow.names import MADE_UP
 from dbt_ripple.flow.relation import (
     NOTHING,
     ROWS,
@@ -249,7 +250,8 @@ class Env:
             return None
         column = (relation.by_key or relation.columns()).get(key)
         if column is None:
-            return None
+            found = [] if relation.rest else relation.renamed_by_engine(key)
+            return self.wrap(source, combine(found)) if found else None
         if key in relation.duplicates:
             self.linker.miss(f"{key} is ambiguous")
             same = [j for j, k in enumerate(relation.keys) if k == key]
@@ -432,7 +434,7 @@ class Env:
             aliases = {}
             for i, (key, out) in enumerate(zip(select.keys, select.outs, strict=True)):
                 for name in (out.keys or ()) if type(out) is Made else (key,):
-                    aliases.setdefault(name, i)
+                    aliases.setdefault(name.removeprefix(MADE_UP), i)
             self.aliases = aliases
         i = aliases.get(ref.key, -1)
         if i < 0 or i >= among:
@@ -449,6 +451,7 @@ class Env:
         """From here on the outputs are known, those of a ``*`` too."""
         shown: dict[str, Column] = {}
         for key, column in zip(keys, columns, strict=True):
+            key = key.removeprefix(MADE_UP)
             shown[key] = combine([shown[key], column]) if key in shown else column
         self.shown = shown
 

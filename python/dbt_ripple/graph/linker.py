@@ -8,7 +8,7 @@ from dbt_ripple.artifacts import Node, Project, masking_functions
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, IDENTITY, MASK_SHIFT, TRANSFORMATION
 from dbt_ripple.flow.link import Linked
-from dbt_ripple.flow.names import fold, fold_stored
+from dbt_ripple.flow.names import MADE_UP, fold, fold_stored
 from dbt_ripple.flow.relation import Deps, Relation, merge, rest_fp, through
 from dbt_ripple.graph.analysis import NodeAnalysis, Status
 from dbt_ripple.graph.cache import Cache
@@ -203,7 +203,7 @@ class Linker(Leaves):
             # The warehouse knows what the text does not: which columns the * has.
             closed = bool(declared)
             shown = [c.name for c in declared] or [c.name for c in node.columns.values()]
-            have = set(keys)
+            have = {k.removeprefix(MADE_UP) for k in keys}
             keys = list(keys)
             for name in shown:
                 key = fold_stored(name, self.dialect)
@@ -221,10 +221,13 @@ class Linker(Leaves):
             else:
                 status = "opaque"
                 reason = "the columns of a * are not known: " + _why_unknown(relation)
-        elif len(declared) == len(names) and not all(map(str.isidentifier, names)):
-            # Of a name that the engine makes up, the warehouse knows better.
+        elif len(declared) == len(names) and (
+            len(set(keys)) < len(keys) or not all(map(str.isidentifier, keys))
+        ):
+            # Of a name that the engine makes up, or tells apart, the warehouse knows better.
             names = [
-                n if n.isidentifier() else d.name for d, n in zip(declared, names, strict=True)
+                n if k.isidentifier() and keys.count(k) == 1 else d.name
+                for d, n, k in zip(declared, names, keys, strict=True)
             ]
             keys = [fold_stored(n, self.dialect) for n in names]
         if linked.unknown and status == "analysed" and not declared:
