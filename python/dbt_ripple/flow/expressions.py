@@ -33,7 +33,7 @@ from dbt_ripple.flow.ir import (
     Source,
     X,
 )
-from dbt_ripple.flow.names import fold, keeps_case, lowered
+from dbt_ripple.flow.names import AS_STORED, fold, folds, keeps_case, lowered
 from dbt_ripple.flow.vocabulary import (
     AGGREGATE_NAMES,
     GENERATOR_NAMES,
@@ -121,6 +121,7 @@ class Scope:
         "aggregated",
         "aliases",
         "around",
+        "as_stored",
         "extra",
         "full_names",
         "generators",
@@ -152,6 +153,7 @@ class Scope:
         self.place = resolution.SELECT
         self.windowed = False
         self.aliases: dict[str, int] = {}
+        self.as_stored: list[int] = []
         self.shown = False
 
 
@@ -187,6 +189,8 @@ class Expressions:
         self.dialect = dialect
         self.masking_names, self.handlers = _masking(frozenset(masking))
         self.keeps_case = keeps_case(dialect)
+        self.folds = folds(dialect)
+        self.as_stored = dialect in AS_STORED
         self.resolution = resolution.resolution(dialect)
         self.scopes: list[Scope] = []
         self.visible_ctes: list[dict[str, int]] = []
@@ -208,6 +212,12 @@ class Expressions:
                 return fold(args["this"], True, self.dialect)
             return lowered[args["this"]]
         return lowered[node if isinstance(node, str) else node.name]
+
+    def spelled(self, node: Any) -> bytes:
+        """A name that is data: the key of a struct or of JSON, in the case the engine keeps."""
+        if self.folds and isinstance(node, exp.Identifier):
+            return self.fold(node).encode()
+        return (node if isinstance(node, str) else str(node.name)).encode()
 
     def query(self, node: Any) -> Rel:
         """Lower a query; it stands in `lower`, which knows about FROM."""
@@ -336,13 +346,29 @@ class Expressions:
         return self.expr(node.args["this"], kind)
 
     def inner_alias(self, node: exp.Alias, kind: int) -> Expr:
-        return merkle(
-            [
-                b"named",
-                digest(self.fold(node.args["alias"]).encode()),
-                self.expr(node.this, _direct(kind)),
-            ]
-        )
+        alias = node.args["alias"]
+        return merkle([b"named", self.spelled(alias), self.expr(node.this, _direct(kind))])
+
+    def struct(self, node: exp.Struct, kind: int) -> Expr:
+        """A struct: the names of its fields are data, those that columns give them, too."""
+        if {name for name, value in node.args.items() if value} - {"expressions"}:
+            return self.generic(node, kind)
+        kind = _direct(kind)
+        pieces: list[Expr] = [b"Struct"]
+        for field in node.expressions:
+            value = field
+            name = None
+            if isinstance(field, exp.PropertyEQ) and isinstance(field.this, exp.Identifier):
+                name, value = field.this, field.expression
+            elif isinstance(field, exp.Column) and isinstance(field.this, exp.Identifier):
+                name = field.this
+            if name is None:
+                pieces.append(self.expr(value, kind))
+                continue
+            e = self.expr(value, kind)
+            stored = self.as_stored and field is value and type(e) is int
+            pieces.append(merkle([b"named", ["L", e] if stored else self.spelled(name), e]))
+        return merkle(pieces)
 
     def literal(self, node: exp.Literal, kind: int) -> Expr:
         args = node.args
@@ -431,9 +457,10 @@ class Expressions:
             return self.depend(self.ref(0, -1, key, this.args["this"]), kind)
         parts = node.parts
         keys = [self.fold(p) for p in parts]
+        fields = [self.spelled(p) for p in parts]
         for names in reversed(self.lambdas):
             if keys[0] in names:
-                return self.fields(names[keys[0]], keys[1:])
+                return self.fields(names[keys[0]], fields[1:])
         # The longest qualifier that names a source wins; what is left are fields of a struct.
         for length in range(len(keys) - 1, 0, -1):
             qualifier = ".".join(keys[:length])
@@ -444,17 +471,23 @@ class Expressions:
                 if index is None and length > 1:
                     index = by_suffix(scope.full_names, qualifier)
                 if index is not None:
-                    rest = keys[length + 1 :]
+                    rest = fields[length + 1 :]
                     ref = self.ref(up, index, keys[length], parts[length].name)
                     return self.fields(self.depend(ref, _direct(kind) if rest else kind), rest)
         ref = self.ref(0, -1, keys[0], parts[0].name)
-        return self.fields(self.depend(ref, _direct(kind)), keys[1:])
+        return self.fields(self.depend(ref, _direct(kind)), fields[1:])
 
-    def fields(self, e: Expr, keys: list[str]) -> Expr:
-        """Access to fields of a struct, written as a longer name."""
-        for key in keys:
-            e = merkle([b"Dot", b"this", e, b"expression", digest(b"name", key.encode())])
+    def fields(self, e: Expr, names: list[bytes]) -> Expr:
+        """Access to fields of a struct, written as a longer name; of a map or JSON, case counts."""
+        for name in names:
+            e = merkle([b"Dot", b"this", e, b"expression", digest(b"name", name)])
         return e
+
+    def dot(self, node: exp.Dot, kind: int) -> Expr:
+        """`(e).name`, as `fields` writes it."""
+        if not isinstance(node.expression, exp.Identifier):
+            return self.generic(node, kind)
+        return self.fields(self.expr(node.this, _direct(kind)), [self.spelled(node.expression)])
 
     def inner_star(self, node: Any, kind: int) -> Expr:
         """A ``*`` inside an expression: every column, by name."""
@@ -1020,6 +1053,8 @@ def _handlers() -> dict[type, _Rule]:
         exp.Identifier: (Expressions.identifier, _args("this quoted")),
         exp.Star: (Expressions.inner_star, None),
         exp.Columns: (Expressions.chosen_columns, None),
+        exp.Dot: (Expressions.dot, _args("this expression")),
+        exp.Struct: (Expressions.struct, None),
         exp.Subquery: (Expressions.scalar, None),
         exp.Select: (Expressions.scalar, None),
         exp.Union: (Expressions.scalar, None),

@@ -10,7 +10,7 @@ An expression is one of
 * ``list``: a node; its first element says how to combine the rest:
   ``bytes`` (a Merkle node: prefix, then pieces), ``"A"`` (an aggregate: the rows it ran over count),
   ``"W"`` (a window: likewise), ``"G"`` (what a generator gives), ``"F"`` (a left fold of one binary operator), ``"C"`` (what AND or OR
-  joins, in no order), ``"Q"`` (a subquery), ``"S"`` (all columns of a source, by name).
+  joins, in no order), ``"Q"`` (a subquery), ``"L"`` (how a column is spelled: its name is data).
 """
 
 from __future__ import annotations
@@ -151,7 +151,10 @@ class Pivot(msgspec.Struct, array_like=True, gc=False, tag="p"):
 
 
 class Unpivot(msgspec.Struct, array_like=True, gc=False, tag="u"):
-    """UNPIVOT of ``rel``: ``groups[v]`` are the references that feed value column ``v``."""
+    """UNPIVOT of ``rel``: ``groups[v]`` are the references that feed value column ``v``.
+
+    ``stored`` are those whose spelling is the label (`flow.names.AS_STORED`).
+    """
 
     rel: Rel
     value_names: list[str]
@@ -163,6 +166,7 @@ class Unpivot(msgspec.Struct, array_like=True, gc=False, tag="u"):
     include_nulls: bool
     refs: list[Ref]
     values_first: bool = False
+    stored: Sequence[int] = ()
 
 
 class Source(msgspec.Struct, array_like=True, gc=False):
@@ -222,8 +226,9 @@ class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
     """One SELECT, or the query modifiers around another query.
 
     ``names`` and ``keys`` go with ``outs``; they are empty where an item does not give exactly one
-    column, and ``wide`` says that there is such an item. ``extra`` is what no rule reads, and moves
-    the rows and every column; ``hint`` moves the rows.
+    column, and ``wide`` says that there is such an item. ``as_stored`` lists the items that are a
+    column without an alias, where the dialect keeps its spelling (`flow.names.AS_STORED`).
+    ``extra`` is what no rule reads, and moves the rows and every column; ``hint`` moves the rows.
     """
 
     sources: list[Source]
@@ -251,6 +256,7 @@ class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
     limit: Sequence[X] = ()
     extra: Sequence[X] = ()
     distinct_on_outs: Sequence[int] = ()
+    as_stored: Sequence[int] = ()
     windowed: bool = False
     hint: bytes = b""
 

@@ -43,7 +43,7 @@ from dbt_ripple.flow.ir import (
     X,
     hidden_in,
 )
-from dbt_ripple.flow.names import told_apart
+from dbt_ripple.flow.names import folds, told_apart
 from dbt_ripple.flow.relation import (
     ROWS,
     Column,
@@ -127,6 +127,7 @@ class _Linker:
         self.table = table
         self.book = book
         self.dialect = dialect
+        self.folds = folds(dialect)
         self.in_subquery = resolution(dialect)[SUBQUERY]
         self.ctes: list[Relation | None] = [None] * ctes
         self.missing: dict[str, None] = {}
@@ -438,7 +439,8 @@ class _Linker:
         kept = [i for i, key in enumerate(source.keys) if key not in used]
         rest: list[Rest] = [PassRest(scope, 0, frozenset(used))] if source.rest else []
         columns = [[scope.ref(i) for i in group] for group in rel.groups]
-        flags = digest(rel.labels, b"nulls" if rel.include_nulls else b"")
+        labels = digest(rel.labels, *(scope.spelled(i).encode() for i in rel.stored))
+        flags = digest(labels, b"nulls" if rel.include_nulls else b"")
         parts = [b"unpivot", source.rows_fp, flags]
         rows = dict(source.rows)
         if not rel.include_nulls:
@@ -451,7 +453,7 @@ class _Linker:
         fps = [source.fps[i] for i in kept]
         deps = [source.deps[i] for i in kept]
         added: list[tuple[str, str, Column]] = [
-            (rel.name_column, rel.name_key, (digest(b"unpivot name", rel.labels), {}))
+            (rel.name_column, rel.name_key, (digest(b"unpivot name", labels), {}))
         ]
         for name, key, group in zip(rel.value_names, rel.value_keys, columns, strict=True):
             found: Deps = {}
@@ -704,7 +706,14 @@ class _Linker:
         outs = rel.outs
         if not rel.wide:
             columns = [env.value(x) for x in cast("list[Value]", outs)]
-            return rel.names, rel.keys, [c[0] for c in columns], [c[1] for c in columns], []
+            said = rel.names
+            if rel.as_stored and not (
+                said == rel.keys and all(r is None or r.names == r.keys for r in env.relations)
+            ):
+                said = list(said)
+                for i in rel.as_stored:
+                    said[i] = env.spelled(cast("int", outs[i]))
+            return said, rel.keys, [c[0] for c in columns], [c[1] for c in columns], []
         if len(outs) == 1 and type(outs[0]) is Star and len(rel.sources) == 1:
             star = outs[0]
             relation = env.relations[0]
@@ -724,12 +733,13 @@ class _Linker:
         fps: list[bytes] = []
         all_deps: list[Deps] = []
         rest = []
-        for name, key, out in zip(rel.names, rel.keys, outs, strict=True):
+        as_stored = set(rel.as_stored)
+        for place, (name, key, out) in enumerate(zip(rel.names, rel.keys, outs, strict=True)):
             if isinstance(out, Star):
                 self.star(rel, env, out, names, keys, fps, all_deps, rest)
             elif not isinstance(out, Made):
                 fp, deps = env.value(out)
-                names.append(name)
+                names.append(env.spelled(cast("int", out)) if place in as_stored else name)
                 keys.append(key)
                 fps.append(fp)
                 all_deps.append(deps)

@@ -542,6 +542,7 @@ class _Lowering(Expressions):
         if "qualify" in args:
             scope.place = resolution.QUALIFY
             select.qualify = self.conjuncts(args["qualify"].this, FILTER)
+        select.as_stored = scope.as_stored
         select.aggregated = scope.aggregated
         select.windowed = scope.windowed
         select.grouped = scope.aggregated or "group" in args or bool(select.having)
@@ -565,6 +566,12 @@ class _Lowering(Expressions):
                 for name, value in args.items()
                 if name not in reads
             ]
+        if "kind" in args or "for_" in args:
+            # AS STRUCT, FOR JSON: the names of its columns are data.
+            said = select.keys if self.folds else select.names
+            stars = [exp.Star()] if select.wide else []
+            tag = digest(b"names", *(name.encode() for name in said))
+            scope.extra.append(self.x_of(stars, FILTER, tag))
         select.extra = scope.extra
         return select
 
@@ -685,6 +692,8 @@ class _Lowering(Expressions):
             # Most items are a column, with or without an alias.
             if type(value) is exp.Column and (plain := self.plain(value)) is not None:
                 identifier = alias or value.args["this"]
+                if alias is None and self.as_stored:
+                    self.scopes[-1].as_stored.append(len(outs))
                 name, key = identifier.args["this"], self.fold(identifier)
                 out: Out = plain
             elif type(_generator_of(node)) is exp.Stack:
@@ -1190,11 +1199,12 @@ class _Lowering(Expressions):
             e = e.this if isinstance(e, exp.Paren) else e
             value_nodes.extend(e.expressions if isinstance(e, exp.Tuple) else [e])
         groups: list[list[int]] = [[] for _ in value_nodes]
-        labels: list[str] = []
+        labels: list[bytes] = []
+        stored: list[int] = []
         for entry in field.expressions:
             label = None
             if isinstance(entry, exp.PivotAlias):
-                label = entry.args["alias"].name
+                label = self.spelled(entry.args["alias"])
                 entry = entry.this
             if isinstance(entry, exp.Paren):
                 entry = entry.this
@@ -1206,7 +1216,11 @@ class _Lowering(Expressions):
                     raise Unsupported("UNPIVOT of an expression")
                 nothing_beyond(part, _READ_OF_NAME)
                 groups[i].append(self.ref(0, 0, self.fold(part.this), part.name))
-            labels.append(label or "_".join(p.name for p in parts))
+                if label is None and self.as_stored:
+                    stored.append(groups[i][-1])
+            if label is None and not self.as_stored:
+                label = b"_".join(self.spelled(p.this) for p in parts)
+            labels.append(label or b"")
         name_node = field.this
         return Unpivot(
             rel=rel,
@@ -1219,6 +1233,7 @@ class _Lowering(Expressions):
             include_nulls=bool(node.args.get("include_nulls")),
             values_first=self.dialect == "bigquery" or bool(node.args.get("value_columns_first")),
             refs=scope.refs,
+            stored=stored,
         )
 
 

@@ -95,6 +95,18 @@ def fold(name: str, quoted: bool, dialect: str) -> str:
     return name
 
 
+_FOLDS: Final = frozenset({*_QUOTED_KEEPS_CASE, "athena", "redshift", "trino"})
+"""Dialects that store a name folded: how it was written shows nowhere."""
+
+AS_STORED: Final = frozenset({"duckdb"})
+"""Dialects in which a column that is passed on keeps the spelling it has, not the one it is read by."""
+
+
+def folds(dialect: str) -> bool:
+    """Whether names that are data (the keys of a struct, of JSON) are folded, too."""
+    return dialect in _FOLDS
+
+
 MADE_UP: Final = "\x1e"
 """Stands before the key of a name that the engine makes up: what follows it is our guess."""
 
@@ -102,14 +114,14 @@ _NOT_SAID: Final = re.compile(r"[\s()\"`]")
 
 
 def made_up_for(key: str, ours: list[str]) -> list[str]:
-    """Those of the keys that engines make up (`ours`) which a name in a query may mean.
+    r"""Those of the keys that engines make up (`ours`) which a name in a query may mean.
 
     One that reads as we guessed, or else any of them, where it could be a made-up name at all.
 
     Example:
-        >>> made_up_for("(v + 1)", ["\\x1ev + 1", "\\x1esum(v)"])
-        ['\\x1ev + 1']
-        >>> made_up_for("v", ["\\x1esum(v)"]), len(made_up_for("sum(V+0)", ["\\x1esum(v)"]))
+        >>> made_up_for("(v + 1)", ["\x1ev + 1", "\x1esum(v)"])
+        ['\x1ev + 1']
+        >>> made_up_for("v", ["\x1esum(v)"]), len(made_up_for("sum(V+0)", ["\x1esum(v)"]))
         ([], 1)
     """
     asked = _NOT_SAID.sub("", key).lower()

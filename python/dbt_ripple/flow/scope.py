@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 class Linking(Protocol):
     """What a scope needs of the linker."""
 
+    folds: bool
+    """Whether names that are data are folded, too (`flow.names`)."""
     in_subquery: int
     """What a subquery sees of the query around (`flow.resolution`)."""
 
@@ -479,9 +481,10 @@ class Env:
         assert relation is not None
         deps: Deps = {}
         parts = []
-        for key, fp, d in zip(relation.keys, relation.fps, relation.deps, strict=True):
+        said = relation.keys if self.linker.folds else relation.names
+        for name, key, fp, d in zip(said, relation.keys, relation.fps, relation.deps, strict=True):
             if key not in excluded:
-                parts.append(digest(key.encode(), self.wrap(source, (fp, d))[0]))
+                parts.append(digest(name.encode(), self.wrap(source, (fp, d))[0]))
                 merge(deps, through(TRANSFORMATION, d))
         if relation.rest:
             for k, mask in relation.rows.items():
@@ -500,6 +503,15 @@ class Env:
             if relation is not None and self.visible[i]
         ]
         return combine(columns) if columns else (digest(b"row"), {})
+
+    def spelled(self, i: int) -> str:
+        """How the column that a reference means is spelled, where that can be seen."""
+        ref = self.refs[i]
+        for j in [ref.source] if ref.source >= 0 else range(len(self.sources)):
+            relation = self.relations[j] if not ref.up else None
+            if relation is not None and ref.key in (relation.by_key or relation.columns()):
+                return relation.names[relation.keys.index(ref.key)]
+        return ref.name
 
     # -- expressions --
 
@@ -530,6 +542,8 @@ class Env:
             return value
         if head == "C":
             return hashed(b"\x00".join([e[1], *sorted(map(self.fp, e[2:]))]))
+        if head == "L":
+            return digest(b"spelled", self.spelled(e[1]).encode())
         if head == "A":
             return digest(b"A", self.fp(e[1]), self.ran_over(e[1]))
         if head == "W":
