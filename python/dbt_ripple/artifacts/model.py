@@ -21,7 +21,7 @@ WITH_SQL: Final = frozenset({"model", "snapshot", "test"})
 """Resource types whose SQL dbt compiles and whose compiled SQL the analysis reads."""
 
 
-class Column(msgspec.Struct, kw_only=True, gc=False):
+class Column(msgspec.Struct, kw_only=True, gc=False, forbid_unknown_fields=True):
     """A column as declared in a yml file.
 
     Attributes:
@@ -29,6 +29,7 @@ class Column(msgspec.Struct, kw_only=True, gc=False):
         tags: the column's own tags and those of its config, without repeats.
         quote: whether the name is quoted; ``None`` when it is not said.
         index: position in the declaration, from 0.
+        more: what else the project says of it under names of its own, which dbt hands on to macros.
     """
 
     name: str = ""
@@ -39,7 +40,10 @@ class Column(msgspec.Struct, kw_only=True, gc=False):
     quote: bool | None = None
     constraints: list[dict[str, Any]] = []
     config: dict[str, Any] = {}
+    granularity: str | None = None
+    doc_blocks: tuple[str, ...] = ()
     index: int = 0
+    more: dict[str, Any] | None = None
 
 
 class DependsOn(msgspec.Struct, kw_only=True, gc=False):
@@ -132,6 +136,7 @@ class Node(msgspec.Struct, kw_only=True, gc=False):
     version: VERSION_TYPES | None = None
     latest_version: VERSION_TYPES | None = None
     deprecation_date: str | None = None
+    time_spine: dict[str, Any] | None = None
     contract: Contract = msgspec.field(default_factory=Contract)
 
     depends_on: DependsOn = msgspec.field(default_factory=DependsOn)
@@ -147,6 +152,7 @@ class Node(msgspec.Struct, kw_only=True, gc=False):
     source_description: str | None = None
     loader: str | None = None
     loaded_at_field: str | None = None
+    loaded_at_query: str | None = None
     freshness: dict[str, Any] | None = None
     quoting: dict[str, Any] = {}
     external: Any = None

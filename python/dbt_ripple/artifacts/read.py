@@ -25,6 +25,7 @@ import xxhash
 from dbt_ripple.artifacts.model import (
     WITH_SQL,
     CatalogColumn,
+    Column,
     Group,
     Macro,
     Metadata,
@@ -96,6 +97,19 @@ class _AsWritten(msgspec.Struct):
     groups: dict[str, Group] = {}
     disabled: dict[str, msgspec.Raw] = {}
     parent_map: dict[str, list[str]] = {}
+
+
+class _NodeAsWritten(Node, kw_only=True, gc=False):
+    """A node some of whose columns have properties that dbt does not know."""
+
+    columns: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)  # type: ignore[assignment]
+
+
+class _WithMoreOfColumns(_AsWritten):
+    """`_AsWritten`, where the project says more of its columns than dbt knows."""
+
+    nodes: dict[str, _NodeAsWritten] = {}  # type: ignore[assignment]
+    sources: dict[str, _NodeAsWritten] = {}  # type: ignore[assignment]
 
 
 class _CatalogTable(msgspec.Struct):
@@ -198,7 +212,7 @@ def _read(target_path: Path, held: Held) -> Project:
 
     manifest: _AsWritten | _Manifest
     try:
-        manifest = msgspec.json.decode(content, type=_AsWritten)
+        manifest = _as_written(content)
     except (msgspec.ValidationError, *_NOT_JSON):
         manifest = _decode(content, _Manifest, manifest_path)
     metadata = _metadata(manifest.metadata, manifest_path)
@@ -331,6 +345,28 @@ def _decode(content: bytes | msgspec.Raw, as_type: type[_Struct], path: Path) ->
         raise _not_json(path, error) from None
 
 
+def _as_written(content: bytes) -> _AsWritten:
+    try:
+        return msgspec.json.decode(content, type=_AsWritten)
+    except msgspec.ValidationError as error:
+        if "unknown field" not in str(error):
+            raise
+    manifest = msgspec.json.decode(content, type=_WithMoreOfColumns)
+    for node in (*manifest.nodes.values(), *manifest.sources.values()):
+        for name, said in node.columns.items():
+            node.columns[name] = msgspec.convert(_more_apart(said), Column)
+    return manifest
+
+
+def _more_apart(column: dict[str, Any]) -> dict[str, Any]:
+    """What is said of a column, with the properties that dbt does not know under ``more``."""
+    more = {key: value for key, value in column.items() if key not in _OF_COLUMNS}
+    if not more:
+        return column
+    return {**{key: column[key] for key in column if key not in more}, "more": more}
+
+
+_OF_COLUMNS: Final = frozenset(Column.__struct_fields__) - {"more", "index"}
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -394,6 +430,11 @@ def _loosely(
     if not isinstance(value, dict):
         raise RippleError(f"`{key}` is not an object", str(path), REGENERATE)
     value = _without_nulls(value)
+    if as_type is Node and isinstance(columns := value.get("columns"), dict):
+        value["columns"] = {
+            name: _more_apart(said) if isinstance(said, dict) else said
+            for name, said in columns.items()
+        }
     if isinstance(value.get("tags"), str):
         value["tags"] = [value["tags"]]
     while True:

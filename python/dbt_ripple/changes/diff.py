@@ -9,8 +9,9 @@ from dbt_ripple.changes.compare import Comparison, NodeChange
 from dbt_ripple.flow.names import dialect_of
 from dbt_ripple.flow.written import Written, written
 from dbt_ripple.graph.jinja import branches
+from dbt_ripple.graph.properties import counted
 from dbt_ripple.graph.rows import ROWS
-from dbt_ripple.graph.settings import HARMLESS, hooks_of
+from dbt_ripple.graph.settings import OF_COLUMNS, hooks_of
 
 
 class ColumnDiff(msgspec.Struct, kw_only=True):
@@ -108,18 +109,22 @@ class Texts:
         now = self.of(1, unique_id).clauses
         before, after = list((then - now).elements()), list((now - then).elements())
         if base is not None and head is not None:
-            said = [_settings(node) for node in (base, head)]
+            said = [
+                _settings(node, side.metadata.adapter_type)
+                for node, side in zip((base, head), self.sides, strict=True)
+            ]
             before += [text for text in said[0] if text not in said[1]]
             after += [text for text in said[1] if text not in said[0]]
         return before, after
 
 
-def _settings(node: Node) -> list[str]:
+def _settings(node: Node, adapter: str | None) -> list[str]:
     said = [f"{when}: {' '.join(sql.split())}" for when, sql in hooks_of(node)]
     if node.config.get("sql_header"):
         said.append(f"sql_header: {' '.join(str(node.config['sql_header']).split())}")
+    said += [f"{k}: {v}" for k, v in counted(node, adapter)]
     if node.materialized == "incremental" or node.resource_type == "snapshot":
-        said += [f"{k}: {v}" for k, v in node.config.items() if k not in HARMLESS and v]
+        said += [f"{k}: {node.config[k]}" for k in OF_COLUMNS if node.config.get(k)]
         said += branches(node.raw_code)
     return said
 

@@ -12,6 +12,7 @@ from dbt_ripple.flow.relation import Deps, Relation, Rest
 from dbt_ripple.graph.analysis import NodeAnalysis
 from dbt_ripple.graph.code import type_text
 from dbt_ripple.graph.macros import Macros
+from dbt_ripple.graph.properties import of_source, read_of
 from dbt_ripple.graph.queries import Note
 from dbt_ripple.graph.relations import Known, LeafRest
 from dbt_ripple.graph.rows import ROWS
@@ -48,7 +49,12 @@ class Leaves:
         """A source or a seed."""
         if node.resource_type == "seed":
             return self.seed(unique_id, node)
-        fingerprint = digest(b"leaf", unique_id.encode(), repr(_where_it_is(node)).encode())
+        fingerprint = digest(b"leaf", unique_id.encode(), repr(where_it_is(node)).encode())
+        said = of_source(node, self.project.metadata.adapter_type)
+        if reads := self.settings.read_by_project_hooks:
+            said += read_of(node, reads)
+        if said:
+            fingerprint = digest(fingerprint, repr(said).encode())
         names = [c.name for c in self.project.catalog.get(unique_id, ())]
         closed = bool(names)
         folded = {fold_stored(n, self.dialect) for n in names}
@@ -142,7 +148,7 @@ class Leaves:
         return name
 
 
-def _where_it_is(source: Node) -> tuple[str | None, ...]:
+def where_it_is(source: Node) -> tuple[str | None, ...]:
     """What a project says of where a source is, without what only the target decides (rule 6)."""
     said: list[str | None] = [source.identifier or source.name]
     for unrendered, rendered in (

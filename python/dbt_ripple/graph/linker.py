@@ -28,7 +28,7 @@ from dbt_ripple.graph.relations import (
 )
 from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.graph.seeds import SeedFiles
-from dbt_ripple.graph.settings import HARMLESS, OF_COLUMNS, listed
+from dbt_ripple.graph.settings import OF_COLUMNS, listed
 from dbt_ripple.graph.supposed import Supposed, suppose
 
 KNOWN_MATERIALIZATIONS: Final = frozenset(
@@ -561,10 +561,10 @@ class Linker(Leaves):
         """The text of a node that is not seen through, relations by unique_id (rule 6)."""
         macros = self.macros
         if node.is_python or node.compiled_code is None:
-            config = {k: v for k, v in node.config.items() if k not in HARMLESS and v}
             called = macros.fingerprint(node.depends_on.macros).hex()
             variables = macros.variables(node.raw_code)
-            return f"{code_of(node)}{variables}\n{sorted(config.items())!r}\n{called}"
+            references = self.settings.references.of(node)
+            return f"{code_of(node)}{variables}\n{references!r}\n{called}"
         text = node.compiled_code
         for other in (unique_id, *self.project.parents.get(unique_id, ())):
             if name := self.project.nodes[other].relation_name:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Final
 
 from dbt_ripple.artifacts import Macro, Node, Project
@@ -21,6 +22,7 @@ from dbt_ripple.graph.jinja import (
     normalised_macro,
     tags,
 )
+from dbt_ripple.graph.reading import NOTHING, Reads, reads_of
 
 INTERNAL: Final = frozenset({"dbt", *(f"dbt_{adapter}" for adapter in DIALECTS)})
 """Packages that come with dbt and its adapters."""
@@ -29,12 +31,20 @@ APPLY_TAGS: Final = "macro.dbt_ripple.apply_tags"
 """The package's post-hook. It looks at the warehouse, and changes properties of a relation: never its
 rows, nor what its SQL compiles to."""
 
+OWN: Final = "dbt_ripple"
+"""Our own package, whose macros write to tables of its own and to comments, whatever they read."""
+
+_SHOWN: Final = re.compile(r"generate_\w+_name$|test_|get_catalog|collect_freshness")
+"""Names of macros of dbt's whose work compiled SQL and artifacts show, or that build nothing."""
+
+_COMPILED_ONLY: Final = ("macros/utils/", "macros/get_custom_name/", "macros/generic_test_sql/")
+"""Where dbt keeps macros that only write SQL or names."""
+
 _BY_NAME_AT_RUN: Final = {
     "incremental": re.compile(r"get_incremental_\w+_sql$"),
     "snapshot": re.compile(r"snapshot_\w+_strategy$"),
 }
 """Macros that dbt looks up by a name it puts together, so that nothing in a text calls them."""
-
 
 ANY: Final = "*"
 """Among names of vars: it may be any."""
@@ -59,7 +69,14 @@ class Macros:
             self.users_by_name.setdefault(name, []).append(unique_id)
             if (plain := dispatched(name)) != name:
                 self.users_by_name.setdefault(plain, []).append(unique_id)
-        self._materializations: dict[str, bytes] = {}
+        self.internal = {
+            name
+            for unique_id, m in self.macros.items()
+            if unique_id not in self.user
+            for name in (m.name, dispatched(m.name))
+        }
+        self._materializations: dict[str, tuple[frozenset[str], bytes]] = {}
+        self._reads: dict[str, Reads] = {}
         self._texts: dict[str, str] = {}
 
     def closure(self, start: Iterable[str]) -> set[str]:
@@ -125,12 +142,70 @@ class Macros:
 
     def of_materialization(self, name: str) -> bytes:
         """A fingerprint of the user's macros that a materialization may run; empty for none."""
+        return self._run_by(name)[1]
+
+    def run_by(self, name: str) -> frozenset[str]:
+        """The user's macros that a materialization may run, by itself or through the adapter."""
+        return self._run_by(name)[0]
+
+    def _run_by(self, name: str) -> tuple[frozenset[str], bytes]:
         known = self._materializations.get(name)
         if known is None:
-            start = [u for u, m in self.macros.items() if _materializes(m, name)]
+            start = [*self._materializing(name), *self.called_by_adapters]
             if (at_run := _BY_NAME_AT_RUN.get(name)) is not None:
                 start += [u for u in self.user if at_run.search(self.macros[u].name)]
-            known = self._materializations[name] = self.fingerprint(start)
+            run = frozenset(self.closure(start) & self.user)
+            known = self._materializations[name] = run, self.fingerprint(run)
+        return known
+
+    def _materializing(self, name: str | None) -> list[str]:
+        """The macros that are a materialization of this name, or of any."""
+        return [u for u, m in self.macros.items() if _materializes(m, name)]
+
+    @cached_property
+    def called_by_adapters(self) -> list[str]:
+        """The user's macros in place of such of dbt's as no macro calls: adapters do, in any build.
+
+        Those are looked up by name, as ``create_schema`` is. What only writes SQL into compiled
+        code, or a name, shows there.
+        """
+        called: set[str] | None = None
+        found = []
+        for unique_id in sorted(self.user):
+            name = dispatched(self.macros[unique_id].name)
+            if name not in self.internal or _SHOWN.match(name):
+                continue
+            places = [
+                m.original_file_path
+                for u, m in self.macros.items()
+                if u not in self.user and dispatched(m.name) == name
+            ]
+            if all(place.startswith(_COMPILED_ONLY) for place in places):
+                continue
+            if called is None:
+                called = self.closure(self._materializing(None))
+            if unique_id not in called:
+                found.append(unique_id)
+        return found
+
+    def reads(self, start: Iterable[str]) -> Reads:
+        """What of a node's properties the user's macros among those read, and what they call."""
+        found = NOTHING
+        for unique_id in self.closure(start) & self.user:
+            found |= self.read_by(unique_id)
+        return found
+
+    def read_by(self, unique_id: str) -> Reads:
+        """What of a node's properties one macro reads."""
+        known = self._reads.get(unique_id)
+        if known is None:
+            macro = self.macros[unique_id]
+            stands_in = macro.name in self.internal or dispatched(macro.name) in self.internal
+            known = self._reads[unique_id] = (
+                NOTHING
+                if macro.package_name == OWN
+                else reads_of(macro.macro_sql, self.internal, stands_in=stands_in)
+            )
         return known
 
 
@@ -158,9 +233,9 @@ def dispatched(name: str) -> str:
     return rest if separator and prefix and rest else name
 
 
-def _materializes(macro: Macro, name: str) -> bool:
+def _materializes(macro: Macro, name: str | None) -> bool:
     kind, separator, rest = macro.name.partition("materialization_")
-    return bool(separator) and not kind and rest.rpartition("_")[0] == name
+    return bool(separator) and not kind and (name is None or rest.rpartition("_")[0] == name)
 
 
 def project_hooks(project: Project) -> dict[str, tuple[str, bytes]]:

@@ -9,33 +9,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, Final
 
-from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.artifacts import Node, Project, References
+from dbt_ripple.artifacts.model import WITH_SQL
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, JOIN
 from dbt_ripple.graph.jinja import both_branches, names, normalised, tags, without_tags
-from dbt_ripple.graph.macros import Macros, variables_in
-
-TEST_CONFIG: Final = ("severity", "warn_if", "error_if", "fail_calc", "limit")
-"""Config of a test that is not in its compiled SQL and decides its outcome."""
-
-HARMLESS: Final = frozenset(
-    """
-    access alias auto_liquid_cluster automatic_clustering bind buckets cluster_by clustered_by
-    compression concurrent_batches contract copy_grants database databricks_compute databricks_tags
-    deprecation_date dist docs enabled file_format freshness grant_access_to grants group
-    hours_to_expiration indexes kms_key_name labels liquid_clustered_by location location_root
-    materialized meta on_configuration_change options packages persist_docs post-hook pre-hook
-    query_tag quoting require_partition_filter schema secure snowflake_warehouse sort sort_type
-    sql_header static_analysis table_format table_properties tags tblproperties transient
-    unique_tmp_table_suffix unlogged
-    """.split()
+from dbt_ripple.graph.macros import OWN, Macros, dispatched, variables_in
+from dbt_ripple.graph.properties import (
+    KEEPING_ROWS,
+    constraints,
+    constraints_that_write,
+    counted,
+    declared,
+    kind_of,
+    place,
+    read_of,
+    run_with,
+    written_by_columns,
 )
-"""Config that changes no row of an incremental model or a snapshot, or that is looked at apart."""
-
-_MICROBATCH: Final = ("begin", "batch_size", "event_time", "lookback")
-"""Config that only the microbatch strategy looks at; dbt writes defaults for some of it."""
+from dbt_ripple.graph.reading import (
+    NOTHING,
+    Reads,
+    asks_the_graph,
+    reads_of,
+    reads_of_python,
+)
 
 OF_COLUMNS: Final = ("unique_key", "updated_at", "check_cols")
 """Config that names columns of the node: what counts is what these are, not how they are called."""
@@ -47,6 +48,7 @@ _WITHOUT_KEY: Final = frozenset({"append", "insert_overwrite", "microbatch"})
 _APPLIES_TAGS: Final = re.compile(r"\s*\{\{-?\s*dbt_ripple\.apply_tags\(\s*\)\s*-?\}\}\s*")
 """See `graph.macros.APPLY_TAGS`."""
 
+_NAMING: Final = re.compile(r"generate_\w+_name$")
 _WORDS: Final = re.compile(r"\w+|\*")
 _BY_JINJA: Final = "__by_jinja__"
 _PART: Final = r"""(?:`[^`]+`|"[^"]+"|\w+)"""
@@ -60,40 +62,48 @@ class Settings:
     """The settings of one project's nodes that change data."""
 
     def __init__(self, project: Project, macros: Macros) -> None:
+        self.project = project
         self.macros = macros
+        self._of_all_nodes: dict[Reads, bytes] = {}
         self.adapter_type = project.metadata.adapter_type
 
     def of(self, node: Node, *, columns: bool = False) -> bytes:
-        """A fingerprint of what of the config changes data; empty where nothing does.
+        """A fingerprint of what of the properties changes data; empty where nothing does.
 
         Args:
             node: a model, snapshot, seed or test.
             columns: whether settings that name columns are part of it; otherwise they are up to
                 the caller, who knows what the columns are.
         """
+        said = self.said(node, columns=columns)
+        return digest(b"config", repr(sorted(said.items())).encode()) if said else b""
+
+    def said(self, node: Node, *, columns: bool = False) -> dict[str, Any]:
+        """What of the properties of a node changes its data, by name (see `graph.properties`)."""
         config = node.config
         said: dict[str, Any] = {}
+        if node.is_ephemeral and node.compiled_code is not None:
+            return said  # it is what its readers' SQL shows: no hook of it runs
         if hooks := hooks_of(node):
             said["hooks"] = [(when, normalised(sql)) for when, sql in hooks]
             said["hook macros"] = self.macros.fingerprint(self.hook_macros(node))
             said["hook vars"] = self.macros.variables(" ".join(sql for _, sql in hooks))
+            if self.hooks_read(node):
+                said["hook references"] = self.references.of(node)
         if config.get("sql_header"):
             said["sql_header"] = normalised(str(config["sql_header"]))
-        materialized = "snapshot" if node.resource_type == "snapshot" else node.materialized or ""
+        materialized = kind_of(node)
         ours = self.macros.of_materialization(materialized)
         if ours:
             said["materialization"] = ours
-        keeps_rows = materialized in ("incremental", "snapshot")
-        if keeps_rows or (ours and node.resource_type != "test"):
-            microbatch = config.get("incremental_strategy") == "microbatch"
-            for name, value in config.items():
-                if value in (None, [], {}) or name in HARMLESS or name in OF_COLUMNS:
-                    continue
-                if name not in _MICROBATCH or microbatch:
-                    said[name] = value
-            said["kind"] = materialized
-        if columns or not keeps_rows:
-            for name in OF_COLUMNS if keeps_rows else ():
+        if materialized in KEEPING_ROWS:
+            said["kind"] = materialized, place(node)
+        if node.resource_type != "test":
+            said.update(counted(node, self.adapter_type))
+            if writing := [*constraints_that_write(node), *written_by_columns(node)]:
+                said["of columns"] = writing
+        if columns or materialized not in KEEPING_ROWS:
+            for name in OF_COLUMNS if materialized in KEEPING_ROWS else ():
                 if config.get(name):
                     said[name] = config[name]
         if materialized == "incremental":
@@ -105,9 +115,114 @@ class Settings:
                 said["branches"] = normalised(node.raw_code)
                 said["branch vars"] = self.macros.variables(node.raw_code)
                 said["branch macros"] = self.macros.fingerprint(asking)
-        if not said:
-            return b""
-        return digest(b"config", repr(sorted(said.items())).encode())
+            if "branches" in said:
+                said["branch references"] = self.references.of(node)
+        if reads := self.reads(node):
+            said["read"] = read_of(node, reads)
+        if everywhere := self.reads_everywhere(node):
+            said["read of all nodes"] = self.of_all_nodes(everywhere)
+        return said
+
+    # -- what something reads ---------------------------------------------------------------------
+
+    def reads(self, node: Node) -> Reads:
+        """What of a node's properties is read where no compiled SQL shows it."""
+        found = self.read_by_project_hooks
+        if run := self.macros.run_by(kind_of(node)):
+            found |= self.macros.reads(run)
+        for text in self.unseen(node):
+            found |= reads_of(text, self.macros.internal)
+            found |= self.macros.reads(self.macros.named_in(text))
+        if node.is_python:
+            found |= reads_of_python(node.raw_code)
+        elif node.compiled_code is None and node.resource_type in WITH_SQL:
+            found |= self.macros.reads(node.depends_on.macros)
+        return found
+
+    def unseen(self, node: Node) -> list[str]:
+        """The pieces of Jinja that run for a node and that its compiled SQL does not show."""
+        texts = [sql for _, sql in hooks_of(node)]
+        if node.is_python or node.resource_type not in WITH_SQL:
+            return texts
+        if node.compiled_code is None:
+            return [*texts, node.raw_code]
+        if node.materialized == "incremental":
+            hidden = both_branches(node.raw_code)
+            if not hidden and self.macros.that_ask(node.depends_on.macros):
+                hidden = node.raw_code
+            texts.append(hidden)
+        return [text for text in texts if text]
+
+    def reads_everywhere(self, node: Node) -> Reads:
+        """What of *all* nodes is read for one of them: by ``graph``, in a hook or its like."""
+        texts = self.unseen(node)
+        if not texts and not self.macros.run_by(kind_of(node)):
+            return NOTHING
+        called = [u for text in texts for u in self.macros.named_in(text)]
+        run = self.macros.closure([*called, *self.macros.run_by(kind_of(node))]) & self.macros.user
+        found = NOTHING
+        for text in (*texts, *(self.project.macros[u].macro_sql for u in sorted(run))):
+            if asks_the_graph(text):
+                found |= reads_of(text, self.macros.internal)
+        return found
+
+    def of_all_nodes(self, reads: Reads) -> bytes:
+        """A fingerprint of what is read of all nodes."""
+        known = self._of_all_nodes.get(reads)
+        if known is None:
+            nodes = sorted(self.project.nodes.items())
+            known = digest(*(repr((u, read_of(node, reads))).encode() for u, node in nodes))
+            self._of_all_nodes[reads] = known
+        return known
+
+    @cached_property
+    def read_by_project_hooks(self) -> Reads:
+        """What of any node's properties an ``on-run-*`` hook reads."""
+        found = NOTHING
+        for hook in self.project.of_type("operation"):
+            called = self.macros.closure(self.macros.named_in(hook.raw_code)) & self.macros.user
+            texts = [hook.raw_code] if hook.package_name != OWN else []
+            texts += [
+                m.macro_sql for u in called if (m := self.project.macros[u]).package_name != OWN
+            ]
+            if any(map(asks_the_graph, texts)):
+                for text in texts:
+                    found |= reads_of(text, self.macros.internal)
+        return found
+
+    @cached_property
+    def references(self) -> References:
+        """What each reference of a node means."""
+        return References(self.project)
+
+    # -- what a build looks at --------------------------------------------------------------------
+
+    def built_with(self, node: Node) -> bytes:
+        """A fingerprint of all properties by which a node may build or fail, data aside.
+
+        A constraint, an index, a grant or a place may make a build fail, and say nothing of rows.
+        """
+        if node.is_ephemeral:
+            return digest(b"ephemeral")
+        said: list[Any] = [
+            sorted(self.said(node, columns=True).items()),
+            sorted(run_with(node), key=lambda pair: pair[0]),
+            (node.language, place(node), constraints(node), declared(node)),
+            self.naming,
+        ]
+        config = node.config
+        if config.get("labels_from_meta") or len(hooks_in(config)) != len(hooks_of(node)):
+            said.append((node.meta, node.tags, [(c.name, c.meta) for c in node.columns.values()]))
+        return digest(b"built with", repr(said).encode())
+
+    @cached_property
+    def naming(self) -> bytes:
+        """A fingerprint of the user's macros that name relations."""
+        return self.macros.fingerprint(
+            u for u in self.macros.user if _NAMING.match(dispatched(self.project.macros[u].name))
+        )
+
+    # -- hooks and branches -----------------------------------------------------------------------
 
     def hook_macros(self, node: Node) -> list[str]:
         """The user's macros that the node's hooks call."""
@@ -175,6 +290,8 @@ class Settings:
     def column_uses(self, node: Node) -> Iterator[tuple[str, int, str]]:
         """The columns that settings name: the setting, the kind of use, the column's name."""
         config = node.config
+        if kind_of(node) not in KEEPING_ROWS:
+            return
         strategy = config.get("incremental_strategy")
         if strategy is None and self.adapter_type == "spark":
             strategy = "append"  # dbt-spark's default, which leaves unique_key aside
@@ -203,15 +320,20 @@ def words(text: str) -> set[str]:
 
 def hooks_of(node: Node) -> list[tuple[str, str]]:
     """The hooks of a node in order, each with when it runs; but those that only apply tags."""
-    config = node.config
+    if node.is_ephemeral:
+        return []  # dbt runs nothing for it
+    return [(when, sql) for when, sql in hooks_in(node.config) if not _APPLIES_TAGS.fullmatch(sql)]
+
+
+def hooks_in(config: dict[str, Any]) -> list[tuple[str, str]]:
+    """All hooks that a config names, in order."""
     if not (config.get("pre-hook") or config.get("post-hook")):
         return []
-    hooks = [
+    return [
         (when, str(hook.get("sql") or "") if isinstance(hook, dict) else str(hook))
         for when in ("pre-hook", "post-hook")
         for hook in listed(config.get(when))
     ]
-    return [(when, sql) for when, sql in hooks if not _APPLIES_TAGS.fullmatch(sql)]
 
 
 def listed(value: Any) -> list[Any]:

@@ -46,6 +46,7 @@ from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.graph.analysis import Analysis, NodeAnalysis, column_names
 from dbt_ripple.graph.macros import project_hooks
 from dbt_ripple.graph.pii import BUILT, SEPARATOR, pii_columns
+from dbt_ripple.graph.properties import of_test
 from dbt_ripple.graph.rows import (
     ROWS,
     TABLES,
@@ -59,7 +60,6 @@ from dbt_ripple.graph.rows import (
     SnapshotRow,
     TestColumnRow,
 )
-from dbt_ripple.graph.settings import TEST_CONFIG
 from dbt_ripple.graph.traversal import closure, reach
 
 MAX_CLOSURE: Final = 5_000_000
@@ -390,7 +390,7 @@ def _test_fingerprints(project: Project, analysis: Analysis) -> dict[str, str]:
     found = {}
     for unique_id, seen in analysis.tests.items():
         config = project.nodes[unique_id].config
-        settings = [config.get(name) for name in TEST_CONFIG]
+        settings = sorted(of_test(project.nodes[unique_id]).items())
         by_name = config.get("fail_calc") not in (None, "count(*)")
         said = (seen.rows_fingerprint, seen.fingerprints, seen.reason, settings)
         found[unique_id] = digest(

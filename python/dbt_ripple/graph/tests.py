@@ -12,8 +12,10 @@ from dbt_ripple.flow.relation import Deps, Relation, rest_fp
 from dbt_ripple.graph.analysis import NodeAnalysis, UnitTestAnalysis
 from dbt_ripple.graph.code import type_text
 from dbt_ripple.graph.jinja import normalised
+from dbt_ripple.graph.leaves import where_it_is
 from dbt_ripple.graph.linker import Linker, Reader
-from dbt_ripple.graph.relations import cannot_see
+from dbt_ripple.graph.properties import of_test, place
+from dbt_ripple.graph.relations import RELATIONS, cannot_see
 from dbt_ripple.graph.rows import ROWS
 
 
@@ -135,6 +137,8 @@ class TestLinker(Linker):
             repr((node.given, node.expect, node.overrides)).encode(),
             self.settings.of(model, columns=True),
             self.macros.of_materialization("unit"),
+            *self.where_inputs_are(model.unique_id),
+            repr(sorted(of_test(node).items())).encode(),
             *map(self.function, self.functions_above(model.unique_id)),
         ]
         reads: dict[tuple[str, str], None] = {}
@@ -175,6 +179,20 @@ class TestLinker(Linker):
                     if type_:
                         types[parent, name] = type_
         return UnitTestAnalysis(unique_id, tested[0], digest(*parts).hex(), types)
+
+    def where_inputs_are(self, model: str) -> list[bytes]:
+        """Where the relations are whose columns dbt looks up to type a fixture by.
+
+        Of one that is moved there are none, nor of one that is inlined.
+        """
+        nodes = self.project.nodes
+        found = [self.settings.naming]
+        for unique_id in sorted({model, *self.project.parents.get(model, ())}):
+            node = nodes[unique_id]
+            if node.resource_type in RELATIONS:
+                there = where_it_is(node) if node.resource_type == "source" else place(node)
+                found.append(digest(unique_id.encode(), repr((there, node.is_ephemeral)).encode()))
+        return found
 
     def types(self, unique_id: str, names: list[str]) -> dict[str, str]:
         """The types of a relation's columns by lower-case name, empty where they are not known."""

@@ -6,6 +6,8 @@ Beyond the relations of which a vertex moved, these may have stopped to build:
   their new order, and an error in a CTE that nothing reads is an error all the same.
 * A relation whose query names a changed column of what it reads where nothing comes of it, as in a
   CTE that nobody reads: with another type it may not compile.
+* A relation that is built otherwise than before: another materialization, a constraint, an index, a
+  grant, another place. What a build looks at is told by `graph.properties`.
 * What an edited ephemeral model is inlined into. It has no relation: its text is part of the query
   of every relation and test that refers to it, directly or through other ephemeral ones.
 """
@@ -14,11 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from dbt_ripple.artifacts import Project
+from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compiled import other_names, rename
 from dbt_ripple.flow.names import dialect_of
 from dbt_ripple.graph.jinja import normalised
+from dbt_ripple.graph.macros import Macros
+from dbt_ripple.graph.settings import Settings
 
 BUILT = frozenset({"model", "seed", "snapshot"})
 """Resource types CI builds before it tests."""
@@ -29,12 +33,41 @@ def to_build(comparison: Comparison) -> list[str]:
     head = comparison.head
     if comparison.everything:
         return [u for u, node in head.nodes.items() if node.resource_type in BUILT]
-    found = {*comparison.changed, *edited_alike(comparison)}
+    found = {*comparison.changed, *edited_alike(comparison), *built_otherwise(comparison)}
     found |= {child for child, *_ in named_in_vain(comparison, ("model", "snapshot"))}
     for unique_id in list(found):
         if unique_id in head.nodes and head.nodes[unique_id].is_ephemeral:
             found |= inlined_by(head, unique_id)[0]
     return [u for u, n in head.nodes.items() if u in found and n.resource_type in BUILT]
+
+
+def built_otherwise(comparison: Comparison) -> Iterator[str]:
+    """What may build otherwise, or fail to, by its properties alone."""
+    base, head = comparison.base, comparison.head
+    settings: tuple[Settings, Settings] | None = None
+    for unique_id, now in head.nodes.items():
+        if now.resource_type not in BUILT or unique_id in comparison.changed:
+            continue
+        then = base.nodes.get(unique_id)
+        if then is None or _same_properties(then, now):
+            continue
+        if settings is None:
+            settings = (Settings(base, Macros(base)), Settings(head, Macros(head)))
+        if settings[0].built_with(then) != settings[1].built_with(now):
+            yield unique_id
+
+
+def _same_properties(then: Node, now: Node) -> bool:
+    """Whether nothing differs that a build could look at, so that there is nothing to find out."""
+    return (
+        then.config == now.config
+        and then.columns == now.columns
+        and then.constraints == now.constraints
+        and then.description == now.description
+        and then.language == now.language
+        and then.contract == now.contract
+        and then.unrendered_config == now.unrendered_config
+    )
 
 
 def edited_alike(comparison: Comparison) -> list[str]:

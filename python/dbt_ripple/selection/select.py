@@ -13,8 +13,10 @@ from dbt_ripple.changes import Comparison, compare
 from dbt_ripple.changes.state import modified, modified_tests
 from dbt_ripple.graph.analysis import Analysis
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.macros import Macros
+from dbt_ripple.graph.properties import of_test
 from dbt_ripple.graph.rows import ROWS
-from dbt_ripple.graph.settings import TEST_CONFIG
+from dbt_ripple.graph.settings import Settings
 from dbt_ripple.selection.answer import (
     Broken,
     Counts,
@@ -219,6 +221,7 @@ def impacted_tests(comparison: Comparison) -> dict[str, str | None]:
     base, head = comparison.base, comparison.head
     before, now = comparison.base_analysis.tests, comparison.head_analysis.tests
     found: dict[str, str | None] = {}
+    sides: list[Settings] = []
     for unique_id, here in now.items():
         then = before.get(unique_id)
         if then is None:
@@ -233,7 +236,10 @@ def impacted_tests(comparison: Comparison) -> dict[str, str | None]:
             or here.reason != then.reason
             or (here.columns != then.columns and _counts_by_name(head.nodes[unique_id]))
         ):
-            found[unique_id] = None
+            sides = sides or [Settings(side, Macros(side)) for side in (base, head)]
+            run = [side.of(side.project.nodes[unique_id]) for side in sides]
+            otherwise = "what dbt runs for it, and its SQL does not show, changed"
+            found[unique_id] = None if run[0] == run[1] else otherwise
         elif comparison.everything:
             found[unique_id] = comparison.everything[0]
     return found
@@ -264,7 +270,8 @@ def _unit_test_differs(base: Project, node: Node) -> bool:
 def _settings_changed(before: Node, now: Node) -> list[str]:
     if before.config == now.config:
         return []
-    return [name for name in TEST_CONFIG if before.config.get(name) != now.config.get(name)]
+    then, here = of_test(before), of_test(now)
+    return [name for name in {**then, **here} if then.get(name) != here.get(name)]
 
 
 def _counts_by_name(test: Node) -> bool:

@@ -153,6 +153,8 @@ def with_test(**more: Any) -> Project:
         {"error_if": ">10"},
         {"limit": 5},
         {"fail_calc": "sum(id)"},
+        {"store_failures": True},  # a table is made of what it returns, which may fail
+        {"what_is_this": 1},
     ],
 )
 def test_a_tests_own_settings_select_it(config: dict[str, Any]) -> None:
@@ -162,7 +164,14 @@ def test_a_tests_own_settings_select_it(config: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "config",
-    [{"tags": ["x"]}, {"store_failures": True}, {"meta": {"a": 1}}, {"schema": "audit"}],
+    [
+        {"tags": ["x"]},
+        {"store_failures": False},
+        {"meta": {"a": 1}},
+        {"schema": "audit"},
+        {"where": "1 = 1"},  # its compiled SQL says
+        {"enabled": True, "docs": {"show": False}, "group": "g"},
+    ],
 )
 def test_what_only_files_a_test_does_not(config: dict[str, Any]) -> None:
     assert names(with_test(), with_test(config=config)) == []

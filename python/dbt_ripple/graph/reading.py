@@ -1,0 +1,236 @@
+"""What of a node's properties a piece of Jinja reads that no compiled SQL shows.
+
+A hook, a materialization, a macro that stands in for one of dbt's, a branch that was not compiled:
+each may ask ``config`` or ``model`` for anything, and do something else for another answer. Where it
+names what it asks for, that is read; where it hands on the whole, everything is.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Container, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dbt_ripple.graph.jinja import tags
+
+_TOKEN: Final = re.compile(
+    r"""(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")|(?P<name>[A-Za-z_]\w*)|(?P<mark>==|[^\s\w])""",
+    re.S,
+)
+_WORD: Final = re.compile(r"\w+")
+_SIGNATURE: Final = re.compile(r"\s*(?:macro|materialization)\s+\w+\s*\(?(.*)\)?\s*$", re.S)
+_PARAMETER: Final = re.compile(r"(?:^|,)\s*(\w+)")
+
+_OWN: Final = frozenset({"config", "model"})
+_ALL_NODES: Final = frozenset({"graph", "results"})
+_ANYTHING: Final = frozenset({"context", "kwargs", "varargs"})
+_GETTERS: Final = frozenset({"get", "require"})
+_META_GETTERS: Final = frozenset({"meta_get", "meta_require"})
+_DUMPS: Final = frozenset({"dictsort", "items", "pprint", "tojson", "toyaml", "xmlattr"})
+"""Words by which Jinja gets at what it does not name."""
+
+_NO_PROPERTY: Final = re.compile(
+    r"(?:.*_)?(?:code|column|columns|identifier|language|name|relation|relations|schema|database"
+    r"|sql|strategy|temporary|type|tmp|path|macro|default|args|query|table|view)$"
+)
+"""Names of parameters of dbt's own macros that hold no properties of a node."""
+
+
+@dataclass(frozen=True)
+class Reads:
+    """What is read of a node's properties.
+
+    Attributes:
+        everything: whether it may be any.
+        names: properties that are read whole, of the config or besides it.
+        parts: ``(property, key)`` for one entry of a property.
+    """
+
+    everything: bool = False
+    names: frozenset[str] = frozenset()
+    parts: frozenset[tuple[str, str]] = frozenset()
+
+    def __bool__(self) -> bool:
+        return self.everything or bool(self.names or self.parts)
+
+    def __or__(self, other: Reads) -> Reads:
+        if not other or self.everything:
+            return self
+        if not self or other.everything:
+            return other
+        return Reads(False, self.names | other.names, self.parts | other.parts)
+
+
+NOTHING: Final = Reads()
+EVERYTHING: Final = Reads(True)
+
+
+def reads_of(text: str, internal: Container[str], *, stands_in: bool = False) -> Reads:
+    """What the tags of a text read.
+
+    Args:
+        text: of a hook, a branch or a macro.
+        internal: the names of dbt's own macros, which get a node's ``model`` to do with it what
+            dbt does.
+        stands_in: whether it is a macro that dbt calls in place of its own, whose parameters may
+            hold what dbt's caller knows of the node.
+
+    Example:
+        >>> sorted(reads_of("{{ config.get('a') }} {{ model['meta']['b'] }}", ()).parts)
+        [('meta', 'a'), ('meta', 'b')]
+        >>> reads_of("{{ describe(model) }}", ()).everything
+        True
+    """
+    insides = tags(text)
+    owners = set(_OWN)
+    if stands_in and insides and (signature := _SIGNATURE.match(insides[0])):
+        parameters = _PARAMETER.findall(signature[1])
+        owners.update(p for p in parameters if not _NO_PROPERTY.match(p))
+        insides = insides[1:]
+    found = NOTHING
+    for inside in insides:
+        found |= _read(inside, owners, internal)
+        if found.everything:
+            break
+    if not found.everything:
+        found |= _of_all_nodes(insides)
+    return found
+
+
+def asks_the_graph(text: str) -> bool:
+    """Whether a text looks at nodes by ``graph`` or ``results``, which hold all of them."""
+    return any(token["name"] in _ALL_NODES for i in tags(text) for token in _TOKEN.finditer(i))
+
+
+def _of_all_nodes(insides: Iterable[str]) -> Reads:
+    """Of a text that walks over all nodes: every word in it may be what it asks them for."""
+    tokens = [token for inside in insides for token in _TOKEN.finditer(inside)]
+    said = {token["name"] for token in tokens if token["name"]}
+    if said & _ANYTHING:
+        return EVERYTHING
+    if not said & _ALL_NODES:
+        return NOTHING
+    if said & _DUMPS:
+        return EVERYTHING
+    strings = (word for token in tokens if token["text"] for word in _WORD.findall(token["text"]))
+    return Reads(False, frozenset(said).union(strings))
+
+
+def _read(inside: str, owners: set[str], internal: Container[str]) -> Reads:
+    tokens = list(_TOKEN.finditer(inside))
+    said = [token[0] for token in tokens]
+    names: set[str] = set()
+    parts: set[tuple[str, str]] = set()
+    calls: list[str] = []
+    for i, token in enumerate(tokens):
+        word = said[i]
+        if word in ("(", "[", "{"):
+            calls.append(_called(said, i) if word == "(" else "")
+        elif word in (")", "]", "}") and calls:
+            calls.pop()
+        if token["name"] not in owners or (i and said[i - 1] == "."):
+            continue
+        after = said[i + 1] if i + 1 < len(said) else ""
+        if after == "(" or (after == "=" and (calls or (i and said[i - 1] == "set"))):
+            continue  # it sets the config, or is only the name of an argument
+        steps, whole = _steps(said, i + 1)
+        if word == "config" and steps and not whole:
+            parts.add(("meta", steps[0]))  # where dbt looks for what is no config
+        while steps and steps[0] in _OWN:
+            steps = steps[1:]
+        if not steps:
+            if calls and (calls[-1] in internal or calls[-1].startswith("adapter.")):
+                continue
+            return EVERYTHING
+        if len(steps) == 1:
+            names.add(steps[0])
+        else:
+            parts.add((steps[0], steps[1]))
+    return Reads(False, frozenset(names), frozenset(parts))
+
+
+def _called(said: list[str], at: int) -> str:
+    """The name before a bracket that opens, with ``adapter.`` where it is a method of that."""
+    if not at or not said[at - 1].isidentifier():
+        return ""
+    of_adapter = at >= 3 and said[at - 2] == "." and said[at - 3] == "adapter"
+    return f"adapter.{said[at - 1]}" if of_adapter else said[at - 1]
+
+
+def _steps(said: list[str], at: int) -> tuple[list[str], bool]:
+    """The keys by which a text goes on from a name, and whether it stops where they are not told."""
+    steps: list[str] = []
+    while at < len(said):
+        if said[at] == "." and at + 1 < len(said):
+            name = said[at + 1]
+            if at + 2 < len(said) and said[at + 2] == "(":
+                literal = _literal(said, at + 3, (",", ")"))
+                if name in _GETTERS | _META_GETTERS and literal is not None:
+                    steps += ["meta", literal] if name in _META_GETTERS else [literal]
+                    at = _behind(said, at + 2)
+                    continue
+                if name.startswith("persist_"):
+                    return [*steps, "persist_docs"], False
+                return steps, True
+            steps.append(name)
+            at += 2
+        elif said[at] == "[" and (literal := _literal(said, at + 1, ("]",))) is not None:
+            steps.append(literal)
+            at += 3
+        elif said[at] == "[":
+            return steps, True
+        else:
+            break
+    return steps, False
+
+
+def _literal(said: list[str], at: int, then: tuple[str, ...]) -> str | None:
+    if at + 1 < len(said) and said[at][0] in "'\"" and said[at + 1] in then:
+        return said[at][1:-1]
+    return None
+
+
+def _behind(said: list[str], at: int) -> int:
+    """Where it goes on behind a bracket that opens."""
+    depth = 0
+    while at < len(said):
+        depth += (said[at] in "([{") - (said[at] in ")]}")
+        at += 1
+        if not depth:
+            break
+    return at
+
+
+def reads_of_python(code: str) -> Reads:
+    """What a model in Python reads: ``dbt.config.get("name")`` by its name, all where it does more.
+
+    Example:
+        >>> sorted(reads_of_python("def model(dbt, s): return dbt.config.get('limit')").names)
+        ['limit']
+        >>> reads_of_python("def model(dbt, s): return help(dbt.config)").everything
+        True
+    """
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return EVERYTHING
+    names: set[str] = set()
+    known: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr == "config":
+                known.add(id(node.func))  # it sets the config
+            of = node.func.value
+            if isinstance(of, ast.Attribute) and of.attr == "config" and node.args:
+                key: Any = node.args[0]
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    known.add(id(of))
+                    names.update({"meta"} if node.func.attr.startswith("meta") else {key.value})
+                    names.add("meta")
+        if isinstance(node, ast.Attribute) and node.attr == "config" and id(node) not in known:
+            return EVERYTHING
+        if isinstance(node, ast.Constant) and node.value == "config":
+            return EVERYTHING
+    return Reads(False, frozenset(names))

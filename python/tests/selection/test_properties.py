@@ -1,0 +1,574 @@
+"""What dbt and its macros do with a node's properties: what counts, for what, and what does not.
+
+Every case is two sides that differ in one property. `TESTS` selects the test below, `BUILD` only
+builds the model, `NOTHING` does neither.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hand_made import LISTED, RAW, check, macro, node, orders, picked, project
+
+from dbt_ripple.artifacts import Column, Macro, Node, Project, Ref
+
+NOTHING: tuple[list[str], list[str]] = ([], [])
+BUILD = ([], ["model.p.a"])
+TESTS = (["t"], ["model.p.a"])
+
+DBT = [
+    macro("macro.dbt.create_table_as", "...", "macro.dbt.default__create_table_as"),
+    macro("macro.dbt.default__create_table_as", "create table"),
+    macro("macro.dbt.persist_docs", "{% macro persist_docs(relation, model) %}"),
+    macro(
+        "macro.dbt.materialization_table_default",
+        "...",
+        "macro.dbt.create_table_as",
+        "macro.dbt.persist_docs",
+    ),
+    macro("macro.dbt.materialization_view_default", "..."),
+    macro("macro.dbt.materialization_incremental_default", "...", "macro.dbt.create_table_as"),
+    macro("macro.dbt.materialization_test_default", "...", "macro.dbt.get_test_sql"),
+    macro("macro.dbt.get_test_sql", "select count(*)"),
+    macro("macro.dbt.drop_schema", "drop schema"),
+]
+
+
+def side(
+    config: dict[str, Any] | None = None,
+    *macros: Macro,
+    adapter: str = "duckdb",
+    columns: dict[str, Column] | None = None,
+    hook: str = "",
+    on_run: str = "",
+    sql: str | None = "select id, amount from s.orders",
+    **more: Any,
+) -> Project:
+    """orders -> a -> below, with a test on a."""
+    a = node("model.p.a", sql, RAW, config=dict(config or {}), **more)
+    if hook:
+        a.config["post-hook"] = [{"sql": hook}]
+    a.columns = columns or {}
+    nodes = [orders(), a, check("t", "select id from s.a where id is null", "model.p.a")]
+    if on_run:
+        nodes.append(node("operation.p.p-on-run-end-0", None, raw=on_run))
+    return project(*nodes, catalog=LISTED, macros=[*DBT, *macros], adapter=adapter)
+
+
+def found(base: Project, head: Project) -> tuple[list[str], list[str]]:
+    chosen = picked(base, head)
+    return [t.name for t in chosen.tests], chosen.models
+
+
+VIEW = {"materialized": "view"}
+INCREMENTAL = {"materialized": "incremental"}
+EPHEMERAL = {"materialized": "ephemeral"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        # descriptive
+        ({}, {"meta": {"a": 1}, "tags": ["x"], "docs": {"show": False}}, NOTHING),
+        ({}, {"access": "public", "group": "g", "deprecation_date": "2030-01-01"}, NOTHING),
+        ({}, {"freshness": {"build_after": {"count": 1}}, "event_time": "at"}, NOTHING),
+        # stored otherwise
+        ({}, {"indexes": [{"columns": ["id"], "unique": True}]}, BUILD),
+        ({}, {"grants": {"select": ["me"]}}, BUILD),
+        ({}, {"persist_docs": {"relation": True}}, BUILD),
+        ({}, {"cluster_by": ["id"]}, BUILD),
+        ({}, {"location_root": "/elsewhere"}, BUILD),
+        ({}, {"partition_by": ["id"]}, BUILD),
+        ({}, {"alias": "other"}, BUILD),
+        ({}, {"schema": "other"}, BUILD),
+        ({}, {"database": "other"}, BUILD),
+        ({}, {"quoting": {"identifier": False}}, BUILD),
+        ({"file_format": "parquet"}, {"file_format": "orc"}, BUILD),
+        # what may change data
+        ({"file_format": "parquet"}, {"file_format": "csv"}, TESTS),
+        ({}, {"tblproperties": {"delta.appendOnly": "true"}}, TESTS),
+        ({}, {"require_partition_filter": True}, TESTS),
+        ({}, {"row_access_policy": "p on (id)"}, TESTS),
+        ({}, {"what_is_this": 1}, TESTS),
+        ({"what_is_this": 1}, {"what_is_this": 2}, TESTS),
+        # of another materialization
+        ({}, {"unique_key": "id", "on_schema_change": "fail"}, NOTHING),
+        ({}, {"incremental_strategy": "merge", "lookback": 3}, NOTHING),
+        (VIEW, {**VIEW, "full_refresh": False}, NOTHING),
+        (INCREMENTAL, {**INCREMENTAL, "on_schema_change": "fail"}, TESTS),
+        (INCREMENTAL, {**INCREMENTAL, "full_refresh": False}, TESTS),
+        (INCREMENTAL, {**INCREMENTAL, "alias": "other"}, TESTS),  # its rows so far stay behind
+        (INCREMENTAL, {**INCREMENTAL, "lookback": 3}, NOTHING),
+        ({}, {"packages": ["numpy"], "submission_method": "x"}, NOTHING),
+        # the materialization itself
+        ({}, VIEW, BUILD),
+        (VIEW, {}, BUILD),
+        ({}, INCREMENTAL, TESTS),
+        # nothing, said in two ways
+        ({}, {"grants": {}, "indexes": None, "meta": {}, "post-hook": []}, NOTHING),
+    ],
+)
+def test_config(
+    before: dict[str, Any], after: dict[str, Any], expected: tuple[list[str], list[str]]
+) -> None:
+    assert found(side(before), side(after)) == expected
+    assert found(side(after), side(before)) == expected
+    assert found(side(after), side(after)) == NOTHING
+
+
+def test_a_partition_moves_a_column_where_the_engine_puts_it_last() -> None:
+    assert found(side(adapter="spark"), side({"partition_by": ["id"]}, adapter="spark")) == TESTS
+
+
+def test_an_ephemeral_model_is_only_its_text() -> None:
+    base = side({**EPHEMERAL, "what_is_this": 1, "post-hook": [{"sql": "delete from {{ this }}"}]})
+    assert found(base, side(EPHEMERAL)) == NOTHING
+
+
+def test_a_hook_is_no_hook_of_an_ephemeral_model() -> None:
+    hook = "delete from {{ this }} where id = 3"
+    base, head = side(hook=hook), side(EPHEMERAL, hook=hook)
+    assert found(base, head)[0] == ["t"]
+
+
+# --- columns, constraints, contracts ---------------------------------------------------------------
+
+
+def of(**said: Any) -> dict[str, Column]:
+    return {"id": Column(name="id", **said), "amount": Column(name="amount")}
+
+
+CONTRACT = {"contract": {"enforced": True}}
+NOT_NULL = {"type": "not_null"}
+
+
+@pytest.mark.parametrize(
+    ("config", "before", "after", "expected"),
+    [
+        ({}, of(), of(description="x", meta={"a": 1}, tags=["y"]), NOTHING),
+        ({}, of(), of(data_type="int"), NOTHING),
+        ({}, of(), of(constraints=[NOT_NULL]), BUILD),
+        (VIEW, of(), of(constraints=[NOT_NULL]), BUILD),
+        (CONTRACT, of(), of(constraints=[NOT_NULL]), BUILD),
+        (CONTRACT, of(constraints=[NOT_NULL]), of(constraints=[{**NOT_NULL, "name": "x"}]), BUILD),
+        (
+            CONTRACT,
+            of(constraints=[NOT_NULL]),
+            of(constraints=[{**NOT_NULL, "expression": None, "warn_unsupported": True}]),
+            NOTHING,
+        ),
+        (
+            CONTRACT,
+            of(constraints=[{"type": "check", "expression": "id > 0"}]),
+            of(constraints=[{"type": "check", "expression": "id > 1"}]),
+            BUILD,
+        ),
+        (CONTRACT, of(), of(constraints=[{"type": "custom", "expression": "default 3"}]), TESTS),
+        (
+            CONTRACT,
+            of(),
+            of(constraints=[{"type": "foreign_key", "expression": "x (id) on delete cascade"}]),
+            TESTS,
+        ),
+        (CONTRACT, of(data_type="int"), of(data_type="bigint"), TESTS),
+        (CONTRACT, of(data_type="int"), of(data_type="INT"), NOTHING),
+        (CONTRACT, of(data_type="enum('a')"), of(data_type="enum('A')"), TESTS),
+        ({"persist_docs": {"columns": True}}, of(), of(description="x"), BUILD),
+        ({"persist_docs": {"relation": True}}, of(), of(description="x"), NOTHING),
+        ({}, of(), of(more={"column_mask": "f"}), TESTS),
+        ({}, of(), of(config={"databricks_mask": "f"}), TESTS),
+        ({}, of(), of(config={"meta": {"a": 1}, "tags": ["x"]}), NOTHING),
+    ],
+)
+def test_columns(
+    config: dict[str, Any],
+    before: dict[str, Column],
+    after: dict[str, Column],
+    expected: tuple[list[str], list[str]],
+) -> None:
+    assert found(side(config, columns=before), side(config, columns=after)) == expected
+
+
+def test_enforcing_a_contract_may_stop_the_build() -> None:
+    assert found(side(columns=of()), side(CONTRACT, columns=of())) == BUILD
+    unaliased = {"contract": {"enforced": True, "alias_types": False}}
+    assert found(side(CONTRACT, columns=of()), side(unaliased, columns=of())) == BUILD
+
+
+def test_a_constraint_of_the_whole_model() -> None:
+    key = [{"type": "primary_key", "columns": ["id"]}]
+    assert found(side(CONTRACT), side(CONTRACT, constraints=key)) == BUILD
+    assert found(side(EPHEMERAL), side(EPHEMERAL, constraints=key)) == NOTHING
+
+
+def test_a_description_is_written_down_where_the_project_says_so() -> None:
+    persisted = {"persist_docs": {"relation": True}}
+    assert found(side(persisted), side(persisted, description="x")) == BUILD
+    assert found(side(), side(description="x")) == NOTHING
+
+
+# --- where it is, on another target ----------------------------------------------------------------
+
+
+def test_a_place_that_only_the_target_decides_is_the_same_place() -> None:
+    said = "{{ 'x_' ~ target.name }}"
+
+    def on(target: str, unrendered: str) -> Project:
+        return side({"schema": f"x_{target}"}, unrendered={"schema": unrendered})
+
+    assert found(on("prod", said), on("ci", said)) == NOTHING
+    assert found(on("prod", said), on("ci", said.replace("x_", "y_"))) == BUILD
+    assert found(on("prod", "x_prod"), on("ci", "x_ci")) == BUILD
+    in_file = "{{ config(schema='x_' ~ target.name) }} select 1"
+    base, head = (
+        side({"schema": f"x_{t}"}, raw=in_file, unrendered={"schema": f"x_{t}"})
+        for t in ("prod", "ci")
+    )
+    assert found(base, head) == NOTHING
+
+
+def test_a_macro_that_names_relations_moves_them_all() -> None:
+    def with_macro(text: str) -> Project:
+        return side({"tags": [text]}, macro("macro.p.generate_alias_name", text))
+
+    assert found(with_macro("one"), with_macro("two")) == BUILD
+
+
+# --- what reads a property -------------------------------------------------------------------------
+
+META = {"meta": {"limit": 3, "owner": "x"}}
+OTHER_LIMIT = {"meta": {"limit": 4, "owner": "x"}}
+OTHER_OWNER = {"meta": {"limit": 3, "owner": "y"}}
+READ_LIMIT = "delete from {{ this }} where id > {{ config.get('meta')['limit'] }}"
+
+
+@pytest.mark.parametrize(
+    ("hook", "after", "expected"),
+    [
+        (READ_LIMIT, OTHER_LIMIT, TESTS),
+        ("... {{ model.meta.limit }}", OTHER_LIMIT, TESTS),
+        ("... {{ model.config.meta.get('limit', 0) }}", OTHER_LIMIT, TESTS),
+        ("... {{ config.meta_get('limit') }}", OTHER_LIMIT, TESTS),
+        ("... {{ config.get('limit') }}", OTHER_LIMIT, TESTS),  # which dbt looks up in meta, too
+        ("... {% set m = model.meta %}{{ m.limit }}", OTHER_LIMIT, TESTS),
+        ("... {% for k in model.meta.items() %}{{ k }}{% endfor %}", OTHER_LIMIT, TESTS),
+        ("... {{ config.get(which) }}", OTHER_LIMIT, TESTS),
+        ("... {{ model | tojson }}", OTHER_LIMIT, TESTS),
+        ("... {{ context['model'].meta }}", OTHER_LIMIT, TESTS),
+        ("... {{ graph.nodes.values() | map(attribute='meta') }}", OTHER_LIMIT, TESTS),
+        (READ_LIMIT, OTHER_OWNER, NOTHING),
+        ("... {{ model.meta.limit }}", OTHER_OWNER, NOTHING),
+        ("... {% set m = model.meta %}{{ m.limit }}", OTHER_OWNER, TESTS),
+        ("... {{ model.name }} {{ config.get('alias') }}", OTHER_LIMIT, NOTHING),
+        ("... {{ this }} {{ 'meta' }} model.meta", OTHER_LIMIT, NOTHING),
+    ],
+)
+def test_what_a_hook_reads(
+    hook: str, after: dict[str, Any], expected: tuple[list[str], list[str]]
+) -> None:
+    assert found(side(META, hook=hook), side(after, hook=hook)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "after", "counts"),
+    [
+        ("{{ model.columns.values() }}", {"columns": of(more={"x": 1})}, True),
+        ("{{ model.columns['id'].meta }}", {"columns": of(meta={"x": 1})}, True),
+        ("{{ model.description }}", {"description": "y"}, True),
+        ("{{ model['tags'] }}", {"config": {"tags": ["y"]}, "tags": ["y"]}, True),
+        ("{{ model.path }}", {"path": "elsewhere/a.sql"}, True),
+        ("{{ model.original_file_path }}", {"original_file_path": "elsewhere/a.sql"}, True),
+        ("{{ model.access }}", {"access": "public"}, True),
+        ("{{ config.get('materialized') }}", {"config": VIEW}, True),
+        ("{{ model.description }}", {"columns": of(description="y")}, False),
+        ("{{ model.columns }}", {"description": "y"}, False),
+    ],
+)
+def test_any_property_may_be_read(text: str, after: dict[str, Any], counts: bool) -> None:
+    hook = f"delete from {{{{ this }}}} where x = '{text}'"
+    config = after.pop("config", None)
+    tests, _ = found(side(hook=hook), side(config, hook=hook, **after))
+    assert tests == (["t"] if counts else [])
+
+
+def test_what_a_macro_of_a_hook_reads() -> None:
+    tidy = macro("macro.p.tidy", "{% macro tidy() %}delete {{ model.meta.limit }}{% endmacro %}")
+    whole = macro("macro.p.tidy", "{% macro tidy(m) %}delete {{ m }}{% endmacro %}")
+    assert found(
+        side(META, tidy, hook="{{ tidy() }}"), side(OTHER_LIMIT, tidy, hook="{{ tidy() }}")
+    )[0] == ["t"]
+    assert (
+        found(side(META, tidy, hook="{{ tidy() }}"), side(OTHER_OWNER, tidy, hook="{{ tidy() }}"))[
+            0
+        ]
+        == []
+    )
+    sides = [side(m, whole, hook="{{ tidy(model) }}") for m in (META, OTHER_OWNER)]
+    assert found(*sides)[0] == ["t"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "counts"),
+    [
+        ("create_table_as", "{% macro create_table_as(temporary, relation, sql) %}...", False),
+        ("create_table_as", "... {{ config.get('meta').limit }}", True),
+        ("duckdb__create_table_as", "... {{ model.meta }}", True),
+        ("persist_docs", "{% macro persist_docs(relation, m) %} {{ m.meta }}", True),
+        ("persist_docs", "{% macro persist_docs(relation, m) %} {{ m | tojson }}", True),
+        ("persist_docs", "{% macro persist_docs(relation, m) %} {{ m.description }}", False),
+        ("materialization_table_duckdb", "{% do persist_docs(target_relation, model) %}", False),
+        ("materialization_table_duckdb", "{% do describe(target_relation, model) %}", True),
+        ("materialization_table_duckdb", "{{ config.get('alias') }}", False),
+        ("drop_schema", "... {{ model.meta.limit }}", True),  # which adapters call by its name
+        ("something_else", "... {{ model.meta.limit }}", False),
+    ],
+)
+def test_what_a_macro_in_place_of_dbts_own_reads(name: str, text: str, counts: bool) -> None:
+    ours = macro(f"macro.p.{name}", text)
+    assert found(side(META, ours), side(OTHER_LIMIT, ours)) == (TESTS if counts else NOTHING)
+
+
+def test_what_a_materialization_of_ones_own_reads() -> None:
+    def with_meta(text: str, **config: Any) -> Project:
+        own = macro("macro.p.materialization_own_default", text)
+        return side({"materialized": "own", **config}, own)
+
+    reads = "{% set x = config.get('meta') %}"
+    assert found(with_meta(reads, **META), with_meta(reads, **OTHER_LIMIT)) == TESTS
+    assert found(with_meta("...", **META), with_meta("...", **OTHER_LIMIT)) == NOTHING
+    assert found(with_meta("..."), with_meta("...", what_is_this=1)) == TESTS
+
+
+def test_what_the_branch_that_was_not_compiled_reads() -> None:
+    raw = "select id from x {% if is_incremental() %} where id > {{ READ }} {% endif %}"
+    for read, after, counts in (
+        ("config.get('meta').limit", OTHER_LIMIT, True),
+        ("config.get('meta').limit", OTHER_OWNER, False),
+        ("3", OTHER_LIMIT, False),
+    ):
+        base, head = (
+            side({**INCREMENTAL, **m}, raw=raw.replace("READ", read)) for m in (META, after)
+        )
+        assert found(base, head) == (TESTS if counts else NOTHING)
+    shown = "select id, amount, {{ config.get('meta').limit }} from x"
+    assert found(side(META, raw=shown), side(OTHER_LIMIT, raw=shown)) == NOTHING
+
+
+def test_what_a_project_hook_reads_of_all_nodes() -> None:
+    walks = "{% for n in graph.nodes.values() %} drop {{ n.meta.limit }} {% endfor %}"
+    base, head = (side(m, on_run=walks) for m in (META, OTHER_LIMIT))
+    assert found(base, head) == TESTS
+    base, head = (side(description=d, on_run=walks) for d in ("x", "y"))
+    assert found(base, head) == NOTHING
+    dumps = "insert into log values ({{ graph.nodes | tojson }})"
+    base, head = (side(description=d, on_run=dumps) for d in ("x", "y"))
+    assert found(base, head) == TESTS
+
+
+def test_a_hook_that_walks_over_all_nodes_reads_each() -> None:
+    walks = "{% for n in graph.nodes.values() %} drop {{ n.meta.limit }} {% endfor %}"
+
+    def with_other(limit: int, hook: str) -> Project:
+        made = side(hook=hook)
+        other = node("model.p.other", "select 1 as x", config={"meta": {"limit": limit}})
+        return project(*made.nodes.values(), other, catalog=LISTED, adapter="duckdb")
+
+    assert found(with_other(3, walks), with_other(4, walks))[0] == ["t"]
+    assert found(with_other(3, "select 1"), with_other(4, "select 1")) == NOTHING
+
+
+def test_what_the_macro_that_runs_tests_reads() -> None:
+    def with_meta(limit: int, text: str) -> Project:
+        ours = macro("macro.p.get_test_sql", text)
+        test = check("t", "select id from s.a", "model.p.a", config={"meta": {"limit": limit}})
+        return project(
+            orders(),
+            node("model.p.a", "select id from s.orders", RAW),
+            test,
+            catalog=LISTED,
+            macros=[*DBT, ours],
+        )
+
+    reads = "select {{ config.get('meta').limit }}"
+    assert found(with_meta(3, reads), with_meta(4, reads))[0] == ["t"]
+    assert found(with_meta(3, "select"), with_meta(4, "select"))[0] == []
+
+
+# --- Python ----------------------------------------------------------------------------------------
+
+PYTHON = """
+def model(dbt, session):
+    # the first ones
+    df = dbt.ref("orders").limit({read})
+    return df.assign(half=df.amount // 2)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "counts"),
+    [
+        ("// 2", "// 3", True),
+        ("    return", "    if df:\n        return", True),
+        ("limit(3)", "limit(3 )", False),
+        ("# the first ones", "# -- all /* of them", False),
+        ("    df", "    df ", False),
+        ('"orders"', "'orders'", False),
+        ('"orders"', '"Orders"', True),
+    ],
+)
+def test_a_python_model_is_compared_as_python(old: str, new: str, counts: bool) -> None:
+    code = PYTHON.replace("{read}", "3")
+    assert old in code
+    base, head = (side(sql=None, raw=c, language="python") for c in (code, code.replace(old, new)))
+    assert found(base, head) == (TESTS if counts else NOTHING)
+
+
+@pytest.mark.parametrize(
+    ("read", "before", "after", "counts"),
+    [
+        ("dbt.config.get('meta')['limit']", META, OTHER_LIMIT, True),
+        ("dbt.config.meta_get('limit')", META, OTHER_LIMIT, True),
+        ("dbt.config.get('limit')", META, OTHER_LIMIT, True),
+        ("dbt.config.get('tags')", {"tags": ["a"]}, {"tags": ["b"]}, True),
+        ("dbt.config.get(which)", {"tags": ["a"]}, {"tags": ["b"]}, True),
+        ("helper(dbt.config)", {"tags": ["a"]}, {"tags": ["b"]}, True),
+        ("getattr(dbt, 'config').get('tags')", {"tags": ["a"]}, {"tags": ["b"]}, True),
+        ("3", META, OTHER_LIMIT, False),
+        ("3", {}, {"packages": ["numpy"]}, True),
+        ("3", {}, {"what_is_this": 1}, True),
+        ("dbt.config(materialized='table')", {"tags": ["a"]}, {"tags": ["b"]}, False),
+    ],
+)
+def test_what_a_python_model_reads(
+    read: str, before: dict[str, Any], after: dict[str, Any], counts: bool
+) -> None:
+    sides = (
+        side(config, sql=None, raw=PYTHON.replace("{read}", read), language="python")
+        for config in (before, after)
+    )
+    assert found(*sides) == (TESTS if counts else NOTHING)
+
+
+# --- references ------------------------------------------------------------------------------------
+
+
+def referring(latest: int, hook: str = "", raw: str = "", **more: Any) -> Project:
+    """m in two versions, and a that refers to the latest, to the first and to the second."""
+    versions = [
+        node(
+            f"model.p.m.v{v}",
+            f"select {v} as id",
+            config=VIEW,
+            version=v,
+            latest_version=latest,
+        )
+        for v in (1, 2)
+    ]
+    for v, one in enumerate(versions, 1):
+        one.name, one.alias, one.relation_name = "m", f"m_v{v}", f"`s`.`m_v{v}`"
+    refs = [Ref(name="m", version=1), Ref(name="m"), Ref(name="m", version=2)]
+    a = node(
+        "model.p.a",
+        more.pop("sql", "select id from s.m_v1 union all select id from s.m_v2"),
+        "model.p.m.v1",
+        "model.p.m.v2",
+        refs=refs,
+        raw=raw or "...",
+        **more,
+    )
+    if hook:
+        a.config["post-hook"] = [{"sql": hook}]
+    return project(*versions, a, check("t", "select id from s.a", "model.p.a"))
+
+
+@pytest.mark.parametrize(
+    ("more", "counts"),
+    [
+        ({"hook": "delete from {{ this }} where id in (select id from {{ ref('m') }})"}, True),
+        (
+            {
+                "raw": "select {% if is_incremental() %} {{ ref('m') }} {% endif %}",
+                "config": INCREMENTAL,
+            },
+            True,
+        ),
+        (
+            {"raw": "def model(dbt, s): return dbt.ref('m')", "language": "python", "sql": None},
+            True,
+        ),
+        ({"hook": "delete from {{ this }} where id = 3"}, False),
+        ({}, False),
+    ],
+)
+def test_a_reference_that_no_sql_shows_means_another_version(
+    more: dict[str, Any], counts: bool
+) -> None:
+    base, head = (referring(latest, **dict(more)) for latest in (1, 2))
+    assert found(base, head)[0] == (["t"] if counts else [])
+
+
+# --- unit tests ------------------------------------------------------------------------------------
+
+
+def unit(*, schema: str = "s", unrendered: str | None = None, **other: Any) -> Project:
+    """A unit test of a, which reads a source and another model."""
+    source = orders()
+    source.schema, source.unrendered_schema = schema, unrendered or schema
+    b = node("model.p.b", "select 1 as id", config=other)
+    a = node(
+        "model.p.a", "select o.id from s.orders as o join s.b using (id)", RAW, "model.p.b", raw="."
+    )
+    made = node("unit_test.p.a.u", None, "model.p.a", model="a")
+    made.given = [{"input": "source('raw', 'orders')", "rows": [{"id": 1}]}]
+    return project(source, b, a, made, catalog=LISTED)
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "runs"),
+    [
+        (unit(), unit(schema="elsewhere"), True),
+        (unit(), unit(alias="other"), True),
+        (unit(), unit(schema="s"), False),
+        (unit(), unit(materialized="ephemeral"), True),  # of which there is no relation to look at
+        (unit(), unit(materialized="view"), False),
+        (unit(), unit(meta={"a": 1}), False),
+        (
+            unit(schema="prod", unrendered="{{ target.name }}"),
+            unit(schema="ci", unrendered="{{ target.name }}"),
+            False,
+        ),
+    ],
+)
+def test_a_unit_test_needs_its_inputs_where_they_were(
+    base: Project, head: Project, runs: bool
+) -> None:
+    for side_ in (base, head):  # what compiled SQL names is another matter
+        side_.nodes["model.p.a"].compiled_code = "select 1 as id"
+    assert bool(picked(base, head).unit_tests) == runs
+
+
+# --- sources ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "counts"),
+    [
+        ({"external": {"location": "s3://x"}}, True),
+        ({"quoting": {"identifier": True}}, True),
+        ({"config": {"what_is_this": 1}}, True),
+        ({"config": {"meta": {"external_location": "x.csv"}}}, True),
+        ({"loaded_at_field": "at", "freshness": {"warn_after": {"count": 1}}}, False),
+        ({"config": {"meta": {"a": 1}, "event_time": "at", "tags": ["x"]}}, False),
+        ({"quoting": {"identifier": None}, "loader": "x", "description": "y"}, False),
+    ],
+)
+def test_what_is_said_of_a_source(said: dict[str, Any], counts: bool) -> None:
+    def with_source(**more: Any) -> Project:
+        source: Node = node(RAW, columns=["id", "amount", "status"], **more)
+        source.meta = source.config.get("meta", {})
+        a = node("model.p.a", "select id, amount from s.orders", RAW)
+        tests = check("t", "select id from s.a where id is null", "model.p.a")
+        return project(source, a, tests, catalog=LISTED, adapter="duckdb")
+
+    assert found(with_source(), with_source(**said)) == (TESTS if counts else NOTHING)
