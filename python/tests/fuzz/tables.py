@@ -6,8 +6,10 @@ from typing import Final
 
 import duckdb
 
+from dbt_ripple.flow.facts import Book, Facts, Proof, Unique, type_family
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.relation import ROWS, Relation
+from dbt_ripple.flow.rowset import Leaf
 
 TABLES: Final[dict[str, dict[str, str]]] = {
     "a": {
@@ -81,13 +83,17 @@ def make_every(connection: duckdb.DuckDBPyConnection) -> None:
     )
 
 
-def table(key: str, _: str) -> Relation:
-    """A table as the linker is told of it."""
+UNIQUE: Final = {"a": "id"}
+"""What a passed test may have said: unique and without NULLs."""
+
+
+def table(key: str, _: str, book: Book | None = None) -> Relation:
+    """A table as the linker is told of it; for a book, with what is known of its rows."""
     if key not in TABLES:
         raise LookupError(key)
     columns = list(TABLES[key])
     leaf = digest(b"leaf", key.encode())
-    return Relation(
+    relation = Relation(
         list(columns),
         list(columns),
         [digest(leaf, c.encode()) for c in columns],
@@ -97,3 +103,13 @@ def table(key: str, _: str) -> Relation:
         {(key, ROWS): 1},
         leaf,
     )
+    if book is not None:
+        for column, fp in zip(columns, relation.fps, strict=True):
+            book.typed(fp, type_family(TABLES[key][column]))
+        facts = relation.facts = Facts(Leaf(leaf))
+        if key in UNIQUE:
+            fp = relation.fps[columns.index(UNIQUE[key])]
+            proof = Proof(frozenset({"a_test"}), "by a test")
+            facts.unique.append(Unique(frozenset({fp}), proof))
+            facts.not_null[fp] = proof
+    return relation

@@ -48,8 +48,8 @@ def test_a_pair_can_be_made_again_and_a_miss_is_cut_to_its_core(
     fuzzer: Fuzzer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     blind = prints("select 1 as k", "duckdb")
-    monkeypatch.setattr(fuzz, "prints", lambda sql, dialect: blind)
-    monkeypatch.setattr(verdict, "prints", lambda sql, dialect: blind)
+    monkeypatch.setattr(fuzz, "prints", lambda sql, dialect, book=None: blind)
+    monkeypatch.setattr(verdict, "prints", lambda sql, dialect, book=None: blind)
     found = []
     for _ in range(2):
         fuzzer.report = fuzz.Report(7)

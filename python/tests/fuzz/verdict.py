@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 from engine import Result
 from tables import table
 
+from dbt_ripple.flow.facts import Book
 from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.flow.link import Linked, link
+from dbt_ripple.flow.link import link
 from dbt_ripple.flow.lower import lower
 from dbt_ripple.flow.names import fold_stored
 from dbt_ripple.flow.relation import Relation
@@ -18,25 +20,36 @@ from dbt_ripple.flow.relation import Relation
 
 @dataclass
 class Prints:
-    """A query as the analysis sees it: opaque with a reason, or a relation with its fingerprints."""
+    """A query as the analysis sees it: opaque with a reason, or its relation with fingerprints.
+
+    `proven` is the relation as linked with what is known of the tables' rows (rules 14 and 15).
+    """
 
     opaque: str | None
     relation: Relation | None = None
+    proven: Relation | None = None
     missing: tuple[str, ...] = ()
 
+
+@dataclass
+class Seen:
+    """One relation's fingerprints, as a reader finds them."""
+
+    relation: Relation
+    missing: tuple[str, ...]
+    dialect: str
+
     def rows(self) -> bytes:
-        assert self.relation is not None
         return self.said(self.relation.rows_fp)
 
-    def column(self, names: list[str], at: int, dialect: str) -> bytes | None:
-        """The fingerprint of a column that the engine shows under a name, as a reader finds it."""
+    def column(self, names: list[str], at: int) -> bytes | None:
+        """The fingerprint of a column that the engine shows under a name."""
         relation = self.relation
-        assert relation is not None
         ours = relation.names
         if not relation.rest and len(ours) == len(names) and not ours[at].isidentifier():
             # Of a name that the engine makes up, the warehouse knows better (`graph.linker`).
             return self.said(relation.fps[at])
-        found = relation.get(fold_stored(names[at], dialect), names[at])
+        found = relation.get(fold_stored(names[at], self.dialect), names[at])
         return None if found is None else self.said(found[0])
 
     def said(self, fp: bytes) -> bytes:
@@ -45,8 +58,13 @@ class Prints:
         return digest(digest(b"broken", *(m.encode() for m in self.missing)), fp)
 
 
-def prints(sql: str, dialect: str) -> Prints:
+def prints(sql: str, dialect: str, book: Book | None = None) -> Prints:
     """Lower and link a query.
+
+    Args:
+        sql: the query.
+        dialect: of it.
+        book: what is known of rows; both queries of a pair have to be given the same.
 
     Raises:
         LookupError: it reads something else than the small tables.
@@ -54,8 +72,13 @@ def prints(sql: str, dialect: str) -> Prints:
     lowered = lower(sql, dialect)
     if lowered.rel is None:
         return Prints(lowered.reason or "no query")
-    linked: Linked = link(lowered, table, dialect)
-    return Prints(None, linked.relation, tuple(linked.missing))
+    linked = link(lowered, table, dialect)
+    proven = None
+    if book is not None:
+        known = functools.partial(table, book=book)
+        proven = link(lowered, known, dialect, book).relation
+        book.steps.clear()
+    return Prints(None, linked.relation, proven, tuple(linked.missing))
 
 
 @dataclass
@@ -76,32 +99,43 @@ def judge(base: Result, head: Result, b: Prints, h: Prints, dialect: str) -> Ver
         for i, n in enumerate(base.names)
         if (key := fold_stored(n, dialect)) in theirs
     ]
-    ones, others = [i for i, _ in pairs], [j for _, j in pairs]
-    differed = (
-        base.names != head.names
-        and sorted(map(str.lower, base.names)) != sorted(map(str.lower, head.names))
-    ) or projected(base, ones) != projected(head, others)
+    differed = set(map(str.lower, base.names)) != set(map(str.lower, head.names)) or projected(
+        base, [i for i, _ in pairs]
+    ) != projected(head, [j for _, j in pairs])
     if b.opaque is not None or h.opaque is not None:
         return Verdict(differed, opaque=True)
     broken = bool(b.missing or h.missing)
-    if not differed or b.rows() != h.rows():
-        return Verdict(differed, broken=broken)
+    missed = ""
+    if differed:
+        for one, other, how in ((b.relation, h.relation, ""), (b.proven, h.proven, "proven ")):
+            if one is not None and other is not None and not missed:
+                seen = Seen(one, b.missing, dialect), Seen(other, h.missing, dialect)
+                missed = not_seen(base, head, pairs, *seen)
+                missed = how + missed if missed else ""
+    return Verdict(differed, missed, broken=broken)
+
+
+def not_seen(
+    base: Result, head: Result, pairs: list[tuple[int, int]], before: Seen, now: Seen
+) -> str:
+    """What of a difference no fingerprint shows; empty where all of it is shown.
+
+    Where the row sets are said to be the same, there are as many rows; where columns are, too, they
+    have the same values in the same rows.
+    """
+    if before.rows() != now.rows():
+        return ""
     if len(base.rows) != len(head.rows):
-        return Verdict(True, "rows", broken=broken)
-    same = [
-        (i, j)
-        for i, j in pairs
-        if b.column(base.names, i, dialect) == h.column(head.names, j, dialect)
-    ]
+        return "rows"
+    same = [(i, j) for i, j in pairs if before.column(base.names, i) == now.column(head.names, j)]
     if projected(base, [i for i, _ in same]) == projected(head, [j for _, j in same]):
-        return Verdict(differed, broken=broken)
-    wrong = [base.names[i] for i, j in same if projected(base, [i]) != projected(head, [j])] or [
-        "together"
-    ]
-    unknown = all(b.column(base.names, i, dialect) is None for i, _ in same)
-    return Verdict(
-        True, ("unknown " if unknown else "") + f"column {', '.join(wrong)}", broken=broken
-    )
+        return ""
+    wrong = [(i, j) for i, j in same if projected(base, [i]) != projected(head, [j])]
+    if not wrong:
+        return "columns together"
+    unknown = all(before.column(base.names, i) is None for i, _ in wrong)
+    names = ", ".join(base.names[i] for i, _ in wrong)
+    return f"{'unknown ' if unknown else ''}column {names}"
 
 
 def projected(result: Result, at: list[int]) -> Counter[Any]:
