@@ -26,6 +26,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from constructs import constructs_of
 from dbt_builds import Folder
 from dbt_edits import KINDS as DBT_KINDS
 from dbt_edits import DbtEdits
@@ -253,6 +254,13 @@ def add_up(
         count.unseen += len(verdict.selected)
         count.unseen_without_facts += len(verdict.selected_without_facts)
     count.truly += len(verdict.changed)
+    queries = [*what.get("base", {}).values(), *what.get("edit", {}).get("sql", {}).values()]
+    for construct in constructs_of(*queries):
+        of = report.constructs.setdefault(construct, Count())
+        of.tried += 1
+        of.built += not outcome.unbuilt
+        of.changed += bool(outcome.relations or outcome.tests)
+        of.missed += bool(verdict.missed)
     if verdict.missed:
         report.misses.append({"kind": kind, "missed": verdict.missed, **what})
 

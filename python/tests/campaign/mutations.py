@@ -8,13 +8,20 @@ not build, which is counted and has its own check.
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import sqlglot
 from engines import quoted
 from sqlglot import exp
 from world import Edit, World, plain_name, relation, seed_rows, with_inlined, without_inlined
+
+from dbt_ripple.flow.ir import EPHEMERAL_PREFIX
+
+sys.path.append(str(Path(__file__).parents[1] / "fuzz"))  # as pytest does
+from token_edits import TokenEdits
 
 Tree = Any
 """A sqlglot expression; the compiled build of sqlglot has no usable stubs for what is done here."""
@@ -43,12 +50,21 @@ QUERY_KINDS: Final = (
     "added column",
     "duplicated rows",
     "table swap",
+    "order",
+    "word",
+    "case",
     "inside a CTE",
 )
 """Edits of one query's text."""
 
+WORD_KINDS: Final = {"word": "word replaced", "case": "string's case"}
+"""Edits of a text's words, as the fuzzer of queries makes them."""
+
 VALUE_KINDS: Final = frozenset({"expression", "null", "literal", "swapped columns"})
 """Edits of values; the issue gives them a bound of their own."""
+
+
+WORDS: Final = TokenEdits([])
 
 
 class Mutator:
@@ -78,6 +94,7 @@ class Mutator:
             "added column": self.added_column,
             "duplicated rows": self.duplicated_rows,
             "table swap": self.table_swap,
+            "order": self.order,
         }
         project = world.project
         self.queries = [
@@ -145,6 +162,8 @@ class Mutator:
 
     def edit_sql(self, kind: str, sql: str) -> str | None:
         """A query's text with one edit of a kind."""
+        if kind in WORD_KINDS:
+            return self.edit_words(kind, sql)
         tree, inlined = without_inlined(sqlglot.parse_one(sql, dialect=self.dialect))
         before = tree.sql("duckdb")
         if kind == "inside a CTE":
@@ -152,7 +171,7 @@ class Mutator:
             if not ctes:
                 return None
             cte = self.random.choice(ctes)
-            made = self.kinds[self.random.choice(QUERY_KINDS[:-1])](cte.this)
+            made = self.kinds[self.random.choice(list(self.kinds))](cte.this)
             if made is None:
                 return None
             if made is not cte.this:
@@ -167,6 +186,19 @@ class Mutator:
         after: str = with_inlined(tree, inlined).sql(
             self.dialect, pretty=self.random.random() < 0.5
         )
+        try:
+            sqlglot.parse_one(after, dialect=self.dialect)
+        except sqlglot.ParseError:
+            return None
+        return after
+
+    def edit_words(self, kind: str, sql: str) -> str | None:
+        """A query's text with one word of it changed, which no parser was asked about."""
+        if EPHEMERAL_PREFIX in sql:
+            return None  # a part of it is another model's
+        after = WORDS.edit(WORD_KINDS[kind], sql, self.random)
+        if after is None:
+            return None
         try:
             sqlglot.parse_one(after, dialect=self.dialect)
         except sqlglot.ParseError:
@@ -546,6 +578,15 @@ class Mutator:
         count = self.random.choice((0, 1, 2, 5, 20))
         offset = f" offset {self.random.randrange(3)}" if self.random.random() < 0.3 else ""
         return self.derived(tree, f"select * from edited as e order by all limit {count}{offset}")
+
+    def order(self, tree: Tree) -> Tree | None:
+        """The other way round, or NULLs at the other end, wherever rows are put in order."""
+        place = self.pick(list(tree.find_all(exp.Ordered)))
+        if place is None:
+            return None
+        way = self.random.choice(("desc", "nulls_first"))
+        place.set(way, not place.args.get(way))
+        return tree
 
     def duplicated_rows(self, tree: Tree) -> Tree | None:
         way = self.random.randrange(3)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import duckdb
 import jinja2
 import yaml
+from constructs import Column, Constructs
 
 TYPES: Final = {"i": "integer", "t": "varchar", "d": "date", "b": "boolean", "n": "decimal(12, 2)"}
 """The SQL type of each kind of column."""
@@ -27,13 +28,6 @@ MAX_ROWS: Final = 1500
 """Rows a model may have; one with more is written again."""
 
 WORDS: Final = ("ash", "birch", "cedar", "elm", "fir", "")
-
-
-class Column(NamedTuple):
-    """A column and its kind: ``i`` integer, ``t`` text, ``d`` date, ``b`` boolean, ``n`` decimal."""
-
-    name: str
-    kind: str
 
 
 @dataclass
@@ -72,7 +66,7 @@ class Model:
     version: int | None = None
 
 
-class Maker:
+class Maker(Constructs):
     """Writes one project.
 
     Args:
@@ -324,6 +318,7 @@ class Maker:
                 self.plain, self.plain, self.join, self.join, self.join, self.grouped, self.grouped,
                 self.union, self.union, self.windowed, self.windowed, self.deduplicated, self.star,
                 self.star, self.top, self.pivoted, self.unnested, self.self_join, self.rolled, self.natural,
+                self.construct, self.construct, self.construct, self.construct, self.construct, self.construct,
             )
         )  # fmt: skip
         made: tuple[str, list[Column]] = shape()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from constructs import CONSTRUCTS
 from mutations import VALUE_KINDS
 
 from dbt_ripple import __version__
@@ -69,6 +70,7 @@ class Report:
     seed: int
     engine: str
     kinds: dict[str, Count] = field(default_factory=dict)
+    constructs: dict[str, Count] = field(default_factory=dict)
     refactors: dict[str, Refactored] = field(default_factory=dict)
     misses: list[dict[str, Any]] = field(default_factory=list)
     selecting: list[dict[str, Any]] = field(default_factory=list)
@@ -81,6 +83,8 @@ class Report:
         """Take in what another found, in other worlds."""
         for kind, count in other.kinds.items():
             self.kinds.setdefault(kind, Count()).add(count)
+        for construct, count in other.constructs.items():
+            self.constructs.setdefault(construct, Count()).add(count)
         for name, refactored in other.refactors.items():
             self.refactors.setdefault(name, Refactored()).add(refactored)
         self.misses += other.misses
@@ -133,6 +137,17 @@ def table(report: Report) -> str:
             ]
         )
     )
+    edited = sorted(report.constructs.items())
+    lines += [
+        "",
+        columns(
+            [
+                ("edits of queries with", "tried", "built", "changed", "missed"),
+                *((n, *map(str, (c.tried, c.built, c.changed, c.missed))) for n, c in edited),
+            ]
+        ),
+        f"no edited query has: {', '.join(c for c in CONSTRUCTS if c not in report.constructs) or '-'}",
+    ]
     given_up = report.total().given_up
     lines += [
         "",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import pytest
 from campaign import KINDS, Task, edit
+from constructs import CONSTRUCTS, constructs_of
 from random_project import Maker
 from refactors import CATALOGUE
 from report import Count, Report, table
@@ -69,3 +71,21 @@ def test_the_same_seed_writes_the_same_project() -> None:
         maker.make()
     assert [m.raw for m in one.models] == [m.raw for m in two.models]
     assert one.singular == two.singular
+
+
+def test_every_construct_is_written_and_recognised() -> None:
+    maker = Maker(11)
+    maker.make()
+    maker.ctes = []
+    written: set[str] = set()
+    for _ in range(600):
+        sql, columns = maker.construct()
+        try:
+            described = [r[0] for r in maker.run(f"describe {maker.render(sql)}").fetchall()]
+        except duckdb.Error:
+            continue
+        assert sorted(described) == sorted(c.name for c in columns), sql
+        written.update(constructs_of(sql))
+    for _ in range(200):
+        written.update(constructs_of(maker.rolled()[0], maker.natural()[0]))
+    assert set(CONSTRUCTS) - written == set()

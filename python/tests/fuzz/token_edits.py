@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 TOKEN: Final = re.compile(
-    r"""\s+ | '(?:[^']|'')*' | "(?:[^"]|"")*" | \d+(?:\.\d+)?(?:e[+-]?\d+)? | \w+ | [<>=~!@#$^&|?:*%/+-]+ | .""",
+    r"""--[^\n]* | /\*.*?\*/ | \s+ | '(?:[^']|'')*' | "(?:[^"]|"")*" | \d+(?:\.\d+)?(?:e[+-]?\d+)? | \w+ | [<>=~!@#$^&|?:*%/+-]+ | .""",
     re.X | re.S,
 )
 GROUPS: Final = (
@@ -42,7 +42,8 @@ KINDS: Final = (
 
 
 def tokens_of(text: str) -> list[str]:
-    return [t for t in TOKEN.findall(text) if not t.isspace()]
+    """A query's tokens, without comments."""
+    return [t for t in TOKEN.findall(text) if not t.isspace() and t[:2] not in ("--", "/*")]
 
 
 def joined(tokens: list[str]) -> str:
