@@ -13,13 +13,14 @@ from functools import cached_property
 from typing import Literal
 
 from dbt_ripple.artifacts import Project
-from dbt_ripple.changes.conditions import changed_project_hooks, check
+from dbt_ripple.changes.conditions import changed_hooks, changed_project_hooks, check
 from dbt_ripple.changes.seeds import SeedPair, pair_seeds
 from dbt_ripple.changes.state import modified
 from dbt_ripple.changes.ways import ways
 from dbt_ripple.graph.analyse import analyse
 from dbt_ripple.graph.analysis import Analysis, NodeAnalysis
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.hooks import Hook, hooks_that_write
 from dbt_ripple.graph.rows import ROWS
 
 Vertex = tuple[str, str]
@@ -70,6 +71,7 @@ class Comparison:
         seeds: the files of seeds on both sides.
         everything: why every test is selected, where a change reaches all of them.
         notes: what the answer had to assume, one sentence each.
+        hooks: those of head that do something to other relations than their own.
     """
 
     base: Project
@@ -81,6 +83,7 @@ class Comparison:
     removed: list[str] = field(default_factory=list)
     everything: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    hooks: list[Hook] = field(default_factory=list)
 
     @cached_property
     def modified(self) -> set[str]:
@@ -131,7 +134,11 @@ def compare(
         head_analysis = analyse(head, cache=cache, seeds=seeds.head)
     comparison = Comparison(base, head, base_analysis, head_analysis, seeds)
     comparison.notes += [*conditions, *seeds.notes]
-    comparison.everything = changed_project_hooks(base, head)
+    before_hooks, comparison.hooks = hooks_that_write(base), hooks_that_write(head)
+    comparison.everything = [
+        *changed_project_hooks(base, head),
+        *changed_hooks(base, head, before_hooks, comparison.hooks),
+    ]
     comparison.notes += [f"{hook}: every test is selected" for hook in comparison.everything]
     for unique_id, now in head_analysis.nodes.items():
         before = base_analysis.nodes.get(unique_id)

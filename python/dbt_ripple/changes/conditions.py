@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.errors import RippleError
+from dbt_ripple.graph.hooks import Hook
 from dbt_ripple.graph.macros import Macros, project_hooks
 from dbt_ripple.graph.settings import Settings, hooks_of
 
@@ -92,4 +93,25 @@ def changed_project_hooks(base: Project, head: Project) -> list[str]:
         )
         for unique_id in dict.fromkeys([*now, *before])
         if before.get(unique_id) != now.get(unique_id)
+    ]
+
+
+def changed_hooks(base: Project, head: Project, before: list[Hook], now: list[Hook]) -> list[str]:
+    """What is said of each node's hook that may write to anything and is not the same on both sides.
+
+    Args:
+        base: what is deployed.
+        head: what is proposed.
+        before: base's hooks that write to other relations than their own.
+        now: head's.
+    """
+    then, here = (
+        {(hook.owner, hook.text) for hook in hooks if hook.anything} for hooks in (before, now)
+    )
+    owners = dict.fromkeys(owner for owner, _ in sorted(then ^ here))
+    return [
+        f"a hook of {(head.nodes.get(owner) or base.nodes[owner]).display_name}, which may write to "
+        "any relation, differs"
+        for owner in owners
+        if not owner.startswith("operation.")
     ]

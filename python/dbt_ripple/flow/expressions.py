@@ -196,6 +196,7 @@ class Expressions:
         self.visible_ctes: list[dict[str, int]] = []
         self.cte_count = 0
         self.tables: dict[str, None] = {}
+        self.called: dict[str, None] = {}
         self.lambdas: list[dict[str, bytes]] = []
         self.depth = 0
         self.deps: dict[int, int] = {}

@@ -285,7 +285,9 @@ Rel: TypeAlias = Table | CteRef | Generator | Values | SetOp | Pivot | Unpivot |
 class Lowered(msgspec.Struct, array_like=True, gc=False):
     """A lowered query, or the reason why it could not be lowered.
 
-    ``expressions`` holds, where it was asked for, the SQL behind each output, by key.
+    ``expressions`` holds, where it was asked for, the SQL behind each output, by key. ``called``
+    holds what a FROM clause calls: the names of table functions, each with ``(``, and the strings
+    they are given, which may name relations (``query_table('orders')``).
     """
 
     rel: Rel | None
@@ -293,3 +295,4 @@ class Lowered(msgspec.Struct, array_like=True, gc=False):
     ctes: int = 0
     tables: list[str] = []
     expressions: dict[str, str] = {}
+    called: list[str] = []

@@ -82,14 +82,22 @@ class Linked:
         relation: its outputs and its row set.
         missing: names it reads that do not exist or are ambiguous, in order (rule 5).
         unknown: why some of its columns cannot be known by position, or None.
+        called: what its FROM clauses call (see `flow.ir.Lowered`).
     """
 
-    __slots__ = ("missing", "relation", "unknown")
+    __slots__ = ("called", "missing", "relation", "unknown")
 
-    def __init__(self, relation: Relation, missing: list[str], unknown: str | None) -> None:
+    def __init__(
+        self,
+        relation: Relation,
+        missing: list[str],
+        unknown: str | None,
+        called: Sequence[str] = (),
+    ) -> None:
         self.relation = relation
         self.missing = missing
         self.unknown = unknown
+        self.called = called
 
 
 def link(
@@ -113,7 +121,7 @@ def link(
     linker = _Linker(table, dialect, lowered.ctes, book)
     assert lowered.rel is not None
     relation = linker.rel(lowered.rel, None)
-    return Linked(relation, list(linker.missing), linker.unknown)
+    return Linked(relation, list(linker.missing), linker.unknown, lowered.called)
 
 
 class _Linker:

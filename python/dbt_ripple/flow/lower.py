@@ -304,7 +304,7 @@ class _Lowering(Expressions):
         rel = self.query(node)
         if columns or said:
             rel = self.passed_on(rel, columns or None, {}, said)
-        return Lowered(rel, None, self.cte_count, list(self.tables))
+        return Lowered(rel, None, self.cte_count, list(self.tables), called=list(self.called))
 
     def query(self, node: Any) -> Rel:
         self.depth += 1
@@ -1092,12 +1092,21 @@ class _Lowering(Expressions):
 
     def table_function(self, node: Any, columns: list[str]) -> Rel:
         """A function in FROM; with a query as argument (TABLE(...)) it is seen as a whole."""
+        self.note_call(node)
         generators = len(self.scopes[-1].generators)
         x = self.x(node, TRANSFORMATION)
         del self.scopes[-1].generators[generators:]  # as in `lateral`
         names: list[str] | None = list(columns) or self.generated_columns(node)
         keys = [fold(n, False, self.dialect) for n in names] if names is not None else None
         return Generator(x, names, keys)
+
+    def note_call(self, node: Any) -> None:
+        """Note a table function and the strings it is given, by which it may find relations."""
+        if isinstance(node, exp.Func):
+            self.called[function_name(node) + "("] = None
+        for literal in node.find_all(exp.Literal):
+            if literal.is_string:
+                self.called[literal.this] = None
 
     def lateral(self, node: exp.Lateral, columns: list[str]) -> Rel:
         inner = node.this
@@ -1109,6 +1118,7 @@ class _Lowering(Expressions):
             return self.unnest(inner, columns)
         self.beyond(node, _READ_OF_LATERAL)
         flags = [k for k in ("view", "outer", "cross_apply", "ordinality") if node.args.get(k)]
+        self.note_call(inner)
         generators = len(self.scopes[-1].generators)
         x = self.x_of([inner], TRANSFORMATION, " ".join(["lateral", *flags]).encode())
         del self.scopes[-1].generators[generators:]  # its rows are a source's, as FROM has it

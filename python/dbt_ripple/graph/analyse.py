@@ -96,6 +96,7 @@ def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:
             and unique_id not in linker.names.canonical
         ):
             linker.node(unique_id)
+    linker.settle_hooks()
     tests = {
         unique_id: linker.test(unique_id, node)
         for unique_id, node in project.nodes.items()

@@ -113,7 +113,12 @@ class FactAnalyser(Linker):
         relation = linked.relation
         if linked.missing or linked.unknown or relation.rest or relation.facts is None:
             return None
-        if self.settings.of(node) or self.aside(unique_id, node, self.introspection.of(node)):
+        looks = self.introspection.of(node)
+        if (
+            self.settings.of(node)
+            or self.aside(unique_id, node, looks)
+            or self.beyond(unique_id, node, looks)
+        ):
             return None
         return TestRows(relation.facts, relation.fps, frozenset(self.steps[unique_id]))
 
@@ -195,7 +200,7 @@ class FactAnalyser(Linker):
             return reason
         book = self.book
         outer = book.steps, book.reader, book.named
-        book.steps, book.reader, book.named = {}, node.display_name, self.called
+        book.steps, book.reader, book.named = {}, node.display_name, self.spoken
         for parent in self.relations_above(unique_id):
             book.steps.update(self.steps.get(parent, {}))
         try:
@@ -205,6 +210,7 @@ class FactAnalyser(Linker):
             table = functools.partial(self.table, unique_id)
             linked = link(lowered, table, self.dialect, book)
             self.linked[unique_id] = linked
+            self.called[unique_id] = linked.called
             self.steps[unique_id] = book.steps
             return {}, linked
         except Exception as error:  # a defect of ours is this node's, not the whole project's
@@ -227,7 +233,11 @@ class FactAnalyser(Linker):
             self.book.steps.update(self.steps.get(unique_id, {}))
         return relation
 
-    def called(self, key: str) -> str:
+    def left_in(self, key: str) -> bytes:
+        """What hooks leave is not looked into here: it is equal to nothing on the other side."""
+        return digest(key.encode(), str(id(self)).encode())
+
+    def spoken(self, key: str) -> str:
         """What a relation is called in words, given its name in SQL or an alias."""
         unique_id = self.names.node_of(key)
         if unique_id is not None and unique_id in self.project.nodes:
@@ -304,6 +314,8 @@ class FactAnalyser(Linker):
             not plain
             or self.settings.of(node)
             or self.aside(unique_id, node, self.introspection.of(node))
+            or self.analysis.nodes[unique_id].looks_at
+            or self.analysis.nodes[unique_id].reason  # it reads, or is, what hooks write
         ):
             return None
         return more

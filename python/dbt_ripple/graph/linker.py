@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Final
 
 from dbt_ripple.artifacts import Node, Project, masking_functions
 from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.flow.ir import FILTER, IDENTITY, MASK_SHIFT, TRANSFORMATION
+from dbt_ripple.flow.ir import CONDITIONAL, FILTER, IDENTITY, MASK_SHIFT, TRANSFORMATION
 from dbt_ripple.flow.link import Linked
 from dbt_ripple.flow.names import MADE_UP, fold, fold_stored
-from dbt_ripple.flow.relation import Deps, Relation, merge, rest_fp, through
+from dbt_ripple.flow.relation import Deps, Relation, merge, rest_fp, through, union
 from dbt_ripple.graph.analysis import NodeAnalysis, Status
+from dbt_ripple.graph.beyond import CATALOG, Beyond, not_read, relations_in
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.code import code_of, type_text
+from dbt_ripple.graph.hooks import Hook, Hooks
 from dbt_ripple.graph.introspection import Introspection, Looks, Sees
-from dbt_ripple.graph.leaves import Leaves
+from dbt_ripple.graph.leaves import DATASET_PREFIX, Leaves
 from dbt_ripple.graph.names import Names
 from dbt_ripple.graph.queries import LowerMany, Note, Queries
 from dbt_ripple.graph.relations import (
@@ -23,11 +27,12 @@ from dbt_ripple.graph.relations import (
     NodeRest,
     OpaqueRest,
     SelfRest,
+    after_hooks,
     cannot_see,
     view_of,
 )
 from dbt_ripple.graph.rows import ROWS
-from dbt_ripple.graph.seeds import SeedFiles
+from dbt_ripple.graph.seeds import SeedFiles, checksum
 from dbt_ripple.graph.settings import OF_COLUMNS, listed
 from dbt_ripple.graph.supposed import Supposed, suppose
 
@@ -124,6 +129,14 @@ class Linker(Leaves):
         self.functions: dict[str, bytes] = {}
         self.views: dict[str, bytes | None] = {}
         self.supposed: dict[str, Supposed] = {}
+        self.above: dict[str, set[str]] = {}
+        self.called: dict[str, Sequence[str]] = {}
+        self.left: dict[str, bytes] = {}
+
+    @cached_property
+    def hooks(self) -> Hooks:
+        """The hooks that do something to other relations than their own."""
+        return Hooks(self.project, self.macros, self.names)
 
     def node(self, unique_id: str) -> Known:
         """Link one node, its parents first where they are not linked yet."""
@@ -136,6 +149,8 @@ class Linker(Leaves):
             known = self.leaf(unique_id, node)
         else:
             known = self.query(unique_id, node)
+        if unique_id in self.hooks.writing and (left := self.left_in(unique_id)):
+            known = self.after_hooks(unique_id, known, left)
         if unique_id in self.supposed:
             known = suppose(known, self.supposed[unique_id], self.dialect)
         del self.in_progress[unique_id]
@@ -145,6 +160,7 @@ class Linker(Leaves):
     def table(self, reader: str, key: str, name: str) -> Relation:
         """The relation behind a name in `reader`'s query."""
         unique_id = self.names.node_of(key)
+        self.above.setdefault(reader, set()).add(unique_id or DATASET_PREFIX + key)
         if unique_id is None:
             return self.dataset(key, name).relation
         if unique_id == reader:
@@ -252,8 +268,19 @@ class Linker(Leaves):
         if config:
             config, rows = self.configured(node, relation, config, rows)
         aside = self.aside(unique_id, node, looks)
-        if config or aside:
-            wrapped = digest(b"aside", wrapped, config, aside)
+        beyond = self.beyond(unique_id, node, looks)
+        if config or aside or beyond:
+            wrapped = digest(b"aside", wrapped, config, aside, self.all_of(beyond))
+        looks_at: list[str] = []
+        if aside:
+            looks_at += self.relations_above(unique_id)
+            looks_at += self.named_by_hooks(unique_id, node)
+        if beyond:
+            rows = union(rows, self.deps_of(beyond.whole))
+            looks_at += beyond.whole
+            reason = reason or self.said_of(beyond)
+            if beyond.catalog and status == "analysed":
+                status = "opaque"
         if node.contract_enforced:
             fps = self.typed(node, keys, fps)
         if node.resource_type == "snapshot":
@@ -284,9 +311,7 @@ class Linker(Leaves):
             [expressions.get(key) for key in keys],
             rows_fp.hex(),
             relation.order.hex(),
-            [*self.relations_above(unique_id), *self.named_by_hooks(unique_id, node)]
-            if aside
-            else [],
+            list(dict.fromkeys(looks_at)),
             relation.incidental.hex(),
         )
         return Known(analysis, visible, deps, rows)
@@ -301,7 +326,10 @@ class Linker(Leaves):
         if reason is not None:
             return reason
         try:
-            return self.queries.follow(node.compiled_code or "", Reader(self, unique_id))
+            followed = self.queries.follow(node.compiled_code or "", Reader(self, unique_id))
+            if not isinstance(followed, str) and followed[1].called:
+                self.called[unique_id] = followed[1].called
+            return followed
         except Exception as error:  # a defect of ours is this node's, not the whole project's
             return f"a defect of dbt_ripple, please report it: {type(error).__name__}: {error}"
 
@@ -405,6 +433,168 @@ class Linker(Leaves):
                 parts += [relation.rows_fp, found[0] if found else relation.all_fp()]
         parts += map(self.function, self.functions_above(unique_id))
         return digest(*parts) if parts else b""
+
+    # -- what no query names ----------------------------------------------------------------------
+
+    def beyond(self, unique_id: str, node: Node, looks: Looks) -> Beyond | None:
+        """What a node's query may read besides the relations it names; None where that is nothing.
+
+        The query has been followed.
+        """
+        above = self.above.get(unique_id, frozenset[str]())
+        whole: dict[str, None] = {}
+        unnamed = [p for p in self.relations_above(unique_id) if p not in above]
+        if unnamed and not self.sees_everything(node, looks):
+            apart = not_read(node)
+            whole.update((p, None) for p in unnamed if self.project.nodes[p].name not in apart)
+        strange = [u.removeprefix(DATASET_PREFIX) for u in above if u.startswith(DATASET_PREFIX)]
+        called = self.called.get(unique_id, ())
+        maybe = relations_in(called, self.names) if called else set()
+        for key in strange:
+            if "." not in key:
+                maybe |= self.names.by_identifier.get(key.strip('"'), set())
+        for other in sorted(maybe - {unique_id, *self.in_progress}):
+            if not self.is_above(unique_id, other):
+                whole.setdefault(other)
+        hooks = [u for key in strange if (u := key.rpartition(".")[2]) in self.hooks.writing]
+        hooks += [f"{name}()" for name in self.hooks.called_in(node.compiled_code or "")]
+        catalog = any(CATALOG.search(text) for text in (*strange, *called))
+        if not whole and not hooks and not catalog:
+            return None
+        self.above.setdefault(unique_id, set()).update(whole, hooks)
+        return Beyond(whole, sorted(hooks), catalog)
+
+    def sees_everything(self, node: Node, looks: Looks) -> bool:
+        """Whether all that a node refers to counts whole anyway."""
+        return looks.sees == Sees.EVERYTHING or self.settings.hooks_read(node)
+
+    def all_of(self, beyond: Beyond | None) -> bytes:
+        """A fingerprint of all that a query may read and does not name; empty for nothing."""
+        if beyond is None:
+            return b""
+        parts = []
+        for unique_id in sorted(beyond.whole):
+            relation = self.node(unique_id).relation
+            parts += [unique_id.encode(), relation.all_fp(), relation.rows_fp]
+        for key in beyond.hooks:
+            parts += [key.encode(), self.left_in(key)]
+        if beyond.catalog:
+            parts.append(self.all_code)
+        return digest(b"beyond", *parts)
+
+    def deps_of(self, unique_ids: Iterable[str]) -> Deps:
+        """What may decide about rows: all that these relations hold."""
+        found: Deps = {}
+        for unique_id in unique_ids:
+            relation = self.node(unique_id).relation
+            merge(found, through(CONDITIONAL, relation.rows))
+            for deps in relation.deps:
+                merge(found, through(CONDITIONAL, deps))
+        return found
+
+    def said_of(self, beyond: Beyond) -> str:
+        """What is said of a node that may read what its query does not name."""
+        nodes = self.project.nodes
+        said = []
+        if beyond.whole:
+            names = [nodes[u].display_name for u in beyond.whole]
+            some = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+            said.append(f"may read all of {some}, which its SQL does not name as a relation")
+        if beyond.hooks:
+            said.append(f"reads what hooks make: {', '.join(beyond.hooks[:3])}")
+        if beyond.catalog:
+            said.append("reads the warehouse's catalog, in which each relation is")
+        return "; ".join(said)
+
+    @cached_property
+    def all_code(self) -> bytes:
+        """A fingerprint of the code of the whole project: what stands in the catalog is of it."""
+        parts = []
+        for unique_id, node in sorted(self.project.nodes.items()):
+            if node.resource_type in RELATIONS:
+                config = (node.materialized, node.config.get("contract"))
+                columns = [(c.name, c.data_type) for c in node.columns.values()]
+                said = repr((config, node.identifier, columns, checksum(node)))
+                parts += [unique_id.encode(), code_of(node).encode(), said.encode()]
+        return digest(*parts, self.macros.fingerprint(self.macros.user))
+
+    # -- what hooks leave in other relations than their own -----------------------------------------
+
+    def left_in(self, key: str) -> bytes:
+        """A fingerprint of what hooks leave in a relation, or make; empty before it is known."""
+        return self.left.get(key, b"")
+
+    def after_hooks(self, unique_id: str, known: Known, left: bytes) -> Known:
+        """A relation as hooks of other nodes have left it."""
+        hooks = self.hooks.writing[unique_id]
+        read = {u for hook in hooks for u in hook.reads if u in self.known and u != unique_id}
+        nodes = self.project.nodes
+        owners = list(dict.fromkeys(nodes[hook.owner].display_name for hook in hooks))
+        some = ", ".join(owners[:3]) + (", ..." if len(owners) > 3 else "")
+        reason = f"hooks of {some} may write to it"
+        return after_hooks(known, left, self.deps_of(sorted(read)), reason)
+
+    def settle_hooks(self) -> None:
+        """Link again what reads what hooks write, until that is known to the end.
+
+        A hook may write to a relation from others that are made of it. So what hooks leave is told
+        from the relations as they were linked before, once more for each thing that hooks write:
+        then whatever one of them depends on has come to all of them, in a circle, too.
+        """
+        hooks = self.hooks
+        if not hooks.all:
+            return
+        read = set[str]().union(*self.above.values(), self.known)
+        for _ in range(1 + len(read & {*hooks.writing, *(f"{name}()" for name in hooks.making)})):
+            left = {key: self.left_by(key, found) for key, found in hooks.writing.items()}
+            left |= {f"{name}()": self.left_by(name, f) for name, f in hooks.making.items()}
+            moved = {key for key, fingerprint in left.items() if self.left.get(key) != fingerprint}
+            if not moved:
+                return
+            self.left = left
+            again = self.reached_from(moved)
+            for unique_id in again:
+                self.known.pop(unique_id, None)
+                self.views.pop(unique_id, None)
+            self.functions.clear()
+            for unique_id in again:
+                if unique_id not in self.known:
+                    self.node(unique_id)
+
+    def left_by(self, key: str, hooks: list[Hook]) -> bytes:
+        """What these hooks do: their texts, and all that they read."""
+        parts = []
+        for hook in hooks:
+            parts += [hook.owner.encode(), hook.text]
+            for unique_id in sorted(hook.reads - {key}):
+                if unique_id in self.known:
+                    relation = self.known[unique_id].relation
+                    parts += [unique_id.encode(), relation.all_fp(), relation.rows_fp]
+        return digest(b"left", *parts)
+
+    def reached_from(self, changed: set[str]) -> list[str]:
+        """The linked nodes that read any of these, directly or not, and these; in order."""
+        children: dict[str, list[str]] = {}
+        for child, above in self.above.items():
+            for parent in above:
+                children.setdefault(parent, []).append(child)
+        for unique_id in self.known:
+            if unique_id in self.project.nodes:
+                node = self.project.nodes[unique_id]
+                for parent in (
+                    *self.refers_to(unique_id),
+                    *self.functions_above(unique_id),
+                    *self.named_by_hooks(unique_id, node),
+                ):
+                    children.setdefault(parent, []).append(unique_id)
+        found = set(changed)
+        ahead = list(changed)
+        while ahead:
+            for child in children.get(ahead.pop(), ()):
+                if child not in found:
+                    found.add(child)
+                    ahead.append(child)
+        return [u for u in self.known if u in found and u in self.project.nodes]
 
     def relations_above(self, unique_id: str) -> list[str]:
         """The relations a node refers to, each once, but those it is itself part of."""
@@ -518,6 +708,7 @@ class Linker(Leaves):
             self.opaque_text(unique_id, node).encode("utf-8", "surrogatepass"),
             self.settings.of(node, columns=True),
             *(self.function(p) for p in self.functions_above(unique_id)),
+            *self.made_for(unique_id, node),
             *(fp for r in relations for fp in (r.all_fp(), r.rows_fp)),
         )
         in_catalog = [c.name for c in self.project.catalog.get(unique_id, ())]
@@ -556,6 +747,14 @@ class Linker(Leaves):
             relation.rows_fp.hex(),
         )
         return Known(analysis, relation, [everything for _ in names], rows)
+
+    def made_for(self, unique_id: str, node: Node) -> list[bytes]:
+        """What hooks make and the text of a node names that is not seen through."""
+        text = node.compiled_code or node.raw_code
+        made = sorted(f"{name}()" for name in self.hooks.called_in(text))
+        if made:
+            self.above.setdefault(unique_id, set()).update(made)
+        return [part for key in made for part in (key.encode(), self.left_in(key))]
 
     def opaque_text(self, unique_id: str, node: Node) -> str:
         """The text of a node that is not seen through, relations by unique_id (rule 6)."""

@@ -86,7 +86,7 @@ class MissingNames(Linker):
     def has_the_columns_of_its_text(self, unique_id: str) -> bool:
         """Whether a relation's columns are those of its query, or of its file."""
         node = self.project.nodes[unique_id]
-        if hooks_of(node):
+        if hooks_of(node) or unique_id in self.hooks.writing:
             return False
         if node.resource_type in ("source", "seed"):  # as far as their columns are known
             return True

@@ -99,6 +99,29 @@ class Names:
                 keys.append(f"{fold_stored(node.database, self.dialect)}.{pair}")
         return keys
 
+    @cached_property
+    def by_identifier(self) -> dict[str, set[str]]:
+        """The relations by the last part of their names, in lower case."""
+        found: dict[str, set[str]] = {}
+        for key, unique_id in self.by_name.items():
+            if not key.startswith(EPHEMERAL_PREFIX):
+                last = key.rpartition(".")[2].strip('"').lower()
+                found.setdefault(last, set()).add(self.canonical.get(unique_id, unique_id))
+        return found
+
+    @cached_property
+    def by_dbt_name(self) -> dict[str, list[str]]:
+        """The relations by the name that ``ref`` or ``source`` calls them."""
+        found: dict[str, list[str]] = {}
+        for unique_id, node in self.project.nodes.items():
+            if node.resource_type in RELATIONS:
+                found.setdefault(node.name, []).append(unique_id)
+        return found
+
+    def node_named(self, name: str) -> str | None:
+        """The relation of the project that a name with a schema means in SQL."""
+        return self.node_of(".".join(self._parts(name)))
+
     def nodes_named(self, dotted: Iterable[str], bare: Iterable[str]) -> set[str]:
         """The relations that a text which is not followed may name, in any schema where it says none."""
         found = {self.node_of(".".join(self._parts(name))) for name in dotted}

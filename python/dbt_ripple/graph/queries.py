@@ -86,6 +86,7 @@ class _Entry(msgspec.Struct, array_like=True, gc=False):
     reason: str | None
     expressions: dict[str, str]
     traces: list[_Trace]
+    called: list[str] = []
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -181,7 +182,8 @@ class Queries:
         if seen is not None:
             trace = _Trace(list(reads), seen, list(notes), msgspec.Raw(_encode(_packed(linked))))
             others = entry.traces[: _TRACES - 1] if entry is not None else []
-            cache.put(key, _encode(_Entry(None, lowered.expressions, [trace, *others])))
+            found = _Entry(None, lowered.expressions, [trace, *others], lowered.called)
+            cache.put(key, _encode(found))
         return lowered.expressions, linked
 
     def _key(self, kind: bytes, sql: str) -> bytes:
@@ -246,7 +248,9 @@ def _known(entry: _Entry, reader: Reader) -> Linked | None:
             for read in reads:
                 reader.table(*read)  # a relation that nobody declares is known by being read
             if all(reader.repeat(note) for note in trace.notes):
-                return _linked(_stored(trace.linked))
+                linked = _linked(_stored(trace.linked))
+                linked.called = entry.called
+                return linked
             return None
     return None
 

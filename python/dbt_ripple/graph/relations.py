@@ -10,7 +10,7 @@ import msgspec
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import IDENTITY, TRANSFORMATION
-from dbt_ripple.flow.relation import Deps, Relation, rest_fp
+from dbt_ripple.flow.relation import Deps, Relation, rest_fp, union
 from dbt_ripple.graph.analysis import NodeAnalysis
 from dbt_ripple.graph.queries import Note
 from dbt_ripple.graph.rows import ROWS
@@ -80,6 +80,10 @@ class LeafRest(_Open):
         """A fingerprint of all of them."""
         return digest(self.fingerprint, b"*")
 
+    def after(self, left: bytes) -> LeafRest:
+        """The same columns, as hooks have left them."""
+        return LeafRest(self.analyser, self.unique_id, digest(left, self.fingerprint))
+
 
 class NodeRest(_Open):
     """Columns of a node behind a ``*`` over something unknown: found through its own query."""
@@ -108,6 +112,10 @@ class NodeRest(_Open):
         inner = rest_fp(self.inner.rest)
         return digest(self.wrapped, inner) if self.wrapped else inner
 
+    def after(self, left: bytes) -> NodeRest:
+        """The same columns, as hooks have left them."""
+        return NodeRest(self.analyser, self.unique_id, self.inner, digest(left, self.wrapped))
+
 
 class OpaqueRest(_Open):
     """Columns of an opaque node: any of them depends on everything its parents hold."""
@@ -131,6 +139,11 @@ class OpaqueRest(_Open):
         """A fingerprint of all of them."""
         return self.fingerprint
 
+    def after(self, left: bytes) -> OpaqueRest:
+        """The same columns, as hooks have left them."""
+        fingerprint = digest(left, self.fingerprint)
+        return OpaqueRest(self.analyser, self.unique_id, fingerprint, self.deps)
+
 
 class SelfRest:
     """A node's own previous rows (``this``): no parent, but not nothing (rule 6)."""
@@ -146,6 +159,45 @@ class SelfRest:
     def whole(self) -> Deps:
         """What depends on all of them depends on no parent."""
         return {}
+
+
+def after_hooks(known: Known, left: bytes, rows: Deps, reason: str) -> Known:
+    """A relation as the hooks of other nodes have left it, all of it other than before.
+
+    Args:
+        known: as its own node makes it.
+        left: a fingerprint of what these hooks do.
+        rows: what they read.
+        reason: what is said of it where nothing else is.
+    """
+    was, analysis = known.relation, known.analysis
+    relation = Relation(
+        was.names,
+        was.keys,
+        [digest(left, fp) for fp in was.fps],
+        was.deps,
+        [
+            rest.after(left)
+            for rest in was.rest
+            if isinstance(rest, (LeafRest, NodeRest, OpaqueRest))
+        ],
+        digest(left, was.rows_fp),
+        was.rows,
+        was.leaf,
+        was.joins,
+        was.order,
+        [
+            rest.after(left)
+            for rest in was.ghost
+            if isinstance(rest, (LeafRest, NodeRest, OpaqueRest))
+        ],
+        was.incidental,
+    )
+    analysis.fingerprints = [fp.hex() for fp in relation.fps]
+    analysis.rows_fingerprint = relation.rows_fp.hex()
+    analysis.reason = analysis.reason or reason
+    analysis.looks_at = list(dict.fromkeys([*analysis.looks_at, *(u for u, _ in rows)]))
+    return Known(analysis, relation, known.deps, union(known.rows, rows))
 
 
 def view_of(unique_id: str, relation: Relation) -> bytes | None:

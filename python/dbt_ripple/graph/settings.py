@@ -285,7 +285,9 @@ class Settings:
         """The words of an incremental model's branches of which one was not compiled."""
         if node.materialized != "incremental":
             return set()
-        return words(both_branches(node.raw_code))
+        hidden = both_branches(node.raw_code)
+        called = self.macros.closure(self.macros.named_in(hidden)) & self.macros.user
+        return words(" ".join([hidden, *map(self.macros.text, called)]))
 
     def column_uses(self, node: Node) -> Iterator[tuple[str, int, str]]:
         """The columns that settings name: the setting, the kind of use, the column's name."""

@@ -104,18 +104,26 @@ class TestLinker(Linker):
                 fps.append(rest_fp(relation.rest).hex())
             rows_fp = relation.rows_fp
             config = self.settings.of(node)
-            aside = self.aside(unique_id, node, self.introspection.of(node))
-            if config or aside:
-                rows_fp = digest(b"aside", rows_fp, config, aside)
+            looks = self.introspection.of(node)
+            aside = self.aside(unique_id, node, looks)
+            beyond = self.beyond(unique_id, node, looks)
+            if config or aside or beyond:
+                rows_fp = digest(b"aside", rows_fp, config, aside, self.all_of(beyond))
+            looks_at = self.relations_above(unique_id) if aside else []
+            said = None
+            if beyond:
+                reads.update(dict.fromkeys(self.deps_of(beyond.whole)))
+                looks_at += [u for u in beyond.whole if u not in looks_at]
+                said = self.said_of(beyond)
             analysis = NodeAnalysis(
                 unique_id,
                 "broken" if linked.missing else "analysed",
-                "cannot find " + ", ".join(linked.missing) if linked.missing else None,
+                "cannot find " + ", ".join(linked.missing) if linked.missing else said,
                 names,
                 fps,
                 [None] * len(names),
                 rows_fp.hex(),
-                looks_at=self.relations_above(unique_id) if aside else [],
+                looks_at=looks_at,
             )
         return analysis, list(reads)
 
@@ -149,6 +157,8 @@ class TestLinker(Linker):
                 followed = self.queries.follow(model.compiled_code or "", reader)
             except Exception as error:  # as in `follow`
                 followed = f"a defect of dbt_ripple: {type(error).__name__}: {error}"
+            beyond = self.beyond(model.unique_id, model, self.introspection.of(model))
+            parts.append(self.all_of(beyond))  # no fixture stands in for what is read unnamed
         if isinstance(followed, str) or node.overrides:
             # Overridden macros and vars compile to another text than the one at hand.
             macros = self.macros

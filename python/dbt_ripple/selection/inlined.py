@@ -8,6 +8,7 @@ Beyond the relations of which a vertex moved, these may have stopped to build:
   CTE that nobody reads: with another type it may not compile.
 * A relation that is built otherwise than before: another materialization, a constraint, an index, a
   grant, another place. What a build looks at is told by `graph.properties`.
+* What hooks of these write to, and the relations whose hooks write to these.
 * What an edited ephemeral model is inlined into. It has no relation: its text is part of the query
   of every relation and test that refers to it, directly or through other ephemeral ones.
 """
@@ -38,6 +39,7 @@ def to_build(comparison: Comparison) -> list[str]:
     for unique_id in list(found):
         if unique_id in head.nodes and head.nodes[unique_id].is_ephemeral:
             found |= inlined_by(head, unique_id)[0]
+    found |= by_hooks(comparison, found)
     return [u for u, n in head.nodes.items() if u in found and n.resource_type in BUILT]
 
 
@@ -68,6 +70,21 @@ def _same_properties(then: Node, now: Node) -> bool:
         and then.contract == now.contract
         and then.unrendered_config == now.unrendered_config
     )
+
+
+def by_hooks(comparison: Comparison, built: Collection[str]) -> set[str]:
+    """What has to be built beside it because hooks write from one relation into another.
+
+    A hook that runs needs the relation it writes to; and one that is built anew, and that others
+    read, has only what the hooks put into it that run after it.
+    """
+    head = comparison.head
+    found: set[str] = set()
+    for hook in comparison.hooks:
+        written = hook.writes & head.nodes.keys()
+        if hook.owner in built or any(u in built and head.children.get(u) for u in written):
+            found |= written | {hook.owner}
+    return found
 
 
 def edited_alike(comparison: Comparison) -> list[str]:

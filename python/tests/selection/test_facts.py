@@ -69,13 +69,14 @@ def shop(
     stg_products: str = STG_PRODUCTS,
     more: tuple[Node, ...] = (),
 ) -> Project:
-    """raw_orders -> stg_orders, raw_products -> stg_products, both -> orders."""
+    """raw_orders -> stg_orders, raw_products -> stg_products; what orders names of both -> orders."""
+    named = [u for u in ("stg_orders", "stg_products") if f"s.{u}" in orders]
     return project(
         source(ORDERS, "raw_orders"),
         source(PRODUCTS, "raw_products"),
         node("model.p.stg_orders", stg_orders, ORDERS),
         node("model.p.stg_products", stg_products, PRODUCTS),
-        node("model.p.orders", orders, "model.p.stg_orders", "model.p.stg_products"),
+        node("model.p.orders", orders, *(f"model.p.{u}" for u in named)),
         *more,
         *tests,
         types=TYPES,
@@ -231,7 +232,8 @@ NOT_OF_EVERY_ROW = {
 
 def asked(sql: str) -> tuple[list[str], list[str]]:
     """What is selected and what is held of a test on orders, once orders has fewer rows."""
-    test = check("asks", sql, "model.p.orders", "model.p.stg_products")
+    named = [f"model.p.{u}" for u in ("orders", "stg_products") if f"s.{u}" in sql]
+    test = check("asks", sql, *named)
     selected, held = picked(passed(shop(test)), shop(test, stg_orders=FILTER))
     return selected, list(held)
 

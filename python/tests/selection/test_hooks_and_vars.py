@@ -74,6 +74,236 @@ def test_a_hook_that_inserts_goes_by_the_places_of_columns() -> None:
     assert names(hooked(OTHER, grant), hooked(OTHER, grant, columns="amount, id")) == []
 
 
+# --- hooks that write to other relations ------------------------------------------------------------
+
+B, C = "select id from s.orders", "select id, amount from s.orders"
+LOG_TO = macro(
+    "macro.p.log_to",
+    "{% macro log_to(it) %}insert into {{ it }} select count(*), {{ var('days') }} from {{ this }}{% endmacro %}",
+)
+BY_STRING = macro(
+    "macro.p.by_string",
+    "{% macro by_string() %}{% do run_query('delete from ' ~ ref('b') ~ ' where true') %}{% endmacro %}",
+)
+IN_A_BLOCK = macro(
+    "macro.p.in_a_block",
+    "{% macro in_a_block() %}{% set q %}truncate {{ target.schema }}.b{% endset %}{% do run_query(q) %}{% endmacro %}",
+)
+INDEXED = macro(
+    "macro.p.indexed", "{% macro indexed(c) %}create index i on {{ this }} ({{ c }}){% endmacro %}"
+)
+
+
+def writing(
+    hook: str | None,
+    *,
+    a: str = C,
+    b: str = B,
+    c: str = C,
+    on: str = "model.p.a",
+    reader: str = "select id from s.b",
+    known: bool = True,
+    above: str = RAW,
+) -> Project:
+    """a with a hook, b with a reader, c; nothing but the hook may relate them."""
+    hooks = {"config": {"post-hook": [{"sql": hook}]}} if hook else {}
+    of_a = hooks if on == "model.p.a" else {}
+    operation = (
+        node("operation.p.p-on-run-end-0", None, raw=hook or "") if on == "operation" else None
+    )
+    return project(
+        orders(),
+        node("model.p.c", c, RAW),
+        node("model.p.b", b, RAW),
+        node("model.p.a", a, *above.split(), **of_a),
+        node("model.p.reads_b", reader, *(["model.p.b"] if known else [])),
+        *([operation] if operation else []),
+        check("of_b", "select id from s.b", "model.p.b"),
+        check("of_reader", "select id from s.reads_b", "model.p.reads_b"),
+        check("of_c", "select id from s.c", "model.p.c"),
+        catalog=LISTED,
+        macros=[LOG_TO, BY_STRING, IN_A_BLOCK, INDEXED],
+    )
+
+
+WRITES = [
+    "insert into s.b select id from {{ this }}",
+    "insert into b select id from {{ this }}",
+    "insert into {{ ref('b') }} select id from s.a",
+    "insert overwrite table s.b select id from {{ this }}",
+    "delete from {{ target.schema }}.b where id in (select id from {{ this }})",
+    'delete from "{{ this.schema }}"."b"',
+    "update s.b set id = 0",
+    "merge into s.b as t using {{ this }} as n on t.id = n.id when matched then delete",
+    "truncate table s.b",
+    "create or replace view s.b as select id from {{ this }}",
+    "drop table if exists s.b",
+    "alter table s.b rename to gone",
+    "copy s.b from 'file.csv'",
+    "with x as (select 1 as id) insert into s.b select id from x",
+    "grant select on {{ this }} to me; delete from s.b",
+    "{% if target.name == 'prod' %}delete from s.b{% endif %}",
+    "{{ log_to(ref('b')) }}",
+    "{{ log_to('s.b') }}",
+    "{{ by_string() }}",
+    "{{ in_a_block() }}",
+    "{{ adapter.truncate_relation(ref('b')) }}",
+]
+
+
+@pytest.mark.parametrize("hook", WRITES)
+def test_a_hook_that_writes_moves_what_reads_the_relation(hook: str) -> None:
+    base = writing(hook)
+    for other in (writing(None), writing(f"{hook}; select 1")):
+        for sides in ((base, other), (other, base)):
+            found = picked(*sides)
+            assert [t.name for t in found.tests] == ["of_b", "of_reader"]
+            assert {"model.p.b", "model.p.reads_b"} <= set(found.models)
+    assert names(base, writing(f"  {hook}\n -- why")) == []
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "insert into {{ this }} select id from s.b",
+        "delete from {{ this }} where id in (select id from s.b)",
+        "merge into {{ this }} using s.b on true when matched then update set id = 0",
+        "grant select on s.b to me",
+        "analyze s.b",
+        "comment on table s.b is 'delete from s.b'",
+        "insert into s.elsewhere select id from s.b",
+        "copy s.b to 'file.csv'",
+        "select count(*) from s.b",
+        "{{ indexed('id') }}",
+        "{{ dbt_ripple.apply_tags() }}",
+        "-- depends_on: {{ ref('b') }}",
+        "set timezone = 'UTC'",
+    ],
+)
+def test_a_hook_that_does_not_write_it_moves_no_reader(hook: str) -> None:
+    found = names(writing(None), writing(hook))
+    assert found == []
+
+
+def test_what_the_hook_reads_moves_what_it_writes() -> None:
+    hook = "insert into s.b select amount from {{ this }}"
+    edited = C.replace("amount", "amount + 1 as amount")
+    assert names(writing(hook), writing(hook, a=edited)) == ["of_b", "of_reader"]
+    assert names(writing(hook), writing(hook, c=edited)) == []
+    other = "insert into s.b select amount from s.c"
+    assert names(writing(other), writing(other, c=edited)) == ["of_b", "of_reader"]
+    assert names(writing(other), writing(other, a=edited)) == []
+
+
+def test_a_hook_may_write_to_what_its_node_is_made_of() -> None:
+    """In a circle, an edit of any of them is seen in all that reads it, and nothing else is."""
+
+    def circle(
+        hook: str = "update s.b set id = (select max(id) from {{ this }})", **more: str
+    ) -> Project:
+        return writing(hook, above="model.p.b model.p.c", **more)
+
+    a = "select b.id from s.b join s.c on b.id = c.id"
+    base = circle(a=a)
+    assert names(base, circle(a=a)) == []
+    assert names(base, circle(a=a, c=C + " where id > 1")) == ["of_b", "of_reader", "of_c"]
+    assert names(base, circle(a=a + " where b.id > 1")) == ["of_b", "of_reader"]
+    assert names(base, circle("update s.b set id = 7", a=a)) == ["of_b", "of_reader"]
+
+
+def test_hooks_that_write_one_after_the_other() -> None:
+    """a's hook writes to b; b's to c; the edit of a comes to the tests of c."""
+
+    def chain(a: str) -> Project:
+        hooked = {
+            "b": "insert into s.c select id from s.b",
+            "a": "insert into s.b select id from s.a",
+        }
+        return project(
+            orders(),
+            *(
+                node(
+                    f"model.p.{n}",
+                    sql,
+                    RAW,
+                    config={"post-hook": [{"sql": hooked[n]}]} if n in hooked else {},
+                )
+                for n, sql in (("c", C), ("b", B), ("a", a))
+            ),
+            check("of_c", "select id from s.c", "model.p.c"),
+            catalog=LISTED,
+        )
+
+    assert names(chain(C), chain(C + " where id > 1")) == ["of_c"]
+    assert names(chain(C), chain(C + " -- the same")) == []
+
+
+@pytest.mark.parametrize("reader", ["select id from s.audit", "select id from elsewhere.audit"])
+def test_a_hook_may_write_to_a_relation_that_dbt_does_not_know(reader: str) -> None:
+    hook = "insert into s.audit select id from {{ this }}"
+    base = writing(hook, reader=reader, known=False)
+    assert names(base, writing(hook, reader=reader, known=False, a=C + " where id > 1")) == [
+        "of_reader"
+    ]
+    assert names(base, writing(None, reader=reader, known=False)) == ["of_reader"]
+
+
+def test_an_on_run_hook_writes_from_what_it_reads() -> None:
+    hook = "insert into s.b select id from {{ ref('c') }}"
+    base = writing(hook, on="operation")
+    assert names(base, writing(hook, on="operation", c=C + " where id > 1")) == [
+        "of_b",
+        "of_reader",
+        "of_c",
+    ]
+    assert names(base, writing(hook, on="operation", a=C + " where id > 1")) == []
+
+
+@pytest.mark.parametrize(
+    ("hook", "reader"),
+    [
+        (
+            "create or replace macro top_c() as (select max(id) from {{ ref('c') }})",
+            "select top_c() as id",
+        ),
+        ("create macro all_c() as table select * from s.c", "select id from ALL_C()"),
+        (
+            "create function s.f(x int) returns int return (select max(id) from c)",
+            "select s.f(1) as id",
+        ),
+        ("set variable cut = (select max(id) from s.c)", "select getvariable('cut') as id"),
+        ("create view s.of_c as select * from s.c", "select id from s.of_c"),
+    ],
+)
+@pytest.mark.parametrize("on", ["model.p.a", "operation"])
+def test_what_a_hook_makes_is_what_it_is_made_of(hook: str, reader: str, on: str) -> None:
+    def made(hook: str = hook, reader: str = reader, **more: str) -> Project:
+        return writing(hook, reader=reader, known=False, on=on, **more)
+
+    below = C + " where id > 1"
+    assert names(made(), made(c=below)) == ["of_reader", "of_c"]
+    assert names(made(), made(b=B + " where id > 1")) == ["of_b"]
+    assert names(made(reader="select 1 as id"), made(reader="select 1 as id", c=below)) == ["of_c"]
+    if on != "operation":
+        assert names(made(), made(hook.replace("max", "min").replace("*", "id"))) == ["of_reader"]
+
+
+def test_a_hook_that_may_write_to_anything_selects_all() -> None:
+    for hook in ("call refresh()", "select my_procedure()", "insert into {{ var('t') }} select 1"):
+        found = picked(writing(None), writing(hook))
+        assert [t.name for t in found.tests] == ["of_b", "of_reader", "of_c"]
+        assert any("a hook of a, which may write to any relation" in note for note in found.notes)
+        assert names(writing(hook), writing(hook, a=C + " where id > 1")) == []
+
+
+def test_who_writes_to_what_is_built_is_built() -> None:
+    hook = "insert into s.b select 1"
+    found = picked(writing(hook), writing(hook, b=B + " where id > 1"))
+    assert found.models == ["model.p.b", "model.p.a", "model.p.reads_b"]
+    found = picked(writing(hook), writing(hook, a=C + " where id > 1"))
+    assert found.models == ["model.p.b", "model.p.a"]
+
+
 # --- vars -----------------------------------------------------------------------------------------
 
 

@@ -95,10 +95,10 @@ OTHER = "select id + 1 as id, amount from s.orders"
     ("raw", "calls", "moves"),
     [
         ("{{ ours() }}", [OURS], {VALUE, ROWS, COLUMN, OTHER}),
-        ("{{ types() }}", [TYPES], {VALUE, COLUMN, OTHER}),
+        ("{{ types() }}", [TYPES], {VALUE, ROWS, COLUMN, OTHER}),  # nor is stg named anywhere
         ("{{ dbt_utils.star(ref('stg')) }}", [STAR], {COLUMN}),
         ("{{ dbt_utils.get_column_values(ref('stg'), 'amount') }}", [VALUES], {VALUE, ROWS}),
-        ("{{ ref('stg') }}", [], set()),
+        ("-- depends_on: {{ ref('stg') }}", [], {VALUE, ROWS, COLUMN, OTHER}),
     ],
 )
 def test_a_node_moves_with_what_it_looks_at(raw: str, calls: list[Macro], moves: set[str]) -> None:
@@ -112,7 +112,7 @@ def test_a_test_looks_too() -> None:
     def looking(stg: str) -> Project:
         sql = "select 1 as x"
         looks = check("looks", sql, "model.p.stg", raw="{{ ours() }}", macros=["macro.p.ours"])
-        plain = check("plain", sql, "model.p.stg")
+        plain = check("plain", "select 1 as x from s.stg", "model.p.stg")
         return project(
             orders(), node("model.p.stg", stg, RAW), looks, plain, catalog=LISTED, macros=ALL
         )

@@ -432,7 +432,7 @@ def test_a_hook_that_reads_another_model_moves_with_it() -> None:
                 "model.p.a",
                 "select id from s.orders",
                 RAW,
-                "model.p.other",
+                *(["model.p.other"] if "other" in hook else []),
                 config={"post-hook": [{"sql": hook}]},
             ),
             check("t", "select id from s.a", "model.p.a"),
