@@ -17,6 +17,10 @@ import msgspec
 VERSION_TYPES = str | int | float
 """What dbt allows as the version of a model."""
 
+CUSTOM_ENVIRONMENT: Final = "DBT_ENV_CUSTOM_ENV_"
+"""What the name of an environment variable begins with that dbt writes into `Metadata.env`, without
+these letters."""
+
 WITH_SQL: Final = frozenset({"model", "snapshot", "test"})
 """Resource types whose SQL dbt compiles and whose compiled SQL the analysis reads."""
 
@@ -356,6 +360,9 @@ class Project:
         run_args: the arguments of the command that wrote run_results.json.
         variables: the vars that are not the same on the two sides of a comparison, with their
             values here; None where that is not known (dbt writes no vars into its manifest).
+        environment: the environment variables that are known not to be the same on the two sides, with
+            their values here; dbt writes only those of `CUSTOM_ENVIRONMENT` into its manifest.
+        same_environment: whether the others are known to be the same, too.
         freshness: of sources.json; empty without one.
         disabled: the unique_ids of disabled nodes.
         digest: XXH3 over manifest.json, catalog.json and run_results.json as they were read.
@@ -375,6 +382,8 @@ class Project:
     run_results: Later[list[RunResult]] = Later(list)
     run_args: Later[dict[str, Any]] = Later(dict)
     variables: dict[str, str] | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+    same_environment: bool = False
     freshness: Later[list[SourceFreshness]] = Later(list)
     disabled: list[str] = field(default_factory=list)
     digest: Later[str] = Later(str)

@@ -13,7 +13,12 @@ from functools import cached_property
 from typing import Literal
 
 from dbt_ripple.artifacts import Project
-from dbt_ripple.changes.conditions import changed_hooks, changed_project_hooks, check
+from dbt_ripple.changes.conditions import (
+    changed_hooks,
+    changed_project_hooks,
+    check,
+    environment_differs,
+)
 from dbt_ripple.changes.seeds import SeedPair, pair_seeds
 from dbt_ripple.changes.state import modified
 from dbt_ripple.changes.ways import ways
@@ -126,11 +131,13 @@ def compare(
     Raises:
         RippleError: the two are not sides of one project.
     """
+    anew = environment_differs(base, head)
     conditions = check(base, head)
     seeds = pair_seeds(base, head)
-    if base_analysis is None or seeds.base.by_content or seeds.one_sided:
+    anew = anew or seeds.one_sided
+    if base_analysis is None or seeds.base.by_content or anew:
         base_analysis = analyse(base, cache=cache, seeds=seeds.base)
-    if head_analysis is None or seeds.head.by_content or seeds.head.digests or seeds.one_sided:
+    if head_analysis is None or seeds.head.by_content or seeds.head.digests or anew:
         head_analysis = analyse(head, cache=cache, seeds=seeds.head)
     comparison = Comparison(base, head, base_analysis, head_analysis, seeds)
     comparison.notes += [*conditions, *seeds.notes]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from dbt_ripple.artifacts import Project
+from dbt_ripple.artifacts.model import CUSTOM_ENVIRONMENT
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.hooks import Hook
-from dbt_ripple.graph.macros import Macros, project_hooks
-from dbt_ripple.graph.settings import Settings, hooks_of
+from dbt_ripple.graph.macros import ANY, Macros, environment_in, project_hooks
+from dbt_ripple.graph.settings import Settings
 
 
 def check(base: Project, head: Project) -> list[str]:
@@ -33,31 +34,73 @@ def check(base: Project, head: Project) -> list[str]:
             where,
             f"make one of them anew: `dbt docs generate --target TARGET_ON_{now.adapter_type}`",
         )
-    notes = []
+    notes: list[str] = []
     if before.dbt_version != now.dbt_version and before.dbt_version and now.dbt_version:
         notes.append(
             f"base was made by dbt {before.dbt_version}, head by dbt {now.dbt_version}: what dbt's "
             "own macros do may differ, and is not compared"
         )
-    if base.variables is None or head.variables is None:
-        notes += _unseen_variables(head)
+    return [*notes, *_unseen_variables(base, head)]
+
+
+def _unseen_variables(base: Project, head: Project) -> list[str]:
+    """Where a changed var or environment variable would not be seen: in what is not compiled."""
+    vars_known = base.variables is not None and head.variables is not None
+    environment_known = base.same_environment and head.same_environment
+    if vars_known and environment_known:
+        return []
+    settings = Settings(head, Macros(head))
+    with_vars: dict[str, None] = {}
+    with_environment: dict[str, None] = {}
+    for node in head.nodes.values():
+        names, of_environment = settings.unseen_variables(node)
+        if names and not vars_known:
+            with_vars[node.display_name] = None
+        unknown = {n for n in of_environment if not n.startswith(CUSTOM_ENVIRONMENT)}
+        if unknown and not environment_known:
+            with_environment[node.display_name] = None
+    notes = []
+    if with_vars:
+        notes.append(
+            "dbt writes no vars into its artifacts: what hooks and branches that are not compiled "
+            f"use of them ({_some(with_vars)}) is taken as equal on both sides; `--base-ref` "
+            "compares the vars, too"
+        )
+    if with_environment:
+        notes.append(
+            "dbt writes no environment variables into its artifacts but those that begin with "
+            f"{CUSTOM_ENVIRONMENT}: what hooks, Python and code that is not compiled use of others "
+            f"({_some(with_environment)}) is taken as equal on both sides"
+        )
     return notes
 
 
-def _unseen_variables(head: Project) -> list[str]:
-    """Where a changed var would not be seen: in code that neither side has compiled."""
-    asked = [n for n in head.nodes.values() if n.materialized == "incremental" or hooks_of(n)]
-    if not asked:
-        return []
-    settings = Settings(head, Macros(head))
-    names = [node.display_name for node in asked if settings.unseen_variables(node)]
-    if not names:
-        return []
-    some = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-    return [
-        f"dbt writes no vars into its artifacts: what hooks and branches that are not compiled use "
-        f"of them ({some}) is taken as equal on both sides; `--base-ref` compares the vars, too"
-    ]
+def _some(names: Collection[str]) -> str:
+    return ", ".join(list(names)[:3]) + (", ..." if len(names) > 3 else "")
+
+
+def environment_differs(base: Project, head: Project) -> bool:
+    """Tell both sides which environment variables are known to differ between them.
+
+    Returns:
+        Whether something uses one of these that no compiled SQL shows.
+    """
+    before, now = base.metadata.env, head.metadata.env
+    differ = {name for name in {*before, *now} if before.get(name) != now.get(name)}
+    for side, values in ((base, before), (head, now)):
+        side.environment = {CUSTOM_ENVIRONMENT + n: str(values.get(n)) for n in sorted(differ)}
+    if not differ:
+        return False
+    names = {CUSTOM_ENVIRONMENT + name for name in differ} | {ANY}
+    for side in (base, head):
+        settings = Settings(side, Macros(side))
+        for node in side.nodes.values():
+            asked = settings.unseen_variables(node)[1]
+            if node.resource_type == "function":
+                asked = asked | environment_in(node.raw_code)
+            if not names.isdisjoint(asked):
+                return True
+    return False
 
 
 def set_variables(

@@ -120,6 +120,7 @@ def both_sides(
         compile_rest(here, manifest, head, taken.rest, *_AS_BUILT_ANEW)
         for side in (base, head):
             _source_columns(side, catalog)
+        base.same_environment = head.same_environment = True  # this process's
         set_variables(base, head, *(_values(d, options.variables) for d in (base_dir, project_dir)))
         yield Sides(base, head, taken, notes)
 

@@ -650,7 +650,7 @@ class Linker(Leaves):
             node = self.project.nodes[unique_id]
             parts = [
                 code_of(node).encode("utf-8", "surrogatepass"),
-                self.macros.variables(node.raw_code).encode(),
+                self.macros.variables_of(node).encode(),
                 repr((node.arguments, node.returns, node.config.get("volatility"))).encode(),
                 self.macros.fingerprint(node.depends_on.macros),
             ]
@@ -761,7 +761,7 @@ class Linker(Leaves):
         macros = self.macros
         if node.is_python or node.compiled_code is None:
             called = macros.fingerprint(node.depends_on.macros).hex()
-            variables = macros.variables(node.raw_code)
+            variables = macros.variables_of(node)
             references = self.settings.references.of(node)
             return f"{code_of(node)}{variables}\n{references!r}\n{called}"
         text = node.compiled_code

@@ -8,7 +8,7 @@ the *user's* here, and a user's macro may stand in for one of dbt's by its name.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Final
 
@@ -49,8 +49,18 @@ _BY_NAME_AT_RUN: Final = {
 ANY: Final = "*"
 """Among names of vars: it may be any."""
 
-_VAR: Final = re.compile(r"""\bvar\s*\(\s*(['"])([^'"\\]*)\1\s*[,)]""")
-_ANY_VAR: Final = re.compile(r"\bvar\b")
+_ASKING: Final = {
+    function: (
+        re.compile(rf"""\b{function}\s*\(\s*(['"])([^'"\\]*)\1\s*[,)]"""),
+        re.compile(rf"\b{function}\b"),
+    )
+    for function in ("var", "env_var")
+}
+_OF_OS: Final = re.compile(r"\b(?:environ|getenv)\b")
+_OF_OS_BY_NAME: Final = re.compile(
+    r"""\b(?:environ\s*(?:\[|\.\s*get\s*\()|getenv\s*\()\s*(['"])(\w+)\1\s*[\],)]"""
+)
+_IMPORTED_OF_OS: Final = re.compile(r"\bimport\s+(?:environ|getenv)\s*$", re.M)
 _STRING: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.S)
 
 
@@ -108,9 +118,25 @@ class Macros:
         return digest(b"macros", *parts)
 
     def variables(self, text: str) -> str:
-        """The vars that a text uses and that are not the same on both sides; empty for none."""
-        known = self.project.variables
-        if not known or not (said := variables_in(text)):
+        """What differs between the sides, of the vars and environment variables a text uses.
+
+        Each with its value here; empty for none.
+        """
+        return self._values(self.project.variables, text, variables_in) + self._values(
+            self.project.environment, text, environment_in
+        )
+
+    def variables_of(self, node: Node) -> str:
+        """As `variables`, of a node's code in its language."""
+        if not node.is_python:
+            return self.variables(node.raw_code)
+        return self._values(self.project.environment, node.raw_code, environment_in_python)
+
+    @staticmethod
+    def _values(
+        known: dict[str, str] | None, text: str, names_in: Callable[[str], set[str]]
+    ) -> str:
+        if not known or not (said := names_in(text)):
             return ""
         used = {n: v for n, v in known.items() if n in said or n == ANY or ANY in said}
         return repr(sorted(used.items())) if used else ""
@@ -218,13 +244,45 @@ def variables_in(text: str) -> set[str]:
         >>> variables_in("{{ var('of_' ~ name) }}") == {ANY}
         True
     """
+    return _asked_for(text, "var")
+
+
+def environment_in(text: str) -> set[str]:
+    """As `variables_in`, of the environment variables.
+
+    Example:
+        >>> environment_in("{{ env_var('DBT_USER', 'me') }} {{ var('x') }}")
+        {'DBT_USER'}
+    """
+    return _asked_for(text, "env_var")
+
+
+def _asked_for(text: str, function: str) -> set[str]:
     found: set[str] = set()
-    for inside in tags(text) if "var" in text else ():
-        named = _VAR.findall(inside)
+    by_name, at_all = _ASKING[function]
+    for inside in tags(text) if function in text else ():
+        named = by_name.findall(inside)
         found.update(name for _, name in named)
-        if len(named) < len(_ANY_VAR.findall(_STRING.sub("''", inside))):
+        plain = _STRING.sub("''", inside)
+        if len(named) < len(at_all.findall(plain)) or "context" in plain:
             found.add(ANY)
     return found
+
+
+def environment_in_python(code: str) -> set[str]:
+    """The environment variables that a piece of Python asks ``os`` for; ``ANY`` where not by name.
+
+    Example:
+        >>> environment_in_python("import os; a = os.environ['A'] + os.getenv('B', '')") == {"A", "B"}
+        True
+        >>> environment_in_python("from os import environ; print(environ)") == {ANY}
+        True
+    """
+    asked = len(_OF_OS.findall(code))
+    named = _OF_OS_BY_NAME.findall(code)
+    imports = len(_IMPORTED_OF_OS.findall(code))
+    found = {name for _, name in named}
+    return found | {ANY} if len(named) + imports < asked else found
 
 
 def dispatched(name: str) -> str:

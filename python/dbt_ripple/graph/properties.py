@@ -316,7 +316,8 @@ def constraints(node: Node) -> list[tuple[str, Any]]:
     """The constraints of a node, each with the column it is of, empty for the node's own."""
     found = [("", _without_nothing(said)) for said in node.constraints]
     for column in node.columns.values():
-        found += [(column.name, _without_nothing(said)) for said in column.constraints]
+        if column.constraints:
+            found += [(column.name, _without_nothing(said)) for said in column.constraints]
     return found
 
 
@@ -338,9 +339,8 @@ def declared(node: Node) -> list[Any]:
     if isinstance(persisted, dict) and persisted.get("relation"):
         found.append(node.description)
     for column in node.columns.values():
-        said: list[Any] = [column.more] if column.more else []
-        extra = {k: v for k, v in column.config.items() if k not in ("meta", "tags") and v}
-        if extra:
+        said: list[Any] = []
+        if extra := _more_of(column):
             said.append(extra)
         if comments:
             said += [column.description, column.quote]
@@ -353,12 +353,17 @@ def declared(node: Node) -> list[Any]:
 
 def written_by_columns(node: Node) -> list[Any]:
     """What is said of columns under names that dbt does not know, and an adapter may (masks)."""
-    found = []
-    for column in node.columns.values():
-        extra = {k: v for k, v in column.config.items() if k not in ("meta", "tags") and v}
-        if extra or column.more:
-            found.append((column.name, extra, column.more))
-    return found
+    return [(c.name, said) for c in node.columns.values() if (said := _more_of(c))]
+
+
+def _more_of(column: Column) -> list[Any]:
+    config = column.config
+    if column.more is None and (not config or config.keys() <= _OF_COLUMN_CONFIG):
+        return []
+    return [column.more, {k: v for k, v in config.items() if k not in _OF_COLUMN_CONFIG and v}]
+
+
+_OF_COLUMN_CONFIG: Final = frozenset({"meta", "tags"})
 
 
 def _without_nothing(said: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,14 @@ from dbt_ripple.artifacts.model import WITH_SQL
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, JOIN
 from dbt_ripple.graph.jinja import both_branches, names, normalised, tags, without_tags
-from dbt_ripple.graph.macros import OWN, Macros, dispatched, variables_in
+from dbt_ripple.graph.macros import (
+    OWN,
+    Macros,
+    dispatched,
+    environment_in,
+    environment_in_python,
+    variables_in,
+)
 from dbt_ripple.graph.properties import (
     KEEPING_ROWS,
     constraints,
@@ -48,6 +55,7 @@ _WITHOUT_KEY: Final = frozenset({"append", "insert_overwrite", "microbatch"})
 _APPLIES_TAGS: Final = re.compile(r"\s*\{\{-?\s*dbt_ripple\.apply_tags\(\s*\)\s*-?\}\}\s*")
 """See `graph.macros.APPLY_TAGS`."""
 
+_RUN: Final = frozenset({"model", "seed", "snapshot", "test"})
 _NAMING: Final = re.compile(r"generate_\w+_name$")
 _WORDS: Final = re.compile(r"\w+|\*")
 _BY_JINJA: Final = "__by_jinja__"
@@ -117,20 +125,22 @@ class Settings:
                 said["branch macros"] = self.macros.fingerprint(asking)
             if "branches" in said:
                 said["branch references"] = self.references.of(node)
-        if reads := self.reads(node):
-            said["read"] = read_of(node, reads)
-        if everywhere := self.reads_everywhere(node):
-            said["read of all nodes"] = self.of_all_nodes(everywhere)
+        unseen = self.unseen(node, hooks)
+        if unseen or ours or node.is_python or self.read_by_project_hooks:
+            if reads := self.reads(node, unseen):
+                said["read"] = read_of(node, reads)
+            if everywhere := self.reads_everywhere(node, unseen):
+                said["read of all nodes"] = self.of_all_nodes(everywhere)
         return said
 
     # -- what something reads ---------------------------------------------------------------------
 
-    def reads(self, node: Node) -> Reads:
-        """What of a node's properties is read where no compiled SQL shows it."""
+    def reads(self, node: Node, unseen: list[str]) -> Reads:
+        """What of a node's properties is read where no compiled SQL shows it: in `unseen`, say."""
         found = self.read_by_project_hooks
         if run := self.macros.run_by(kind_of(node)):
             found |= self.macros.reads(run)
-        for text in self.unseen(node):
+        for text in unseen:
             found |= reads_of(text, self.macros.internal)
             found |= self.macros.reads(self.macros.named_in(text))
         if node.is_python:
@@ -139,9 +149,9 @@ class Settings:
             found |= self.macros.reads(node.depends_on.macros)
         return found
 
-    def unseen(self, node: Node) -> list[str]:
+    def unseen(self, node: Node, hooks: list[tuple[str, str]]) -> list[str]:
         """The pieces of Jinja that run for a node and that its compiled SQL does not show."""
-        texts = [sql for _, sql in hooks_of(node)]
+        texts = [sql for _, sql in hooks]
         if node.is_python or node.resource_type not in WITH_SQL:
             return texts
         if node.compiled_code is None:
@@ -153,15 +163,12 @@ class Settings:
             texts.append(hidden)
         return [text for text in texts if text]
 
-    def reads_everywhere(self, node: Node) -> Reads:
+    def reads_everywhere(self, node: Node, unseen: list[str]) -> Reads:
         """What of *all* nodes is read for one of them: by ``graph``, in a hook or its like."""
-        texts = self.unseen(node)
-        if not texts and not self.macros.run_by(kind_of(node)):
-            return NOTHING
-        called = [u for text in texts for u in self.macros.named_in(text)]
+        called = [u for text in unseen for u in self.macros.named_in(text)]
         run = self.macros.closure([*called, *self.macros.run_by(kind_of(node))]) & self.macros.user
         found = NOTHING
-        for text in (*texts, *(self.project.macros[u].macro_sql for u in sorted(run))):
+        for text in (*unseen, *(self.project.macros[u].macro_sql for u in sorted(run))):
             if asks_the_graph(text):
                 found |= reads_of(text, self.macros.internal)
         return found
@@ -236,17 +243,31 @@ class Settings:
         texts = [*(sql for _, sql in hooks_of(node)), *map(self.macros.text, called)]
         return any({"ref", "source", "graph"} & names(" ".join(tags(text))) for text in texts)
 
-    def unseen_variables(self, node: Node) -> bool:
-        """Whether vars are used where compiled SQL does not show them: in hooks, in branches."""
-        texts = [sql for _, sql in hooks_of(node)]
-        macros = self.hook_macros(node) if texts else []
+    def unseen_variables(self, node: Node) -> tuple[set[str], set[str]]:
+        """The vars and the environment variables used where compiled SQL does not show them.
+
+        That is in hooks, in branches that were not compiled, in the user's macros that these or a
+        materialization run, and in Python.
+        """
+        asked: tuple[set[str], set[str]] = (set(), set())
+        hooks = hooks_of(node)
+        run = self.macros.run_by(kind_of(node))
+        if not (hooks or run or node.is_python or node.materialized == "incremental"):
+            return asked
+        if node.is_ephemeral or node.resource_type not in _RUN:
+            return asked
+        texts = self.unseen(node, hooks) if node.compiled_code or hooks else []
+        start = [u for text in texts for u in self.macros.named_in(text)]
         if node.materialized == "incremental":
-            hidden = both_branches(node.raw_code)
-            texts.append(hidden)
-            macros += self.macros.named_in(hidden)
-            macros += self.macros.that_ask(node.depends_on.macros)
-        called = self.macros.closure(macros) & self.macros.user
-        return any(variables_in(text) for text in (*texts, *map(self.macros.text, called)))
+            start += self.macros.that_ask(node.depends_on.macros)
+        called = self.macros.closure([*start, *run])
+        texts = [*texts, *map(self.macros.text, called & self.macros.user)]
+        for text in texts:
+            asked[0].update(variables_in(text))
+            asked[1].update(environment_in(text))
+        if node.is_python:
+            asked[1].update(environment_in_python(node.raw_code))
+        return asked
 
     def named_by_hooks(self, node: Node) -> tuple[set[str], set[str]]:
         """The relations that a node's hooks name literally, with a schema and by a bare name.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hand_made import LISTED, RAW, check, macro, names, node, orders, picked, project
 
 from dbt_ripple.artifacts import Macro, Project
 from dbt_ripple.changes.conditions import set_variables
+from dbt_ripple.graph.analyse import analyse
 
 OTHER = "select id, amount from s.orders"
 
@@ -361,3 +364,82 @@ def test_artifacts_hold_no_vars_and_that_is_said_where_it_matters() -> None:
     assert note.startswith("dbt writes no vars into its artifacts") and "(a)" in note
     assert picked(*with_vars(incremental(RECENT), incremental(RECENT))).notes == []
     assert picked(incremental("select 1"), incremental("select 1")).notes == []
+
+
+# --- environment variables ------------------------------------------------------------------------
+
+CUSTOM = "DBT_ENV_CUSTOM_ENV_DAYS"
+
+
+def with_environment(base: Project, head: Project, name: str = "DAYS") -> tuple[Project, Project]:
+    base.metadata.env, head.metadata.env = {name: "3", "SAME": "1"}, {name: "4", "SAME": "1"}
+    return base, head
+
+
+def python(code: str) -> Project:
+    a = node("model.p.a", None, RAW, raw=code, language="python")
+    return project(
+        orders(), a, check("t", "select id from s.a", "model.p.a"), catalog=LISTED, macros=[]
+    )
+
+
+def with_own_materialization(text: str) -> Project:
+    own = macro("macro.p.materialization_table_default", text)
+    a = node("model.p.a", "select id, amount from s.orders", RAW)
+    test = check("t", "select id from s.a", "model.p.a")
+    return project(orders(), a, test, catalog=LISTED, macros=[own])
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: incremental(RECENT.replace("var('days')", f"env_var('{CUSTOM}', '1')")),
+        lambda: incremental(RECENT.replace("var('days')", "env_var('DBT_ENV_' ~ rest)")),
+        lambda: incremental(RECENT.replace("var('days')", "context['env_var']('X')")),
+        lambda: incremental("select 1", hook=f"delete from x where {{{{ env_var('{CUSTOM}') }}}}"),
+        lambda: python(f"import os\ndef model(dbt, s): return os.environ['{CUSTOM}']"),
+        lambda: python(f"import os\ndef model(dbt, s): return os.getenv('{CUSTOM}', 'x')"),
+        lambda: python("import os\ndef model(dbt, s): return dict(os.environ)"),
+        lambda: with_own_materialization(f"... {{{{ env_var('{CUSTOM}') }}}}"),
+    ],
+)
+def test_an_environment_variable_that_is_known_to_differ_counts(made: Any) -> None:
+    assert names(*with_environment(made(), made())) == ["t"]
+    other = "WEEKS"
+    asked_by_name = CUSTOM in repr([n.raw_code for n in made().nodes.values()])
+    if asked_by_name:
+        assert names(*with_environment(made(), made(), other)) == []
+
+
+def test_analyses_that_were_made_before_are_made_anew() -> None:
+    raw = RECENT.replace("var('days')", f"env_var('{CUSTOM}')")
+    base, head = incremental(raw), incremental(raw)
+    known = {"base_analysis": analyse(base), "head_analysis": analyse(head)}
+    assert names(*with_environment(base, head), **known) == ["t"]
+    assert names(base, base, **known) == []
+
+
+def test_an_environment_variable_of_compiled_code_counts_by_what_it_compiles_to() -> None:
+    raw = f"select id, amount, {{{{ env_var('{CUSTOM}') }}}} from x"
+    assert names(*with_environment(incremental(raw), incremental(raw))) == []
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda: incremental(RECENT.replace("var('days')", "env_var('DAYS')")), True),
+        (lambda: incremental("select 1", hook="delete {{ env_var('DAYS') }}"), True),
+        (lambda: python("import os\ndef model(dbt, s): return os.environ['DAYS']"), True),
+        (lambda: with_own_materialization("{{ env_var('DAYS') }}"), True),
+        (lambda: incremental("select 1", hook=f"delete {{{{ env_var('{CUSTOM}') }}}}"), False),
+        (lambda: incremental("select {{ env_var('DAYS') }}"), False),
+        (lambda: python("def model(dbt, s): return s"), False),
+    ],
+)
+def test_artifacts_hold_few_environment_variables_and_that_is_said(made: Any, said: bool) -> None:
+    notes = picked(made(), made()).notes
+    assert [n.startswith("dbt writes no environment variables") for n in notes] == [True] * said
+    same = made(), made()
+    for each in same:
+        each.same_environment = True
+    assert picked(*same).notes == []
