@@ -29,11 +29,13 @@ _QUERY: Final = re.compile(r"\(\s*select\b", re.IGNORECASE)
 Kinds = dict[str, set[str]]
 
 DUCKDB_GRAMMAR: Final = """
-    alias array case cast coalesce collation columns construct_array exists extract grouping
-    grouping_id if ifnull iff interval map nullif overlay position row struct substring trim try
+    alias array case cast coalesce collation columns construct_array exists extract if ifnull iff interval map nullif overlay position row struct substring trim try
     try_cast unpack
 """.split()
 """Scalar words of DuckDB's grammar that look like calls and are in no catalogue."""
+
+GROUPING: Final = ["grouping", "grouping_id"]
+"""They stand where there are groups."""
 
 SPARK_GRAMMAR: Final = """
     cast extract exists named_struct overlay position substring timestampadd timestampdiff trim
@@ -54,7 +56,7 @@ POSTGRES_LATER: Final = {
 """What versions after 15 have besides, by their documentation (releases 16 to 18)."""
 
 POSTGRES_GRAMMAR: Final = """
-    array cast coalesce exists extract greatest grouping interval json json_array json_exists
+    array cast coalesce exists extract greatest interval json json_array json_exists
     json_object json_query json_scalar json_serialize json_value least normalize nullif overlay
     position row substring treat trim xmlconcat xmlelement xmlexists xmlforest xmlparse xmlpi
     xmlroot xmlserialize merge_action current_catalog current_date current_role current_schema
@@ -103,6 +105,7 @@ def duckdb() -> tuple[str, Kinds]:
             if called & kinds["volatile"]:
                 kinds["volatile"].add(name)
     kinds["scalar"].update(DUCKDB_GRAMMAR)
+    kinds["aggregate"].update(GROUPING)
     return f"DuckDB {engine.__version__}: duckdb_functions()", kinds
 
 
@@ -193,6 +196,7 @@ def postgres() -> tuple[str, Kinds]:
     for kind, names in POSTGRES_LATER.items():
         kinds.setdefault(kind, set()).update(names.split())
     kinds["scalar"].update(POSTGRES_GRAMMAR)
+    kinds["aggregate"].add("grouping")
     ((version,),) = _psql("show server_version")
     return f"PostgreSQL {version.split()[0]} and its extensions: pg_proc", kinds
 

@@ -13,9 +13,11 @@ from functools import cache, lru_cache
 from typing import Any, Final
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 
 from dbt_ripple.flow import resolution
 from dbt_ripple.flow.fingerprint import COMPARED, compared, digest
+from dbt_ripple.flow.functions import functions
 from dbt_ripple.flow.ir import (
     AGGREGATION,
     CONDITIONAL,
@@ -34,9 +36,9 @@ from dbt_ripple.flow.ir import (
     X,
 )
 from dbt_ripple.flow.names import AS_STORED, fold, folds, keeps_case, lowered
+from dbt_ripple.flow.relation import compose
 from dbt_ripple.flow.vocabulary import (
-    AGGREGATE_NAMES,
-    GENERATOR_NAMES,
+    BUILT_IN_SCHEMAS,
     MASK_MARK,
     MASKING_NAMES,
     ORDERED_SET_NAMES,
@@ -61,6 +63,17 @@ _MASKING_TYPES: Final = tuple(
     )
     if (t := getattr(exp, n, None)) is not None
 )
+_NAMED_CALLS: Final = (exp.Anonymous, exp.AnonymousAggFunc, exp.ParameterizedAgg)
+_OF_AGGREGATES: Final = (
+    exp.Distinct, exp.Order, exp.Limit, exp.HavingMax, exp.IgnoreNulls, exp.RespectNulls,
+)  # fmt: skip
+_AROUND_CALLS: Final = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+_HOLDS_NAMES: Final = (
+    exp.Anonymous, exp.Column, exp.DataType, exp.Dot, exp.Lambda, exp.PropertyEQ,
+)  # fmt: skip
+"""Where a name is not that of a column."""
+_METHODS: Final = ("duckdb", "tsql", "fabric", "oracle")
+"""Dialects where ``column.function()`` is a call on a column."""
 _NONE: Final[dict[int, int]] = {}  # never written to: what an expression holds is not changed
 _VALUE_WINDOW_TYPES: Final = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue)
 _ORDERED_SETS: Final = (exp.PercentileCont, exp.PercentileDisc, exp.Mode, exp.Median)
@@ -95,8 +108,9 @@ class Unsupported(Exception):  # noqa: N818  (it is a reason, not an error of th
     """The query holds something this module does not follow; the message says what."""
 
 
-Around = tuple[dict[int, int], dict[int, int], int, list[dict[str, bytes]]]
-"""The collectors of the expression around a scope: references, subqueries, rows, lambdas."""
+Around = tuple[dict[int, int], dict[int, int], int, list[dict[str, bytes]], bool]
+"""The collectors of the expression around a scope: references, subqueries, rows, lambdas; and
+whether it is of one row."""
 
 _IN_AGGREGATE: Final = {
     resolution.HAVING: resolution.HAVING_AGGREGATE,
@@ -126,6 +140,7 @@ class Scope:
         "full_names",
         "generators",
         "items",
+        "lifted",
         "names",
         "place",
         "ref_index",
@@ -133,6 +148,7 @@ class Scope:
         "shown",
         "sources",
         "subs",
+        "uncertain",
         "windowed",
         "windows",
     )
@@ -148,6 +164,8 @@ class Scope:
         self.subs: list[Rel] = []
         self.generators: list[X] = []
         self.extra: list[X] = []
+        self.uncertain: list[X] = []
+        self.lifted = False
         self.windows: dict[str, exp.Window] = {}
         self.aggregated = False
         self.place = resolution.SELECT
@@ -187,7 +205,12 @@ class Expressions:
 
     def __init__(self, dialect: str, masking: Collection[str] = ()) -> None:
         self.dialect = dialect
-        self.masking_names, self.handlers = _masking(frozenset(masking))
+        self.masking_names, self.by_class, self.handlers = _masking(frozenset(masking))
+        self.functions = functions(dialect)
+        self.by_name: dict[tuple[type, str | None], _Rule] = {}
+        self.name_key = name_key(dialect)
+        self.of_one_row = False
+        self.one_row = dialect != "clickhouse"  # its arrayJoin may stand anywhere
         self.keeps_case = keeps_case(dialect)
         self.folds = folds(dialect)
         self.as_stored = dialect in AS_STORED
@@ -226,14 +249,16 @@ class Expressions:
 
     def enter(self) -> Scope:
         """Begin a scope, with collectors of its own; whoever leaves by an exception leaves for good."""
-        scope = Scope((self.deps, self.sub_deps, self.rows, self.lambdas))
+        scope = Scope((self.deps, self.sub_deps, self.rows, self.lambdas, self.of_one_row))
         self.scopes.append(scope)
         self.lambdas = []
+        self.of_one_row = False
         return scope
 
     def leave(self) -> None:
         """End the scope begun last."""
-        self.deps, self.sub_deps, self.rows, self.lambdas = self.scopes.pop().around
+        around = self.scopes.pop().around
+        self.deps, self.sub_deps, self.rows, self.lambdas, self.of_one_row = around
 
     # -- expressions ----------------------------------------------------------------------------
 
@@ -271,7 +296,10 @@ class Expressions:
         self.depth += 1
         if self.depth > _MAX_DEPTH:
             raise Unsupported(f"nested deeper than {MAX_NESTING} levels")
-        node.parent = None  # see `let_go`
+        try:
+            node.parent = None  # see `let_go`
+        except AttributeError:  # sqlglot puts None where a call lacks an argument
+            raise Unsupported("a call that lacks an argument") from None
         handler, reads = self.handlers.get(type(node), _GENERIC)
         e = handler(self, node, kind)
         if reads is not None and not reads.issuperset(node.args):
@@ -450,6 +478,8 @@ class Expressions:
         this = args["this"]
         if isinstance(this, exp.Star):
             return self.inner_star(node, kind)
+        if isinstance(this, _AROUND_CALLS):
+            return self.expr(_as_call(node), kind)
         if not (args.get("table") or args.get("db") or args.get("catalog")):
             key = self.fold(this)
             for names in reversed(self.lambdas):
@@ -518,13 +548,20 @@ class Expressions:
         while isinstance(node, exp.Paren):
             node = node.this
         saved_lambdas = self.lambdas
+        scope = self.scopes[-1] if self.scopes else None
+        if scope is not None:
+            scope.lifted = False
         rel = self.query(node)
         self.lambdas = saved_lambdas
-        subs = self.scopes[-1].subs if self.scopes else []
+        subs = scope.subs if scope is not None else []
         subs.append(rel)
         index = len(subs) - 1
         self.sub_deps[index] = kind | EXISTS if mode == "exists" else kind
-        return ["Q", mode, index]
+        e: Expr = ["Q", mode, index]
+        if scope is not None and scope.lifted and not self.of_one_row:
+            e = ["U", e]
+            scope.uncertain.append(X(e, {}, {index: TRANSFORMATION}))
+        return e
 
     def scalar(self, node: Any, kind: int) -> Expr:
         if not self.scopes:
@@ -673,13 +710,21 @@ class Expressions:
         return self.generic(node, _masked(_direct(kind)))
 
     def anonymous(self, node: exp.Anonymous, kind: int) -> Expr:
-        name = str(node.this.name if isinstance(node.this, exp.Expression) else node.this).lower()
+        name = self.name_of(node)
         if name == "columns" and self.dialect in ("duckdb", "clickhouse"):
             return self.chosen_columns(node, kind)  # t.COLUMNS(...)
-        if name in AGGREGATE_NAMES:
+        what = self.functions.kind(name)
+        if what == "aggregate":
             return self.aggregate(node, kind)
-        if name in GENERATOR_NAMES:
+        if what == "generator":
             return self.generator(node, kind)
+        if what != "scalar":
+            return self.uncertain(node, kind, _KNOWN_CALL)
+        return self.known_call(node, kind)
+
+    def known_call(self, node: exp.Anonymous, kind: int) -> Expr:
+        """A function sqlglot does not know, that gives one value for each row."""
+        name = self.name_of(node)
         kind = _direct(kind)
         if name in self.masking_names:
             kind = _masked(kind)
@@ -691,6 +736,191 @@ class Expressions:
             test, true, false = node.expressions
             return self.condition(exp.If(this=test, true=true, false=false), kind)
         return self.call(node, kind)
+
+    def name_of(self, node: Any) -> str:
+        """The folded name of a call, as the text has it; empty where that was not kept."""
+        if isinstance(node, _NAMED_CALLS):
+            return self.fold(node.this)
+        return lowered[str((node.meta if node._meta else {}).get(self.name_key, ""))]
+
+    def generates(self, node: Any) -> bool:
+        """Whether a call gives several rows for one."""
+        if not isinstance(node, exp.Func):
+            return False
+        what = self.functions.kind(self.name_of(node))
+        return what == "generator" or (what == "unknown" and isinstance(node, _GENERATOR_TYPES))
+
+    def typed(self, node: Any, kind: int) -> Expr:
+        """A call of a function sqlglot knows: what it does is said by its name on this engine."""
+        t = type(node)
+        meta = node._meta
+        name = meta.get(self.name_key) if meta else None
+        rule = self.by_name.get((t, name))
+        if rule is None:
+            rule = self.by_name[t, name] = self.rule_of(t, name)
+        return self.by_rule(rule, node, kind)
+
+    def by_rule(self, rule: _Rule, node: Any, kind: int) -> Expr:
+        """What a rule makes of a node."""
+        handler, reads = rule
+        e = handler(self, node, kind)
+        if reads is not None and not reads.issuperset(node.args):
+            e = self.with_unread(e, node, reads, kind)
+        return e
+
+    def rule_of(self, t: type, name: str | None) -> _Rule:
+        """How calls of this class under this name are lowered."""
+        by_class = self.by_class.get(t, _GENERIC)
+        if name is None:
+            return by_class
+        what = self.functions.kind(lowered[name])
+        if what == "window" or (what == "aggregate" and by_class[0] is Expressions.grouping):
+            return by_class
+        if what == "aggregate":
+            return Expressions.aggregate, None
+        if what == "generator":
+            return Expressions.generator, None
+        plain = by_class
+        if by_class[0] in (Expressions.aggregate, Expressions.generator):
+            plain = _GENERIC
+        if what == "scalar":
+            return plain
+        return lambda walk, node, kind: walk.uncertain(node, kind, plain, by_class), None
+
+    def uncertain(self, node: Any, kind: int, plain: _Rule, otherwise: _Rule | None = None) -> Expr:
+        """A call that may aggregate, or give several rows: nobody here knows the function.
+
+        DISTINCT, ORDER BY or FILTER in a call are proof that it aggregates. Where neither would be
+        allowed (a condition of WHERE or ON, inside an aggregate, in FROM) it is a value of the row.
+        """
+        if _only_of_aggregates(node):
+            return self.aggregate(node, kind)
+        if self.of_one_row or not self.scopes:
+            generates = otherwise is not None and otherwise[0] is Expressions.generator
+            e = self.by_rule(otherwise if otherwise and generates else plain, node, kind)
+            self.lift(e)
+            return e
+        saved = (self.deps, self.sub_deps, self.rows)
+        self.deps, self.sub_deps, self.rows = {}, {}, 0
+        e = ["U", self.by_rule(plain, node, TRANSFORMATION)]
+        x = X(e, self.deps, self.sub_deps, self.rows)
+        self.deps, self.sub_deps, self.rows = saved
+        self.scopes[-1].uncertain.append(x)
+        kind = _direct(kind)
+        for ref, mask in x.deps.items():
+            self.depend(ref, compose(kind, mask))
+        for sub, mask in x.subs.items():
+            kinds = compose(kind, mask & ~EXISTS) | (mask & EXISTS)
+            self.sub_deps[sub] = self.sub_deps.get(sub, 0) | kinds
+        self.rows |= x.rows
+        self.lift(e)
+        return e
+
+    def lift(self, call: Expr) -> None:
+        """Note what may aggregate over the rows of a query outside.
+
+        An aggregate that reads columns of outer queries only is theirs, wherever it stands.
+        """
+        if len(self.scopes) < 2:
+            return
+        refs = self.scopes[-1].refs
+        outwards = 0
+        stack = [call]
+        while stack:
+            piece = stack.pop()
+            if type(piece) is int:
+                if refs[piece].up <= 0 or refs[piece].source == -2:
+                    return
+                outwards = max(outwards, refs[piece].up)
+            elif type(piece) is list and piece[0] != "Q":
+                stack.extend(piece)
+        for scope in self.scopes[-1 - outwards : -1]:
+            scope.lifted = True
+
+    def dotted(self, node: exp.Dot, kind: int) -> Expr:
+        """``schema.function(...)``, or ``column.function(...)`` where an engine has that.
+
+        A function of a schema is a user's, unless the schema is one of the engine's own.
+        """
+        call = node.args["expression"]
+        if isinstance(call, _AROUND_CALLS):
+            return self.expr(_called_on(node.args["this"], call), kind)
+        if not isinstance(call, exp.Func):
+            return self.dot(node, kind)
+        receiver = node.args["this"]
+        path = _path(receiver)
+        name = self.name_of(call)
+        if path is None:
+            what = self.functions.kind(name)
+        else:
+            schema = ".".join(map(self.fold, path))
+            what = self.functions.kind(f"{schema}.{name}")
+            if schema in BUILT_IN_SCHEMAS:
+                what = self.functions.kind(name)
+        if what == "aggregate":
+            return self.aggregate(node, kind)
+        if what == "scalar":
+            return self.dotted_call(node, kind)
+        return self.uncertain(node, kind, _DOTTED_CALL)
+
+    def dotted_call(self, node: exp.Dot, kind: int) -> Expr:
+        """The receiver or the schema, and the call."""
+        kind = _direct(kind)
+        receiver, call = node.args["this"], node.args["expression"]
+        if self.name_of(call) in self.masking_names:
+            kind = _masked(kind)
+        path = _path(receiver)
+        if path is not None:
+            this = self.owner(path, kind)
+        else:
+            # sqlglot made a mere name of each column there is in what stands before the point.
+            receiver = receiver.transform(_columns_again)
+            this = self.expr(receiver, kind)
+        pieces: list[Expr] = [b"Dot", b"this", this, b"expression"]
+        if isinstance(call, exp.Anonymous):
+            pieces.append(self.call(call, kind))
+        else:
+            pieces.append(self.generic(call, kind))
+        return merkle(pieces)
+
+    def owner(self, path: list[Any], kind: int) -> Expr:
+        """What stands before the point: a column, on engines that have methods, or a schema."""
+        keys = [self.fold(p) for p in path]
+        schema = digest(b"name", ".".join(keys).encode())
+        if self.dialect not in _METHODS or not self.scopes:
+            return schema
+        if any(keys[0] in scope.names for scope in self.scopes) and len(path) > 1:
+            names = dict(zip(("table", "this"), path[:2], strict=True))
+            e = self.column(exp.Column(**names), kind)
+            return self.fields(e, [self.spelled(p) for p in path[2:]])
+        known = (-3, keys[0])
+        scope = self.scopes[-1]
+        index = scope.ref_index.get(known)
+        if index is None:
+            index = scope.ref_index[known] = len(scope.refs)
+            scope.refs.append(Ref(0, -3, keys[0], path[0].name))
+        return self.fields(self.depend(index, kind), [self.spelled(p) for p in path[1:]])
+
+    def net(self, node: exp.NetFunc, kind: int) -> Expr:
+        """BigQuery's NET.f(...): none of them aggregates."""
+        call = node.this
+        rule = _KNOWN_CALL if isinstance(call, exp.Anonymous) else self.by_class.get(type(call))
+        return merkle([b"NetFunc", self.by_rule(rule or _GENERIC, call, _direct(kind))])
+
+    def some(self, node: exp.Any, kind: int) -> Expr:
+        """ANY of a subquery or an array, or an aggregate of that name."""
+        inner = node.this
+        if not isinstance(inner, exp.Query) and self.functions.kind("any") == "aggregate":
+            return self.aggregate(node, kind)
+        return self.generic(node, kind)
+
+    def parameterised(self, node: exp.Aliases, kind: int) -> Expr:
+        """``f(1)(x)`` of ClickHouse, which sqlglot takes for ``f(1) as (x)``: an aggregate."""
+        call = node.this
+        if self.dialect != "clickhouse" or not isinstance(call, exp.Func):
+            return self.generic(node, kind)
+        arguments = [exp.Column(this=name) for name in node.expressions]
+        return self.aggregate(exp.Tuple(expressions=[call, *arguments]), kind)
 
     def generator(self, node: Any, kind: int) -> Expr:
         """A function that gives several rows for one: its expression also decides the rows."""
@@ -712,8 +942,7 @@ class Expressions:
 
     def call(self, node: exp.Anonymous, kind: int) -> Expr:
         """A function sqlglot does not know: its folded name and its arguments in order."""
-        name = node.this.name if isinstance(node.this, exp.Expression) else node.this
-        pieces: list[Expr] = [b"call", digest(str(name).lower().encode())]
+        pieces: list[Expr] = [b"call", digest(self.name_of(node).encode())]
         pieces.extend(self.expr(e, kind) for e in node.expressions)
         return merkle(pieces)
 
@@ -732,8 +961,10 @@ class Expressions:
         scope = self.scopes[-1]
         scope.aggregated = True
         place, scope.place = scope.place, _IN_AGGREGATE.get(scope.place, scope.place)
+        of_one_row, self.of_one_row = self.of_one_row, self.one_row
         call = self.aggregate_call(node, kind, "A")
-        scope.place = place
+        scope.place, self.of_one_row = place, of_one_row
+        self.lift(call)
         return call
 
     def aggregate_call(self, node: Any, kind: int, mode: str) -> Expr:
@@ -747,6 +978,8 @@ class Expressions:
             e = self.generic(node, _masked(inner))
         elif isinstance(node, exp.Anonymous):
             e = self.call(node, inner)
+        elif isinstance(node, exp.Dot):
+            e = self.dotted_call(node, inner)
         else:
             e = self.generic(node, inner)
         if isinstance(e, bytes) and before == (len(self.deps), len(self.sub_deps)):
@@ -754,18 +987,28 @@ class Expressions:
         return [mode, e]
 
     def filter(self, node: exp.Filter, kind: int) -> Expr:
+        call = self.aggregate if self.may_aggregate(node.this) else self.expr
         if not self.scopes:
-            return self.filtered(node, kind, self.expr(node.this, kind))
+            return self.filtered(node, kind, call(node.this, kind))
         scope = self.scopes[-1]
         place, scope.place = scope.place, _IN_AGGREGATE.get(scope.place, scope.place)
-        e = self.filtered(node, kind, self.expr(node.this, kind))
+        e = self.filtered(node, kind, call(node.this, kind))
         scope.place = place
         return e
+
+    def may_aggregate(self, call: Any) -> bool:
+        """Whether a call is of a function that nobody here knows."""
+        if isinstance(call, exp.Anonymous):
+            return self.functions.kind(self.name_of(call)) != "aggregate"
+        return isinstance(call, exp.Dot) and isinstance(call.expression, exp.Func)
 
     def filtered(self, node: exp.Filter, kind: int, call: Expr) -> Expr:
         where = node.args["expression"]
         test = where.this if isinstance(where, exp.Where) else where
-        return merkle([b"Filter", call, self.expr(test, _indirect(kind, CONDITIONAL))])
+        of_one_row, self.of_one_row = self.of_one_row, self.one_row
+        condition = self.expr(test, _indirect(kind, CONDITIONAL))
+        self.of_one_row = of_one_row
+        return merkle([b"Filter", call, condition])
 
     def within_group(self, node: exp.WithinGroup, kind: int) -> Expr:
         if not self.scopes:
@@ -783,7 +1026,8 @@ class Expressions:
         call = node.this
         ordered_set = isinstance(call, _ORDERED_SETS) or function_name(call) in ORDERED_SET_NAMES
         order = node.args["expression"]
-        pieces: list[Expr] = [b"WithinGroup", self.generic(call, inner)]
+        lower = self.dotted_call if isinstance(call, exp.Dot) else self.generic
+        pieces: list[Expr] = [b"WithinGroup", lower(call, inner)]
         pieces.append(self.generic(order, inner if ordered_set else _indirect(inner, SORT)))
         return merkle(pieces)
 
@@ -892,6 +1136,7 @@ class Expressions:
 
     def window_function(self, node: Any, kind: int) -> Expr:
         """The function of a window: it aggregates over its frame and does not group the scope."""
+        node = _as_call(node)
         if isinstance(node, exp.Filter):
             return self.filtered(node, kind, self.window_function(node.this, kind))
         if isinstance(node, (exp.IgnoreNulls, exp.RespectNulls)):
@@ -902,13 +1147,18 @@ class Expressions:
             return self.within_group_call(node, kind)
         if isinstance(node, (exp.First, exp.Last)):
             return self.generic(node, kind)
-        if isinstance(node, exp.AggFunc) and not isinstance(node, _RANKS):
-            return self.aggregate_call(node, kind, "W")
-        if isinstance(node, exp.Anonymous) and str(node.this).lower() in AGGREGATE_NAMES:
-            return self.aggregate_call(node, kind, "W")
         if isinstance(node, _RANKS):
             return self.generic(node, _indirect(kind, WINDOW))
-        return self.expr(node, kind)
+        if isinstance(node, exp.AggFunc):
+            return self.aggregate_call(node, kind, "W")
+        if isinstance(node, exp.Func) and self.functions.kind(self.name_of(node)) == "aggregate":
+            return self.aggregate_call(node, kind, "W")
+        if isinstance(node, exp.Anonymous):
+            return self.known_call(node, kind)
+        if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
+            return self.dotted_call(node, kind)
+        plain = self.by_class.get(type(node), _GENERIC)
+        return self.by_rule(_GENERIC if plain[0] is Expressions.generator else plain, node, kind)
 
 
 @lru_cache(maxsize=50_000)
@@ -1014,11 +1264,50 @@ def by_suffix(full_names: dict[str, int], qualifier: str) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
-def generates(node: Any) -> bool:
-    """Whether a call gives several rows for one."""
-    return isinstance(node, _GENERATOR_TYPES) or (
-        isinstance(node, exp.Anonymous) and str(node.this).lower() in GENERATOR_NAMES
-    )
+def _only_of_aggregates(call: Any) -> bool:
+    """Whether a call says what only an aggregate can be told: DISTINCT, ORDER BY, IGNORE NULLS."""
+    call = call.args["expression"] if isinstance(call, exp.Dot) else call
+    arguments = [call.args.get("this"), call.args.get("expression"), *call.expressions]
+    return any(isinstance(argument, _OF_AGGREGATES) for argument in arguments)
+
+
+def _called_on(receiver: Any, call: Any) -> Any:
+    """``s.f(x) filter (where y)`` as a filter around ``s.f(x)``; sqlglot has it inside out."""
+    if isinstance(call, _AROUND_CALLS):
+        inner = _called_on(receiver, call.args["this"])
+        return type(call)(**{**call.args, "this": inner})
+    return exp.Dot(this=receiver, expression=call)
+
+
+def _as_call(node: Any) -> Any:
+    """What sqlglot made a column, or the part behind a point, of: the call that it is."""
+    if isinstance(node, exp.Dot) and isinstance(node.expression, _AROUND_CALLS):
+        return _called_on(node.this, node.expression)
+    if isinstance(node, exp.Column) and isinstance(node.this, _AROUND_CALLS):
+        *names, call = node.parts
+        return _called_on(exp.Dot.build(names) if len(names) > 1 else names[0], call)
+    return node
+
+
+def _path(node: Any) -> list[Any] | None:
+    """The names of ``a.b.c``; None where it is something else."""
+    parts: list[Any] = []
+    while isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        parts.append(node.expression)
+        node = node.this
+    if not isinstance(node, exp.Identifier):
+        return None
+    return [node, *reversed(parts)]
+
+
+def _columns_again(node: Any) -> Any:
+    """The column that a name is, in an expression of which sqlglot made names only."""
+    if isinstance(node, exp.Dot) and (path := _path(node)) is not None:
+        names = zip(("this", "table", "db", "catalog"), reversed(path[:4]), strict=False)
+        return exp.Column(**dict(names))
+    if not isinstance(node, exp.Identifier) or isinstance(node.parent, _HOLDS_NAMES):
+        return node
+    return exp.Column(this=node)
 
 
 def function_name(node: Any) -> str:
@@ -1054,7 +1343,10 @@ def _handlers() -> dict[type, _Rule]:
         exp.Identifier: (Expressions.identifier, _args("this quoted")),
         exp.Star: (Expressions.inner_star, None),
         exp.Columns: (Expressions.chosen_columns, None),
-        exp.Dot: (Expressions.dot, _args("this expression")),
+        exp.Dot: (Expressions.dotted, _args("this expression")),
+        exp.Any: (Expressions.some, None),
+        exp.NetFunc: (Expressions.net, _args("this")),
+        exp.Aliases: (Expressions.parameterised, None),
         exp.Struct: (Expressions.struct, None),
         exp.Subquery: (Expressions.scalar, None),
         exp.Select: (Expressions.scalar, None),
@@ -1082,7 +1374,6 @@ def _handlers() -> dict[type, _Rule]:
         exp.Lambda: (Expressions.lambda_, _args("this expressions")),
         exp.DataType: (Expressions.data_type, None),
         exp.Anonymous: (Expressions.anonymous, _args("this expressions")),
-        exp.AnonymousAggFunc: (Expressions.aggregate, None),
         exp.Grouping: (Expressions.grouping, None),
         exp.GroupingId: (Expressions.grouping, None),
     }
@@ -1108,12 +1399,35 @@ def _handlers() -> dict[type, _Rule]:
 _HANDLERS: Final = _handlers()
 
 
+_OPERATORS: Final[frozenset[type]] = frozenset({*_LOGIC_TYPES, *_CHAIN_TYPES, *_BINARY_TYPES})
+_TYPED: Final = {
+    t: (Expressions.typed, None)
+    for t in vars(exp).values()
+    if isinstance(t, type)
+    and issubclass(t, exp.Func)
+    and not issubclass(t, (exp.Anonymous, exp.Case, exp.Cast, exp.Exists))
+    and t not in _OPERATORS
+}
+"""Calls whose name says what they do, which is not the same on every engine."""
+
+
 @lru_cache(maxsize=8)
-def _masking(more: frozenset[str]) -> tuple[frozenset[str], dict[type[Any], _Rule]]:
-    """The functions that mask, by name, and the handlers: more names, some of them sqlglot's own."""
+def _masking(
+    more: frozenset[str],
+) -> tuple[frozenset[str], dict[type[Any], _Rule], dict[type[Any], _Rule]]:
+    """The functions that mask, by name; the handlers by class; and those with `typed` before them.
+
+    More names may be sqlglot's own.
+    """
     names = MASKING_NAMES | {name.rpartition(".")[2].lower() for name in more}
     types = [t for name in names - MASKING_NAMES if (t := exp.FUNCTION_BY_NAME.get(name.upper()))]
-    return names, _HANDLERS | dict.fromkeys(types, (Expressions.masking, None))
+    by_class = _HANDLERS | dict.fromkeys(types, (Expressions.masking, None))
+    return names, by_class, {**by_class, **_TYPED}
+
+
+def name_key(dialect: str) -> str:
+    """Where sqlglot keeps the name a call was written with."""
+    return Dialect.get_or_raise(dialect).ORIGINAL_NAME_META_KEY or "name"
 
 
 def _is_marked(node: exp.Case) -> bool:
@@ -1123,3 +1437,5 @@ def _is_marked(node: exp.Case) -> bool:
 
 
 _GENERIC: Final[_Rule] = (Expressions.generic, None)
+_KNOWN_CALL: Final[_Rule] = (Expressions.known_call, None)
+_DOTTED_CALL: Final[_Rule] = (Expressions.dotted_call, None)

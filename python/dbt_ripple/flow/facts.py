@@ -650,7 +650,7 @@ def _on_left(env: Env, e: Expr, members: Sequence[int]) -> bool:
                 return False
             found = True
         elif type(piece) is list:
-            if piece[0] in ("Q", "W", "A", "G"):
+            if piece[0] in ("Q", "W", "A", "G", "U"):
                 return False
             stack.extend(piece)
     return found

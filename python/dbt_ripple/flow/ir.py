@@ -9,8 +9,9 @@ An expression is one of
 * ``int``: the index of a reference in the scope's ``refs``;
 * ``list``: a node; its first element says how to combine the rest:
   ``bytes`` (a Merkle node: prefix, then pieces), ``"A"`` (an aggregate: the rows it ran over count),
-  ``"W"`` (a window: likewise), ``"G"`` (what a generator gives), ``"F"`` (a left fold of one binary operator), ``"C"`` (what AND or OR
-  joins, in no order), ``"Q"`` (a subquery), ``"L"`` (how a column is spelled: its name is data).
+  ``"W"`` (a window: likewise), ``"U"`` (what may be an aggregate: likewise), ``"G"`` (what a
+  generator gives), ``"F"`` (a left fold of one binary operator), ``"C"`` (what AND or OR joins, in
+  no order), ``"Q"`` (a subquery), ``"L"`` (how a column is spelled: its name is data).
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ class Ref(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A column reference as written.
 
     ``up`` counts scopes outwards, ``source`` is an index there, -1 where the name has no
-    qualifier, or -2 for all columns of the source ``up`` (-1: of all sources) but those in ``name``;
+    qualifier, -2 for all columns of the source ``up`` (-1: of all sources) but those in ``name``, or
+    -3 for a name that is a column only if there is such a column;
     ``rule`` says which of a column and an alias the name means here (`flow.resolution`), and
     ``outputs`` how many items of the select list are seen here.
     """
@@ -259,6 +261,8 @@ class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
     as_stored: Sequence[int] = ()
     windowed: bool = False
     hint: bytes = b""
+    uncertain: Sequence[X] = ()
+    uncertain_late: Sequence[X] = ()
 
 
 class Cte(msgspec.Struct, array_like=True, gc=False):

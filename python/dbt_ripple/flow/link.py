@@ -700,12 +700,14 @@ class _Linker:
             add(deps, GROUP_BY)
         inside = (env.ref(i)[0] for x in rel.group for i in x.deps)  # of ROLLUP and its like
         env.keys = frozenset((*keys, *inside))
+        loose = rel.group_all and _may_not_group(rel)
         if rel.group_tag:
             rows_fp = digest(b"sets", rows_fp, rel.group_tag, *keys)
         else:
-            rows_fp = digest(b"G", rows_fp, *sorted(set(keys)))
+            tag = b"G all" if loose else b"G"
+            rows_fp = digest(tag, rows_fp, *sorted(set(keys)))
         if self.book is not None:
-            self.book.group(env, keys, bool(rel.group_tag), rows_fp)
+            self.book.group(env, keys, bool(rel.group_tag) or loose, rows_fp)
         return rows_fp
 
     def outputs(
@@ -953,6 +955,32 @@ class _Clauses:
         self.condition(self.rel.having)
         self.env.keys = frozenset()
 
+    def uncertain(self) -> None:
+        """Calls of functions nobody here knows: each may make one row of many, or many of one.
+
+        Which it does is not known, so nothing is claimed of the rows, and ``N`` holds the calls.
+        """
+        self.calls(self.rel.uncertain)
+
+    def uncertain_late(self) -> None:
+        """Such calls in the clauses after the select list; rows are repeated by now, if they are."""
+        self.calls(self.rel.uncertain_late)
+        if self.rel.uncertain and self.book is not None:
+            self.book.unknown(self.env, self.fp)
+
+    def calls(self, calls: Sequence[X]) -> None:
+        """Rows that these calls may have made."""
+        if not calls:
+            return
+        fps = []
+        for x in calls:
+            fp, deps = self.env.value(x)
+            fps.append(fp)
+            self.add(deps, JOIN)
+        self.fp = digest(b"uncertain", self.fp, *sorted(set(fps)))
+        if self.book is not None:
+            self.book.unknown(self.env, self.fp)
+
     def generate(self) -> None:
         """Functions in the select list that give several rows for one.
 
@@ -1117,8 +1145,10 @@ _FIRST: Final[tuple[_Step, ...]] = (
     _Clauses.where,
     _Clauses.group,
     _Clauses.having,
+    _Clauses.uncertain,
 )
 _LAST: Final[tuple[_Step, ...]] = (
+    _Clauses.uncertain_late,
     _Clauses.distinct,
     _Clauses.order,
     _Clauses.distinct_on,
@@ -1147,6 +1177,14 @@ def _in_order(items: Sequence[FromItem]) -> Iterable[int]:
             yield from _in_order(item.nested)
         else:
             yield item.source
+
+
+def _may_not_group(rel: Select) -> bool:
+    """Whether GROUP BY ALL may make no groups at all: DuckDB groups by nothing that is constant."""
+    values = [value_of(out) for out in rel.outs]
+    return bool(rel.uncertain) or not any(
+        value is None or isinstance(value, int) or value.deps for value in values
+    )
 
 
 def _aggregated_alias(rel: Select, ref: Ref) -> bool:

@@ -27,10 +27,10 @@ from dbt_ripple.flow.expressions import (
     Scope,
     Unsupported,
     function_name,
-    generates,
     let_go,
     listed,
     merkle,
+    name_key,
     unwrapped,
     written,
 )
@@ -123,7 +123,7 @@ _READ_OF_SUBQUERY: Final = _args("with_ this alias pivots joins")
 _READ_OF_NESTED_JOINS: Final = _args("this joins")
 _READ_OF_VALUES: Final = _args("with_ expressions alias pivots")
 _READ_OF_TABLE: Final = _args("this db catalog alias joins pivots")
-_READ_OF_FUNCTION: Final = _args("this alias joins pivots")
+_READ_OF_FUNCTION: Final = _args("this db catalog alias joins pivots")
 _READ_OF_LATERAL: Final = _args("this alias view outer cross_apply ordinality")
 _READ_OF_LATERAL_QUERY: Final = _args("this alias cross_apply")
 _READ_OF_UNNEST: Final = _args("expressions alias offset")
@@ -169,7 +169,7 @@ def lower(
         if _may_nest(sql) and _nesting(tokens) > MAX_NESTING:
             return Lowered(None, f"nested deeper than {MAX_NESTING} levels")
         sys.setrecursionlimit(max(limit, 20_000))
-        statements = [s for s in parser.parse(tokens, sql) if s is not None]
+        statements = _statements(parser, tokens, sql)
         if len(statements) != 1:
             return Lowered(None, f"{len(statements)} statements where one query was expected")
         texts = _texts(statements[0], dialect) if expressions else {}
@@ -262,8 +262,19 @@ def _reader(dialect: str) -> tuple[Any, Any]:
     known: dict[str, tuple[Any, Any]] = _readers.__dict__
     if dialect not in known:
         reader = Dialect.get_or_raise(dialect)
+        reader.ORIGINAL_NAME_META_KEY = name_key(dialect)
         known[dialect] = (reader.tokenizer(), reader.parser())
     return known[dialect]
+
+
+def _statements(parser: Any, tokens: list[Any], sql: str) -> list[Any]:
+    """What the parser makes of a text; whatever goes wrong in it is an error of the text."""
+    try:
+        return [s for s in parser.parse(tokens, sql) if s is not None]
+    except (SqlglotError, RecursionError):
+        raise
+    except Exception as error:  # a builder of sqlglot that does not expect these arguments
+        raise Unsupported(_first_line(error)) from error
 
 
 def _first_line(error: Exception) -> str:
@@ -443,6 +454,7 @@ class _Lowering(Expressions):
 
     def values(self, node: exp.Values, alias: Any) -> Rel:
         scope = self.enter()
+        self.of_one_row = self.one_row
         rows = node.expressions
         width = max((len(r.expressions) if isinstance(r, exp.Tuple) else 1) for r in rows)
         columns = []
@@ -474,6 +486,7 @@ class _Lowering(Expressions):
         if (imported := self.imported(args)) is not None:
             return imported
         scope = self.enter()
+        self.of_one_row = self.one_row
         from_ = args.get("from_")
         if from_ is not None:
             scope.items.append(self.from_item(from_.this, ""))
@@ -485,6 +498,7 @@ class _Lowering(Expressions):
             scope.items.append(self.from_item(lateral, "LATERAL"))
         for window in args.get("windows", ()):
             scope.windows[self.fold(window.this)] = window
+        self.of_one_row = False
         outputs = self.select_list(args.get("expressions", ()), scope.aliases)
         select = self.rest_of_select(args, scope, *outputs, _READ_OF_SELECT)
         self.leave()
@@ -530,7 +544,9 @@ class _Lowering(Expressions):
         )
         if "where" in args:
             scope.place = resolution.WHERE
+            self.of_one_row = self.one_row
             select.where = self.conjuncts(args["where"].this, FILTER)
+            self.of_one_row = False
         if "prewhere" in args and "prewhere" in reads:
             select.where = [*select.where, *self.conjuncts(args["prewhere"].this, FILTER)]
         if "group" in args:
@@ -538,18 +554,18 @@ class _Lowering(Expressions):
         if "having" in args:
             scope.place = resolution.HAVING
             select.having = self.conjuncts(args["having"].this, FILTER)
+        select.uncertain, scope.uncertain = scope.uncertain, []
         scope.shown = select.wide  # what stands behind the select list sees the outputs of a star
         if "qualify" in args:
             scope.place = resolution.QUALIFY
             select.qualify = self.conjuncts(args["qualify"].this, FILTER)
         select.as_stored = scope.as_stored
-        select.aggregated = scope.aggregated
-        select.windowed = scope.windowed
-        select.grouped = scope.aggregated or "group" in args or bool(select.having)
         if any(name in args for name in _ORDERING):
             self.ordering(args, select, scope)
         if "limit" in args or "offset" in args:
+            self.of_one_row = self.one_row
             select.limit = [self.x(args[k], FILTER) for k in ("limit", "offset") if k in args]
+            self.of_one_row = False
         if "distinct" in args:
             select.distinct = True
             self.beyond(args["distinct"], _READ_OF_DISTINCT)
@@ -573,6 +589,11 @@ class _Lowering(Expressions):
             tag = digest(b"names", *(name.encode() for name in said))
             scope.extra.append(self.x_of(stars, FILTER, tag))
         select.extra = scope.extra
+        select.uncertain_late = scope.uncertain
+        # An aggregate makes groups in whichever clause it stands.
+        select.aggregated = scope.aggregated or bool(select.uncertain)
+        select.grouped = scope.aggregated or "group" in args or bool(select.having)
+        select.windowed = scope.windowed
         return select
 
     def distinct_on(self, nodes: list[Any], select: Select) -> None:
@@ -756,7 +777,7 @@ class _Lowering(Expressions):
             alias, inner = node.args["alias"], node.args["this"]
             name, key = alias.args["this"], self.fold(alias)
             x = self.x(inner, IDENTITY)
-            return ("", "", Made(x, [name], [key])) if generates(inner) else (name, key, x)
+            return ("", "", Made(x, [name], [key])) if self.generates(inner) else (name, key, x)
         if t is exp.Column and type(node.args["this"]) is exp.Identifier:
             this = node.args["this"]
             return this.args["this"], self.fold(this), self.x(node, IDENTITY)
@@ -777,7 +798,7 @@ class _Lowering(Expressions):
             names = [e.name for e in node.expressions]
             keys = [self.fold(e) for e in node.expressions]
             return "", "", Made(self.x(node.this, TRANSFORMATION), names, keys)
-        if generates(node):
+        if self.generates(node):
             x = self.x(node, IDENTITY)
             default = self.generated_columns(node)
             return "", "", Made(x, default, default)
@@ -998,7 +1019,7 @@ class _Lowering(Expressions):
                     raise Unsupported(
                         "WITH ORDINALITY" if args.get("ordinality") else "a relation without a name"
                     )
-                rel = self.table_function(node.this, columns)
+                rel = self.table_function(node.this, columns, self.parts(node)[:-1])
                 self.beyond(node, _READ_OF_FUNCTION)
                 columns = []
                 if alias is None:
@@ -1090,12 +1111,20 @@ class _Lowering(Expressions):
         x = self.x_of([column], TRANSFORMATION, b"unnest")
         return Generator(x, [name], [fold(name, False, self.dialect)])
 
-    def table_function(self, node: Any, columns: list[str]) -> Rel:
+    def call_in_from(self, node: Any, tag: bytes) -> X:
+        """A call in FROM: its rows are a source's, whatever the function does in a select list."""
+        scope = self.scopes[-1]
+        generators, uncertain = len(scope.generators), len(scope.uncertain)
+        aggregated = scope.aggregated
+        x = self.x_of([node], TRANSFORMATION, tag)
+        del scope.generators[generators:], scope.uncertain[uncertain:]
+        scope.aggregated = aggregated
+        return x
+
+    def table_function(self, node: Any, columns: list[str], schema: Sequence[str] = ()) -> Rel:
         """A function in FROM; with a query as argument (TABLE(...)) it is seen as a whole."""
         self.note_call(node)
-        generators = len(self.scopes[-1].generators)
-        x = self.x(node, TRANSFORMATION)
-        del self.scopes[-1].generators[generators:]  # as in `lateral`
+        x = self.call_in_from(node, ".".join(["function", *schema]).encode())
         names: list[str] | None = list(columns) or self.generated_columns(node)
         keys = [fold(n, False, self.dialect) for n in names] if names is not None else None
         return Generator(x, names, keys)
@@ -1119,9 +1148,7 @@ class _Lowering(Expressions):
         self.beyond(node, _READ_OF_LATERAL)
         flags = [k for k in ("view", "outer", "cross_apply", "ordinality") if node.args.get(k)]
         self.note_call(inner)
-        generators = len(self.scopes[-1].generators)
-        x = self.x_of([inner], TRANSFORMATION, " ".join(["lateral", *flags]).encode())
-        del self.scopes[-1].generators[generators:]  # its rows are a source's, as FROM has it
+        x = self.call_in_from(inner, " ".join(["lateral", *flags]).encode())
         names: list[str] | None = list(columns) or self.generated_columns(inner)
         if (
             node.args.get("view")

@@ -298,6 +298,8 @@ class Env:
     def resolve(self, ref: Ref) -> Column:
         if ref.source == -2:
             return self.whole_row(ref)
+        if ref.source == -3:
+            return self.owner(ref)
         if ref.source >= 0:
             env: Env = self
             for _ in range(ref.up):
@@ -401,6 +403,24 @@ class Env:
             if struct is not None:
                 return FieldRest(struct).get(ref.key, ref.name)
         return None
+
+    def owner(self, ref: Ref) -> Column:
+        """``x`` of ``x.function()``: a column, a source as one value, or else a schema's name."""
+        env: Env | None = self
+        up = 0
+        while env is not None:
+            known, unknown = env.unqualified(ref)
+            found = [known] if known is not None else unknown
+            found += [
+                env.row_of(i)
+                for i, source in enumerate(env.sources)
+                if source.alias == ref.key and env.relations[i] is not None
+            ]
+            if found:
+                return combine([outer(column, up) for column in found])
+            env = env.parent
+            up += 1
+        return digest(b"name", ref.key.encode()), NOTHING
 
     def unqualified(self, ref: Ref) -> tuple[Column | None, list[Column]]:
         """The source column of a bare name, or the candidates of sources not fully known."""
@@ -546,6 +566,8 @@ class Env:
             return digest(b"spelled", self.spelled(e[1]).encode())
         if head == "A":
             return digest(b"A", self.fp(e[1]), self.ran_over(e[1]))
+        if head == "U":
+            return digest(b"U", self.fp(e[1]), self.over)
         if head == "W":
             inner = e[1]
             sorted_ = type(inner) is list and (inner[0] != b"Window" or b"order" in inner)

@@ -1,37 +1,11 @@
-"""What functions do, by name: which aggregate, give several rows, or hide their argument."""
+"""Names of functions and columns that mean something; which kind a function is: `functions`."""
 
 from __future__ import annotations
 
 from typing import Final
 
-AGGREGATE_NAMES: Final = frozenset(
-    """
-    any approx_count_distinct approx_percentile approx_top_k array_agg avg bit_and bit_or bit_xor
-    bitmap_construct_agg bitmap_or_agg bool_and bool_or collect_list collect_set corr count count_if
-    count_min_sketch covar_pop covar_samp every first first_value grouping grouping_id
-    histogram_numeric hll_sketch_agg hll_union_agg kll_merge_agg_bigint kll_merge_agg_double
-    kll_merge_agg_float kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float kurtosis last
-    last_value listagg max max_by mean measure median min min_by mode percentile percentile_approx
-    percentile_cont percentile_disc regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope
-    regr_sxx regr_sxy regr_syy schema_of_json_agg schema_of_variant_agg skewness some std stddev
-    stddev_pop stddev_samp string_agg sum theta_intersection_agg theta_sketch_agg theta_union_agg
-    try_avg try_sum var_pop var_samp variance histogram approx_distinct arbitrary checksum
-    geometric_mean map_agg map_union multimap_agg set_agg set_union numeric_histogram arg_max arg_min
-    entropy favg fsum product quantile quantile_cont quantile_disc mad reservoir_quantile sum_no_overflow
-    """.split()
-)
-"""Aggregates that sqlglot may leave as unknown functions: Spark's own list first (a test reads it
-from Spark's function registry), then Trino's and DuckDB's."""
-
-GENERATOR_NAMES: Final = frozenset(
-    """
-    collations explode explode_outer flatten generate_series inline inline_outer json_array_elements
-    json_array_elements_text json_each json_tuple jsonb_array_elements jsonb_array_elements_text
-    jsonb_each posexplode posexplode_outer regexp_split_to_table sql_keywords stack
-    string_split_to_table unnest variant_explode variant_explode_outer
-    """.split()
-)
-"""Functions that give several rows for one."""
+BUILT_IN_SCHEMAS: Final = frozenset({"pg_catalog", "safe", "builtin", "system.builtin"})
+"""What may stand before the name of an engine's own function (BigQuery's SAFE is no schema)."""
 
 MASKING_NAMES: Final = frozenset(
     """
@@ -53,8 +27,10 @@ GENERATED_COLUMNS: Final = {
     "posexplodeouter": ["pos", "col"],
     "posexplode_outer": ["pos", "col"],
     "range": ["id"],
+    "session_window": ["session_window"],
     "variant_explode": ["pos", "key", "value"],
     "variant_explode_outer": ["pos", "key", "value"],
+    "window": ["window"],
 }
 """Spark's column names where a generator's alias names none (maps differ and stay unknown)."""
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dbt_ripple.flow.functions import ENGINES, functions
+from dbt_ripple.flow.ir import Select
+from dbt_ripple.flow.lower import lower
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,3 +92,53 @@ KINDS = [
 @pytest.mark.parametrize(("dialect", "name", "kind"), KINDS)
 def test_the_kind_of_a_function(dialect: str, name: str, kind: str) -> None:
     assert functions(dialect).kind(name) == kind
+
+
+def lowered_as(call: str, dialect: str) -> str | None:
+    """What a call in a select list was taken for; None where it is not one."""
+    select = lower(f"select {call} as v from t", dialect).rel
+    if not isinstance(select, Select):
+        return None
+    if select.uncertain:
+        return "unknown"
+    if select.generators:
+        return "generator"
+    return "aggregate" if select.aggregated else "scalar"
+
+
+@pytest.mark.parametrize("dialect", ENGINES)
+def test_every_listed_function_is_lowered_as_its_kind(dialect: str) -> None:
+    """However sqlglot reads it: as a class of its own, an operator, or a call it does not know."""
+    wrong = {}
+    never_read = []
+    for name, kind in functions(dialect).kinds.items():
+        calls = [f"{name}{arguments}" for arguments in ("(a)", "(a, b)", "(a, b, c)", "()")]
+        taken = {call: lowered_as(call, dialect) for call in calls}
+        if not any(taken.values()):
+            never_read.append(name)
+        if kind != "window":
+            wrong |= {call: (kind, as_) for call, as_ in taken.items() if as_ not in (None, kind)}
+    # sqlglot reads AI.GENERATE_BOOL(...) and its like as a call on a model, under no name.
+    assert {call: how for call, how in wrong.items() if not call.startswith("ai.")} == {}
+    assert len(never_read) < 12  # keywords that are no calls: MATCH, DIV, ...
+
+
+@pytest.mark.parametrize("dialect", [*ENGINES, "exasol"])
+@pytest.mark.parametrize("name", ["no_such_function", "s.no_such_function", "s.sum", "db.s.upper"])
+def test_a_function_on_no_list_may_aggregate_or_generate(name: str, dialect: str) -> None:
+    assert lowered_as(f"{name}(a)", dialect) == "unknown"
+    # What only an aggregate can be told.
+    if dialect not in ("mysql", "tsql"):
+        assert lowered_as(f"{name}(distinct a)", dialect) == "aggregate"
+        assert lowered_as(f"{name}(a) filter (where b)", dialect) == "aggregate"
+    for query in (
+        f"select a from t where {name}(a) = 1",
+        f"select sum({name}(a)) as v from t",
+        f"select {name}(a) over (partition by b) as v from t",
+        f"select v from {name}(1) as u",
+    ):
+        select = lower(query, dialect).rel
+        assert isinstance(select, Select), query
+        # ClickHouse's arrayJoin may stand anywhere, and so may a function that calls it.
+        anywhere = dialect == "clickhouse" and (" where " in query or "select sum" in query)
+        assert bool(select.uncertain) == anywhere, query
