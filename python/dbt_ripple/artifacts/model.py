@@ -356,6 +356,8 @@ class Project:
         parents: the direct parents of every node, by unique_id; only ids that are in ``nodes``.
         children: the inverse of ``parents``, in the order of ``nodes``.
         catalog: the columns of every relation in catalog.json, in order; empty without one.
+        catalog_is_older: whether catalog.json was written before the manifest, by another command:
+            what it lists may not be all that there is.
         run_results: of run_results.json; empty without one.
         run_args: the arguments of the command that wrote run_results.json.
         variables: the vars that are not the same on the two sides of a comparison, with their
@@ -379,6 +381,7 @@ class Project:
     macros: dict[str, Macro] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
     catalog: Later[Mapping[str, list[CatalogColumn]]] = Later(dict)
+    catalog_is_older: Later[bool] = Later(bool)
     run_results: Later[list[RunResult]] = Later(list)
     run_args: Later[dict[str, Any]] = Later(dict)
     variables: dict[str, str] | None = None

@@ -14,7 +14,7 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -130,6 +130,7 @@ class _LateCatalog(msgspec.Struct):
 
     nodes: dict[str, _LateTable] = {}
     sources: dict[str, _LateTable] = {}
+    metadata: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 class _RunResults(msgspec.Struct):
@@ -246,6 +247,7 @@ def _read(target_path: Path, held: Held) -> Project:
         hasher.update(b"catalog.json")
         hasher.update(text)
 
+    @cache
     def catalog() -> Mapping[str, list[CatalogColumn]]:
         nonlocal text
         if text is None:
@@ -255,6 +257,10 @@ def _read(target_path: Path, held: Held) -> Project:
             _check_catalog(found, catalog_path, nodes, metadata, disabled)
         text = None
         return found
+
+    def catalog_is_older() -> bool:
+        found = catalog()
+        return isinstance(found, _LateColumns) and _is_older(found.metadata, metadata)
 
     @cache
     def run() -> _RunResults:
@@ -284,6 +290,7 @@ def _read(target_path: Path, held: Held) -> Project:
         macros=macros,
         groups=groups,
         catalog=catalog,
+        catalog_is_older=catalog_is_older,
         run_results=lambda: run().results,
         run_args=lambda: run().args,
         freshness=freshness,
@@ -607,6 +614,7 @@ class _LateColumns(Mapping[str, list[CatalogColumn]]):
 
     Attributes:
         listed: the unique_ids of all that the catalog holds.
+        metadata: of the catalog, as far as it can be read.
     """
 
     def __init__(self, content: bytes, path: Path, nodes: Collection[str]) -> None:
@@ -614,6 +622,7 @@ class _LateColumns(Mapping[str, list[CatalogColumn]]):
         self._path = path
         self._nodes = nodes
         self._columns: dict[str, msgspec.Raw | list[CatalogColumn]]
+        self.metadata = Metadata()
         try:
             catalog = msgspec.json.decode(content, type=_LateCatalog)
         except (msgspec.ValidationError, *_NOT_JSON):
@@ -622,6 +631,8 @@ class _LateColumns(Mapping[str, list[CatalogColumn]]):
             tables = {**catalog.nodes, **catalog.sources}
             self.listed = list(tables)
             self._columns = {u: table.columns for u, table in tables.items() if u in nodes}
+            with suppress(msgspec.ValidationError, *_NOT_JSON):
+                self.metadata = msgspec.json.decode(catalog.metadata, type=Metadata)
 
     def _decode(self) -> None:
         """Decode all of it, which tells what to make of what dbt does not write."""
@@ -653,6 +664,14 @@ class _LateColumns(Mapping[str, list[CatalogColumn]]):
 
     def __len__(self) -> int:
         return len(self._columns)
+
+
+def _is_older(catalog: Metadata, manifest: Metadata) -> bool:
+    """Whether a catalog was written before the manifest, by another command than that."""
+    if catalog.generated_at is None or manifest.generated_at is None:
+        return False
+    same = catalog.invocation_id is not None and catalog.invocation_id == manifest.invocation_id
+    return not same and as_utc(catalog.generated_at) < as_utc(manifest.generated_at)
 
 
 def _sorted(columns: dict[str, CatalogColumn]) -> list[CatalogColumn]:

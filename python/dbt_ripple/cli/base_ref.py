@@ -400,3 +400,4 @@ def _source_columns(side: Project, folder: Path | None) -> None:
     except RippleError:
         return
     side.catalog = sources_of_catalog(side, known)
+    side.catalog_is_older = True  # than the text of either side, which was compiled just now

@@ -83,9 +83,11 @@ class Linked:
         missing: names it reads that do not exist or are ambiguous, in order (rule 5).
         unknown: why some of its columns cannot be known by position, or None.
         called: what its FROM clauses call (see `flow.ir.Lowered`).
+        how: in which ways each missing name was not found, as `engine_checks.refuses` knows them;
+            empty where the query was not linked just now.
     """
 
-    __slots__ = ("called", "missing", "relation", "unknown")
+    __slots__ = ("called", "how", "missing", "relation", "unknown")
 
     def __init__(
         self,
@@ -93,11 +95,13 @@ class Linked:
         missing: list[str],
         unknown: str | None,
         called: Sequence[str] = (),
+        how: dict[str, set[str]] | None = None,
     ) -> None:
         self.relation = relation
         self.missing = missing
         self.unknown = unknown
         self.called = called
+        self.how = how or {}
 
 
 def link(
@@ -121,7 +125,7 @@ def link(
     linker = _Linker(table, dialect, lowered.ctes, book)
     assert lowered.rel is not None
     relation = linker.rel(lowered.rel, None)
-    return Linked(relation, list(linker.missing), linker.unknown, lowered.called)
+    return Linked(relation, list(linker.missing), linker.unknown, lowered.called, linker.missing)
 
 
 class _Linker:
@@ -138,11 +142,11 @@ class _Linker:
         self.folds = folds(dialect)
         self.in_subquery = resolution(dialect)[SUBQUERY]
         self.ctes: list[Relation | None] = [None] * ctes
-        self.missing: dict[str, None] = {}
+        self.missing: dict[str, set[str]] = {}
         self.unknown: str | None = None
 
-    def miss(self, name: str) -> None:
-        self.missing.setdefault(name)
+    def miss(self, name: str, how: str = "absent") -> None:
+        self.missing.setdefault(name, set()).add(how)
 
     def rel(self, rel: Rel, env: Env | None) -> Relation:
         if type(rel) is Select:
@@ -277,7 +281,8 @@ class _Linker:
             rest = [blend]
         else:
             if len(left.names) != len(right.names):
-                self.miss(f"{op.split()[0]} of {len(left.names)} columns with {len(right.names)}")
+                said = f"{op.split()[0]} of {len(left.names)} columns with {len(right.names)}"
+                self.miss(said, "width")
             for i, (name, key) in enumerate(zip(left.names, left.keys, strict=True)):
                 other = (right.fps[i], right.deps[i]) if i < len(right.names) else None
                 pairs.append((name, key, (left.fps[i], left.deps[i]), other))
@@ -672,7 +677,7 @@ class _Linker:
                     keys.append(expanded[2][ordinal - 1])
                     add(expanded[3][ordinal - 1], GROUP_BY)
                 else:
-                    self.miss(f"GROUP BY {ordinal}")
+                    self.miss(f"GROUP BY {ordinal}", "ordinal")
         if rel.group_all:
             for out in rel.outs:
                 value = value_of(out)
@@ -829,20 +834,20 @@ class _Linker:
                 if key not in present:
                     found = [c for i in sources if (c := owner.column(i, key, key)) is not None]
                     if not found:
-                        self.miss(key)
+                        self.miss(key, "rename")
                         found = [owner.lost_in(key, sources)]
                     put(key, key, combine(found))
         for key in star.replaces:
             if key not in keys:  # of a source whose columns are not known, or a mistake
                 if not rest:
-                    self.miss(key)
+                    self.miss(key, "replace")
                 put(key, key, env.value(star.replaces[key]))
         for name in star.except_:
             one, _, key = name.rpartition("\x1f")
             searched = [int(one)] if one else sources
             relations = [relation_of(owner, i) for i in searched]
             if key not in merged and not any(r.rest or key in r.keys for r in relations):
-                self.miss(key)  # engines refuse to leave out what is not there
+                self.miss(key, "except")  # most engines refuse to leave out what is not there
 
 
 class _Joined(NamedTuple):

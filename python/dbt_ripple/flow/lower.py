@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
 
 import sqlglot
@@ -146,7 +146,12 @@ _NO_COLUMNS: Final = _args("settings format options for_ locks into operation_mo
 
 
 def lower(
-    sql: str, dialect: str, *, expressions: bool = False, masking: Collection[str] = ()
+    sql: str,
+    dialect: str,
+    *,
+    expressions: bool = False,
+    masking: Collection[str] = (),
+    edit: Callable[[exp.Expression], None] | None = None,
 ) -> Lowered:
     """Parse one query and lower it.
 
@@ -155,6 +160,7 @@ def lower(
         dialect: the sqlglot dialect it is written in.
         expressions: whether to write out the SQL behind each output, too.
         masking: functions that mask their arguments, besides those known to.
+        edit: changes the parse tree in place before it is lowered.
 
     Returns:
         The lowered query, or a `Lowered` with the reason why there is none. Never raises on bad
@@ -172,6 +178,8 @@ def lower(
         statements = _statements(parser, tokens, sql)
         if len(statements) != 1:
             return Lowered(None, f"{len(statements)} statements where one query was expected")
+        if edit is not None:
+            edit(statements[0])
         texts = _texts(statements[0], dialect) if expressions else {}
         lowered = _Lowering(dialect, masking).statement(statements[0])
         lowered.expressions = texts

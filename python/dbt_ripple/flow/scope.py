@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from dbt_ripple.flow.engine_checks import is_hidden
 from dbt_ripple.flow.fingerprint import COMPARED, compared, digest, hashed
 from dbt_ripple.flow.ir import (
     DIRECT,
@@ -19,6 +20,7 @@ from dbt_ripple.flow.ir import (
     Select,
     Source,
     Star,
+    Table,
     Value,
     X,
 )
@@ -51,8 +53,8 @@ class Linking(Protocol):
     in_subquery: int
     """What a subquery sees of the query around (`flow.resolution`)."""
 
-    def miss(self, name: str) -> None:
-        """Note a name that is nowhere, or in two places."""
+    def miss(self, name: str, how: str = "absent") -> None:
+        """Note a name that is nowhere, or in two places, and how that came (`Linked.how`)."""
 
     def rel(self, rel: Rel, env: Env | None) -> Relation:
         """Link a query inside a scope."""
@@ -255,8 +257,9 @@ class Env:
             found = [] if relation.rest else relation.renamed_by_engine(key)
             return self.wrap(source, combine(found)) if found else None
         if key in relation.duplicates:
-            self.linker.miss(f"{key} is ambiguous")
             same = [j for j, k in enumerate(relation.keys) if k == key]
+            alike = len({relation.fps[j] for j in same}) == 1
+            self.linker.miss(f"{key} is ambiguous", "said twice" if alike else "repeated")
             column = combine([(relation.fps[j], relation.deps[j]) for j in same])
         return self.wrap(source, column) if self.wraps[source] else column
 
@@ -311,7 +314,11 @@ class Env:
                 struct = self._struct_named(env, source, ref)
                 if struct is not None:
                     return struct
-                self.linker.miss(f"{source.alias}.{ref.name}" if source.alias else ref.name)
+                is_of_table = type(source.rel) is Table
+                self.linker.miss(
+                    f"{source.alias}.{ref.name}" if source.alias else ref.name,
+                    "absent in a table" if is_of_table else "absent",
+                )
                 return self.lost(ref, [(env, ref.source, ref.up)])
             return outer(column, ref.up)
         rule = ref.rule
@@ -365,7 +372,8 @@ class Env:
                     return outer(env_.row_of(i), up)
             env_ = env_.parent
             up += 1
-        self.linker.miss(ref.name)
+        is_of_table = any(type(source.rel) is Table for source in self.sources)
+        self.linker.miss(ref.name, "absent in a table" if is_of_table else "absent")
         everywhere: list[tuple[Env, int, int]] = []
         env_ = self
         up = 0
@@ -391,8 +399,11 @@ class Env:
                 column = ghost.get(ref.key, ref.name)
                 if column is not None:
                     found.append(outer(env.wrap(source, column), up))
-        missing = (digest(b"missing", ref.key.encode()), NOTHING)
-        return combine([missing, *found]) if found else missing
+        missing = digest(b"missing", ref.key.encode())
+        if is_hidden(ref.name):  # a hidden column, as the number of a row: it is made of the rows
+            relations = [env.relations[source] for env, source, _ in where]
+            missing = digest(missing, *(r.rows_fp + r.order for r in relations if r is not None))
+        return combine([(missing, NOTHING), *found]) if found else (missing, NOTHING)
 
     def _struct_named(self, env: Env, source: Source, ref: Ref) -> Column | None:
         """`a.b` where the source a has no column b, but some source has a struct column a."""
@@ -434,7 +445,7 @@ class Env:
                 found.append(column)
         if found:
             if len(found) > 1:
-                self.linker.miss(f"{ref.name} is ambiguous")
+                self.linker.miss(f"{ref.name} is ambiguous", "ambiguous")
             return combine(found), []
         unknown = []
         for i, relation in enumerate(self.relations):

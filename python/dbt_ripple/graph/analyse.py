@@ -17,6 +17,7 @@ from dbt_ripple.artifacts import Project
 from dbt_ripple.graph.analysis import Analysis
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.edges import edges_of
+from dbt_ripple.graph.missing import judge
 from dbt_ripple.graph.queries import LowerMany
 from dbt_ripple.graph.relations import RELATIONS, topological
 from dbt_ripple.graph.seeds import SeedFiles
@@ -102,6 +103,11 @@ def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:
         for unique_id, node in project.nodes.items()
         if node.resource_type == "test" and (every_test or linker.may_discover(unique_id))
     }
+    seen = [
+        *(known.analysis for known in linker.known.values()),
+        *(analysis for analysis, _ in tests.values()),
+    ]
+    judge(linker, seen, linker.queries.cache)
     test_columns = [
         (test, parent, column) for test, (_, reads) in tests.items() for parent, column in reads
     ]

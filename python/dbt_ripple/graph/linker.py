@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from dbt_ripple.artifacts import Node, Project, masking_functions
+from dbt_ripple.flow.engine_checks import cannot_find
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import CONDITIONAL, FILTER, IDENTITY, MASK_SHIFT, TRANSFORMATION
 from dbt_ripple.flow.link import Linked
@@ -129,6 +130,8 @@ class Linker(Leaves):
         self.functions: dict[str, bytes] = {}
         self.views: dict[str, bytes | None] = {}
         self.supposed: dict[str, Supposed] = {}
+        self.otherwise: dict[str, tuple[Status, str | None]] = {}
+        """What is said of a node that looks for a name in vain, but for that (see `graph.missing`)."""
         self.above: dict[str, set[str]] = {}
         self.called: dict[str, Sequence[str]] = {}
         self.left: dict[str, bytes] = {}
@@ -256,8 +259,6 @@ class Linker(Leaves):
                 names, keys = [names[i] for i in order], [keys[i] for i in order]
                 fps, deps = [fps[i] for i in order], [deps[i] for i in order]
         if linked.missing:
-            status = "broken"
-            reason = "cannot find " + ", ".join(linked.missing)
             wrapped = digest(b"broken", *(m.encode() for m in linked.missing))
         if node.resource_type == "model" and node.materialized not in KNOWN_MATERIALIZATIONS:
             status = "opaque"
@@ -281,6 +282,11 @@ class Linker(Leaves):
             reason = reason or self.said_of(beyond)
             if beyond.catalog and status == "analysed":
                 status = "opaque"
+        if linked.missing and (
+            node.resource_type != "model" or node.materialized in KNOWN_MATERIALIZATIONS
+        ):
+            self.otherwise[unique_id] = status, reason
+            status, reason = "broken", cannot_find(linked.missing)
         if node.contract_enforced:
             fps = self.typed(node, keys, fps)
         if node.resource_type == "snapshot":

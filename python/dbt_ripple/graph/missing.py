@@ -1,84 +1,196 @@
-"""Relations that cannot be built: their queries name what is certainly not there.
+"""Which of the names that linking cannot find an engine would not find either.
 
-Rule 5 calls a relation broken as soon as a name in it cannot be found. That errs on the wide side:
-a catalog may be older than its warehouse, and some engines do not look into what nothing reads. Here
-it has to be certain, so only what the text of queries says is believed:
+Rule 5 moves every vertex of a relation as soon as a name in its query cannot be found. That errs on
+the wide side: some engines do not look into what nothing reads, a name may be a word of the engine's
+own, and text is not all there is to a relation. *Broken* is a query only where its engine says so, so
+that has to be certain (`CertainNames`):
 
 * the columns of a dataset dbt does not know, of a seed whose file is not at hand, and of all but
   the sources that are given are open: a catalog may be older than what it lists;
-* so are those of a relation that keeps columns its query no longer has (incremental, snapshot) or
-  to which hooks may add some;
-* a name counts where the result of the query is made of it, and not where it is ambiguous, or one
-  that an engine knows without a declaration.
+* so are those of a relation that keeps columns its query no longer has (incremental, snapshot), to
+  which hooks may add some, or whose text is not what will be built (rule 11);
+* the engine looks at the place where the name stands, and knows nothing by it (`flow.engine_checks`);
+* the query is run: an ephemeral model's only where it is inlined.
+
+What is not broken by this may still fail to build, or it is certain that it does not.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from dbt_ripple.artifacts import CatalogColumn, Node, Project
+from dbt_ripple.flow.engine_checks import cannot_find, name_is_refused, refuses, worst
 from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.ir import Lowered
 from dbt_ripple.flow.link import Linked, link
-from dbt_ripple.flow.live import live
+from dbt_ripple.flow.live import checked
 from dbt_ripple.flow.relation import Relation
+from dbt_ripple.graph.analysis import NodeAnalysis
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.jinja import both_branches, normalised
 from dbt_ripple.graph.linker import Linker
-from dbt_ripple.graph.relations import Known, cannot_see
+from dbt_ripple.graph.relations import RELATIONS, Known, cannot_see
 from dbt_ripple.graph.seeds import SeedFiles
-from dbt_ripple.graph.settings import hooks_of
+from dbt_ripple.graph.settings import words
+from dbt_ripple.graph.supposed import GONE, Supposed
 
 RUNS_ITS_QUERY: Final = frozenset(
-    "table view incremental materialized_view streaming_table dynamic_table snapshot".split()
+    "table view incremental materialized_view streaming_table dynamic_table snapshot test".split()
 )
 """Materializations whose query the engine has to accept for the node to be built."""
 
 _ONLY_ITS_QUERY: Final = frozenset({"table", "view", "ephemeral"})
-_KNOWN_TO_ENGINES: Final = frozenset(
-    "ctid current_catalog current_date current_path current_role current_schema current_time "
-    "current_timestamp current_user filename level localtime localtimestamp oid rowid rownum "
-    "session_user sysdate systimestamp system_user tableoid user xmax xmin".split()
+_STORED: Final = frozenset({"table", "incremental", "seed", "snapshot"})
+_WORD: Final = re.compile(r"\w+")
+_MAY_ADD_COLUMNS: Final = frozenset(
+    """
+    adapter alter call copy create do drop exec execute merge rename replace run_query select
+    statement
+    """.split()
 )
-"""Names that some engine has a value for where no column is called so."""
+"""Words of a hook that may add columns to a relation, or put another one in its place."""
 
 
-class MissingNames(Linker):
-    """One side of a project, linked by its own text, as far as it is asked for.
+class CertainNames(Linker):
+    """One side of a project, linked by what is certain of it, as far as it is asked for.
 
     Args:
         project: the side.
         catalog: the columns of the sources whose columns are believed.
         cache: where lowered queries may be found.
+        supposed: relations whose columns are to be taken as other than they are.
     """
 
     def __init__(
-        self, project: Project, catalog: dict[str, list[CatalogColumn]], cache: Cache | None = None
+        self,
+        project: Project,
+        catalog: Mapping[str, list[CatalogColumn]],
+        cache: Cache | None = None,
+        supposed: Mapping[str, Supposed] | None = None,
     ) -> None:
         super().__init__(replace(project, catalog=catalog), False, cache, None, SeedFiles())
-        self.reads: dict[str, set[str]] = {}
+        self.supposed.update(supposed or {})
+        self.own: dict[str, tuple[list[str], set[str]]] = {}
 
     def of(self, unique_id: str) -> list[str]:
-        """The names for want of which a node cannot be built; empty where it may well be."""
-        node = self.project.nodes[unique_id]
-        if node.materialized not in RUNS_ITS_QUERY or self.introspection.of(node):
+        """The names for want of which a node certainly is not built; those of what it inlines, too."""
+        if not self.runs_its_query(self.project.nodes[unique_id]):
             return []
-        return self.missing_in(unique_id, node)
+        found: dict[str, None] = {}
+        for part in self.parts(unique_id):
+            found.update(dict.fromkeys(self.missing_in(part)[0]))
+        return list(found)
 
-    def missing_in(self, unique_id: str, node: Node) -> list[str]:
-        """The names that a query, or an ephemeral model it is made of, looks for in vain."""
-        followed = self.follow(unique_id, node)
-        if isinstance(followed, str):
-            return []
-        found = [name for name in followed[1].missing if _is_certain(name)]
-        for parent in sorted(self.reads[unique_id]):
-            above = self.project.nodes[parent]
-            if above.is_ephemeral and not self.introspection.of(above):
-                found += self.missing_in(parent, above)
-        return list(dict.fromkeys(found))
+    def of_own_text(self, unique_id: str) -> list[str]:
+        """Those of them that stand in the node's own query."""
+        node = self.project.nodes[unique_id]
+        runs = self.is_run_inlined(unique_id) if node.is_ephemeral else self.runs_its_query(node)
+        return self.missing_in(unique_id)[0] if runs else []
+
+    def runs_its_query(self, node: Node) -> bool:
+        """Whether a node is built, or tested, by running its query as it stands."""
+        materialized = "snapshot" if node.resource_type == "snapshot" else node.materialized or ""
+        if node.resource_type == "test":
+            materialized = "test"
+        late = node.config.get("bind") is False  # Redshift looks into such a view when it is read
+        return (
+            materialized in RUNS_ITS_QUERY
+            and not late
+            and not self.macros.of_materialization(materialized)
+        )
+
+    def is_run_inlined(self, unique_id: str) -> bool:
+        """Whether an ephemeral model's text is part of a query that is run."""
+        return any(
+            unique_id in self.parts(reader) and self.runs_its_query(self.project.nodes[reader])
+            for reader in self.readers_through_ephemerals(unique_id)
+        )
+
+    def readers_through_ephemerals(self, unique_id: str) -> Iterator[str]:
+        """What refers to an ephemeral model, directly or through other ephemeral ones."""
+        seen = {unique_id}
+        ahead = [unique_id]
+        while ahead:
+            for child in self.project.children.get(ahead.pop(), ()):
+                node = self.project.nodes.get(child)
+                if node is None or child in seen:
+                    continue
+                seen.add(child)
+                if node.is_ephemeral:
+                    ahead.append(child)
+                elif node.resource_type in RELATIONS or node.resource_type == "test":
+                    yield child
+
+    def parts(self, unique_id: str) -> list[str]:
+        """A node and the ephemeral models whose text its query holds where the engine sees it."""
+        found = {unique_id: None}
+        ahead = [unique_id]
+        while ahead:
+            for parent in sorted(self.missing_in(ahead.pop())[1]):
+                if self.project.nodes[parent].is_ephemeral and parent not in found:
+                    found[parent] = None
+                    ahead.append(parent)
+        return list(found)
+
+    def missing_in(self, unique_id: str) -> tuple[list[str], set[str]]:
+        """The names a node's own query looks for in vain, and the relations it reads."""
+        known = self.own.get(unique_id)
+        if known is None:
+            self.own[unique_id] = [], set()  # a cycle ends here
+            known = self.own[unique_id] = self.look(unique_id, self.project.nodes[unique_id])
+        return known
+
+    def look(self, unique_id: str, node: Node) -> tuple[list[str], set[str]]:
+        """What `missing_in` keeps."""
+        if cannot_see(node) is not None:
+            return [], set()
+        reads: set[str] = set()
+
+        def table(key: str, name: str) -> Relation:
+            above = self.names.node_of(key)
+            if above in self.project.nodes and above != unique_id:
+                reads.add(above)
+            return self.table(unique_id, key, name)
+
+        lowered, follows = without_words(node.compiled_code or "", self.dialect, unsure=True)
+        if lowered.rel is None:
+            return [], set()
+        linked = link(checked(lowered, self.dialect, surely=True), table, self.dialect)
+        if not follows or self.introspection.of(node):
+            return [], reads
+        stored = reads_stored(self.project, unique_id)
+        return [
+            name
+            for name in linked.missing
+            if says(linked, name, self.dialect, stored) is True
+            and not self.only_in_a_branch(node, name)
+        ], reads
+
+    def only_in_a_branch(self, node: Node, name: str) -> bool:
+        """Whether a name stands only where an incremental model asks whether it is there already."""
+        if node.materialized != "incremental":
+            return False
+        if self.macros.that_ask(node.depends_on.macros):
+            return True
+        plain = name.rpartition(".")[2].lower()
+        hidden = _WORD.findall(both_branches(node.raw_code).lower())
+        return plain in hidden and hidden.count(plain) >= _WORD.findall(
+            normalised(node.raw_code).lower()
+        ).count(plain)
+
+    # -- relations whose columns are certain ----------------------------------------------------
 
     def node(self, unique_id: str) -> Known:
         """A relation; one whose columns its text does not tell for sure is open."""
-        if unique_id not in self.known and not self.has_the_columns_of_its_text(unique_id):
+        if (
+            unique_id not in self.known
+            and unique_id not in self.supposed
+            and not self.has_the_columns_of_its_text(unique_id)
+        ):
             leaf = digest(b"open", unique_id.encode())
             self.known[unique_id] = self.open_leaf(unique_id, leaf, [], False)
         return super().node(unique_id)
@@ -86,36 +198,130 @@ class MissingNames(Linker):
     def has_the_columns_of_its_text(self, unique_id: str) -> bool:
         """Whether a relation's columns are those of its query, or of its file."""
         node = self.project.nodes[unique_id]
-        if hooks_of(node) or unique_id in self.hooks.writing:
-            return False
-        if node.resource_type in ("source", "seed"):  # as far as their columns are known
+        if node.resource_type == "source":  # as far as its columns are known
             return True
-        return node.materialized in _ONLY_ITS_QUERY and not self.introspection.of(node)
+        if any(map(self.may_add_columns, (node, *self.writing_by_hooks(unique_id)))):
+            return False
+        if node.resource_type == "seed":
+            return True
+        return (
+            node.materialized in _ONLY_ITS_QUERY
+            and not self.introspection.of(node)
+            and not self.macros.of_materialization(node.materialized)
+        )
+
+    def writing_by_hooks(self, unique_id: str) -> list[Node]:
+        """The nodes whose hooks may write to a relation besides their own.
+
+        What an on-run hook does that is not known is not done between two models.
+        """
+        nodes = self.project.nodes
+        return [
+            nodes[hook.owner]
+            for hook in self.hooks.all
+            if unique_id in hook.writes
+            or (hook.anything and nodes[hook.owner].resource_type != "operation")
+        ]
+
+    def may_add_columns(self, node: Node) -> bool:
+        """Whether the hooks of a node, or an on-run hook, may add columns to a relation."""
+        if node.resource_type == "operation":
+            called = self.macros.closure(self.macros.named_in(node.raw_code))
+            texts = [node.raw_code, *map(self.macros.text, called & self.macros.user)]
+            found = words(" ".join(texts))
+        else:
+            found = self.settings.words_of_hooks(node)
+        return not found.isdisjoint(_MAY_ADD_COLUMNS)
 
     def follow(self, unique_id: str, node: Node) -> tuple[dict[str, str], Linked] | str:
-        """A node's query, without what its result is not made of."""
+        """A node's query, for the columns that its readers see."""
         reason = cannot_see(node)
         if reason is not None:
             return reason
         lowered = self.queries.lowered(node.compiled_code or "")
         if lowered.rel is None:
             return lowered.reason or "it is not a query"
-        self.reads[unique_id] = set()
-        return {}, link(live(lowered), lambda k, n: self.table(unique_id, k, n), self.dialect)
-
-    def table(self, reader: str, key: str, name: str) -> Relation:
-        """The relation behind a name; notes who reads it."""
-        unique_id = self.names.node_of(key)
-        if unique_id in self.project.nodes and unique_id != reader:
-            self.reads[reader].add(unique_id)
-        return super().table(reader, key, name)
+        return {}, link(lowered, lambda k, n: self.table(unique_id, k, n), self.dialect)
 
 
-def _is_certain(name: str) -> bool:
-    plain = name.rpartition(".")[2].lower()
-    return (
-        not name.endswith(" is ambiguous")
-        and not plain.startswith("_")
-        and "$" not in plain
-        and plain not in _KNOWN_TO_ENGINES
+def without_words(sql: str, dialect: str, *, unsure: bool) -> tuple[Lowered, bool]:
+    """A query lowered without the words that are no columns, or may be none.
+
+    Returns:
+        The query, and whether all of its columns are known to linking.
+    """
+    from dbt_ripple.flow.lower import lower
+    from dbt_ripple.flow.words import Words, shows_other_columns
+
+    follows = True
+
+    def edit(tree: Any) -> None:
+        nonlocal follows
+        follows = not shows_other_columns(tree, dialect)
+        Words(dialect).taken_out(tree, unsure)
+
+    return lower(sql, dialect, edit=edit), follows
+
+
+def says(linked: Linked, name: str, dialect: str, stored: bool) -> bool | None:
+    """What the engine says of a name that linking could not find."""
+    said = []
+    for how in linked.how[name]:
+        of_place = refuses(how, dialect)
+        in_table = stored and how == "absent in a table"
+        is_name = how.startswith("absent")
+        of_name = name_is_refused(name, dialect, in_table) if is_name else True
+        said.append(False if False in (of_place, of_name) else of_place and of_name)
+    return worst(said)
+
+
+def reads_stored(project: Project, unique_id: str) -> bool:
+    """Whether all that a node refers to are stored tables, as far as dbt knows."""
+    return all(
+        above.resource_type == "source" or above.materialized in _STORED
+        for parent in project.parents.get(unique_id, ())
+        if (above := project.nodes[parent]).resource_type in RELATIONS
     )
+
+
+def believed(project: Project) -> dict[str, list[CatalogColumn]]:
+    """The columns of sources and seeds, where the catalog is not older than what reads them."""
+    if project.catalog_is_older:
+        return {}
+    catalog = project.catalog
+    return {u: catalog[u] for u in catalog if u.startswith(("source.", "seed."))}
+
+
+def _possible(linker: Linker, unique_id: str) -> list[str]:
+    """The names for want of which a node may not be built, as far as its project is known."""
+    sql = linker.project.nodes[unique_id].compiled_code or ""
+    lowered, _ = without_words(sql, linker.dialect, unsure=False)
+    if lowered.rel is None:
+        return [lowered.reason or "it is not a query"]
+    looked_into = checked(lowered, linker.dialect, surely=False)
+    linked = link(looked_into, lambda k, n: linker.table(unique_id, k, n), linker.dialect)
+    stored = reads_stored(linker.project, unique_id)
+    return [n for n in linked.missing if says(linked, n, linker.dialect, stored) is not False]
+
+
+def judge(linker: Linker, seen: Iterable[NodeAnalysis], cache: Cache | None = None) -> None:
+    """Tell of relations and tests that look for a name in vain whether they are broken by that.
+
+    Each is *broken* where its engine certainly refuses it; what it is otherwise where it certainly does
+    not; and *opaque*, as it may not build, where that is not known. Fingerprints stay as they are.
+    """
+    project = linker.project
+    judged = [found for found in seen if found.status == "broken" and found.reason != GONE]
+    if not judged:
+        return
+    certain = CertainNames(project, believed(project), cache, linker.supposed)
+    for found in judged:
+        status, reason = linker.otherwise[found.unique_id]
+        names = certain.of_own_text(found.unique_id)
+        if names:
+            found.reason = cannot_find(names)
+        elif names := _possible(linker, found.unique_id):
+            found.status = "opaque"
+            found.reason = "may not build: " + cannot_find(names)
+        else:
+            found.status, found.reason = status, reason

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dbt_ripple.artifacts import Node
+from dbt_ripple.flow.engine_checks import cannot_find
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import IDENTITY
 from dbt_ripple.flow.link import Linked
@@ -115,10 +116,12 @@ class TestLinker(Linker):
                 reads.update(dict.fromkeys(self.deps_of(beyond.whole)))
                 looks_at += [u for u in beyond.whole if u not in looks_at]
                 said = self.said_of(beyond)
+            if linked.missing:
+                self.otherwise[unique_id] = "analysed", said
             analysis = NodeAnalysis(
                 unique_id,
                 "broken" if linked.missing else "analysed",
-                "cannot find " + ", ".join(linked.missing) if linked.missing else said,
+                cannot_find(linked.missing) if linked.missing else said,
                 names,
                 fps,
                 [None] * len(names),

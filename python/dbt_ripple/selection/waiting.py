@@ -11,9 +11,10 @@ from collections.abc import Collection, Iterable
 
 from dbt_ripple.artifacts import CatalogColumn
 from dbt_ripple.changes import Comparison
+from dbt_ripple.flow.engine_checks import named
 from dbt_ripple.flow.names import dialect_of
 from dbt_ripple.graph.cache import Cache
-from dbt_ripple.graph.missing import MissingNames
+from dbt_ripple.graph.missing import CertainNames
 from dbt_ripple.selection.answer import HeldTest
 from dbt_ripple.selection.inlined import inlined_by
 
@@ -36,7 +37,7 @@ def cannot_be_built(comparison: Comparison, cache: Cache | None = None) -> dict[
         broken.update(dict.fromkeys(inlined_by(head, unique_id)[0] if inlined else (unique_id,)))
     if not broken:
         return {}
-    linker = MissingNames(head, _unchanged_sources(comparison), cache)
+    linker = CertainNames(head, _unchanged_sources(comparison), cache)
     found = {
         unique_id: names
         for unique_id in broken
@@ -114,6 +115,6 @@ def waiting_tests(
         model = waits_for.get(test)
         if model is not None:
             name = head.nodes[model].display_name
-            said = f"{name} cannot be built: there is no {', '.join(missing[model])}"
+            said = f"{name} cannot be built: there is no {named(missing[model])}"
             held.append(HeldTest(unique_id=test, reason=said, facts=[model]))
     return held

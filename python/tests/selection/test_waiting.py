@@ -30,6 +30,7 @@ def side(
     stg_config: dict[str, Any] | None = None,
     mart_config: dict[str, Any] | None = None,
     test_of_stg: str = "select id from s.stg where id is null",
+    adapter: str = "spark",
 ) -> Project:
     """things -> stg -> mart -> report, and a test of each."""
     return project(
@@ -41,6 +42,7 @@ def side(
         check("on_mart", "select id from s.mart where id is null", "model.p.mart"),
         check("on_report", "select * from s.report where n < 0", "model.p.report"),
         catalog={RAW: list(source)},
+        adapter=adapter,
     )
 
 
@@ -104,18 +106,27 @@ UNSURE = {
     ),
     "a name that base did not look for": ({}, {"mart": MART.replace("id,", "idd as id,")}),
     "a CTE that nobody reads": (
-        {},
-        {"stg": RENAMED, "mart": "with dead as (select kind from s.stg) " + BY_ID},
+        {"adapter": "duckdb"},
+        {
+            "stg": RENAMED,
+            "mart": "with dead as (select kind from s.stg) " + BY_ID,
+            "adapter": "duckdb",
+        },
     ),
     "a name that two relations have": (
         {},
         {"mart": MART.replace("s.stg", "s.stg cross join (select kind from s.stg)")},
     ),
     "a name that engines know": (
-        {"stg": STAGED.replace("id,", "id, rowid,"), "mart": MART.replace("id,", "rowid as id,")},
+        {
+            "stg": STAGED.replace("id,", "id, rowid,"),
+            "mart": MART.replace("id,", "rowid as id,"),
+            "adapter": "duckdb",
+        },
         {
             "stg": STAGED.replace("id,", "id, rowid as r,"),
             "mart": MART.replace("id,", "rowid as id,"),
+            "adapter": "duckdb",
         },
     ),
     "a name of the engine's own": (
@@ -158,6 +169,11 @@ def test_a_source_that_is_another_table_may_have_what_the_catalog_does_not_list(
     assert "on_mart" in answer(base, head)[1]
     head.nodes[RAW].identifier = "other_things"
     assert answer(base, head)[1] == {}
+
+
+def test_what_an_engine_looks_into_cannot_be_built_either() -> None:
+    head = {"stg": RENAMED, "mart": "with dead as (select kind from s.stg) " + BY_ID}
+    assert answer(side(mart=head["mart"]), side(**head)) == ([], WAIT)  # Spark checks every CTE
 
 
 def test_an_ephemeral_model_is_not_built_but_what_it_is_inlined_into() -> None:

@@ -1,0 +1,185 @@
+"""What an engine says of a name in a query that linking could not find, by dialect.
+
+Engines differ in what of a query they look into, and in which names they know without a
+declaration. An answer is one of three: True (the engine refuses the query), False (it takes it) and
+None (it is not known). `docs/broken.md` shows the table and where each answer comes from: DuckDB,
+Spark, PostgreSQL and SQLite were asked, the others are told by their documentation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from typing import Final
+
+Says = bool | None
+"""Whether an engine refuses a query for something in it; None where that is not known."""
+
+_READS_AS_ONE: Final = re.compile(r"[\w$@:#.`\"-]+(?: [\w$]+)*")
+
+UNUSED_CTES: Final[dict[str, Says]] = {
+    "athena": True,
+    "bigquery": True,
+    "databricks": True,
+    "duckdb": False,
+    "fabric": True,
+    "postgres": True,
+    "spark": True,
+    "sqlite": False,
+    "trino": True,
+    "tsql": True,
+}
+"""Whether an engine looks into a CTE that nothing reads."""
+
+UNUSED_RECURSIVE_CTES: Final[dict[str, Says]] = UNUSED_CTES | {"databricks": False, "spark": False}
+
+_SAYS: Final[dict[str, tuple[Says, dict[str, Says]]]] = {
+    # How a name was not found: what engines say, and those that say something else.
+    "absent": (True, {}),
+    "absent in a table": (True, {}),
+    "ambiguous": (True, {"clickhouse": None}),
+    "repeated": (
+        True,
+        {
+            "clickhouse": None,
+            "doris": None,
+            "dremio": None,
+            "duckdb": False,
+            "exasol": None,
+            "sqlite": False,
+            "starrocks": None,
+            "teradata": None,
+        },
+    ),
+    "said twice": (True, {"databricks": None, "duckdb": False, "spark": None, "sqlite": False}),
+    "ordinal": (True, dict.fromkeys(("clickhouse", "hive", "oracle", "tsql", "fabric"))),
+    "width": (True, {}),
+    "except": (True, {"clickhouse": False, "redshift": None, "snowflake": None}),
+    "rename": (None, {"duckdb": False}),
+    "replace": (True, {"clickhouse": False, "snowflake": None}),
+}
+
+
+def refuses(how: str, dialect: str) -> Says:
+    """What an engine says of a name, given how linking failed to find it (`Linked.how`)."""
+    said, others = _SAYS[how]
+    return others.get(dialect, said)
+
+
+def cannot_find(names: Iterable[str]) -> str:
+    """What is said of missing names."""
+    return "cannot find " + named(names)
+
+
+def named(names: Iterable[str]) -> str:
+    """Names in a sentence: each once, in quotes where it would not be read as one.
+
+    Example:
+        >>> named(["sprint", ", ", "t.id", "Sprint", "id is ambiguous", ""])
+        'sprint, ", ", t.id, id is ambiguous, ""'
+    """
+    shown: dict[str, str] = {}
+    for name in names:
+        shown.setdefault(name.lower(), name if _READS_AS_ONE.fullmatch(name) else f'"{name}"')
+    return ", ".join(shown.values())
+
+
+def worst(said: Collection[Says]) -> Says:
+    """What an engine says of a query, given what it says of each thing in it."""
+    return True if True in said else None if None in said else False
+
+
+# -- names that engines know without a declaration ---------------------------------------------------
+
+_STANDARD: Final = frozenset(
+    "current_catalog current_date current_role current_schema current_time current_timestamp "
+    "current_user localtime localtimestamp session_user user".split()
+)
+CALLED_WITHOUT_BRACKETS: Final[dict[str, frozenset[str]]] = {
+    "databricks": frozenset(
+        "current_catalog current_date current_schema current_database current_time "
+        "current_timestamp current_user grouping__id localtimestamp session_user user".split()
+    ),
+    "duckdb": _STANDARD,
+    "materialize": _STANDARD,
+    "mysql": frozenset(
+        "current_date current_role current_time current_timestamp current_user localtime "
+        "localtimestamp utc_date utc_time utc_timestamp".split()
+    ),
+    "oracle": frozenset(
+        "current_date current_timestamp dbtimezone level localtimestamp rownum sessiontimezone "
+        "sysdate systimestamp uid user connect_by_iscycle connect_by_isleaf".split()
+    ),
+    "postgres": _STANDARD,
+    "redshift": _STANDARD | {"sysdate"},
+    "risingwave": _STANDARD,
+    "snowflake": frozenset(
+        "current_date current_time current_timestamp current_user localtime localtimestamp".split()
+    ),
+    "spark": frozenset(
+        "current_date current_time current_timestamp current_user grouping__id session_user "
+        "user".split()
+    ),
+    "sqlite": frozenset("current_date current_time current_timestamp".split()),
+    "trino": _STANDARD | {"current_path"},
+    "tsql": frozenset("current_timestamp current_user session_user system_user user".split()),
+}
+"""Functions that need no brackets, which sqlglot may leave as columns."""
+
+HIDDEN_IN_TABLES: Final[dict[str, frozenset[str]]] = {
+    "duckdb": frozenset({"rowid"}),
+    "oracle": frozenset({"ora_rowscn", "rowid"}),
+    "postgres": frozenset("cmax cmin ctid tableoid xmax xmin".split()),
+    "sqlite": frozenset({"_rowid_", "oid", "rowid"}),
+}
+"""Columns that every stored table has and no ``*`` shows; views and subqueries have none."""
+
+_MAY_BE_HIDDEN: Final[dict[str, frozenset[str]]] = {
+    "duckdb": frozenset("file_index file_row_number filename snapshot_id".split()),
+    "postgres": frozenset("epoch oid sysdate system_user".split()),
+    "spark": frozenset(),
+    "sqlite": frozenset(),
+}
+"""Of the engines that were asked: the names that only some of their tables, or versions, have."""
+
+_KNOWN_SOMEWHERE: Final = frozenset(
+    """
+    _rowid_ casespecific cmax cmin connect_by_iscycle connect_by_isleaf ctid curdate
+    current_catalog current_database current_date current_path current_role current_schema
+    current_time current_timestamp current_timezone current_transform_group_for_type current_user
+    current_warehouse currval dbtimezone default file_index file_row_number filename getdate
+    grouping__id inf infinity lastval level localtime localtimestamp nan nextval now object_id
+    object_value oid ora_rowscn row_id rowid rownum rowscn rowversion session session_user
+    sessiontimezone snapshot_id sqlcode sqlerrm sysdate system_user systimestamp sysutcdatetime
+    tableoid today uid unknown user utc_date utc_time utc_timestamp xmax xmin
+    """.split()
+)
+"""Names that some engine has a value for where no column is called so."""
+
+_LOOKS_HIDDEN: Final = ("_", "$", "@", ":", "metadata$")
+
+
+def is_hidden(name: str) -> bool:
+    """Whether some engine may know a name that nothing declares: its rows decide its value."""
+    plain = name.rpartition(".")[2].lower()
+    return plain in _KNOWN_SOMEWHERE or plain.startswith(_LOOKS_HIDDEN) or "$" in plain
+
+
+def name_is_refused(name: str, dialect: str, stored: bool) -> Says:
+    """What an engine says of a name that no relation declares.
+
+    Args:
+        name: as it is reported, a qualifier included.
+        dialect: of the query.
+        stored: whether the query reads stored tables only, which have hidden columns.
+    """
+    qualifier, _, plain = name.lower().rpartition(".")
+    if not qualifier and plain in CALLED_WITHOUT_BRACKETS.get(dialect, ()):
+        return False
+    if plain in HIDDEN_IN_TABLES.get(dialect, ()):
+        return False if stored else None
+    if plain.startswith(_LOOKS_HIDDEN) or "$" in plain:
+        return None
+    if plain in _MAY_BE_HIDDEN.get(dialect, _KNOWN_SOMEWHERE):
+        return None
+    return True

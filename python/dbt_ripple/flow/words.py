@@ -1,0 +1,161 @@
+"""Words of an engine where a parse tree has columns: units, types, names of sequences.
+
+``datediff(day, a, b)`` names no column ``day``. Where sqlglot knows the function in a dialect it says
+so; where it does not, what stands there looks like a column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlglot import exp
+
+from dbt_ripple.flow.engine_checks import Says
+from dbt_ripple.flow.expressions import listed
+from dbt_ripple.flow.functions import functions
+
+_UNITS: Final = frozenset(
+    unit + plural
+    for unit in """
+        century day dayofweek dayofyear decade epoch hour isodow isoweek isoyear microsecond
+        millennium millisecond minute month nanosecond quarter second week weekday year
+    """.split()
+    for plural in ("", "s")
+) | frozenset(
+    """
+    centuries d dayofweek_iso dayofweekiso dd ddd doy dow dw dy epoch_microsecond
+    epoch_millisecond epoch_nanosecond epoch_second frac_second h hh hrs m mcs mi mil min mm mon
+    mons ms mus n ns q qq qtr s sec secs ss timezone timezone_hour timezone_minute tzoffset us w
+    week_iso weekiso weekofyear wk ww y yearofweek yearofweekiso yr yy yyyy
+    day_hour day_microsecond day_minute day_second hour_microsecond hour_minute hour_second
+    minute_microsecond minute_second second_microsecond year_month iso_week iso_year
+    """.split()
+)
+_DAYS: Final = frozenset("sunday monday tuesday wednesday thursday friday saturday".split())
+_TYPES: Final = frozenset(
+    """
+    bigint binary bit bool boolean byteint char character date datetime datetime2 datetimeoffset
+    decimal double float float64 int int64 integer json money nchar number numeric nvarchar real
+    signed smallint string text time timestamp tinyint unsigned uuid varbinary varchar varchar2 xml
+    """.split()
+)
+_OTHER_WORDS: Final = frozenset(
+    "both casespecific leading nfc nfd nfkc nfkd not separator specific trailing".split()
+)
+_CLOCK: Final = ("sql_tsi_",)
+
+_PLAIN_ARGUMENTS: Final = frozenset({"athena", "duckdb", "sqlite", "trino"})
+"""Engines whose functions take expressions only: a bare name there is a column."""
+
+_SPARK_UNITS: Final = frozenset(
+    """
+    date_add date_diff dateadd datediff extract timediff timestamp_add timestamp_diff timestampadd
+    timestampdiff
+    """.split()
+)
+"""The functions of Spark's grammar that take a unit; its others take expressions only."""
+
+_SEQUENCES: Final = frozenset({"currval", "lastval", "nextval", "prevval"})
+
+
+@dataclass
+class Words:
+    """Names of a query that stand where an engine may have words of its own.
+
+    Attributes:
+        known: those that are such words (``day`` in ``datediff(day, a, b)``).
+        unsure: those of which it cannot be said: what a function that is not known is given.
+    """
+
+    dialect: str
+    known: set[str] = field(default_factory=set)
+    unsure: set[str] = field(default_factory=set)
+
+    def taken_out(self, tree: exp.Expression, unsure: bool) -> None:
+        """Turn columns of a parse tree that are words, or may be, into words.
+
+        Args:
+            tree: is changed in place.
+            unsure: whether those, too, that may be columns.
+        """
+        for column in list(tree.find_all(exp.Column)):
+            name = column.name.lower()
+            says = self._is_column(column, name)
+            if says is True or (says is None and not unsure):
+                continue
+            (self.unsure if says is None else self.known).add(name)
+            word = exp.Var(this=column.sql())
+            if column.parent is not None:
+                column.replace(word)
+
+    def _is_column(self, column: exp.Column, name: str) -> Says:
+        identifier = column.this
+        if column.table:
+            is_sequence = name in _SEQUENCES and self.dialect not in _PLAIN_ARGUMENTS
+            return not is_sequence
+        if not isinstance(identifier, exp.Identifier):
+            return True
+        if identifier.args.get("quoted"):
+            return self.dialect != "sqlite"  # a quoted name that is none is a string there
+        parent = column.parent
+        if isinstance(parent, exp.NextValueFor):
+            return False
+        if not isinstance(parent, _MAY_TAKE_WORDS):
+            return True
+        is_unit = name in _UNITS or name.startswith(_CLOCK)
+        if self.dialect in _PLAIN_ARGUMENTS:
+            return None if is_unit else True
+        if self.dialect == "spark" or self.dialect == "databricks":
+            if isinstance(parent, exp.Anonymous) and parent.name.lower() not in _SPARK_UNITS:
+                return True
+            return not is_unit
+        if len(name) == 1:
+            return None
+        if is_unit or name in _DAYS or name in _TYPES or name in _OTHER_WORDS:
+            return False
+        called = parent.name.lower() if isinstance(parent, exp.Anonymous) else ""
+        return None if called and functions(self.dialect).kind(called) == "unknown" else True
+
+
+_OF_TIME: Final[tuple[type[Any], ...]] = tuple(
+    t
+    for t in vars(exp).values()
+    if isinstance(t, type)
+    and issubclass(t, exp.Func)
+    and ("unit" in t.arg_types or t in (exp.Extract, exp.NextDay, exp.TsOrDsToDate, exp.Trunc))
+)
+"""Functions that take a part of a date; sqlglot may read it as another argument."""
+
+_MAY_TAKE_WORDS: Final[tuple[type[Any], ...]] = (
+    exp.Anonymous,
+    exp.Convert,
+    exp.ConvertToCharset,
+    exp.Normalize,
+    *_OF_TIME,
+)
+
+
+def shows_other_columns(tree: exp.Expression, dialect: str) -> bool:
+    """Whether a query has columns that linking does not know of.
+
+    That is one that names an expression in WITH (ClickHouse, Snowflake), one of BigQuery that selects
+    a struct as its row, and one of DuckDB that spreads a nested struct.
+    """
+    if any(
+        cte.args.get("scalar") or not isinstance(cte.this, exp.Query)
+        for cte in tree.find_all(exp.CTE)
+    ):
+        return True
+    if dialect == "bigquery":
+        return any(
+            str(select.args.get("kind") or "").upper() in ("VALUE", "STRUCT")
+            for select in tree.find_all(exp.Select)
+        )
+    if dialect == "duckdb":
+        return any(
+            len(listed(call.args.get("expressions"))) + bool(call.args.get("this")) > 1
+            for call in tree.find_all(exp.Explode, exp.Unnest)
+            if not isinstance(call.parent, (exp.From, exp.Join, exp.Lateral))
+        )
+    return False
