@@ -23,7 +23,7 @@ from dbt_ripple.flow.names import dialect_of
 from dbt_ripple.graph.jinja import names, normalised, tagged
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.names import Names
-from dbt_ripple.graph.settings import hooks_of
+from dbt_ripple.graph.settings import Settings, hooks_of
 
 THIS: Final = "__this__"
 """The relation of the hook's own node, in a text without its Jinja."""
@@ -43,7 +43,8 @@ class Hook(NamedTuple):
 
     Attributes:
         owner: the unique_id of the node (of the operation).
-        text: a fingerprint of its text, of the macros it calls and of their vars.
+        text: a fingerprint of its text, of the macros it calls, of their vars and of what they read
+            of the properties of nodes.
         writes: the relations it may write to besides its own, by unique_id; one that dbt does not
             know by the last part of its name.
         makes: the functions, variables and other things it makes that are no relations, by name.
@@ -227,6 +228,7 @@ class Hooks:
         self.project = project
         self.macros = macros
         self.names = names
+        self.settings = Settings(project, macros)
         self.relations: list[frozenset[str]] = []
         self.marks: dict[frozenset[str], str] = {}
         self.seen: dict[str, Hook] = {}
@@ -263,7 +265,10 @@ class Hooks:
             known = self.seen[sql] = self._seen(sql)
         writes = known.writes - {THIS, owner}
         reads = {owner if u == THIS else u for u in known.reads}
-        return known._replace(owner=owner, writes=writes, reads=frozenset(reads))
+        text = known.text
+        if read := self.settings.read_by(sql, self.project.nodes[owner]):
+            text = digest(text, read)
+        return known._replace(owner=owner, text=text, writes=writes, reads=frozenset(reads))
 
     def _seen(self, sql: str) -> Hook:
         """What a hook of this text does, whose soever it is: its own relation is ``THIS``."""

@@ -8,7 +8,7 @@ is not in compiled SQL; it is the config and text here that say it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, Final
 
@@ -56,7 +56,9 @@ _APPLIES_TAGS: Final = re.compile(r"\s*\{\{-?\s*dbt_ripple\.apply_tags\(\s*\)\s*
 """See `graph.macros.APPLY_TAGS`."""
 
 _RUN: Final = frozenset({"model", "seed", "snapshot", "test"})
-_NAMING: Final = re.compile(r"generate_\w+_name$")
+NAMING: Final = re.compile(r"generate_\w+_name$")
+"""Names of the macros by which dbt names relations."""
+
 _WORDS: Final = re.compile(r"\w+|\*")
 _BY_JINJA: Final = "__by_jinja__"
 _PART: Final = r"""(?:`[^`]+`|"[^"]+"|\w+)"""
@@ -165,13 +167,29 @@ class Settings:
 
     def reads_everywhere(self, node: Node, unseen: list[str]) -> Reads:
         """What of *all* nodes is read for one of them: by ``graph``, in a hook or its like."""
-        called = [u for text in unseen for u in self.macros.named_in(text)]
-        run = self.macros.closure([*called, *self.macros.run_by(kind_of(node))]) & self.macros.user
+        return self.reads_everywhere_by(unseen, self.macros.run_by(kind_of(node)))
+
+    def reads_everywhere_by(self, texts: list[str], start: Iterable[str] = ()) -> Reads:
+        """What of all nodes these texts read, and the macros they call or that these are."""
+        called = [u for text in texts for u in self.macros.named_in(text)]
+        run = self.macros.closure([*called, *start]) & self.macros.user
+        macros = [self.project.macros[u] for u in sorted(run)]
         found = NOTHING
-        for text in (*unseen, *(self.project.macros[u].macro_sql for u in sorted(run))):
+        for text in (*texts, *(m.macro_sql for m in macros if m.package_name != OWN)):
             if asks_the_graph(text):
                 found |= reads_of(text, self.macros.internal)
         return found
+
+    def read_by(self, text: str, node: Node) -> bytes:
+        """A fingerprint of the properties that a hook of a node reads; empty for none."""
+        parts = []
+        reads = reads_of(text, self.macros.internal)
+        reads |= self.macros.reads(self.macros.named_in(text))
+        if reads:
+            parts.append(repr(read_of(node, reads)).encode())
+        if everywhere := self.reads_everywhere_by([text]):
+            parts.append(self.of_all_nodes(everywhere))
+        return digest(*parts) if parts else b""
 
     def of_all_nodes(self, reads: Reads) -> bytes:
         """A fingerprint of what is read of all nodes."""
@@ -187,14 +205,8 @@ class Settings:
         """What of any node's properties an ``on-run-*`` hook reads."""
         found = NOTHING
         for hook in self.project.of_type("operation"):
-            called = self.macros.closure(self.macros.named_in(hook.raw_code)) & self.macros.user
-            texts = [hook.raw_code] if hook.package_name != OWN else []
-            texts += [
-                m.macro_sql for u in called if (m := self.project.macros[u]).package_name != OWN
-            ]
-            if any(map(asks_the_graph, texts)):
-                for text in texts:
-                    found |= reads_of(text, self.macros.internal)
+            if hook.package_name != OWN:
+                found |= self.reads_everywhere_by([hook.raw_code])
         return found
 
     @cached_property
@@ -226,7 +238,7 @@ class Settings:
     def naming(self) -> bytes:
         """A fingerprint of the user's macros that name relations."""
         return self.macros.fingerprint(
-            u for u in self.macros.user if _NAMING.match(dispatched(self.project.macros[u].name))
+            u for u in self.macros.user if NAMING.match(dispatched(self.project.macros[u].name))
         )
 
     # -- hooks and branches -----------------------------------------------------------------------

@@ -22,8 +22,8 @@ from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compiled import other_names, rename
 from dbt_ripple.flow.names import dialect_of
 from dbt_ripple.graph.jinja import normalised
-from dbt_ripple.graph.macros import Macros
-from dbt_ripple.graph.settings import Settings
+from dbt_ripple.graph.macros import Macros, dispatched
+from dbt_ripple.graph.settings import NAMING, Settings
 
 BUILT = frozenset({"model", "seed", "snapshot"})
 """Resource types CI builds before it tests."""
@@ -47,16 +47,27 @@ def built_otherwise(comparison: Comparison) -> Iterator[str]:
     """What may build otherwise, or fail to, by its properties alone."""
     base, head = comparison.base, comparison.head
     settings: tuple[Settings, Settings] | None = None
+    if _naming(base) != _naming(head):
+        settings = (Settings(base, Macros(base)), Settings(head, Macros(head)))
     for unique_id, now in head.nodes.items():
         if now.resource_type not in BUILT or unique_id in comparison.changed:
             continue
         then = base.nodes.get(unique_id)
-        if then is None or _same_properties(then, now):
+        if then is None or (settings is None and _same_properties(then, now)):
             continue
         if settings is None:
             settings = (Settings(base, Macros(base)), Settings(head, Macros(head)))
         if settings[0].built_with(then) != settings[1].built_with(now):
             yield unique_id
+
+
+def _naming(project: Project) -> list[tuple[str, str]]:
+    """The macros that name relations, dbt's own among them."""
+    return sorted(
+        (unique_id, macro.macro_sql)
+        for unique_id, macro in project.macros.items()
+        if NAMING.match(dispatched(macro.name))
+    )
 
 
 def _same_properties(then: Node, now: Node) -> bool:

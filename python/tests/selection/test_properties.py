@@ -230,7 +230,7 @@ def test_a_place_that_only_the_target_decides_is_the_same_place() -> None:
 
 def test_a_macro_that_names_relations_moves_them_all() -> None:
     def with_macro(text: str) -> Project:
-        return side({"tags": [text]}, macro("macro.p.generate_alias_name", text))
+        return side({}, macro("macro.p.generate_alias_name", text))
 
     assert found(with_macro("one"), with_macro("two")) == BUILD
 
@@ -376,6 +376,21 @@ def test_a_hook_that_walks_over_all_nodes_reads_each() -> None:
 
     assert found(with_other(3, walks), with_other(4, walks))[0] == ["t"]
     assert found(with_other(3, "select 1"), with_other(4, "select 1")) == NOTHING
+
+
+def test_what_a_hook_reads_of_a_property_and_writes_elsewhere() -> None:
+    def with_log(limit: int, hook: str) -> Project:
+        made = side({"meta": {"limit": limit}}, hook=hook)
+        log = node("model.p.log", "select 0 as x", config=INCREMENTAL)
+        return project(
+            *made.nodes.values(), log, check("of_log", "select x from s.log", "model.p.log"),
+            catalog=LISTED, adapter="duckdb",
+        )  # fmt: skip
+
+    writes = "insert into s.log select {{ model.meta.limit }}"
+    assert found(with_log(3, writes), with_log(4, writes))[0] == ["t", "of_log"]
+    writes = "insert into s.log select 3"
+    assert found(with_log(3, writes), with_log(4, writes)) == NOTHING
 
 
 def test_what_the_macro_that_runs_tests_reads() -> None:
