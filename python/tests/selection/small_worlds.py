@@ -20,6 +20,212 @@ from dbt_ripple.artifacts import CatalogColumn, DependsOn, Metadata, Node, Proje
 COLUMNS = ("id", "k", "s", "v")
 TYPES = {"id": "INTEGER", "k": "INTEGER", "s": "VARCHAR", "v": "INTEGER"}
 
+ORDERS = ["id", "v desc", "k, v", "id, k, s, v", "id desc, k, s, v", "all"]
+CUTS = ["", " limit 1", " limit 2", " limit 2 offset 1", " order by k limit 2"]
+MORE: dict[str, tuple[str, dict[str, list[str]]]] = {
+    "generated": (
+        "select {distinct}{columns} from {0} as l{where}{qualify}{cut}",
+        {
+            "distinct": ["", "", "", "distinct ", "distinct on (k) ", "distinct on (1) "],
+            "columns": [
+                "unnest([id, k]) as id, k, s, v",
+                "id, k, s, unnest([v, 1]) as v",
+                "id, unnest([1, 2]) as k, s, v",
+                "id, unnest([k]) as k, s, unnest([v, 0, 0]) as v",
+                "id, k, s, cast(row_number() over (partition by id order by k, s, v) as integer)"
+                " * unnest([1, 1]) as v",
+                "id, k, unnest(string_split(s, '1')) as s, v",
+            ],
+            "qualify": [
+                "",
+                "",
+                " qualify row_number() over (partition by id order by k, s, v) = 1",
+                " qualify row_number() over (order by id, k, s, v) = 1",
+                " qualify count(*) over (partition by k) = 1",
+            ],
+            "cut": ["", "", " order by id, v limit 3"],
+        },
+    ),
+    "generated from groups": (
+        "select {made}{having}",
+        {
+            "made": [
+                "id, max(k) as k, max(s) as s, unnest([1, 2]) as v from {0} as l{where} group by id",
+                "id, unnest(list(k order by k)) as k, max(s) as s, max(v) as v from {0} as l{where} "
+                "group by id",
+                "unnest([id, k]) as id, max(k) as k, max(s) as s, max(v) as v from {0} as l{where} "
+                "group by 1",
+                "unnest([id, k]) as id, k, max(s) as s, max(v) as v from {0} as l{where} "
+                "group by all",
+                "max(id) as id, unnest([k, 1]) as k, max(s) as s, max(v) as v from {0} as l{where} "
+                "group by k, v",
+                "max(id) as id, unnest([1, 2]) as k, max(s) as s, max(v) as v from {0} as l{where}",
+            ],
+            "having": ["", "", " having count(*) > 1"],
+        },
+    ),
+    "distinct on": (
+        "select distinct on ({keys}) {columns} from {0} as l{where}{order}",
+        {
+            "keys": ["id", "k", "s", "1", "2", "id, k", "k + 0", "2, 1", "upper(s)"],
+            "columns": [
+                "id, k, s, v",
+                "k as id, id as k, s, v",
+                "v as id, k, s, id as v",
+                "id + 0 as id, k, s, v",
+                "id, v as k, s, v",
+                "*",
+            ],
+            "order": ["", *(f" order by {order}" for order in ORDERS), " order by 1, 2, 3, 4"],
+        },
+    ),
+    "keyed": (
+        "select {columns} from {0} as l{where} group by {keys}{having}",
+        {
+            "columns": [
+                "id, min(k) as k, max(s) as s, max(v) as v",
+                "k as id, min(id) as k, max(s) as s, max(v) as v",
+                "id % 2 as id, min(k) as k, max(s) as s, max(v) as v",
+                "min(id) as id, k, max(s) as s, max(v) as v",
+                "id, k, max(s) as s, max(v) as v",
+                "id, v as k, max(s) as s, cast(count(*) as integer) as v",
+                "coalesce(id, 0) as id, min(k) as k, s, max(v) as v",
+            ],
+            "keys": [
+                *("1", "2", "id", "k", "all", "1, 2", "id, k", "1, 3", "id % 2", "v, id"),
+                *("rollup (id)", "cube (id, k)", "grouping sets ((id), (k))", "rollup (id, k)"),
+                *("grouping sets ((id), ())", "id, rollup (k)", "grouping sets ((id), (id))"),
+            ],
+            "having": ["", "", " having count(*) > 1", " having count(*) = 1"],
+        },
+    ),
+    "ranked": (
+        "select id, k, s, v from (select *, {over} as rn from {0} as l{where}) as o "
+        "where rn {number}",
+        {
+            "over": [
+                "row_number() over (partition by id order by k, s, v)",
+                "row_number() over (partition by k order by id)",
+                "row_number() over (partition by id, k order by v)",
+                "row_number() over (partition by id % 2 order by k)",
+                "row_number() over (partition by s)",
+                "row_number() over (order by v)",
+                "row_number() over ()",
+                "rank() over (partition by id order by k)",
+                "dense_rank() over (partition by id order by k)",
+                "count(*) over (partition by id)",
+                "count(*) over (partition by k order by v)",
+                "count(*) filter (where v > 0) over (partition by id)",
+                "row_number() over (partition by id order by k, s, v) + 0",
+                "ntile(2) over (partition by id order by k, s, v)",
+            ],
+            "number": ["= 1", "= 1", "<= 1", "< 2", "> 1", "= 2", "between 0 and 1", "in (1)"],
+        },
+    ),
+    "ordered": (
+        "select {columns} from (select * from {0} as l{where} order by {order}) as o{cut}",
+        {
+            "columns": [
+                "id, k, s, v",
+                "id, k, s, cast(row_number() over () as integer) as v",
+                "id, k, s, lag(v) over () as v",
+                "id, unnest([k, 1]) as k, s, v",
+            ],
+            "order": ORDERS,
+            "cut": [*CUTS, " where v > 0 limit 2"],
+        },
+    ),
+    "listed": (
+        "select {columns} from (select * from {0} as l{where} order by {order}) as o{group}",
+        {
+            "columns": [
+                "first(id) as id, k, last(s) as s, any_value(v) as v",
+                "list(id)[1] as id, k, string_agg(s, '') as s, arg_max(v, id) as v",
+                "max(id) as id, k, min(s) as s, cast(sum(v) as integer) as v",
+                "min_by(id, v) as id, k, mode(s) as s, cast(median(v) as integer) as v",
+            ],
+            "order": ORDERS,
+            "group": [" group by k", " group by k having count(*) = 1", " group by all"],
+        },
+    ),
+    "stacked": (
+        "select * from ((select * from {0} as l{where} order by {order}) {op} "
+        "(select * from {1} as r order by {order2})) as o{cut}",
+        {
+            "order": ORDERS,
+            "order2": ORDERS,
+            "op": ["union all", "union", "union all by name", "except all", "intersect all"],
+            "cut": CUTS,
+        },
+    ),
+    "spread": (
+        "select l.id, l.k, l.s, u.x as v from {0} as l {kind} unnest([l.v, {more}]) as u(x)"
+        "{on}{where}",
+        {
+            "kind": ["cross join", "left join", "inner join", ","],
+            "more": ["1", "l.k", "l.v", "null"],
+            "on": ["", " on true", " on u.x = l.id"],
+        },
+    ),
+    "pivoted": (
+        'select id, "1" as k, s, cast("2" as integer) as v from (select id, s, k, v from {0} as l'
+        "{where}) pivot ({made}(v) for k in (1, 2){group})",
+        {
+            "made": ["max", "first", "min", "any_value"],
+            "group": ["", " group by id, s"],
+        },
+    ),
+    "unpivoted": (
+        "select id, x as k, s, x as v from {0} unpivot{nulls} (x for n in ({columns}))",
+        {"nulls": ["", " include nulls"], "columns": ["k, v", "k", "v, k"]},
+    ),
+    "side by side": (
+        "select l.id, r.k, l.s, r.v from {0} as l positional join {1} as r{where}",
+        {},
+    ),
+    "nearest": (
+        "select l.id, l.k, r.s, r.v from {0} as l asof {kind} join {1} as r on {on}l.k {by} r.k",
+        {"kind": ["", "left"], "on": ["", "l.id = r.id and "], "by": [">=", "<=", ">"]},
+    ),
+    "array": (
+        "select l.id, l.k, l.s, {made} as v from {0} as l{where}",
+        {
+            "made": [
+                "array(select r.v from {1} as r order by r.v)[1]",
+                "array(select r.v from {1} as r where r.k = l.k order by r.id)[1]",
+                "cast(len(array(select r.v from {1} as r where r.id = l.id)) as integer)",
+                "(select r.v from {1} as r order by r.id, r.v limit 1)",
+                "(select max(r.v) from {1} as r where r.id = l.id)",
+            ],
+        },
+    ),
+    "windowed": (
+        "select id, k, s, cast({over} as integer) as v from {0} as l{where}",
+        {
+            "over": [
+                "sum(v) over ()",
+                "count(*) over (partition by id)",
+                "count(distinct v) over (partition by k)",
+                "sum(v) filter (where v > 0) over (partition by k)",
+                "first_value(v ignore nulls) over (partition by k order by id)",
+                "lag(v) over (order by id, k, s, v)",
+                "row_number() over ()",
+                "row_number() over (partition by id order by k, s, v)",
+                "ntile(2) over (order by id, k, s, v)",
+            ]
+        },
+    ),
+    "retyped": (
+        "select {id} as id, {k} as k, {s} as s, v from {0} as l{where}",
+        {
+            "id": ["id", "cast(s as integer)", "-id", "cast(id / 2 as integer)", "coalesce(id, k)"],
+            "k": ["k", "cast(s as integer)", "id", "cast(k as integer)"],
+            "s": ["s", "cast(id as varchar)", "upper(s)", "trim(s)", "lpad(s, 2, '0')"],
+        },
+    ),
+}
+"""More shapes: a text over the inputs, and what may be said at each of its places."""
+
 
 @dataclass
 class Query:
@@ -73,6 +279,17 @@ class Writer:
             "l.s = r.id",
             "l.id = r.s",
             "cast(l.s as integer) = r.id",
+            "l.id = r.id or l.k = r.k",
+            "cast(l.id as double) = r.id",
+            "cast(l.id as varchar) = r.s",
+            "l.s = r.s collate nocase",
+            "trim(l.s) = r.s",
+            "l.id = r.id + 0",
+            "l.id = coalesce(r.id, r.k)",
+            "(l.id, l.k) = (r.id, r.k)",
+            "l.id in (r.id)",
+            "l.id is not distinct from r.id and l.k = r.k",
+            "not l.id <> r.id",
             "l.id = cast(r.s as integer)",
             "l.id is not distinct from r.id",
             "l.id + 0 = r.id",
@@ -106,10 +323,16 @@ class Writer:
             "anti",
             "window",
             "lateral",
+            *MORE,
         )
         said: dict[str, Any] = {"where": [self.condition()] if self.random.random() < 0.3 else []}
         inputs = [source()]
-        if shape == "join":
+        if shape in MORE:
+            text, places = MORE[shape]
+            said |= {place: self.of(*options) for place, options in places.items()}
+            if "{1}" in text + "".join(map(str, said.values())) or shape == "array":
+                inputs.append(source())
+        elif shape == "join":
             inputs.append(source())
             said |= {
                 "kind": self.of(*["left"] * 4, *["inner"] * 3, "right", "full", "semi", "anti"),
@@ -170,8 +393,14 @@ class Writer:
             ways += ["having"]
         if part.shape == "first":
             ways += ["order", "rank"]
+        places = MORE[part.shape][1] if part.shape in MORE else {}
+        if "{where}" not in MORE.get(part.shape, ("{where}",))[0]:
+            ways = ["input"]
+        ways += [*places, *places]
         way = self.of(*ways)
-        if way == "where":
+        if way in places:
+            said[way] = self.of(*places[way])
+        elif way == "where":
             where = said["where"]
             if where and self.random.random() < 0.5:
                 said["where"] = where[1:]
@@ -243,6 +472,14 @@ def sql(query: Query | str) -> str:
         )
 
     text = ""
+    if query.shape in MORE:
+        text = MORE[query.shape][0]
+        for place in (p for p in said if p != "where"):
+            text = text.replace("{" + place + "}", said[place])
+        text = text.replace("{where}", where)
+        for i, source in enumerate(sources):
+            text = text.replace("{" + str(i) + "}", source)
+        return text
     if query.shape == "join":
         kind, using = said["kind"], said["using"]
         condition = f"using ({using})" if using else f"on {' and '.join(said['on'])}"
@@ -353,13 +590,14 @@ class World:
     def fill(self, name: str) -> None:
         rng = self.random
         distinct = rng.random() < 0.7
+        more = ["a", "A", "a "] if rng.random() < 0.15 else ["3", " 3"]
         ids: list[Any] = rng.sample(range(6), rng.choice([2, 4, 5])) if distinct else []
         rows = []
         for i in range(rng.choice([1, 4, 6])):
             id_ = ids[i] if i < len(ids) else None if distinct else rng.choice([None, 0, 1, 2, 3])
             if distinct and id_ is None and rng.random() < 0.6:
                 continue
-            s = rng.choice([None, "1", "01", "2", "3"]) if rng.random() < 0.6 else str(i)
+            s = rng.choice([None, "1", "01", "2", *more]) if rng.random() < 0.6 else str(i)
             rows.append((id_, rng.choice([None, 0, 1, 2]), s, rng.choice([None, 0, 1, 2])))
         self.connection.execute(
             f"create table {name} (id integer, k integer, s varchar, v integer)"
@@ -368,11 +606,15 @@ class World:
             self.connection.execute(f"insert into {name} values (?, ?, ?, ?)", row)
 
     def runs(self, query: Query) -> bool:
+        """Whether a query can be built: it runs, stays small, and its columns are what they were."""
         try:
-            count = self.connection.execute(f"select count(*) from ({text(query)})").fetchone()
+            self.connection.execute(f"create or replace temp table probe as {text(query)}")
+            described = self.connection.execute("describe probe").fetchall()
+            count = self.connection.execute("select count(*) from probe").fetchone()
         except duckdb.Error:
             return False
-        return count is not None and count[0] < 200
+        types = {name: type_ for name, type_, *_ in described}
+        return types == TYPES and count is not None and count[0] < 200
 
     def build(self, name: str, query: Query) -> None:
         self.connection.execute(f"drop table if exists {name}")
@@ -390,6 +632,10 @@ class World:
                 yield relationships(name, rng.choice(["id", "k", "v"]), other, key), (name, other)
             yield f"select * from {{{name}}} where not ({self.writer.condition()})", (name,)
             keys = ", ".join(rng.sample(COLUMNS, 2))
+            made = rng.choice(["id % 2", "upper(s)", "coalesce(k, 0)", "id + k", "trim(s)"])
+            yield unique(name, made), (name,)
+            yield not_null(name, made), (name,)
+            yield unique(name, rng.choice(COLUMNS), " and v > 0"), (name,)
             yield (
                 (
                     f"with e as (select {keys} from {{{name}}} group by {keys} having count(*) > 1) "
@@ -519,10 +765,10 @@ def text(query: Query, write: Any = named) -> str:
     return str(write(sql(query)))
 
 
-def unique(name: str, column: str) -> str:
+def unique(name: str, column: str, where: str = "") -> str:
     return (
         f"select {column} as unique_field, count(*) as n_records from {{{name}}} "
-        f"where {column} is not null group by {column} having count(*) > 1"
+        f"where {column} is not null{where} group by {column} having count(*) > 1"
     )
 
 
