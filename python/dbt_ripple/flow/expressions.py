@@ -42,6 +42,7 @@ from dbt_ripple.flow.vocabulary import (
     MASK_MARK,
     MASKING_NAMES,
     ORDERED_SET_NAMES,
+    VOLATILE_NAMES,
 )
 
 MAX_NESTING: Final = 200
@@ -97,6 +98,12 @@ _GENERATOR_TYPES: Final = tuple(
     )
 )
 
+_VOLATILE_TYPES: Final = tuple(
+    t
+    for n in "Rand Randn Randstr Seq1 Seq2 Seq4 Seq8 Shuffle Uniform Uuid".split()
+    if (t := getattr(exp, n, None)) is not None
+)
+
 _RANKS: Final = tuple(
     t
     for n in ("RowNumber", "Rank", "DenseRank", "PercentRank", "CumeDist", "Ntile")
@@ -149,6 +156,7 @@ class Scope:
         "sources",
         "subs",
         "uncertain",
+        "volatile",
         "windowed",
         "windows",
     )
@@ -170,6 +178,7 @@ class Scope:
         self.aggregated = False
         self.place = resolution.SELECT
         self.windowed = False
+        self.volatile: dict[str, int] = {}
         self.aliases: dict[str, int] = {}
         self.as_stored: list[int] = []
         self.shown = False
@@ -713,6 +722,8 @@ class Expressions:
         name = self.name_of(node)
         if name == "columns" and self.dialect in ("duckdb", "clickhouse"):
             return self.chosen_columns(node, kind)  # t.COLUMNS(...)
+        if name in VOLATILE_NAMES:
+            return self.another(name, self.call(node, _direct(kind)))
         what = self.functions.kind(name)
         if what == "aggregate":
             return self.aggregate(node, kind)
@@ -939,6 +950,18 @@ class Expressions:
         for sub, mask in x.subs.items():
             self.sub_deps[sub] = self.sub_deps.get(sub, 0) | (mask if kind & DIRECT else kind)
         return ["G", e]
+
+    def volatile(self, node: Any, kind: int) -> Expr:
+        """A function that gives another value each time."""
+        return self.another(function_name(node), self.generic(node, kind))
+
+    def another(self, name: str, e: Expr) -> Expr:
+        """A call of a volatile function: the second one of a SELECT is not the first."""
+        if not self.scopes:
+            return e
+        calls = self.scopes[-1].volatile
+        calls[name] = calls.get(name, 0) + 1
+        return ["G", merkle([b"another", str(calls[name]).encode(), e])]
 
     def call(self, node: exp.Anonymous, kind: int) -> Expr:
         """A function sqlglot does not know: its folded name and its arguments in order."""
@@ -1390,6 +1413,8 @@ def _handlers() -> dict[type, _Rule]:
         handlers[t] = (Expressions.generator, None)
     for t in _MASKING_TYPES:
         handlers[t] = (Expressions.masking, None)
+    for t in _VOLATILE_TYPES:
+        handlers[t] = (Expressions.volatile, None)
     for t in vars(exp).values():
         if isinstance(t, type) and issubclass(t, (exp.Binary, exp.Unary, exp.Between)):
             handlers.setdefault(t, (Expressions.operator, None))

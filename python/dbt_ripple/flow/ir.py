@@ -10,8 +10,9 @@ An expression is one of
 * ``list``: a node; its first element says how to combine the rest:
   ``bytes`` (a Merkle node: prefix, then pieces), ``"A"`` (an aggregate: the rows it ran over count),
   ``"W"`` (a window: likewise), ``"U"`` (what may be an aggregate: likewise), ``"G"`` (what a
-  generator gives), ``"F"`` (a left fold of one binary operator), ``"C"`` (what AND or OR joins, in
-  no order), ``"Q"`` (a subquery), ``"L"`` (how a column is spelled: its name is data).
+  generator or a volatile function gives), ``"F"`` (a left fold of one binary operator), ``"C"``
+  (what AND or OR joins, in no order), ``"Q"`` (a subquery), ``"L"`` (how a column is spelled: its
+  name is data).
 """
 
 from __future__ import annotations
@@ -260,6 +261,7 @@ class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
     distinct_on_outs: Sequence[int] = ()
     as_stored: Sequence[int] = ()
     windowed: bool = False
+    volatile: bool = False
     hint: bytes = b""
     uncertain: Sequence[X] = ()
     uncertain_late: Sequence[X] = ()

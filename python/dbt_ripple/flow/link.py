@@ -923,8 +923,8 @@ class _Clauses:
         if extra:
             self.fp = in_order(digest(b"extra", self.fp, *extra), env.order, env.incidental)
             self.extra = digest(b"extra", *extra) if rel.extra else b""
-        if rel.generators:
-            # Told apart from what the same generator gave to a SELECT below.
+        if rel.generators or rel.volatile:
+            # Told apart from what the same call gave to a SELECT below.
             below = str(self.joins.count(_GENERATED)).encode()
             env.generated = digest(self.joins[0], below)
 
@@ -1002,7 +1002,6 @@ class _Clauses:
             fps.append(fp)
             self.add(deps, JOIN)
         self.fp = digest(b"generate", self.fp, *fps)
-        self.joins = (*self.joins, _GENERATED)
         if self.book is not None:
             if rel.grouped:
                 self.book.unknown(env, self.fp)
@@ -1123,7 +1122,7 @@ class _Clauses:
             self.fp,
             self.rows,
             self.leaf,
-            self.joins,
+            (*self.joins, _GENERATED) if env.generated else self.joins,
             env.order,
             ghost,
             env.incidental,
@@ -1136,7 +1135,7 @@ class _Clauses:
 
 
 _GENERATED: Final = b"generated"
-"""Stands among a relation's joins for each SELECT below whose select list gives several rows for one."""
+"""Stands among a relation's joins for each SELECT below that makes rows or values of its own."""
 
 _MEETS_ALL: Final = INNER_JOINS | {
     *("LEFT", "RIGHT", "FULL", "LATERAL"),

@@ -602,6 +602,7 @@ class _Lowering(Expressions):
         select.aggregated = scope.aggregated or bool(select.uncertain)
         select.grouped = scope.aggregated or "group" in args or bool(select.having)
         select.windowed = scope.windowed
+        select.volatile = bool(scope.volatile)
         return select
 
     def distinct_on(self, nodes: list[Any], select: Select) -> None:

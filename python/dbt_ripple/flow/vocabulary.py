@@ -34,6 +34,16 @@ GENERATED_COLUMNS: Final = {
 }
 """Spark's column names where a generator's alias names none (maps differ and stay unknown)."""
 
+VOLATILE_NAMES: Final = frozenset(
+    """
+    currval gen_random_uuid generate_uuid generateuuidv4 monotonically_increasing_id newid nextval
+    rand rand_cauchy randn random randstr seq1 seq2 seq4 seq8 setval shuffle uniform uuid uuid_string
+    uuidv4 uuidv7
+    """.split()
+)
+"""Functions that give another value each time they are called, by DuckDB's catalogue and Spark's,
+Postgres's and Snowflake's documentation."""
+
 CASTS: Final = frozenset(
     "bigint binary boolean decimal double float int smallint string timestamp tinyint".split()
 )
