@@ -32,7 +32,6 @@ from dbt_ripple.flow.ir import (
     FromItem,
     Ref,
     Rel,
-    Shape,
     Source,
     X,
 )
@@ -153,7 +152,6 @@ class Scope:
         "place",
         "ref_index",
         "refs",
-        "shapes",
         "shown",
         "sources",
         "subs",
@@ -183,7 +181,6 @@ class Scope:
         self.volatile: dict[str, int] = {}
         self.aliases: dict[str, int] = {}
         self.as_stored: list[int] = []
-        self.shapes: dict[int, Shape] = {}
         self.shown = False
 
 

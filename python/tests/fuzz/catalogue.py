@@ -187,6 +187,21 @@ def class_of(type_name: str) -> str:
     return CLASSES.get(base, "other")
 
 
+SPARK_CLASSES: Final = {
+    **dict.fromkeys("tinyint smallint int bigint".split(), "int"),
+    **dict.fromkeys("double float".split(), "num"),
+    "string": "str", "boolean": "bool", "date": "date", "timestamp": "ts", "array<int>": "list",
+    "array<bigint>": "list", "array<string>": "slist", "map<string,int>": "map",
+    "struct<x:int,y:string>": "struct",
+}  # fmt: skip
+
+
+def class_of_spark(type_name: str) -> str:
+    if type_name.startswith("decimal"):
+        return "num"
+    return SPARK_CLASSES.get(type_name, "other")
+
+
 def duckdb_catalogue(connection: duckdb.DuckDBPyConnection, one_in: int = 1) -> Catalogue:
     """The calls that DuckDB executes over the table `every`; of one function in so many."""
     found = Catalogue()

@@ -26,6 +26,13 @@ NAMES: Final = ("k", "v", "x", "s", "y", "id", "w", "n", "K", "d")
 class Grammar(Choices):
     """Writes a query for DuckDB."""
 
+    literals = LITERALS
+    tables = TABLES
+    qualifies = True
+    unnest = "unnest"
+    special_kinds = frozenset({"int", "str", "bool", "list", "struct", "num", "map", "json"})
+    """Classes of types that have expressions of their own, besides calls."""
+
     def __init__(
         self, catalogue: Catalogue, seed: int, changed: dict[int, int] | None = None
     ) -> None:
@@ -48,18 +55,9 @@ class Grammar(Choices):
                 way = way % 10
             if fitting and way < 8:
                 return self.pick("column", fitting)
-            if way < 10 and kind in LITERALS:
-                return self.pick("literal", LITERALS[kind])
-            if way < 15 or kind not in (
-                "int",
-                "str",
-                "bool",
-                "list",
-                "struct",
-                "num",
-                "map",
-                "json",
-            ):
+            if way < 10 and kind in self.literals:
+                return self.pick("literal", self.literals[kind])
+            if way < 15 or kind not in self.special_kinds:
                 called = self.call("scalar", kind, atoms, depth - 1)
                 if called is not None:
                     return called
@@ -68,9 +66,9 @@ class Grammar(Choices):
                 return str(special(atoms, depth - 1))
             if fitting:
                 return self.pick("column", fitting)
-            if kind in LITERALS:
-                return self.pick("literal", LITERALS[kind])
-            return self.pick("literal", LITERALS["int"])
+            if kind in self.literals:
+                return self.pick("literal", self.literals[kind])
+            return self.pick("literal", self.literals["int"])
 
     def any(self, atoms: Sequence[Atom], depth: int) -> tuple[str, str]:
         kind = self.pick("type", TYPES)
@@ -362,8 +360,8 @@ class Grammar(Choices):
         """A subquery of one column."""
         with self.part("subquery"):
             self.budget -= 6
-            alias, columns = "i", list(TABLES[self.pick("table", ("a", "b"))].items())
-            name = "a" if len(columns) == len(TABLES["a"]) else "b"
+            alias, columns = "i", list(self.tables[self.pick("table", ("a", "b"))].items())
+            name = "a" if len(columns) == len(self.tables["a"]) else "b"
             inner = [(f"{alias}.{c}", CLASS[t]) for c, t in columns]
             where = self.clause("where", "WHERE", 0.6, [*inner, *atoms])
             order = ""
@@ -378,8 +376,8 @@ class Grammar(Choices):
             self.budget -= 6
             if self.budget > 20 and self.chance("rich subquery", 0.25):
                 return self.select(1, atoms)
-            name = self.pick("table", tuple(TABLES))
-            columns = [(c, CLASS[t]) for c, t in TABLES[name].items()]
+            name = self.pick("table", tuple(self.tables))
+            columns = [(c, CLASS[t]) for c, t in self.tables[name].items()]
             inner = [(f"i.{c}", t) for c, t in columns]
             where = self.clause("where", "WHERE", 0.8, [*inner, *atoms])
             return f"select * from {name} as i{where}", columns
@@ -592,8 +590,8 @@ class Grammar(Choices):
             if depth <= 0 or self.budget <= 0:
                 way = way % 9
             if way < 9 or (way < 11 and not self.ctes):
-                name = self.pick("table", tuple(TABLES))
-                columns = [(c, CLASS[t]) for c, t in TABLES[name].items()]
+                name = self.pick("table", tuple(self.tables))
+                columns = [(c, CLASS[t]) for c, t in self.tables[name].items()]
                 sample = ""
                 if self.chance("sample there or not", 0.03):
                     self.used("TABLESAMPLE")
@@ -633,7 +631,7 @@ class Grammar(Choices):
             if way == 17:
                 self.used("VALUES")
                 rows = ", ".join(
-                    f"({self.pick('literal', LITERALS['int'])}, {self.pick('literal', LITERALS['str'])})"
+                    f"({self.pick('literal', self.literals['int'])}, {self.pick('literal', self.literals['str'])})"
                     for _ in range(self.pick("VALUES rows", (1, 2, 3)))
                 )
                 one, two = self.pick("column alias", ("k", "v", "x")), "y"
@@ -655,7 +653,9 @@ class Grammar(Choices):
                 self.used("UNNEST in FROM")
                 column = self.pick("column alias", ("k", "v", "x"))
                 source = (
-                    self.of("list", outer, 1) if outer else self.pick("literal", LITERALS["list"])
+                    self.of("list", outer, 1)
+                    if outer
+                    else self.pick("literal", self.literals["list"])
                 )
                 return f"unnest({source}) as {alias} ({column})", alias, [(column, "int")]
             if way == 20:
@@ -694,7 +694,7 @@ class Grammar(Choices):
             if way == 22:
                 self.used("json_each")
                 name = self.pick("table function", ("json_each", "json_tree"))
-                literal = self.pick("literal", LITERALS["json"])
+                literal = self.pick("literal", self.literals["json"])
                 return (
                     f"{name}({literal}) as {alias}",
                     alias,
@@ -719,13 +719,13 @@ class Grammar(Choices):
                 )
             if name == "repeat":
                 return (
-                    f"repeat({self.pick('literal', LITERALS['int'])}, {self.pick('literal', (1, 2, 3))}) as {alias} (k)",
+                    f"repeat({self.pick('literal', self.literals['int'])}, {self.pick('literal', (1, 2, 3))}) as {alias} (k)",
                     alias,
                     [("k", "int")],
                 )
             if name == "repeat_row":
                 return (
-                    f"repeat_row({self.pick('literal', LITERALS['int'])}, {self.pick('literal', LITERALS['str'])}, num_rows = {self.pick('literal', (1, 2, 3))}) as {alias} (k, s)",
+                    f"repeat_row({self.pick('literal', self.literals['int'])}, {self.pick('literal', self.literals['str'])}, num_rows = {self.pick('literal', (1, 2, 3))}) as {alias} (k, s)",
                     alias,
                     [("k", "int"), ("s", "str")],
                 )
@@ -760,29 +760,7 @@ class Grammar(Choices):
                     else:
                         right, alias, columns = self.relation(depth - 1, atoms)
                     both = [c for c, t in columns if bare.get(c) == t and c not in shared]
-                    kind = self.pick(
-                        "join kind",
-                        (
-                            "join",
-                            "join",
-                            "left join",
-                            "left join",
-                            "right join",
-                            "full join",
-                            "cross join",
-                            ",",
-                            "semi join",
-                            "anti join",
-                            "positional join",
-                            "asof join",
-                            "asof left join",
-                            "natural join",
-                            "natural left join",
-                            "natural full join",
-                            "inner join",
-                            "left outer join",
-                        ),
-                    )
+                    kind = self.pick("join kind", self.join_kinds())
                     self.used(kind.upper() if kind != "," else "comma join")
                     inner_atoms = [(f"{alias}.{c}", t) for c, t in columns]
                     if kind in (",", "cross join", "positional join") or kind.startswith("natural"):
@@ -794,13 +772,13 @@ class Grammar(Choices):
                             keys = list(dict.fromkeys([*keys, self.pick("USING column", both)]))
                         self.used("USING")
                         condition = f" using ({', '.join(keys)})"
-                        if not kind.startswith(("semi", "anti")):
+                        if "semi" not in kind and "anti" not in kind:
                             shared.update(keys)
                         text += f" {kind} {right}{condition}"
                     else:
                         condition = self.condition(atoms, inner_atoms, asof=kind.startswith("asof"))
                         text += f" {kind} {right} on {condition}"
-                    if kind not in ("semi join", "anti join"):
+                    if "semi" not in kind and "anti" not in kind:
                         atoms += inner_atoms
                         sources.append((alias, columns))
                         for c, t in columns:
@@ -811,6 +789,13 @@ class Grammar(Choices):
             names = [(c, t) for c, t in bare.items() if t != "ambiguous"]
             atoms = atoms or [("1", "int")]
             return text, atoms, sources, names
+
+    def join_kinds(self) -> tuple[str, ...]:
+        return (
+            "join", "join", "left join", "left join", "right join", "full join", "cross join", ",",
+            "semi join", "anti join", "positional join", "asof join", "asof left join", "natural join",
+            "natural left join", "natural full join", "inner join", "left outer join",
+        )  # fmt: skip
 
     def condition(self, left: Sequence[Atom], right: Sequence[Atom], *, asof: bool) -> str:
         with self.part("join condition"):
@@ -1082,7 +1067,7 @@ class Grammar(Choices):
                 elif way == 2 and shape == "group":
                     self.used("UNNEST beside GROUP BY")
                     name = self.pick("output alias", ("x", "y"))
-                    items.append(f"unnest({self.of('list', inside, 1)}) as {name}")
+                    items.append(f"{self.unnest}({self.of('list', inside, 1)}) as {name}")
                     outputs.append((name, "int"))
                 else:
                     self.named(text, kind, items, outputs, lateral)
@@ -1124,7 +1109,7 @@ class Grammar(Choices):
                 atoms_ = [*inside, *outputs] if self.chance("alias in HAVING", 0.5) else inside
                 having = f" having {self.of('bool', atoms_, 1)}"
         qualify = ""
-        if self.chance("QUALIFY there or not", 0.06):
+        if self.qualifies and self.chance("QUALIFY there or not", 0.06):
             with self.part("QUALIFY"):
                 self.used("QUALIFY")
                 text, _ = self.window(inside, [])
@@ -1132,10 +1117,16 @@ class Grammar(Choices):
                     f" qualify {text} {self.pick('comparison', ('= 1', '<= 2', 'is not null'))}"
                 )
         distinct = "distinct " if self.chance("DISTINCT there or not", 0.06) else ""
-        order = self.order_by(inside, outputs=outputs)
-        limit = self.limit() if order and self.chance("LIMIT there or not", 0.5) else ""
-        text = f"select {distinct}{', '.join(items)} from {from_}{where}{group}{having}{qualify}{order}{limit}"
+        tail = self.tail(inside, outputs)
+        text = (
+            f"select {distinct}{', '.join(items)} from {from_}{where}{group}{having}{qualify}{tail}"
+        )
         return text, distinct_names(outputs)
+
+    def tail(self, atoms: Sequence[Atom], outputs: list[Column]) -> str:
+        """ORDER BY and LIMIT."""
+        order = self.order_by(atoms, outputs=outputs)
+        return order + (self.limit() if order and self.chance("LIMIT there or not", 0.5) else "")
 
     # -- queries ----------------------------------------------------------------------------------
 
@@ -1196,7 +1187,7 @@ class Grammar(Choices):
             if number and self.chance("branch names", 0.2):
                 names = ("v", "k")
             name = self.pick("table", ("a", "b"))
-            atoms = [(c, CLASS[t]) for c, t in TABLES[name].items()]
+            atoms = [(c, CLASS[t]) for c, t in self.tables[name].items()]
             items = ", ".join(
                 f"{self.of(kind, atoms, 1)} as {names[i]}" for i, kind in enumerate(kinds)
             )
@@ -1329,9 +1320,12 @@ def distinct_names(columns: list[Column]) -> list[Column]:
 
 
 def write(
-    catalogue: Catalogue, seed: int, changed: dict[int, int] | None = None
+    catalogue: Catalogue,
+    seed: int,
+    changed: dict[int, int] | None = None,
+    of: type[Grammar] = Grammar,
 ) -> tuple[str, Grammar]:
     """A query, and the decisions it was made by."""
-    grammar = Grammar(catalogue, seed, changed)
+    grammar = of(catalogue, seed, changed)
     text, _ = grammar.query(grammar.pick("depth", (1, 1, 2, 2, 3)))
     return text, grammar

@@ -27,7 +27,25 @@ TABLES: Final[dict[str, dict[str, str]]] = {
     },
 }  # fmt: skip
 
+SPARK_TABLES: Final[dict[str, dict[str, str]]] = {
+    "a": {
+        "id": "INT", "k": "INT", "v": "INT", "s": "STRING", "f": "DOUBLE", "p": "BOOLEAN", "d": "DATE",
+        "ts": "TIMESTAMP",
+    },
+    "b": {
+        "id": "INT", "k": "INT", "w": "INT", "s": "STRING", "n": "DECIMAL(8,2)", "q": "BOOLEAN",
+        "d": "DATE", "l": "ARRAY<INT>",
+    },
+    "c": {
+        "k": "INT", "v": "INT", "l": "ARRAY<INT>", "z": "ARRAY<STRING>",
+        "st": "STRUCT<x: INT, y: STRING>", "m": "MAP<STRING, INT>",
+    },
+}  # fmt: skip
+OF_DIALECT: Final = {"duckdb": TABLES, "spark": SPARK_TABLES}
+
 CLASS: Final = {
+    "INT": "int", "STRING": "str", "ARRAY<INT>": "list", "ARRAY<STRING>": "slist",
+    "STRUCT<x: INT, y: STRING>": "struct", "MAP<STRING, INT>": "map",
     "INTEGER": "int", "VARCHAR": "str", "DOUBLE": "num", "BOOLEAN": "bool", "DATE": "date",
     "TIMESTAMP": "ts", "DECIMAL(8,2)": "num", "INTEGER[]": "list", "VARCHAR[]": "slist",
     "STRUCT(x INTEGER, y VARCHAR)": "struct", "MAP(VARCHAR, INTEGER)": "map", "JSON": "json",
@@ -62,6 +80,10 @@ ROWS_OF: Final[dict[str, list[str]]] = {
 }
 
 
+class UnknownTableError(LookupError):
+    """A query reads something else than the small tables."""
+
+
 def make_tables(connection: duckdb.DuckDBPyConnection, order: int = 0) -> None:
     """Make the tables; another `order` puts the same rows in other places."""
     for name, columns in TABLES.items():
@@ -83,15 +105,40 @@ def make_every(connection: duckdb.DuckDBPyConnection) -> None:
     )
 
 
+SPARK_ROWS: Final[dict[str, list[str]]] = {
+    "a": [
+        r.replace("'2", "date '2", 1)
+        .replace(", '2024-", ", timestamp '2024-")
+        .replace(", '2023-12-31 ", ", timestamp '2023-12-31 ")
+        for r in ROWS_OF["a"]
+    ],
+    "b": [
+        "(1, 1, 5, 'a', 1.50, true, date '2024-01-01', array(1, 2, 3))",
+        "(3, 2, 20, '01', 2.00, false, date '2024-02-29', array(2, null))",
+        "(3, 2, 7, '1', 2.00, true, null, array())",
+        "(8, 4, null, 'b', null, null, date '2023-12-31', null)",
+        "(null, null, 1, '', -1.25, false, date '2024-01-15', array(3, 1, 1))",
+    ],
+    "c": [
+        "(1, 2, array(1, 2), array('a', 'B'), named_struct('x', 1, 'y', 'a'), map('a', 1, 'b', 2))",
+        "(2, 1, array(3, 1, 1), array('01', null), named_struct('x', 2, 'y', 'B'), map('b', null))",
+        "(2, 3, array(), array(), named_struct('x', null, 'y', null), map())",
+        "(null, null, null, null, null, null)",
+    ],
+}
+
+
 UNIQUE: Final = {"a": "id"}
 """What a passed test may have said: unique and without NULLs."""
 
 
-def table(key: str, _: str, book: Book | None = None) -> Relation:
+def table(
+    key: str, _: str, book: Book | None = None, tables: dict[str, dict[str, str]] = TABLES
+) -> Relation:
     """A table as the linker is told of it; for a book, with what is known of its rows."""
-    if key not in TABLES:
-        raise LookupError(key)
-    columns = list(TABLES[key])
+    if key not in tables:
+        raise UnknownTableError(key)
+    columns = list(tables[key])
     leaf = digest(b"leaf", key.encode())
     relation = Relation(
         list(columns),
@@ -105,7 +152,7 @@ def table(key: str, _: str, book: Book | None = None) -> Relation:
     )
     if book is not None:
         for column, fp in zip(columns, relation.fps, strict=True):
-            book.typed(fp, type_family(TABLES[key][column]))
+            book.typed(fp, type_family(tables[key][column]))
         facts = relation.facts = Facts(Leaf(leaf))
         if key in UNIQUE:
             fp = relation.fps[columns.index(UNIQUE[key])]

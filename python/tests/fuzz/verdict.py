@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine import Result
-from tables import table
+from tables import OF_DIALECT, table
 
 from dbt_ripple.flow.facts import Book
 from dbt_ripple.flow.fingerprint import digest
@@ -29,6 +29,7 @@ class Prints:
     relation: Relation | None = None
     proven: Relation | None = None
     missing: tuple[str, ...] = ()
+    raised: str = ""
 
 
 @dataclass
@@ -67,15 +68,16 @@ def prints(sql: str, dialect: str, book: Book | None = None) -> Prints:
         book: what is known of rows; both queries of a pair have to be given the same.
 
     Raises:
-        LookupError: it reads something else than the small tables.
+        UnknownTableError: it reads something else than the small tables.
     """
     lowered = lower(sql, dialect)
     if lowered.rel is None:
         return Prints(lowered.reason or "no query")
-    linked = link(lowered, table, dialect)
+    tables = OF_DIALECT[dialect]
+    linked = link(lowered, functools.partial(table, tables=tables), dialect)
     proven = None
     if book is not None:
-        known = functools.partial(table, book=book)
+        known = functools.partial(table, book=book, tables=tables)
         proven = link(lowered, known, dialect, book).relation
         book.steps.clear()
     return Prints(None, linked.relation, proven, tuple(linked.missing))
@@ -102,6 +104,9 @@ def judge(base: Result, head: Result, b: Prints, h: Prints, dialect: str) -> Ver
     differed = set(map(str.lower, base.names)) != set(map(str.lower, head.names)) or projected(
         base, [i for i, _ in pairs]
     ) != projected(head, [j for _, j in pairs])
+    raised = b.raised or h.raised
+    if raised:
+        return Verdict(differed, f"raised {raised}")
     if b.opaque is not None or h.opaque is not None:
         return Verdict(differed, opaque=True)
     broken = bool(b.missing or h.missing)
