@@ -32,6 +32,7 @@ from dbt_ripple.flow.ir import (
     FromItem,
     Ref,
     Rel,
+    Shape,
     Source,
     X,
 )
@@ -152,6 +153,7 @@ class Scope:
         "place",
         "ref_index",
         "refs",
+        "shapes",
         "shown",
         "sources",
         "subs",
@@ -181,6 +183,7 @@ class Scope:
         self.volatile: dict[str, int] = {}
         self.aliases: dict[str, int] = {}
         self.as_stored: list[int] = []
+        self.shapes: dict[int, Shape] = {}
         self.shown = False
 
 

@@ -191,6 +191,14 @@ class FromItem(msgspec.Struct, array_like=True, gc=False):
     natural: bool = False
 
 
+class Shape(msgspec.Struct, array_like=True, gc=False, tag="h"):
+    """The fields of a struct: as the text lists them, or those of a reference's field `path`."""
+
+    ref: int
+    path: list[str]
+    fields: list[tuple[str, Shape | None]] | None
+
+
 class Star(msgspec.Struct, array_like=True, gc=False, tag="*"):
     """A ``*`` in a select list. ``source`` is -1 for all; ``struct`` is the column of ``s.*``.
 
@@ -203,6 +211,7 @@ class Star(msgspec.Struct, array_like=True, gc=False, tag="*"):
     except_: list[str]
     renames: dict[str, list[str]]
     replaces: dict[str, X]
+    shape: Shape | None = None
 
 
 def hidden_in(source: int, key: str) -> str:
@@ -211,11 +220,15 @@ def hidden_in(source: int, key: str) -> str:
 
 
 class Made(msgspec.Struct, array_like=True, gc=False, tag="m"):
-    """What a generator gives in a select list; ``names`` is None where the text does not tell."""
+    """What a generator gives in a select list; ``names`` is None where the text does not tell.
+
+    ``shape`` is that of the struct whose fields it gives.
+    """
 
     x: X
     names: list[str] | None
     keys: list[str] | None
+    shape: Shape | None = None
 
 
 Value: TypeAlias = int | X
@@ -230,7 +243,8 @@ class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
 
     ``names`` and ``keys`` go with ``outs``; they are empty where an item does not give exactly one
     column, and ``wide`` says that there is such an item. ``as_stored`` lists the items that are a
-    column without an alias, where the dialect keeps its spelling (`flow.names.AS_STORED`).
+    column without an alias, where the dialect keeps its spelling (`flow.names.AS_STORED`);
+    ``shapes`` has the items that are a struct whose fields can be seen.
     ``extra`` is what no rule reads, and moves the rows and every column; ``hint`` moves the rows.
     """
 
@@ -260,6 +274,7 @@ class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
     extra: Sequence[X] = ()
     distinct_on_outs: Sequence[int] = ()
     as_stored: Sequence[int] = ()
+    shapes: dict[int, Shape] = {}
     windowed: bool = False
     volatile: bool = False
     hint: bytes = b""

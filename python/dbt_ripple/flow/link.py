@@ -33,6 +33,7 @@ from dbt_ripple.flow.ir import (
     Rel,
     Select,
     SetOp,
+    Shape,
     Source,
     Star,
     Table,
@@ -43,7 +44,7 @@ from dbt_ripple.flow.ir import (
     X,
     hidden_in,
 )
-from dbt_ripple.flow.names import folds, told_apart
+from dbt_ripple.flow.names import fold, folds, told_apart
 from dbt_ripple.flow.relation import (
     ROWS,
     Column,
@@ -65,6 +66,7 @@ from dbt_ripple.flow.scope import (
     FieldRest,
     MarkedRest,
     PassRest,
+    field_of,
     has_aggregate,
     has_window,
     relation_of,
@@ -73,6 +75,7 @@ from dbt_ripple.flow.scope import (
 
 if TYPE_CHECKING:
     from dbt_ripple.flow.facts import Book
+    from dbt_ripple.flow.types import Fields
 
 
 class Linked:
@@ -174,7 +177,7 @@ class _Linker:
     def said_more(self, relation: Relation, extra: bytes) -> Relation:
         """A table with a sample or a version: other rows of the same columns."""
         n = digest(b"table", relation.rows_fp, extra)
-        return Relation(
+        more = Relation(
             relation.names,
             relation.keys,
             relation.fps,
@@ -188,6 +191,8 @@ class _Linker:
             relation.ghost,
             relation.incidental,
         )
+        more.fields = relation.fields
+        return more
 
     # -- WITH --
 
@@ -336,6 +341,13 @@ class _Linker:
             ghost,
             beside(left.incidental, tag, right.incidental),
         )
+        if left.fields and not by_name and not rest:
+            relation.fields = {
+                key: fields
+                for key, theirs in zip(left.keys, right.keys, strict=False)
+                if (fields := left.fields.get(key)) == right.fields.get(theirs)
+                and fields is not None
+            }
         if self.book is not None:
             known = not by_name and not rest
             relation.facts = self.book.combined(left, right, op, pairs, fps, known, rows_fp)
@@ -759,7 +771,16 @@ class _Linker:
                 fps.append(fp)
                 all_deps.append(deps)
             elif out.names is None or out.keys is None:
-                rest.append(FieldRest(env.value(out.x)))
+                struct = env.value(out.x)
+                fields = env.fields(out.shape)
+                if fields is None:
+                    rest.append(FieldRest(struct))
+                for name, _ in fields or ():
+                    names.append(name)
+                    keys.append(fold(name, True, self.dialect))
+                    column = field_of(struct, name)
+                    fps.append(column[0])
+                    all_deps.append(column[1])
             else:
                 fp, deps = env.value(out.x)
                 for i, (name, key) in enumerate(zip(out.names, out.keys, strict=True)):
@@ -768,6 +789,42 @@ class _Linker:
                     fps.append(digest(b"generated", str(i).encode(), fp))
                     all_deps.append(deps)
         return names, keys, fps, all_deps, rest
+
+    def struct_star(
+        self,
+        env: Env,
+        star: Star,
+        names: list[str],
+        keys: list[str],
+        fps: list[bytes],
+        all_deps: list[Deps],
+        rest: list[Rest],
+    ) -> None:
+        """The fields of a struct; where we cannot see them, whatever is asked for."""
+        assert star.struct is not None
+        struct = env.value(star.struct)
+        fields = env.fields(star.shape)
+        said = {*star.except_, *star.renames, *star.replaces}
+        if fields is None:
+            rest.append(FieldRest(struct, frozenset(said)))
+            fields = [(key, None) for key in (*star.renames, *star.replaces)]
+        else:
+            have = {fold(name, True, self.dialect) for name, _ in fields}
+            for key in sorted(said - have):
+                self.miss(key)
+        for name, _ in fields:
+            key = fold(name, True, self.dialect)
+            if key in star.except_:
+                continue
+            column = field_of(struct, name)
+            if key in star.replaces:
+                column = env.value(star.replaces[key])
+            if key in star.renames:
+                name, key = star.renames[key]
+            names.append(name)
+            keys.append(key)
+            fps.append(column[0])
+            all_deps.append(column[1])
 
     def star(
         self,
@@ -781,8 +838,7 @@ class _Linker:
         rest: list[Rest],
     ) -> None:
         if star.source == -2:
-            assert star.struct is not None
-            rest.append(FieldRest(env.value(star.struct)))
+            self.struct_star(env, star, names, keys, fps, all_deps, rest)
             return
         owner = env
         for _ in range(star.up):
@@ -1100,6 +1156,37 @@ class _Clauses:
 
     # -- what comes out --
 
+    def fields(self, keys: list[str]) -> dict[str, Fields]:
+        """Of the outputs that are a struct, the fields, where they can be seen."""
+        rel, env = self.rel, self.env
+        found: dict[str, Fields] = {}
+
+        def put(key: str, fields: Fields | None) -> None:
+            if fields is not None and key in keys:
+                found.setdefault(key, fields)
+
+        for place, (key, out) in enumerate(zip(rel.keys, rel.outs, strict=True)):
+            if isinstance(out, Star):
+                if out.source == -2:
+                    for name, inner in env.fields(out.shape) or ():
+                        key = fold(name, True, self.linker.dialect)
+                        if key not in out.renames and key not in out.replaces:
+                            put(key, inner)
+                    continue
+                for i in [out.source] if out.source >= 0 else range(len(rel.sources)):
+                    relation = env.relations[i] if not out.up else None
+                    for key, inner in relation.fields.items() if relation is not None else ():
+                        if key not in out.replaces and key not in env.merged:
+                            put(out.renames.get(key, ["", key])[1], inner)
+            elif isinstance(out, int):
+                put(key, env.fields(Shape(out, [], None)))
+            elif place in rel.shapes:
+                put(key, env.fields(rel.shapes[place]))
+            elif isinstance(out, Made):
+                for name, inner in env.fields(out.shape) or ():
+                    put(fold(name, True, self.linker.dialect), inner)
+        return found
+
     def relation(self) -> Relation:
         """What the SELECT gives."""
         rel, env = self.rel, self.env
@@ -1127,6 +1214,8 @@ class _Clauses:
             ghost,
             env.incidental,
         )
+        if rel.shapes or any(r is not None and r.fields for r in env.relations):
+            relation.fields = self.fields(relation.keys)
         if self.book is not None:
             if rel.extra or rel.hint:
                 self.book.unknown(env, self.fp)

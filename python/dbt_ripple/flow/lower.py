@@ -56,6 +56,7 @@ from dbt_ripple.flow.ir import (
     Rel,
     Select,
     SetOp,
+    Shape,
     Source,
     Star,
     Table,
@@ -67,6 +68,7 @@ from dbt_ripple.flow.ir import (
 )
 from dbt_ripple.flow.names import MADE_UP, fold
 from dbt_ripple.flow.pipes import without_unknown_pipes
+from dbt_ripple.flow.types import Fields, fields_of_data_type
 from dbt_ripple.flow.vocabulary import CASTS, FLATTEN_COLUMNS, GENERATED_COLUMNS
 
 _COMMENT: Final = re.compile(r"\s*/\*.*?\*/", re.S)
@@ -84,6 +86,7 @@ _NUMBERED_NAMES: Final = {
     "trino": ("_col", False, ""),
 }
 """How a dialect numbers what has no name, and whether it counts only what has none."""
+_MAY_BE_STRUCTS: Final = (exp.Struct, exp.Cast, exp.Dot, exp.Column)
 _EVIDENT_ARRAYS: Final = (
     exp.Array,
     exp.ArrayAgg,
@@ -568,6 +571,7 @@ class _Lowering(Expressions):
             scope.place = resolution.QUALIFY
             select.qualify = self.conjuncts(args["qualify"].this, FILTER)
         select.as_stored = scope.as_stored
+        select.shapes = scope.shapes
         if any(name in args for name in _ORDERING):
             self.ordering(args, select, scope)
         if "limit" in args or "offset" in args:
@@ -734,6 +738,8 @@ class _Lowering(Expressions):
                     outs.append(out)
                 continue
             else:
+                if isinstance(value, _MAY_BE_STRUCTS) and (shape := self.shape(value)) is not None:
+                    self.scopes[-1].shapes[len(outs)] = shape
                 name, key, out = self.projection(node, keys)
                 for made in out.keys or () if type(out) is Made else ():
                     aliases.setdefault(made, len(outs))
@@ -796,7 +802,9 @@ class _Lowering(Expressions):
             return self.qualified_star(node)
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Star):
             struct = self.x(node.this, TRANSFORMATION)
-            return "", "", self.star(node.expression, -2, 0, struct)
+            star = self.star(node.expression, -2, 0, struct)
+            star.shape = self.shape(node.this)
+            return "", "", star
         if isinstance(node, exp.QueryTransform):
             schema = node.args.get("schema")
             names = [e.name for e in schema.expressions] if schema is not None else ["key", "value"]
@@ -810,7 +818,14 @@ class _Lowering(Expressions):
         if self.generates(node):
             x = self.x(node, IDENTITY)
             default = self.generated_columns(node)
-            return "", "", Made(x, default, default)
+            made = Made(x, default, default)
+            if self.dialect == "duckdb" and type(node) is exp.Explode and not node.expressions:
+                # Of a struct, unnest gives the fields; of an array, one column.
+                made.shape = self.shape(node.this)
+                if isinstance(node.this, _EVIDENT_ARRAYS):
+                    name = node.sql(dialect="duckdb", comments=False)
+                    made.names, made.keys = [name], [MADE_UP + fold(name, True, self.dialect)]
+            return "", "", made
         name, generated = self.auto_name(node)  # before the walk cuts the tree (`let_go`)
         x = self.x(node, IDENTITY)
         if not generated:
@@ -836,7 +851,11 @@ class _Lowering(Expressions):
             if isinstance(node.this, _EVIDENT_MAPS):
                 return [*position, "key", "value"]
             return [*position, "col"] if isinstance(node.this, _EVIDENT_ARRAYS) else None
-        return GENERATED_COLUMNS.get(name)
+        if self.dialect in _SPARK:
+            return GENERATED_COLUMNS.get(name)
+        if self.dialect in _NAMED_AS_THE_FUNCTION and isinstance(node, exp.Explode):
+            return ["unnest"]
+        return None
 
     def key_of_name(self, node: Any, name: str) -> str:
         while isinstance(node, (exp.Paren, exp.Cast)):
@@ -890,7 +909,38 @@ class _Lowering(Expressions):
         column = exp.Column(
             **dict(zip(("this", "table", "db", "catalog"), reversed(identifiers), strict=False))
         )
-        return "", "", self.star(star, -2, 0, self.x(column, TRANSFORMATION))
+        found = self.star(star, -2, 0, self.x(column, TRANSFORMATION))
+        found.shape = self.shape(column)
+        return "", "", found
+
+    def shape(self, node: Any) -> Shape | None:
+        """The fields of an expression that is a struct, as far as the text shows them."""
+        node = unwrapped(node)
+        if isinstance(node, exp.Cast):
+            return _shape_of_type(fields_of_data_type(node.args.get("to")))
+        if isinstance(node, exp.Struct):
+            fields: list[tuple[str, Shape | None]] = []
+            for field in node.expressions:
+                if isinstance(field, exp.PropertyEQ) and isinstance(field.this, exp.Identifier):
+                    fields.append((field.this.name, self.shape(field.expression)))
+                elif isinstance(field, exp.Column) and isinstance(field.this, exp.Identifier):
+                    fields.append((field.name, self.shape(field)))
+                else:
+                    return None
+            return Shape(-1, [], fields)
+        if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+            of = self.shape(node.this)
+            if of is None or of.fields is not None:
+                return None
+            return Shape(of.ref, [*of.path, self.fold(node.expression)], None)
+        if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
+            return None
+        e = self.x(node, TRANSFORMATION).e
+        depth = 0
+        while type(e) is list and e[0] == b"Dot":
+            e, depth = e[2], depth + 1
+        parts = [self.fold(part) for part in node.parts]
+        return Shape(e, parts[len(parts) - depth :], None) if type(e) is int else None
 
     def star(self, node: Any, source: int, up: int, struct: X | None) -> Star:
         args = node.args
@@ -1310,6 +1360,13 @@ def _positions(structure: Any) -> list[int]:
         elif (ordinal := _ordinal(unwrapped(item))) is not None:
             found.append(ordinal)
     return found
+
+
+def _shape_of_type(fields: Fields | None) -> Shape | None:
+    """A shape as a type lists it."""
+    if fields is None:
+        return None
+    return Shape(-1, [], [(name, _shape_of_type(inner)) for name, inner in fields])
 
 
 def _function_behind(node: Any) -> str:

@@ -18,6 +18,7 @@ from dbt_ripple.flow.names import MADE_UP, fold, made_up_for, repeats_for
 
 if TYPE_CHECKING:
     from dbt_ripple.flow.facts import Facts
+    from dbt_ripple.flow.types import Fields
 
 ROWS: Final = "*rows*"
 
@@ -44,6 +45,7 @@ class Rest(Protocol):
 
 
 _NO_NAMES: Final[frozenset[str]] = frozenset()
+NO_FIELDS: Final[dict[str, Fields]] = {}  # never written to
 
 
 class Relation:
@@ -61,6 +63,7 @@ class Relation:
             that `N` does not hold (rule 14).
         ghost: where to look for a name that, as far as we know, does not exist: the query is broken
             or our schema is out of date, and what it would depend on must not be lost.
+        fields: of columns that are a struct with fields we can see, these fields, by key.
         facts: what else is known of its rows; only where it was linked for that (`flow.facts`).
     """
 
@@ -69,6 +72,7 @@ class Relation:
         "deps",
         "duplicates",
         "facts",
+        "fields",
         "fps",
         "ghost",
         "incidental",
@@ -114,6 +118,7 @@ class Relation:
         self.by_key: dict[str, Column] = {}
         self.duplicates: frozenset[str] = _NO_NAMES
         self.made_up: list[str] | None = None
+        self.fields: dict[str, Fields] = NO_FIELDS
 
     def columns(self) -> dict[str, Column]:
         """The known columns by key; of a repeated name the first, and it is in `duplicates`.
@@ -196,6 +201,9 @@ class Relation:
             self.incidental,
         )
         renamed.facts = self.facts
+        if self.fields and not rest:
+            places = zip(self.keys, keys, strict=False)
+            renamed.fields = {new: self.fields[k] for k, new in places if k in self.fields}
         return renamed
 
 

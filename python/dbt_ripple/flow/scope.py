@@ -18,6 +18,7 @@ from dbt_ripple.flow.ir import (
     Ref,
     Rel,
     Select,
+    Shape,
     Source,
     Star,
     Table,
@@ -43,6 +44,7 @@ from dbt_ripple.flow.resolution import EITHER, KEY_FIRST, SOURCE, SOURCE_FIRST
 
 if TYPE_CHECKING:
     from dbt_ripple.flow.facts import Facts
+    from dbt_ripple.flow.types import Fields
 
 
 class Linking(Protocol):
@@ -101,21 +103,27 @@ class PassRest:
 class FieldRest:
     """The fields of a struct of which only the name of the column is known."""
 
-    __slots__ = ("column",)
+    __slots__ = ("column", "excluded")
 
-    def __init__(self, column: Column) -> None:
+    def __init__(self, column: Column, excluded: frozenset[str] = frozenset()) -> None:
         self.column = column
+        self.excluded = excluded
 
     def get(self, key: str, name: str) -> Column | None:
-        fp, deps = self.column
-        field = digest(b"name", key.encode())
-        return digest(b"Dot", b"this", fp, b"expression", field), through(TRANSFORMATION, deps)
+        return None if key in self.excluded else field_of(self.column, key)
 
     def fp(self) -> bytes:
-        return digest(b"fields", self.column[0])
+        return digest(b"fields", self.column[0], *(e.encode() for e in sorted(self.excluded)))
 
     def whole(self) -> Deps:
         return through(TRANSFORMATION, self.column[1])
+
+
+def field_of(column: Column, name: str) -> Column:
+    """A field of a struct, as `s.name` gives it."""
+    fp, deps = column
+    field = digest(b"name", name.encode())
+    return digest(b"Dot", b"this", fp, b"expression", field), through(TRANSFORMATION, deps)
 
 
 class MarkedRest:
@@ -543,6 +551,25 @@ class Env:
             if relation is not None and ref.key in (relation.by_key or relation.columns()):
                 return relation.names[relation.keys.index(ref.key)]
         return ref.name
+
+    def fields(self, shape: Shape | None) -> Fields | None:
+        """The fields of a struct: those listed, or those of a column of this very scope."""
+        if shape is None:
+            return None
+        if shape.fields is not None:
+            return [(name, self.fields(inner)) for name, inner in shape.fields]
+        ref = self.refs[shape.ref]
+        if ref.source < -1 or ref.up or ref.rule > SOURCE_FIRST or ref.key in self.merged:
+            return None
+        found: Fields | None = None
+        for j in [ref.source] if ref.source >= 0 else range(len(self.sources)):
+            relation = self.relations[j]
+            if relation is not None and ref.key in (relation.by_key or relation.columns()):
+                found = relation.fields.get(ref.key)
+                break
+        for key in shape.path:
+            found = next((inner for name, inner in found or () if name.lower() == key), None)
+        return found
 
     # -- expressions --
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 _STORED: Final = {
     "long": "bigint",
@@ -55,3 +56,51 @@ def same_type(one: str, other: str, dialect: str) -> bool:
         return True
     readable = canonical_type(one, dialect)
     return readable is not None and readable == canonical_type(other, dialect)
+
+
+Fields = list[tuple[str, Any]]
+"""The fields of a struct in order, each with its own fields, or None where it is no struct."""
+
+_MAY_HAVE_FIELDS: Final = ("struct", "row", "object")
+
+
+def may_have_fields(text: str | None) -> bool:
+    """Whether a type could be a struct; most are not, and this reads nothing of them."""
+    return text is not None and len(text) > 6 and text[:6].lower().startswith(_MAY_HAVE_FIELDS)
+
+
+@lru_cache(maxsize=2_000)
+def fields_of_type(text: str, dialect: str) -> Fields | None:
+    """The fields of a struct type as a catalog writes it; None where the text does not tell.
+
+    Example:
+        >>> fields_of_type("STRUCT(a INTEGER, b STRUCT(c VARCHAR))", "duckdb")
+        [('a', None), ('b', [('c', None)])]
+        >>> fields_of_type("struct<a:int,b:string>", "spark")
+        [('a', None), ('b', None)]
+        >>> fields_of_type("struct", "spark") is None
+        True
+    """
+    from sqlglot import exp
+    from sqlglot.errors import SqlglotError
+
+    try:
+        return fields_of_data_type(exp.DataType.build(text, dialect=dialect, udt=False))
+    except (SqlglotError, ValueError):
+        return None
+
+
+def fields_of_data_type(node: Any) -> Fields | None:
+    """The fields of a parsed struct type; None where it is none, or does not name them all."""
+    from sqlglot import exp
+
+    if not isinstance(node, exp.DataType) or not node.expressions:
+        return None
+    if node.this not in (exp.DType.STRUCT, exp.DType.OBJECT):
+        return None
+    fields: Fields = []
+    for field in node.expressions:
+        if not isinstance(field, exp.ColumnDef) or not field.name:
+            return None
+        fields.append((field.name, fields_of_data_type(field.args.get("kind"))))
+    return fields

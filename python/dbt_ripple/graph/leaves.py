@@ -9,6 +9,7 @@ from dbt_ripple.flow.fingerprint import digest, hashed
 from dbt_ripple.flow.ir import IDENTITY
 from dbt_ripple.flow.names import dialect_of, fold, fold_stored
 from dbt_ripple.flow.relation import Deps, Relation, Rest
+from dbt_ripple.flow.types import Fields, fields_of_type, may_have_fields
 from dbt_ripple.graph.analysis import NodeAnalysis
 from dbt_ripple.graph.code import type_text
 from dbt_ripple.graph.macros import Macros
@@ -63,9 +64,26 @@ class Leaves:
             for c in node.columns.values()
             if fold(c.name, bool(c.quote), self.dialect) not in folded
         ]
-        return self.open_leaf(
+        known = self.open_leaf(
             unique_id, fingerprint, names if closed else [*names, *declared], closed
         )
+        known.relation.fields = self.fields_of(unique_id, node, known.relation)
+        return known
+
+    def fields_of(self, unique_id: str, node: Node, relation: Relation) -> dict[str, Fields]:
+        """The fields of its columns that are a struct: as its query or the warehouse shows them."""
+        fields = relation.fields
+        types = [(c.name, True, c.type) for c in self.project.catalog.get(unique_id, ())]
+        if node.contract_enforced:
+            types += [(c.name, bool(c.quote), c.data_type) for c in node.columns.values()]
+        for name, quoted, text in types:
+            if text is None or not may_have_fields(text):
+                continue
+            key = fold(name, quoted, self.dialect)
+            found = fields_of_type(text, self.dialect) if key not in fields else None
+            if found is not None:
+                fields = {**fields, key: found}
+        return fields
 
     def seed(self, unique_id: str, node: Node) -> Known:
         """A seed is its file (rule 12), read with its settings."""

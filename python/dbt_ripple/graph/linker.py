@@ -308,6 +308,8 @@ class Linker(Leaves):
             relation.order,
             incidental=relation.incidental,
         )
+        visible.fields = relation.fields
+        visible.fields = self.fields_of(unique_id, node, visible)
         analysis = NodeAnalysis(
             unique_id,
             status,

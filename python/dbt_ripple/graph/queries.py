@@ -25,6 +25,7 @@ from dbt_ripple.flow.ir import Lowered
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.packed import pack, unpack
 from dbt_ripple.flow.relation import Key, PackedDeps, Relation, pack_deps, unpack_deps
+from dbt_ripple.flow.types import Fields
 from dbt_ripple.graph.cache import Cache
 
 LowerMany = Callable[[Sequence[str], str, bool, Collection[str]], list[bytes]]
@@ -69,6 +70,7 @@ class _Stored(msgspec.Struct, array_like=True, gc=False):
     incidental: bytes
     missing: list[str]
     unknown: str | None
+    fields: dict[str, Fields]
 
 
 class _Trace(msgspec.Struct, array_like=True, gc=False):
@@ -282,6 +284,7 @@ def _packed(linked: Linked) -> _Stored:
         relation.incidental,
         linked.missing,
         linked.unknown,
+        relation.fields,
     )
 
 
@@ -300,4 +303,5 @@ def _linked(stored: _Stored) -> Linked:
         stored.order,
         incidental=stored.incidental,
     )
+    relation.fields = stored.fields
     return Linked(relation, stored.missing, stored.unknown)

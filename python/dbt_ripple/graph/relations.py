@@ -220,6 +220,7 @@ def view_of(unique_id: str, relation: Relation) -> bytes | None:
                 relation.rows_fp,
                 relation.leaf,
                 relation.joins,
+                relation.fields,
                 relation.order,
                 relation.incidental,
             )

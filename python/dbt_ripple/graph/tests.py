@@ -51,7 +51,7 @@ class _UnitReader(Reader):
         if unique_id is None or unique_id == self.unique_id:
             return relation
         leaf = digest(b"given", unique_id.encode())
-        return Relation(
+        given = Relation(
             relation.names,
             relation.keys,
             [digest(b"given", unique_id.encode(), k.encode()) for k in relation.keys],
@@ -61,6 +61,8 @@ class _UnitReader(Reader):
             relation.rows,
             leaf,
         )
+        given.fields = relation.fields
+        return given
 
     def view(self, key: str, name: str) -> bytes | None:
         unique_id = self.analyser.names.node_of(key)

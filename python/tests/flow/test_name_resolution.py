@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -13,7 +14,16 @@ from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.lower import lower
 from dbt_ripple.flow.relation import ROWS, Relation
-from dbt_ripple.flow.resolution import RESOLUTION, resolution
+from dbt_ripple.flow.resolution import (
+    ALIAS_FIRST,
+    EITHER,
+    KEY_FIRST,
+    PLACES,
+    RESOLUTION,
+    SOURCE,
+    SOURCE_FIRST,
+    resolution,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -142,3 +152,26 @@ def test_no_row_is_settled_by_poor_data(data: duckdb.DuckDBPyConnection) -> None
     """Each query tells its two meanings apart, wherever DuckDB runs both."""
     for rule in RULES:
         assert meaning(rule, lambda sql: data.execute(sql).fetchall()) != "column and alias"
+
+
+WORDS = {
+    SOURCE: "column",
+    SOURCE_FIRST: "column, alias",
+    ALIAS_FIRST: "alias, column",
+    KEY_FIRST: "key, alias",
+    EITHER: "both",
+}
+
+
+def test_the_page_says_what_the_table_says() -> None:
+    page = Path(__file__).parents[3] / "docs" / "name-resolution.md"
+    rows = [
+        [cell.strip() for cell in line.strip("| ").split(" | ")]
+        for line in page.read_text().splitlines()
+        if line.startswith("| ")
+    ]
+    head = next(row for row in rows if "duckdb" in row)
+    start = rows.index(head) + 2
+    said = [row[1:] for row in rows[start : start + len(PLACES)]]
+    assert set(head[1:]) == set(RESOLUTION)
+    assert said == [[WORDS[resolution(d)[p]] for d in head[1:]] for p in PLACES]
