@@ -59,7 +59,12 @@ from dbt_ripple.flow.relation import (
     through,
     union,
 )
-from dbt_ripple.flow.resolution import SUBQUERY, resolution
+from dbt_ripple.flow.resolution import (
+    MERGED_IN_PLACE,
+    ORDERED_BY_ANY_BRANCH,
+    SUBQUERY,
+    resolution,
+)
 from dbt_ripple.flow.scope import (
     BlendRest,
     Env,
@@ -341,6 +346,12 @@ class _Linker:
             ghost,
             beside(left.incidental, tag, right.incidental),
         )
+        if self.dialect in ORDERED_BY_ANY_BRANCH and not by_name and not rest:
+            also = {key: list(places) for key, places in left.also.items()}
+            for i, key in enumerate(right.keys[: len(left.keys)]):
+                if key not in left.columns():
+                    also.setdefault(key, []).append(i)
+            relation.also = also
         if left.fields and not by_name and not rest:
             relation.fields = {
                 key: fields
@@ -864,8 +875,11 @@ class _Linker:
             all_deps.append(column[1])
 
         merged = owner.merged if star.source < 0 else {}
-        for key, (name, column) in merged.items():
-            put(name, key, column)
+        waiting = dict(merged)
+        if self.dialect not in MERGED_IN_PLACE:
+            for key, (name, column) in merged.items():
+                put(name, key, column)
+            waiting = {}
         for i in sources:
             relation = relation_of(owner, i)
             places: list[int] = list(range(len(relation.keys)))
@@ -875,7 +889,10 @@ class _Linker:
                 places = [*first, *(j for j in places if j not in first)]
             for j in places:
                 key = relation.keys[j]
-                if key not in merged and hidden_in(i, key) not in hidden:
+                if key in waiting:
+                    name, column = waiting.pop(key)
+                    put(name, key, column)
+                elif key not in merged and hidden_in(i, key) not in hidden:
                     column = owner.wrap(i, (relation.fps[j], relation.deps[j]))
                     put(relation.names[j], key, column)
             if relation.rest:
@@ -884,6 +901,8 @@ class _Linker:
                     left_out | hidden | set(star.renames) | set(star.replaces) | set(merged)
                 )
                 rest.append(PassRest(owner, i, excluded))
+        for key, (name, column) in waiting.items():  # of sources whose columns are not known
+            put(name, key, column)
         if star.renames:
             present = {k for i in sources for k in relation_of(owner, i).keys}
             for key in star.renames:
@@ -1076,7 +1095,13 @@ class _Clauses:
             self.fps = [digest(self.extra, fp) for fp in self.fps]
             self.rest = [MarkedRest(r, self.extra) for r in self.rest]
         if rel.order or rel.distinct_on or (rel.qualify and rel.wide):
-            env.show(self.keys, list(zip(self.fps, self.deps, strict=True)))
+            keys, columns = self.keys, list(zip(self.fps, self.deps, strict=True))
+            also = env.relations[0].also if len(env.relations) == 1 and env.relations[0] else {}
+            for key, places in also.items():
+                if type(rel.sources[0].rel) is SetOp:
+                    keys = [*keys, *(key for _ in places)]
+                    columns += [columns[i] for i in places]
+            env.show(keys, columns)
         if self.book is not None:
             self.book.outputs(env, rel.outs, self.fps, rel.wide)
         if rel.windowed:

@@ -45,6 +45,7 @@ class Rest(Protocol):
 
 
 _NO_NAMES: Final[frozenset[str]] = frozenset()
+NO_OTHER_NAMES: Final[dict[str, list[int]]] = {}  # never written to
 NO_FIELDS: Final[dict[str, Fields]] = {}  # never written to
 
 
@@ -64,10 +65,12 @@ class Relation:
         ghost: where to look for a name that, as far as we know, does not exist: the query is broken
             or our schema is out of date, and what it would depend on must not be lost.
         fields: of columns that are a struct with fields we can see, these fields, by key.
+        also: other names that ORDER BY knows behind a set operation, with their positions.
         facts: what else is known of its rows; only where it was linked for that (`flow.facts`).
     """
 
     __slots__ = (
+        "also",
         "by_key",
         "deps",
         "duplicates",
@@ -118,6 +121,7 @@ class Relation:
         self.by_key: dict[str, Column] = {}
         self.duplicates: frozenset[str] = _NO_NAMES
         self.made_up: list[str] | None = None
+        self.also: dict[str, list[int]] = NO_OTHER_NAMES
         self.fields: dict[str, Fields] = NO_FIELDS
 
     def columns(self) -> dict[str, Column]:

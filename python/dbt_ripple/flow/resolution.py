@@ -114,6 +114,13 @@ RESOLUTION: Final[dict[str, dict[str, int]]] = {
 """Dialect -> place -> which meaning a name has there; `EITHER` where it is not said."""
 
 
+MERGED_IN_PLACE: Final = frozenset({"duckdb"})
+"""Dialects whose star leaves a column of USING or NATURAL where the left side has it; elsewhere first."""
+
+ORDERED_BY_ANY_BRANCH: Final = frozenset({"duckdb"})
+"""Dialects in which ORDER BY after a set operation knows the names of every branch, by position."""
+
+
 def resolution(dialect: str) -> dict[str, int]:
     """Which meaning a name has in each place, in this dialect."""
     known = RESOLUTION.get(dialect, {})

@@ -175,3 +175,71 @@ def test_the_page_says_what_the_table_says() -> None:
     said = [row[1:] for row in rows[start : start + len(PLACES)]]
     assert set(head[1:]) == set(RESOLUTION)
     assert said == [[WORDS[resolution(d)[p]] for d in head[1:]] for p in PLACES]
+
+
+A, B = "(select v, k from t) as a", "(select w, k from u2) as b"
+MERGED = [
+    (f"select * from {A} join {B} using (k)", "v, a.k, w"),
+    (f"select * from {A} left join {B} using (k)", "v, a.k, w"),
+    (f"select * from {A} right join {B} using (k)", "v, b.k, w"),
+    (f"select * from {A} full join {B} using (k)", "v, coalesce(a.k, b.k), w"),
+    (f"select * from {A} natural join {B}", "v, a.k, w"),
+    (f"select * from {A} natural right join {B}", "v, b.k, w"),
+    (f"select * from {A} natural full join {B}", "v, coalesce(a.k, b.k), w"),
+    (f"select b.*, a.v from {A} right join {B} using (k)", "w, b.k, v"),
+    (f"select k + 1 as n from {A} full join {B} using (k)", "coalesce(a.k, b.k) + 1"),
+    (f"select v from {A} full join {B} using (k) where k = 9", ""),
+]
+"""A join that merges `k`, and its select list with what `k` is spelled out."""
+
+
+@pytest.mark.parametrize(("sql", "spelled"), MERGED)
+def test_a_merged_column_is_what_the_join_makes_it(
+    sql: str, spelled: str, data: duckdb.DuckDBPyConnection
+) -> None:
+    _, _, tail = sql.partition(" from ")
+    said, _, _ = sql.removeprefix("select ").partition(" from ")
+    other = f"select {spelled or said} from {tail}"
+    if not spelled:
+        other = other.replace("where k", "where coalesce(a.k, b.k)")
+    one, two = data.sql(sql), data.sql(other)
+    assert sorted(one.fetchall(), key=repr) == sorted(two.fetchall(), key=repr)
+    assert linked(sql, "duckdb").relation.keys == [c.lower() for c in one.columns]
+    # Coalesced here, it is a call there: which column it is, and of which side, is what counts.
+    if "coalesce" not in other:
+        assert fingerprints(sql, "duckdb") == fingerprints(other, "duckdb")
+
+
+@pytest.mark.spark
+def test_merged_columns_come_first_on_spark(spark: SparkSession) -> None:
+    for name, (columns, rows) in DATA.items():
+        spark.createDataFrame(rows, columns).coalesce(1).createOrReplaceTempView(name)
+    try:
+        for sql, _ in MERGED:
+            assert spark.sql(sql).columns == linked(sql, "spark").relation.names
+    finally:
+        for name in DATA:
+            spark.catalog.dropTempView(name)
+
+
+def test_behind_a_set_operation_only_names_of_outputs_are_known(
+    data: duckdb.DuckDBPyConnection,
+) -> None:
+    union = "select abs(k) as z, v from t union all select 50 as y, 60 as m order by {}, v limit 3"
+    assert linked(union.format("k"), "duckdb").missing == ["k"]
+    for dialect in ("duckdb", "spark", "postgres"):
+        known = linked(union.format("y"), dialect).missing == []
+        assert known == (dialect == "duckdb")
+    rows = [data.execute(union.format(name)).fetchall() for name in ("y", "z")]
+    assert rows[0] == rows[1]
+    assert fingerprints(union.format("y"), "duckdb") == fingerprints(union.format("z"), "duckdb")
+
+
+def test_distinct_on_a_position_or_an_alias(data: duckdb.DuckDBPyConnection) -> None:
+    sql = "select distinct on ({}) abs(k) as k, 1 as one from t"
+    rows = [
+        sorted(data.execute(sql.format(key)).fetchall()) for key in ("1", "k", "abs(t.k)", "t.k")
+    ]
+    assert rows[0] == rows[1] == rows[2] != rows[3]
+    found = [fingerprints(sql.format(key), "duckdb") for key in ("1", "k", "abs(t.k)", "t.k")]
+    assert found[0] == found[1] == found[2] != found[3]
