@@ -124,6 +124,8 @@ def made_up_for(key: str, ours: list[str]) -> list[str]:
         >>> made_up_for("v", ["\x1esum(v)"]), len(made_up_for("sum(V+0)", ["\x1esum(v)"]))
         ([], 1)
     """
+    if not ours:
+        return ours
     asked = _NOT_SAID.sub("", key).lower()
     exact = [k for k in ours if _NOT_SAID.sub("", k[1:]).lower() == asked]
     if exact:

@@ -82,12 +82,12 @@ class Relation:
         "joins",
         "keys",
         "leaf",
-        "made_up",
         "names",
         "order",
         "rest",
         "rows",
         "rows_fp",
+        "uncertain",
     )
 
     def __init__(
@@ -120,12 +120,14 @@ class Relation:
         self.facts: Facts | None = None
         self.by_key: dict[str, Column] = {}
         self.duplicates: frozenset[str] = _NO_NAMES
-        self.made_up: list[str] | None = None
+        self.uncertain = False
         self.also: dict[str, list[int]] = NO_OTHER_NAMES
         self.fields: dict[str, Fields] = NO_FIELDS
 
     def columns(self) -> dict[str, Column]:
         """The known columns by key; of a repeated name the first, and it is in `duplicates`.
+
+        `uncertain` then says whether an engine may know any of them by another name.
 
         They are made when first asked for, and then at hand in `by_key`.
         """
@@ -137,6 +139,7 @@ class Relation:
                 for key in self.duplicates:
                     i = self.keys.index(key)
                     by_key[key] = (self.fps[i], self.deps[i])
+            self.uncertain = bool(self.duplicates) or MADE_UP in "".join(by_key)
             self.by_key = by_key
         return by_key
 
@@ -151,14 +154,12 @@ class Relation:
 
     def renamed_by_engine(self, key: str) -> list[Column]:
         """Those columns that an engine may have given a name we do not know for certain."""
-        if self.made_up is None:
-            self.made_up = [k for k in self.keys if k[:1] == MADE_UP]
-        meant = made_up_for(key, self.made_up) if self.made_up else []
-        if not meant and (self.duplicates or ":" in key):
+        if not self.uncertain and ":" not in key:
+            return []
+        meant = made_up_for(key, [k for k in self.keys if k[:1] == MADE_UP])
+        if not meant:
             repeated = repeats_for(key, self.by_key, self.duplicates)
             meant = [repeated] if repeated is not None else []
-        if not meant:
-            return []
         return [
             (fp, deps)
             for k, fp, deps in zip(self.keys, self.fps, self.deps, strict=True)

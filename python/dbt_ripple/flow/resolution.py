@@ -7,6 +7,7 @@ in it, both meanings count (`EITHER`).
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 # Which meaning a name has, in the order in which they are looked for.
@@ -121,6 +122,7 @@ ORDERED_BY_ANY_BRANCH: Final = frozenset({"duckdb"})
 """Dialects in which ORDER BY after a set operation knows the names of every branch, by position."""
 
 
+@cache
 def resolution(dialect: str) -> dict[str, int]:
     """Which meaning a name has in each place, in this dialect."""
     known = RESOLUTION.get(dialect, {})

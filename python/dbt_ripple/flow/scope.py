@@ -262,7 +262,9 @@ class Env:
             return None
         column = (relation.by_key or relation.columns()).get(key)
         if column is None:
-            found = [] if relation.rest else relation.renamed_by_engine(key)
+            if relation.rest or not (relation.uncertain or ":" in key):
+                return None
+            found = relation.renamed_by_engine(key)
             return self.wrap(source, combine(found)) if found else None
         if key in relation.duplicates:
             same = [j for j, k in enumerate(relation.keys) if k == key]
