@@ -8,6 +8,8 @@ Beyond the relations of which a vertex moved, these may have stopped to build:
   CTE that nobody reads: with another type it may not compile.
 * A relation that is built otherwise than before: another materialization, a constraint, an index, a
   grant, another place. What a build looks at is told by `graph.properties`.
+* A relation whose rows come in another order, where something that moved reads them: it is the same
+  bag of rows, and what takes the first of them does not take the same.
 * What hooks of these write to, and the relations whose hooks write to these.
 * What an edited ephemeral model is inlined into. It has no relation: its text is part of the query
   of every relation and test that refers to it, directly or through other ephemeral ones.
@@ -35,12 +37,48 @@ def to_build(comparison: Comparison) -> list[str]:
     if comparison.everything:
         return [u for u, node in head.nodes.items() if node.resource_type in BUILT]
     found = {*comparison.changed, *edited_alike(comparison), *built_otherwise(comparison)}
+    found |= set(reordered(comparison))
     found |= {child for child, *_ in named_in_vain(comparison, ("model", "snapshot"))}
     for unique_id in list(found):
         if unique_id in head.nodes and head.nodes[unique_id].is_ephemeral:
             found |= inlined_by(head, unique_id)[0]
     found |= by_hooks(comparison, found)
     return [u for u, n in head.nodes.items() if u in found and n.resource_type in BUILT]
+
+
+def reordered(comparison: Comparison) -> Iterator[str]:
+    """What hands its rows on in another order to something that moved."""
+    before, now = comparison.base_analysis, comparison.head_analysis
+    others = [
+        unique_id
+        for unique_id, seen in now.nodes.items()
+        if unique_id not in comparison.changed
+        and (then := before.nodes.get(unique_id)) is not None
+        and (then.order, then.incidental) != (seen.order, seen.incidental)
+    ]
+    if not others:
+        return
+    moved = set(comparison.changed)
+    for test, seen in now.tests.items():
+        then = before.tests.get(test)
+        if then is not None and (
+            then.rows_fingerprint != seen.rows_fingerprint or then.fingerprints != seen.fingerprints
+        ):
+            moved.add(test)
+    for unique_id in others:
+        if not moved.isdisjoint(_below(comparison.head, unique_id)):
+            yield unique_id
+
+
+def _below(project: Project, unique_id: str) -> Iterator[str]:
+    looked = {unique_id}
+    ahead = [unique_id]
+    while ahead:
+        for child in project.children.get(ahead.pop(), ()):
+            if child not in looked:
+                looked.add(child)
+                ahead.append(child)
+                yield child
 
 
 def built_otherwise(comparison: Comparison) -> Iterator[str]:

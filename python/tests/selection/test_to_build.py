@@ -200,3 +200,28 @@ def test_a_changed_column_is_named_where_nothing_comes_of_it(reads: str, moved: 
     assert [t.reason for t in found.tests] == (
         ["it names m.status, which changed, for nothing it asks"] if moved else []
     )
+
+
+@pytest.mark.parametrize(
+    ("last", "built"),
+    [
+        ("select id from s.t limit 3", ["o", "t", "last"]),
+        ("select listagg(id) as id from s.t", ["o", "t", "last"]),
+        ("select id from s.t", ["o"]),
+        ("select count(*) as id from s.t", ["o"]),
+    ],
+)
+def test_rows_in_another_order_are_handed_on_to_what_takes_the_first(
+    last: str, built: list[str]
+) -> None:
+    def side(way: str) -> Project:
+        return project(
+            orders(),
+            node("model.p.o", f"select id from s.orders order by amount {way}", RAW),
+            node("model.p.t", "select id from s.o", "model.p.o"),
+            node("model.p.last", last, "model.p.t"),
+            catalog=LISTED,
+        )
+
+    found = picked(side("asc"), side("desc"))
+    assert found.models == [f"model.p.{name}" for name in built]
