@@ -557,6 +557,8 @@ class _Linker:
                     env.facts = book.of(relation)
             side_fp, side_rows, side_leaf, side_joins, side, side_order, side_incidental = right
             if position == 0:
+                if len(items) == 1:
+                    return right
                 if book is not None:
                     facts = env.facts
                 rows_fp, rows, leaf, joins = side_fp, side_rows, side_leaf, side_joins
