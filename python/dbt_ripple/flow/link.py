@@ -1008,7 +1008,7 @@ class _Clauses:
     def where(self) -> None:
         """WHERE. What an aggregate runs over is what it leaves."""
         self.condition(self.rel.where)
-        self.env.over = self.env.win = self.env.loose_win = self.fp
+        self.env.over = self.env.win = self.fp
 
     def group(self) -> None:
         """GROUP BY, or an aggregate without one."""
@@ -1088,10 +1088,7 @@ class _Clauses:
     def outputs(self) -> None:
         """The select list, and with it the windows: they run over the rows that are there now."""
         rel, env = self.rel, self.env
-        env.win = env.loose_win = self.fp
-        if env.order or env.incidental:
-            env.win = digest(b"win", self.fp, env.order) if env.order else self.fp
-            env.loose_win = in_order(self.fp, env.order, env.incidental)
+        env.win = in_order(self.fp, env.order, env.incidental)
         self.names, self.keys, self.fps, self.deps, self.rest = self.linker.outputs(rel, env)
         if self.extra:
             self.fps = [digest(self.extra, fp) for fp in self.fps]

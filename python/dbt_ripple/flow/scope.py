@@ -190,7 +190,6 @@ class Env:
         "keys",
         "late",
         "linker",
-        "loose_win",
         "merged",
         "order",
         "over",
@@ -237,7 +236,6 @@ class Env:
         self.keys: frozenset[bytes] = frozenset()
         self.over = b""
         self.win = b""
-        self.loose_win = b""
         self.order = b""
         self.incidental = b""
         self.generated = b""
@@ -609,9 +607,7 @@ class Env:
         if head == "U":
             return digest(b"U", self.fp(e[1]), self.over)
         if head == "W":
-            inner = e[1]
-            sorted_ = type(inner) is list and (inner[0] != b"Window" or b"order" in inner)
-            return digest(b"W", self.fp(inner), self.win if sorted_ else self.loose_win)
+            return digest(b"W", self.fp(e[1]), self.win)
         if head == "G":
             return digest(b"generated", self.fp(e[1]), self.generated)
         if head == "Q":
