@@ -85,7 +85,7 @@ SEEN = [
     "select distinct on (k) id, k from t order by k, v {way}",
     # Windows leave the rows as they sorted them.
     "select id, n from (select id, row_number() over (order by v {way}) as n from t) limit 2",
-    "select id from (select id, k, row_number() over (order by v {way}) as n from t) "
+    "select id, n > 0 as p from (select id, k, row_number() over (order by v {way}) as n from t) "
     "qualify row_number() over (partition by k order by k) = 1",
     "select id from (select id from t qualify row_number() over (order by v {way}) < 9) limit 2",
 ]
