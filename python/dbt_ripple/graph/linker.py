@@ -21,6 +21,7 @@ from dbt_ripple.graph.hooks import Hook, Hooks
 from dbt_ripple.graph.introspection import Introspection, Looks, Sees
 from dbt_ripple.graph.leaves import DATASET_PREFIX, Leaves
 from dbt_ripple.graph.names import Names
+from dbt_ripple.graph.properties import declared
 from dbt_ripple.graph.queries import LowerMany, Note, Queries
 from dbt_ripple.graph.relations import (
     RELATIONS,
@@ -659,7 +660,9 @@ class Linker(Leaves):
             parts = [
                 code_of(node).encode("utf-8", "surrogatepass"),
                 self.macros.variables_of(node).encode(),
-                repr((node.arguments, node.returns, node.config.get("volatility"))).encode(),
+                repr(
+                    (node.arguments, node.returns, sorted(self.settings.of_function(node)))
+                ).encode(),
                 self.macros.fingerprint(node.depends_on.macros),
             ]
             for parent in self.relations_above(unique_id):
@@ -715,6 +718,7 @@ class Linker(Leaves):
             b"opaque",
             self.opaque_text(unique_id, node).encode("utf-8", "surrogatepass"),
             self.settings.of(node, columns=True),
+            repr(declared(node) if node.contract_enforced else []).encode(),
             *(self.function(p) for p in self.functions_above(unique_id)),
             *self.made_for(unique_id, node),
             *(fp for r in relations for fp in (r.all_fp(), r.rows_fp)),

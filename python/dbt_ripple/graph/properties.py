@@ -68,12 +68,12 @@ does with free words (``tblproperties``, ``options``), what drops rows with time
 (``row_access_policy``) is not among them.
 """
 
-APART: Final = frozenset(
-    {
-        *("check_cols", "column_types", "delimiter", "post-hook", "pre-hook", "quote_columns"),
-        *("sql_header", "unique_key", "updated_at"),
-    }
-)
+_APART: Final = frozenset({"post-hook", "pre-hook", "sql_header"})
+_APART_OF: Final = {
+    "incremental": frozenset({"check_cols", "unique_key", "updated_at"}),
+    "snapshot": frozenset({"check_cols", "unique_key", "updated_at"}),
+    "seed": frozenset({"column_types", "delimiter", "quote_columns"}),
+}
 """Config that counts by more than its own words: see `Settings`, `Linker` and `Leaves`."""
 
 _MICROBATCH: Final = frozenset({"batch_size", "begin", "event_time", "lookback"})
@@ -113,7 +113,9 @@ OF_TESTS: Final = DESCRIBING | OF_KEPT_ROWS | OF_PYTHON | {"materialized", "wher
 
 _STORING_FAILURES: Final = frozenset({"alias", "database", "schema"})
 
-_KNOWN: Final = DESCRIBING | OF_KEPT_ROWS | OF_PYTHON | STORING | APART | set(_BY_VALUE)
+_KNOWN: Final = DESCRIBING.union(
+    OF_KEPT_ROWS, OF_PYTHON, STORING, _APART, *_APART_OF.values(), _BY_VALUE
+)
 _BY_ENVIRONMENT: Final = re.compile(r"\b(?:target|env_var)\b")
 _EMPTY: Final[tuple[Any, ...]] = (None, [], {})
 
@@ -130,7 +132,7 @@ def counted(node: Node, adapter: str | None) -> Iterator[tuple[str, Any]]:
     kind = kind_of(node)
     harmless = _harmless(kind, node.is_python)
     for name, value in node.config.items():
-        if name in harmless or name in APART or not _is_said(node, name, value):
+        if name in harmless or not _is_said(node, name, value):
             continue
         if name in _MICROBATCH and node.config.get("incremental_strategy") != "microbatch":
             continue
@@ -148,7 +150,7 @@ _HARMLESS: Final[dict[tuple[str, bool], frozenset[str]]] = {}
 def _harmless(kind: str, python: bool) -> frozenset[str]:
     known = _HARMLESS.get((kind, python))
     if known is None:
-        known = DESCRIBING | STORING
+        known = DESCRIBING | STORING | _APART | _APART_OF.get(kind, frozenset())
         if kind in _MADE_ANEW:
             known |= OF_KEPT_ROWS
         if kind == "seed":

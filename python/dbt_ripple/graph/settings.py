@@ -135,6 +135,10 @@ class Settings:
                 said["read of all nodes"] = self.of_all_nodes(everywhere)
         return said
 
+    def of_function(self, node: Node) -> list[tuple[str, Any]]:
+        """What of the config of a function decides what it gives back."""
+        return list(counted(node, self.adapter_type))
+
     # -- what something reads ---------------------------------------------------------------------
 
     def reads(self, node: Node, unseen: list[str]) -> Reads:

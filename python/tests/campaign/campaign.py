@@ -274,7 +274,7 @@ def build_by_dbt(world: World, edits: DbtEdits, task: Task, report: Report, say:
             if task.only not in (None, name):
                 continue
             count = report.kinds.setdefault(kind, Count())
-            if number >= task.dbt_rounds and count.changed:
+            if number >= task.dbt_rounds and (count.changed or count.built < count.tried):
                 continue
             edits.random = task.rng(name)
             found = edits.edit(kind)

@@ -36,6 +36,12 @@ KINDS: Final = (
     "project hook",
     "seed's columns",
     "source's table",
+    "constraint",
+    "index",
+    "materialization",
+    "meta in a hook",
+    "column's meta in a hook",
+    "unknown config in a hook",
 )
 """Edits that are built by dbt."""
 
@@ -109,6 +115,12 @@ class DbtEdits:
             "project hook": self.project_hook,
             "seed's columns": self.seed,
             "source's table": self.source,
+            "constraint": self.constraint,
+            "index": self.index,
+            "materialization": self.materialization,
+            "meta in a hook": self.meta,
+            "column's meta in a hook": self.column_meta,
+            "unknown config in a hook": self.unknown_config,
         }
 
     # -- builds -----------------------------------------------------------------------------------
@@ -350,6 +362,79 @@ class DbtEdits:
         one, two = self.random.sample(range(len(tables)), 2)
         tables[one]["identifier"] = tables[two]["name"]
         path.write_text(yaml.safe_dump(said, sort_keys=False), encoding="utf-8")
+
+    # -- properties ---------------------------------------------------------------------------------
+
+    def stored(self, kinds: str) -> Path:
+        """A model of one of these materializations, not versioned."""
+        files = [f for f in self.models("materialized=") if not re.search(r"_v\d$", f.stem)]
+        found = [f for f in files if re.search(rf"'(?:{kinds})'", f.read_text(encoding="utf-8"))]
+        return self.random.choice(found)
+
+    def said_of(self, name: str, change: Callable[[dict[str, Any]], None]) -> None:
+        """What models.yml says of a model."""
+        path = self.head.project / "models/models.yml"
+        said = yaml.safe_load(path.read_text(encoding="utf-8"))
+        change(next(m for m in said["models"] if m["name"] == name))
+        path.write_text(yaml.safe_dump(said, sort_keys=False), encoding="utf-8")
+
+    def constraint(self) -> None:
+        """A contract with a constraint that may hold or not."""
+        path = self.stored("table|incremental")
+        columns = self.world.columns[f"model.lab.{path.stem}"]
+        on = self.random.choice(columns)
+        constraint = self.random.choice(
+            (
+                {"type": "not_null"},
+                {"type": "unique"},
+                {"type": "primary_key"},
+                {"type": "check", "expression": f"{on.name} is not null"},
+            )
+        )
+
+        def change(model: dict[str, Any]) -> None:
+            known = {c["name"]: c for c in model["columns"]}
+            model["config"] = {**model.get("config", {}), "contract": {"enforced": True}}
+            model["columns"] = [
+                {**known.get(c.name, {"name": c.name}), "data_type": c.type} for c in columns
+            ]
+            model["columns"][columns.index(on)]["constraints"] = [constraint]
+
+        self.said_of(path.stem, change)
+
+    def index(self) -> None:
+        path = self.stored("table")
+        column = self.random.choice(self.world.columns[f"model.lab.{path.stem}"]).name
+        unique = self.random.random() < 0.8
+        index = f", indexes=[{{'columns': ['{column}'], 'unique': {unique}}}]"
+        self.change(path, lambda t: t.replace("'table'", "'table'" + index, 1))
+
+    def materialization(self) -> None:
+        """Another one: an updating hook fails on a view, and an ephemeral model has none."""
+        hooked = self.models("post_hook")
+        path = self.random.choice(hooked) if self.random.random() < 0.6 else self.stored("view")
+        new = self.random.choice(("table", "view", "ephemeral"))
+        self.change(path, lambda t: re.sub(r"'(?:table|view)'", f"'{new}'", t, count=1))
+
+    def meta(self) -> None:
+        path = self.head.project / "models/m_by_meta.sql"
+        bound = self.random.choice((0, 1, 2, 8, 30))
+        self.change(path, lambda t: re.sub(r"'bound': \d+", f"'bound': {bound}", t))
+
+    def unknown_config(self) -> None:
+        path = self.head.project / "models/m_by_config.sql"
+        bound = self.random.choice((0, 1, 2, 8, 30))
+        self.change(path, lambda t: re.sub(r"lab_bound=\d+", f"lab_bound={bound}", t))
+
+    def column_meta(self) -> None:
+        bound = self.random.choice((0, 1, 2, 8, 30))
+
+        def change(model: dict[str, Any]) -> None:
+            for column in model["columns"]:
+                if "config" in column:
+                    column["config"]["meta"]["bound"] = bound
+
+        self.said_of("m_by_column", change)
 
 
 def difference(before: dict[Path, str]) -> str:

@@ -63,6 +63,7 @@ class Model:
     relation: Relation
     tests: list[Any] = field(default_factory=list)
     column_tests: dict[str, list[Any]] = field(default_factory=dict)
+    column_meta: dict[str, dict[str, Any]] = field(default_factory=dict)
     version: int | None = None
 
 
@@ -826,6 +827,7 @@ class Maker(Constructs):
                 continue
             self.add(name, sql, columns, config)
         self.introspective()
+        self.reading_properties()
 
     def versioned(self, name: str) -> None:
         """One model in two versions; who says none gets the second."""
@@ -861,6 +863,24 @@ class Maker(Constructs):
             )
             names = self.columns_of(f"({self.render(raw)})")
             self.add("m_turned", raw, [Column(n, "i") for n in names], {"materialized": "table"})
+
+    def reading_properties(self) -> None:
+        """Models whose hooks go by a property: of meta, of a column, of a key of their own."""
+        stored = [m.relation for m in self.models if m.config["materialized"] != "ephemeral"]
+        of = [r for r in stored if r.of("i") and "v=" not in r.jinja]
+        for name, read in BOUNDS.items():
+            relation = self.choose(of)
+            column = self.choose(relation.of("i")).name
+            said = {"bound": self.random.randrange(3, 6)}
+            hook = f"delete from {{{{ this }}}} where {column} >= {{{{ {read} }}}}"
+            config = {"materialized": "table", "post_hook": hook.replace("COLUMN", column)}
+            if name == "m_by_meta":
+                config["meta"] = said
+            elif name == "m_by_config":
+                config["lab_bound"] = said["bound"]
+            model = self.add(name, f"select * from {relation.jinja}", relation.columns, config)
+            if name == "m_by_column":
+                model.column_meta[column] = said
 
     # -- tests ----------------------------------------------------------------------------------------
 
@@ -995,7 +1015,11 @@ class Maker(Constructs):
             config = ", ".join(f"{k}={v!r}" for k, v in model.config.items())
             name = f"{model.name}_v{model.version}" if model.version else model.name
             files[f"models/{name}.sql"] = f"{{{{ config({config}) }}}}\n\n{model.raw}\n"
-            columns = [{"name": c, "data_tests": t} for c, t in model.column_tests.items() if t]
+            columns: list[dict[str, Any]] = [
+                {"name": c, "data_tests": t, **self.meta_of(model, c)}
+                for c, t in model.column_tests.items()
+                if t or c in model.column_meta
+            ]
             if model.version:
                 entry = listed.setdefault(
                     model.name, {"name": model.name, "latest_version": 2, "versions": []}
@@ -1032,6 +1056,11 @@ class Maker(Constructs):
             file = folder / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text, encoding="utf-8")
+
+    @staticmethod
+    def meta_of(model: Model, column: str) -> dict[str, Any]:
+        meta = model.column_meta.get(column)
+        return {"config": {"meta": meta}} if meta else {}
 
     def snapshots(self, files: dict[str, str]) -> list[dict[str, Any]]:
         """Snapshots of models that have a key, one of each strategy."""
@@ -1086,6 +1115,13 @@ class Maker(Constructs):
             for name, (columns, rows) in self.sources.items():
                 self.create(f"{RAW}.{name}", columns, rows, connection.execute)
 
+
+BOUNDS: Final = {
+    "m_by_meta": "model.meta.bound",
+    "m_by_column": "model.columns['COLUMN'].meta.bound",
+    "m_by_config": "config.get('lab_bound')",
+}
+"""Models with hooks that delete by a bound, and where each is said."""
 
 VARS: Final = {"threshold": 5, "offset": 2}
 

@@ -101,8 +101,8 @@ class Report:
         return sum_
 
     def idle(self) -> list[str]:
-        """Kinds of edit that never changed anything: they prove nothing."""
-        return [kind for kind, count in self.kinds.items() if not count.changed]
+        """Kinds of edit that never changed anything, nor kept it from being built: they prove nothing."""
+        return [k for k, n in self.kinds.items() if not n.changed and n.built == n.tried]
 
     def wrong(self) -> bool:
         return bool(self.misses or self.selecting or self.stopped or self.idle())

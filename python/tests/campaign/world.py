@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+import jinja2
 import msgspec
 import sqlglot
 from engines import Engine, EngineError, Interrupted, bag_of_rows
@@ -155,8 +156,11 @@ class World:
     def run_hooks(self, node: Node) -> None:
         """What a model does to its own table once it is built."""
         table = self.engine.written(node.unique_id, relation(node))
+        columns = {name: {"meta": column.meta} for name, column in node.columns.items()}
+        given = {"meta": node.meta, "columns": columns, "config": node.config}
         for hook in node.config.get("post-hook") or ():
-            self.engine.rows(str(hook["sql"]).replace("{{ this }}", table))
+            text = jinja2.Environment().from_string(str(hook["sql"]))
+            self.engine.rows(text.render(this=table, model=given, config=node.config))
 
     def described(self, node: Node) -> list[CatalogColumn]:
         columns = self.engine.columns(f"select * from {relation(node)}")

@@ -465,6 +465,39 @@ def test_what_a_python_model_reads(
     assert found(*sides) == (TESTS if counts else NOTHING)
 
 
+def test_what_is_declared_of_a_model_that_is_not_seen_through() -> None:
+    sql = "select ((( from s.orders"
+    base, head = (
+        side(CONTRACT, columns=of(data_type=t), sql=sql, raw="select 1") for t in ("int", "text")
+    )
+    assert found(base, head) == TESTS
+
+
+@pytest.mark.parametrize(
+    ("config", "counts"),
+    [
+        ({"volatility": "stable"}, True),
+        ({"runtime_version": "3.12"}, True),
+        ({"what_is_this": 1}, True),
+        ({"meta": {"a": 1}, "docs": {"show": False}}, False),
+    ],
+)
+def test_what_is_said_of_a_function(config: dict[str, Any], counts: bool) -> None:
+    def with_function(**said: Any) -> Project:
+        function = node("function.p.f", None, raw="x + 1", config=said)
+        a = node("model.p.a", "select f(id) as id from s.orders", RAW, "function.p.f")
+        test = check("t", "select id from s.a where id is null", "model.p.a")
+        return project(orders(), function, a, test, catalog=LISTED)
+
+    assert found(with_function(), with_function(**config)) == (TESTS if counts else NOTHING)
+
+
+@pytest.mark.parametrize("name", ["unique_key", "check_cols", "column_types", "updated_at"])
+def test_a_materialization_of_ones_own_may_look_at_any_key(name: str) -> None:
+    own = {"materialized": "own"}
+    assert found(side(own), side({**own, name: "x"})) == TESTS
+
+
 # --- references ------------------------------------------------------------------------------------
 
 
