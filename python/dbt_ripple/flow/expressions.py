@@ -219,7 +219,7 @@ class Expressions:
         self.dialect = dialect
         self.masking_names, self.by_class, self.handlers = _masking(frozenset(masking))
         self.functions = functions(dialect)
-        self.by_name: dict[tuple[type, str | None], _Rule] = {}
+        self.by_name = _by_name(dialect, frozenset(masking))
         self.name_key = name_key(dialect)
         self.of_one_row = False
         self.one_row = dialect != "clickhouse"  # its arrayJoin may stand anywhere
@@ -772,7 +772,11 @@ class Expressions:
         rule = self.by_name.get((t, name))
         if rule is None:
             rule = self.by_name[t, name] = self.rule_of(t, name)
-        return self.by_rule(rule, node, kind)
+        handler, reads = rule  # as in `by_rule`, which would cost a call
+        e = handler(self, node, kind)
+        if reads is not None and not reads.issuperset(node.args):
+            e = self.with_unread(e, node, reads, kind)
+        return e
 
     def by_rule(self, rule: _Rule, node: Any, kind: int) -> Expr:
         """What a rule makes of a node."""
@@ -843,9 +847,11 @@ class Expressions:
         while stack:
             piece = stack.pop()
             if type(piece) is int:
-                if refs[piece].up <= 0 or refs[piece].source == -2:
+                ref = refs[piece]
+                bare = ref.source == -3 or (ref.source == -1 and not self.scopes[-1].sources)
+                if ref.source == -2 or (ref.up <= 0 and not bare):
                     return
-                outwards = max(outwards, refs[piece].up)
+                outwards = max(outwards, ref.up or len(self.scopes) - 1)
             elif type(piece) is list and piece[0] != "Q":
                 stack.extend(piece)
         for scope in self.scopes[-1 - outwards : -1]:
@@ -1453,6 +1459,13 @@ def _masking(
     return names, by_class, {**by_class, **_TYPED}
 
 
+@lru_cache(maxsize=8)
+def _by_name(dialect: str, masking: frozenset[str]) -> dict[tuple[type[Any], str | None], _Rule]:
+    """The rules of calls, by class and name, as they are asked for."""
+    return {}
+
+
+@cache
 def name_key(dialect: str) -> str:
     """Where sqlglot keeps the name a call was written with."""
     return Dialect.get_or_raise(dialect).ORIGINAL_NAME_META_KEY or "name"
