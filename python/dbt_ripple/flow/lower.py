@@ -21,6 +21,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from dbt_ripple.flow import resolution
+from dbt_ripple.flow.dropped import dropped
 from dbt_ripple.flow.expressions import (
     MAX_NESTING,
     Expressions,
@@ -181,10 +182,14 @@ def lower(
         statements = _statements(parser, tokens, sql)
         if len(statements) != 1:
             return Lowered(None, f"{len(statements)} statements where one query was expected")
+        lost = dropped(sql, tokens, statements[0], dialect)
+        if lost.words:
+            words = ", ".join(f"`{word}`" for word in lost.words[:3])
+            return Lowered(None, f"sqlglot drops {words}")
         if edit is not None:
             edit(statements[0])
         texts = _texts(statements[0], dialect) if expressions else {}
-        lowered = _Lowering(dialect, masking).statement(statements[0])
+        lowered = _Lowering(dialect, masking).statement(statements[0], lost.constants)
         lowered.expressions = texts
         return lowered
     except Unsupported as why:
@@ -193,6 +198,9 @@ def lower(
         return Lowered(None, _first_line(error))
     except RecursionError:
         return Lowered(None, f"nested deeper than {MAX_NESTING} levels")
+    except Exception as error:
+        # Over SQL that no engine takes sqlglot stumbles, or makes trees that are none.
+        return Lowered(None, f"cannot parse: {type(error).__name__}: {error}"[:200])
     finally:
         sys.setrecursionlimit(limit)
 
@@ -299,9 +307,10 @@ class _Lowering(Expressions):
 
     # -- statements and queries -----------------------------------------------------------------
 
-    def statement(self, node: Any) -> Lowered:
+    def statement(self, node: Any, constants: Sequence[str] = ()) -> Lowered:
+        """A whole statement; `constants` stand in its text and not in its tree."""
         columns: list[str] = []
-        said: list[X] = []
+        said = [X(digest(b"constants", repr(constants).encode()), {}, {})] if constants else []
         if isinstance(node, (exp.Create, exp.Insert)):
             if node.expression is None:
                 raise Unsupported(f"{node.key.upper()} without a query")

@@ -1,0 +1,179 @@
+"""What sqlglot reads and does not keep: words of a text that are nowhere in its parse tree.
+
+``percentile(a, 0.5, 3)`` comes out of the parser as ``percentile(a, 0.5)``: nobody could see a change
+of the 3. Such words are found by comparing the values and names of the text with those of the
+tree. That is cheap, and nearly always they are the same. Where they are not, sqlglot may have
+read a word otherwise (``'dd'`` as a unit, ``nulls last`` as a flag): then the tree is written out
+again, and what is not in that text either is dropped.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from sqlglot import TokenType, exp
+from sqlglot.dialects.dialect import Dialect
+
+from dbt_ripple.flow.names import lowered
+
+_VALUES: Final = frozenset(
+    {
+        TokenType.NUMBER,
+        TokenType.STRING,
+        TokenType.NATIONAL_STRING,
+        TokenType.RAW_STRING,
+        TokenType.BYTE_STRING,
+        TokenType.BIT_STRING,
+        TokenType.HEX_STRING,
+        TokenType.HEREDOC_STRING,
+        TokenType.UNICODE_STRING,
+    }
+)
+_STRINGS: Final = _VALUES - {TokenType.NUMBER}
+_NAMES: Final = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
+_WORDS: Final = _VALUES | _NAMES
+_WORD: Final = re.compile(r"\w+")
+_L_PAREN: Final = TokenType.L_PAREN
+_LEAVES: Final = frozenset({exp.Identifier, exp.Literal, exp.Var})
+
+_READ_OTHERWISE: Final = {
+    "nulls": "NULLS FIRST and NULLS LAST are a flag, written out where it is not the default",
+    "first": "as of NULLS FIRST, and of FETCH FIRST",
+    "last": "as of NULLS LAST",
+    "within": "WITHIN GROUP is a node of its own, written as an ORDER BY in the call",
+    "next": "FETCH NEXT is LIMIT",
+    "only": "the ONLY of FETCH FIRST n ROWS ONLY",
+    "without": "WITHOUT TIME ZONE, what a type is by default",
+    "at": "AT TIME ZONE is a node of its own",
+    "time": "as of WITH TIME ZONE",
+    "zone": "as of WITH TIME ZONE",
+    "exclude": "* EXCLUDE is * EXCEPT",
+}
+"""Words that are in a tree, but under another name than their own."""
+
+
+class Dropped(NamedTuple):
+    """What a parse tree does not hold of its text.
+
+    Attributes:
+        words: names and numbers, in order: the query cannot be followed.
+        constants: strings and units of time, in order: sqlglot rewrites formats and paths and not
+            always back. They say what they say by themselves, so that it is enough to hash them.
+    """
+
+    words: list[str]
+    constants: list[str]
+
+
+NOTHING: Final = Dropped([], [])
+
+
+def dropped(sql: str, tokens: list[Any], tree: Any, dialect: str) -> Dropped:
+    """What of a query its parse tree does not hold; nearly always nothing.
+
+    Names of functions are not looked for: sqlglot writes many under another one. Of a pipe it
+    makes new queries with other names, so that there only values are compared.
+    """
+    kinds = _VALUES if "|>" in sql else _WORDS
+    said = _said(tokens, kinds)
+    held = _held(tree)
+    if sum(map(hash, said)) == sum(map(hash, held)) or not Counter(said) - Counter(held):
+        return NOTHING
+    there, here = _count(said), _count(_strings(tree))
+    missing = there - here
+    if missing.keys() <= _READ_OTHERWISE.keys():
+        return NOTHING
+    engine = Dialect.get_or_raise(dialect)
+    units = engine.DATE_PART_MAPPING
+    more = here - there
+    for word in list(missing):  # `dd` and `days` are DAY
+        unit = units.get(word.upper(), "").lower()
+        if word in _READ_OTHERWISE or (unit and more[unit] >= missing[word]):
+            more[unit] -= missing.pop(word)
+    if not missing:
+        return NOTHING
+    try:
+        text = tree.sql(dialect=engine, comments=False)
+        missing &= there - _count(_said(engine.tokenize(text), _WORDS))
+    except Exception as error:  # it cannot write all that it can read
+        logging.getLogger(__name__).debug("cannot write out a query: %s", error)
+    lost = Dropped([], [])
+    defaults = {f.strip("'").lower() for f in (engine.TIME_FORMAT, engine.DATE_FORMAT)}
+    before = None
+    for token in tokens if missing else ():
+        kind, behind = token.token_type, before
+        before = kind
+        found = [w for w in _words(token.text.lower()) if missing[w] > 0] if kind in kinds else []
+        if not found:
+            continue
+        missing.subtract(found)
+        if kind in _STRINGS or (behind is _L_PAREN and token.text.upper() in units):
+            if token.text.lower() not in defaults:  # a format that is left out
+                lost.constants.append(token.text)
+        else:
+            lost.words.append(token.text)
+    return lost
+
+
+def _said(tokens: list[Any], kinds: frozenset[TokenType]) -> list[str]:
+    """The values and names of a text, but for what is called: ``f`` of ``f(a)``."""
+    said = []
+    last = ""
+    for token in tokens:
+        kind = token.token_type
+        if last and kind is not _L_PAREN:
+            said.append(last)
+        last = lowered[token.text] if kind in kinds else ""
+    if last:
+        said.append(last)
+    return said
+
+
+def _held(tree: Any) -> list[str]:
+    """The names and values in a tree, in no order: every query goes through here."""
+    held: list[str] = []
+    found = held.append
+    ahead = [tree]
+    pop, push = ahead.pop, ahead.append
+    while ahead:
+        for value in pop().args.values():
+            if not value or value is True:
+                continue
+            t = type(value)
+            if t in _LEAVES:
+                found(lowered[value.args["this"]])
+            elif t is list:
+                for item in value:
+                    if type(item) in _LEAVES:
+                        found(lowered[item.args["this"]])
+                    elif isinstance(item, exp.Expression):
+                        push(item)
+            elif t is not str and isinstance(value, exp.Expression):
+                push(value)
+    return held
+
+
+def _strings(tree: Any) -> Iterable[str]:
+    """Every string in a tree, whatever it stands for but for a function's name."""
+    for node in tree.walk():
+        for name, value in node.args.items():
+            if name == "this" and isinstance(node, exp.Anonymous):
+                continue
+            for item in value if isinstance(value, list) else [value]:
+                if isinstance(item, str):
+                    yield item
+                elif isinstance(item, exp.DType):
+                    yield item.value
+
+
+def _count(texts: Iterable[str]) -> Counter[str]:
+    """How often each word is there; ``INTERVAL '1 day'`` is two, and a path its keys."""
+    return Counter(word for text in texts for word in _words(text.lower()))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text) or [text]
