@@ -2,9 +2,9 @@
 
 ``percentile(a, 0.5, 3)`` comes out of the parser as ``percentile(a, 0.5)``: nobody could see a change
 of the 3. Such words are found by comparing the values and names of the text with those of the
-tree. That is cheap, and nearly always they are the same. Where they are not, sqlglot may have
-read a word otherwise (``'dd'`` as a unit, ``nulls last`` as a flag): then the tree is written out
-again, and what is not in that text either is dropped.
+tree, as the lowering came across them. Nearly always they are the same. Where they are not, sqlglot
+may have read a word otherwise (``'dd'`` as a unit, ``nulls last`` as a flag): then the tree is
+written out again, and what is not in that text either is dropped.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Final, NamedTuple
 
 from sqlglot import TokenType, exp
@@ -38,7 +38,6 @@ _NAMES: Final = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
 _WORDS: Final = _VALUES | _NAMES
 _WORD: Final = re.compile(r"\w+")
 _L_PAREN: Final = TokenType.L_PAREN
-_LEAVES: Final = frozenset({exp.Identifier, exp.Literal, exp.Var})
 
 _READ_OTHERWISE: Final = {
     "nulls": "NULLS FIRST and NULLS LAST are a flag, written out where it is not the default",
@@ -72,17 +71,20 @@ class Dropped(NamedTuple):
 NOTHING: Final = Dropped([], [])
 
 
+def holds(read: Collection[str], sql: str, tokens: list[Any]) -> bool:
+    """Whether what was read of a tree holds every name and value of its text: nearly always so."""
+    said = _said(tokens, _VALUES if "|>" in sql else _WORDS)
+    return sum(map(hash, said)) == sum(map(hash, read)) or not Counter(said) - Counter(read)
+
+
 def dropped(sql: str, tokens: list[Any], tree: Any, dialect: str) -> Dropped:
-    """What of a query its parse tree does not hold; nearly always nothing.
+    """What of a query its parse tree does not hold.
 
     Names of functions are not looked for: sqlglot writes many under another one. Of a pipe it
     makes new queries with other names, so that there only values are compared.
     """
     kinds = _VALUES if "|>" in sql else _WORDS
     said = _said(tokens, kinds)
-    held = _held(tree)
-    if sum(map(hash, said)) == sum(map(hash, held)) or not Counter(said) - Counter(held):
-        return NOTHING
     there, here = _count(said), _count(_strings(tree))
     missing = there - here
     if missing.keys() <= _READ_OTHERWISE.keys():
@@ -131,30 +133,6 @@ def _said(tokens: list[Any], kinds: frozenset[TokenType]) -> list[str]:
     if last:
         said.append(last)
     return said
-
-
-def _held(tree: Any) -> list[str]:
-    """The names and values in a tree, in no order: every query goes through here."""
-    held: list[str] = []
-    found = held.append
-    ahead = [tree]
-    pop, push = ahead.pop, ahead.append
-    while ahead:
-        for value in pop().args.values():
-            if not value or value is True:
-                continue
-            t = type(value)
-            if t in _LEAVES:
-                found(lowered[value.args["this"]])
-            elif t is list:
-                for item in value:
-                    if type(item) in _LEAVES:
-                        found(lowered[item.args["this"]])
-                    elif isinstance(item, exp.Expression):
-                        push(item)
-            elif t is not str and isinstance(value, exp.Expression):
-                push(value)
-    return held
 
 
 def _strings(tree: Any) -> Iterable[str]:

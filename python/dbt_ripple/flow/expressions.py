@@ -238,15 +238,18 @@ class Expressions:
         self.sub_deps: dict[int, int] = {}
         self.rows = 0
         self.named_arguments: dict[str, bytes] = {}
+        self.read: dict[int, str] = {}
+        """The names and values come across, by the identity of their nodes (see `flow.dropped`)."""
 
     def fold(self, node: Any) -> str:
         """The key of an identifier (or of the bare string sqlglot sometimes leaves)."""
         if type(node) is exp.Identifier:
             node.parent = None  # see `let_go`
             args = node.args
+            key = self.read[id(node)] = lowered[args["this"]]
             if self.keeps_case and args.get("quoted"):
                 return fold(args["this"], True, self.dialect)
-            return lowered[args["this"]]
+            return key
         return lowered[node if isinstance(node, str) else node.name]
 
     def spelled(self, node: Any) -> bytes:
@@ -413,7 +416,12 @@ class Expressions:
 
     def literal(self, node: exp.Literal, kind: int) -> Expr:
         args = node.args
+        self.read[id(node)] = lowered[args["this"]]
         return _literal(bool(args.get("is_string")), args["this"])
+
+    def var(self, node: exp.Var, kind: int) -> Expr:
+        self.read[id(node)] = lowered[node.args["this"]]
+        return self.generic(node, kind)
 
     def identifier(self, node: exp.Identifier, kind: int) -> Expr:
         key = self.fold(node)
@@ -461,7 +469,9 @@ class Expressions:
         this.parent = None
         scope = self.scopes[-1]
         name = this.args["this"]
-        key = self.fold(this) if self.keeps_case else lowered[name]
+        key = self.read[id(this)] = lowered[name]
+        if self.keeps_case:
+            key = self.fold(this)
         table = args.get("table")
         if table is None:
             if scope.shown or key in scope.aliases:
@@ -1004,6 +1014,8 @@ class Expressions:
         inner = _aggregate(kind)
         if isinstance(node, exp.Count) and _counts_rows(node):
             self.rows |= inner
+            if isinstance(node.this, exp.Literal):
+                self.literal(node.this, kind)
             return [mode, digest(b"count(*)")]
         before = len(self.deps), len(self.sub_deps)
         if isinstance(node, (exp.Count, exp.CountIf, exp.ApproxDistinct)):
@@ -1131,6 +1143,9 @@ class Expressions:
             pieces.extend(self.expr(o, over) for o in order.expressions)
         if spec is not None:
             pieces += [b"spec", self.expr(spec, over)]
+            for bound in spec.args.values():
+                for word in bound.lower().split() if isinstance(bound, str) else ():
+                    self.read[-len(self.read)] = word
         pieces += [digest(written(leftover))]
         return ["A" if keep else "W", merkle(pieces)]
 
@@ -1370,6 +1385,7 @@ def _handlers() -> dict[type, _Rule]:
     handlers: dict[type, _Rule] = {
         exp.Column: (Expressions.column, _READ_OF_COLUMN),
         exp.Literal: (Expressions.literal, _args("this is_string")),
+        exp.Var: (Expressions.var, None),
         exp.Paren: (Expressions.paren, _args("this")),
         exp.Alias: (Expressions.inner_alias, _args("this alias")),
         exp.Identifier: (Expressions.identifier, _args("this quoted")),

@@ -21,7 +21,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from dbt_ripple.flow import resolution
-from dbt_ripple.flow.dropped import dropped
+from dbt_ripple.flow.dropped import dropped, holds
 from dbt_ripple.flow.expressions import (
     MAX_NESTING,
     Expressions,
@@ -182,14 +182,21 @@ def lower(
         statements = _statements(parser, tokens, sql)
         if len(statements) != 1:
             return Lowered(None, f"{len(statements)} statements where one query was expected")
-        lost = dropped(sql, tokens, statements[0], dialect)
-        if lost.words:
-            words = ", ".join(f"`{word}`" for word in lost.words[:3])
-            return Lowered(None, f"sqlglot drops {words}")
         if edit is not None:
             edit(statements[0])
         texts = _texts(statements[0], dialect) if expressions else {}
-        lowered = _Lowering(dialect, masking).statement(statements[0], lost.constants)
+        lowering = _Lowering(dialect, masking)
+        lowered = lowering.statement(statements[0])
+        if not holds(lowering.read.values(), sql, tokens):
+            statements = _statements(parser, tokens, sql)  # the walk has cut the tree
+            lost = dropped(sql, tokens, statements[0], dialect)
+            if lost.words:
+                words = ", ".join(f"`{word}`" for word in lost.words[:3])
+                return Lowered(None, f"sqlglot drops {words}")
+            if lost.constants:
+                if edit is not None:
+                    edit(statements[0])
+                lowered = _Lowering(dialect, masking).statement(statements[0], lost.constants)
         lowered.expressions = texts
         return lowered
     except Unsupported as why:
@@ -385,7 +392,7 @@ class _Lowering(Expressions):
             nothing_beyond(cte, _READ_OF_CTE)
             alias = cte.args.get("alias")
             key = self.fold(alias.this)
-            columns = [c.name for c in alias.args.get("columns") or []]
+            columns = self.column_names(alias)
             index = self.cte_count
             self.cte_count += 1
             ephemeral = key.startswith(EPHEMERAL_PREFIX)
@@ -618,6 +625,20 @@ class _Lowering(Expressions):
         select.volatile = bool(scope.volatile)
         return select
 
+    def ordinal(self, node: Any) -> int | None:
+        """The position a bare integer stands for in GROUP BY and ORDER BY."""
+        position = _ordinal(node)
+        if position is not None:
+            self.literal(node, SORT)
+        return position
+
+    def column_names(self, alias: Any) -> list[str]:
+        """The names that an alias gives to columns."""
+        columns = alias.args.get("columns") or ()
+        for column in columns:
+            self.fold(column)
+        return [column.name for column in columns]
+
     def distinct_on(self, nodes: list[Any], select: Select) -> None:
         """DISTINCT ON: its keys, and the positions it names."""
         scope = self.scopes[-1]
@@ -625,7 +646,7 @@ class _Lowering(Expressions):
         ordinals: list[int] = []
         for node in nodes:
             key = unwrapped(node)
-            if (ordinal := _ordinal(key)) is not None:
+            if (ordinal := self.ordinal(key)) is not None:
                 ordinals.append(ordinal)
                 continue
             bare = isinstance(key, exp.Column)
@@ -650,7 +671,7 @@ class _Lowering(Expressions):
             scope.place = resolution.GROUP if bare else resolution.GROUP_IN
             if isinstance(key, _GROUP_STRUCTURES):
                 structures.append(key)
-            elif (ordinal := _ordinal(key)) is not None:
+            elif (ordinal := self.ordinal(key)) is not None:
                 ordinals.append(ordinal)
             else:
                 keys.append(self.x(key, GROUP_BY))
@@ -685,7 +706,7 @@ class _Lowering(Expressions):
                 fill = item.args.get("with_fill")
                 if fill is not None:  # it adds rows
                     scope.extra.append(self.x(fill, FILTER))
-                ordinal = _ordinal(target)
+                ordinal = self.ordinal(target)
                 flags = {k: v for k, v in item.args.items() if k != "this" and v}
                 if ordinal is not None:
                     order_outs.append(ordinal)
@@ -1062,7 +1083,7 @@ class _Lowering(Expressions):
             alias_node.parent = None
             alias = self.fold(alias_node.this) if alias_node.this else None
             listed_columns = alias_node.args.get("columns") or ()
-            columns = [c.name for c in listed_columns]
+            columns = self.column_names(alias_node)
             if any(type(c) is not exp.Identifier for c in listed_columns):  # with their types
                 types = digest(b"columns", written(listed_columns))
                 self.scopes[-1].extra.append(X(types, {}, {}))
@@ -1135,7 +1156,7 @@ class _Lowering(Expressions):
             pivot_alias = pivot.args.get("alias")
             if pivot_alias is not None:
                 alias = self.fold(pivot_alias.this) if pivot_alias.this else alias
-                columns = [c.name for c in pivot_alias.args.get("columns") or []]
+                columns = self.column_names(pivot_alias)
         return self.add_source(alias, full_name, rel, columns or None)
 
     def parts(self, node: exp.Table) -> list[str]:
