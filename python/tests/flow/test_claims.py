@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
@@ -14,6 +15,9 @@ from dbt_ripple.flow.link import link
 from dbt_ripple.flow.lower import lower
 from dbt_ripple.flow.relation import ROWS, Relation
 from dbt_ripple.flow.rowset import Leaf
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 TYPES = {"id": "integer", "k": "integer", "x": "integer", "d": "double", "l": "integer[]"}
 
@@ -147,16 +151,46 @@ def test_what_comes_again(sql: str, column: str, data: duckdb.DuckDBPyConnection
     assert not claimed(sql, column)
 
 
-def test_where_a_generator_multiplies_is_up_to_the_engine() -> None:
-    inner = "select k, row_number() over (partition by k order by x) as n, {} from t"
-    numbered = f"select k, n from ({inner}) as o where n = 1"
-    assert not claimed(numbered.format("unnest(l) as u"), "k", "duckdb")
-    assert not claimed(numbered.format("explode(l) as u"), "k", "databricks")
-    assert claimed(numbered.format("explode(l) as u"), "k", "spark")
-    assert not claimed("select k, explode(l) as u from t group by k, l", "k", "spark")
-    assert not claimed("select explode(l) as u, count(*) as n from t group by 1", "u", "spark")
-    lateral = "select k, count(*) as n from t lateral view explode(l) as u group by k"
-    assert claimed(lateral, "k", "spark")
+NUMBERED = (
+    "select k, n from (select k, row_number() over (partition by k order by id, x) as n, {} as u "
+    "from t) as o where n = 1"
+)
+ON_SPARK = [
+    # Windows run over the rows of a generator, groups do not.
+    (NUMBERED.format("explode(l)"), "k", True),
+    ("select k, explode(l) as u from t group by k, l", "k", False),
+    ("select k, explode(collect_list(id)) as u from t group by k", "k", False),
+    ("select explode(array(k, 1)) as u, count(*) as n from t group by 1", "u", False),
+    ("select max(id) as m, explode(array(1, 2)) as u from t", "m", False),
+    ("select distinct k, explode(l) as u from t", "k", False),
+    ("select distinct explode(l) as u from t", "u", True),
+    ("select k, count(*) as n from t lateral view explode(l) as u group by k", "k", True),
+    (
+        "select o.k from (select distinct k from t) as o lateral view explode(array(1, 2)) as u",
+        "k",
+        False,
+    ),
+]
+
+
+@pytest.mark.spark
+def test_spark_repeats_what_is_not_claimed_there(spark: SparkSession) -> None:
+    rows = [(1, 1, 5, [10, 20]), (2, 1, 5, [20]), (3, 2, 6, [30, 30]), (4, None, 7, [50])]
+    columns = "id int, k int, x int, l array<int>"
+    spark.createDataFrame(rows, columns).coalesce(1).createOrReplaceTempView("t")
+    try:
+        for sql, column, unique in ON_SPARK:
+            values = [row[column] for row in spark.sql(sql).collect() if row[column] is not None]
+            assert (len(values) == len(set(values))) is unique, sql
+            assert claimed(sql, column, "spark") is unique, sql
+    finally:
+        spark.catalog.dropTempView("t")
+
+
+def test_where_a_generator_multiplies_is_not_known_of_every_engine() -> None:
+    assert not claimed(NUMBERED.format("unnest(l)"), "k", "duckdb")
+    assert claimed(NUMBERED.format("explode(l)"), "k", "spark")
+    assert not claimed(NUMBERED.format("explode(l)"), "k", "databricks")
 
 
 def test_calls_of_a_volatile_function_are_not_each_other() -> None:
