@@ -124,18 +124,20 @@ def _read(inside: str, owners: set[str], internal: Container[str]) -> Reads:
     names: set[str] = set()
     parts: set[tuple[str, str]] = set()
     calls: list[str] = []
+    seen = 0  # up to where what follows an owner has been looked at
     for i, token in enumerate(tokens):
         word = said[i]
         if word in ("(", "[", "{"):
             calls.append(_called(said, i) if word == "(" else "")
         elif word in (")", "]", "}") and calls:
             calls.pop()
-        if token["name"] not in owners or (i and said[i - 1] == "."):
+        of_another = bool(i) and said[i - 1] == "."
+        if token["name"] not in (_OWN if of_another else owners) or (of_another and i < seen):
             continue
         after = said[i + 1] if i + 1 < len(said) else ""
         if after == "(" or (after == "=" and (calls or (i and said[i - 1] == "set"))):
             continue  # it sets the config, or is only the name of an argument
-        steps, whole = _steps(said, i + 1)
+        steps, whole, seen = _steps(said, i + 1)
         if word == "config" and steps and not whole:
             parts.add(("meta", steps[0]))  # where dbt looks for what is no config
         while steps and steps[0] in _OWN:
@@ -159,8 +161,8 @@ def _called(said: list[str], at: int) -> str:
     return f"adapter.{said[at - 1]}" if of_adapter else said[at - 1]
 
 
-def _steps(said: list[str], at: int) -> tuple[list[str], bool]:
-    """The keys by which a text goes on from a name, and whether it stops where they are not told."""
+def _steps(said: list[str], at: int) -> tuple[list[str], bool, int]:
+    """The keys by which a text goes on from a name, whether it stops where they are not told, and where."""
     steps: list[str] = []
     while at < len(said):
         if said[at] == "." and at + 1 < len(said):
@@ -172,18 +174,18 @@ def _steps(said: list[str], at: int) -> tuple[list[str], bool]:
                     at = _behind(said, at + 2)
                     continue
                 if name.startswith("persist_"):
-                    return [*steps, "persist_docs"], False
-                return steps, True
+                    return [*steps, "persist_docs"], False, at + 2
+                return steps, True, at + 2
             steps.append(name)
             at += 2
         elif said[at] == "[" and (literal := _literal(said, at + 1, ("]",))) is not None:
             steps.append(literal)
             at += 3
         elif said[at] == "[":
-            return steps, True
+            return steps, True, at
         else:
             break
-    return steps, False
+    return steps, False, at
 
 
 def _literal(said: list[str], at: int, then: tuple[str, ...]) -> str | None:
