@@ -34,7 +34,9 @@ rows, nor what its SQL compiles to."""
 OWN: Final = "dbt_ripple"
 """Our own package, whose macros write to tables of its own and to comments, whatever they read."""
 
-_SHOWN: Final = re.compile(r"generate_\w+_name$|test_|get_catalog|collect_freshness")
+_SHOWN: Final = re.compile(
+    r"generate_\w+_name$|test_|get_catalog|collect_freshness|get_where_subquery$|get_show_sql$"
+)
 """Names of macros of dbt's whose work compiled SQL and artifacts show, or that build nothing."""
 
 _COMPILED_ONLY: Final = ("macros/utils/", "macros/get_custom_name/", "macros/generic_test_sql/")
@@ -179,7 +181,7 @@ class Macros:
         if known is None:
             start = [*self._materializing(name), *self.called_by_adapters]
             if (at_run := _BY_NAME_AT_RUN.get(name)) is not None:
-                start += [u for u in self.user if at_run.search(self.macros[u].name)]
+                start += self._named(at_run)
             run = frozenset(self.closure(start) & self.user)
             known = self._materializations[name] = run, self.fingerprint(run)
         return known
@@ -187,6 +189,9 @@ class Macros:
     def _materializing(self, name: str | None) -> list[str]:
         """The macros that are a materialization of this name, or of any."""
         return [u for u, m in self.macros.items() if _materializes(m, name)]
+
+    def _named(self, pattern: re.Pattern[str]) -> list[str]:
+        return [u for u, m in self.macros.items() if pattern.search(m.name)]
 
     @cached_property
     def called_by_adapters(self) -> list[str]:
@@ -209,7 +214,8 @@ class Macros:
             if all(place.startswith(_COMPILED_ONLY) for place in places):
                 continue
             if called is None:
-                called = self.closure(self._materializing(None))
+                by_name = [u for at_run in _BY_NAME_AT_RUN.values() for u in self._named(at_run)]
+                called = self.closure([*self._materializing(None), *by_name])
             if unique_id not in called:
                 found.append(unique_id)
         return found

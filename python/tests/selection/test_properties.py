@@ -32,6 +32,8 @@ DBT = [
     macro("macro.dbt.materialization_test_default", "...", "macro.dbt.get_test_sql"),
     macro("macro.dbt.get_test_sql", "select count(*)"),
     macro("macro.dbt.drop_schema", "drop schema"),
+    macro("macro.dbt.get_incremental_merge_sql", "...", "macro.dbt.get_merge_sql"),
+    macro("macro.dbt.get_merge_sql", "merge into"),
 ]
 
 
@@ -330,6 +332,14 @@ def test_what_a_macro_of_a_hook_reads() -> None:
 def test_what_a_macro_in_place_of_dbts_own_reads(name: str, text: str, counts: bool) -> None:
     ours = macro(f"macro.p.{name}", text)
     assert found(side(META, ours), side(OTHER_LIMIT, ours)) == (TESTS if counts else NOTHING)
+
+
+@pytest.mark.parametrize("name", ["get_merge_sql", "duckdb__get_merge_sql"])
+def test_a_macro_of_a_strategy_counts_where_rows_are_kept(name: str) -> None:
+    """dbt puts the name of a strategy's macro together: no macro of its calls it by name."""
+    one, two = (macro(f"macro.p.{name}", text) for text in ("merge 1", "merge 2"))
+    assert found(side(INCREMENTAL, one), side(INCREMENTAL, two)) == TESTS
+    assert found(side({}, one), side({}, two)) == NOTHING
 
 
 def test_what_a_materialization_of_ones_own_reads() -> None:
