@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sqlglot import exp
 
+from dbt_ripple.flow.expressions import Expressions
 from dbt_ripple.flow.functions import ENGINES, functions
 from dbt_ripple.flow.ir import Select
 from dbt_ripple.flow.lower import lower
@@ -142,3 +144,36 @@ def test_a_function_on_no_list_may_aggregate_or_generate(name: str, dialect: str
         # ClickHouse's arrayJoin may stand anywhere, and so may a function that calls it.
         anywhere = dialect == "clickhouse" and (" where " in query or "select sum" in query)
         assert bool(select.uncertain) == anywhere, query
+
+
+BY_NAME_ONLY = {
+    ("ANY_VALUE", "mysql"),  # does not aggregate by itself there
+    ("MAX", "sqlite"),  # of several arguments it is a function of the row
+    ("MIN", "sqlite"),
+    ("ROW_NUMBER", "clickhouse"),  # the catalogue has windows among the aggregates
+    ("LIST", "duckdb"),  # read as ARRAY_AGG; the class is another engine's constructor
+    ("GENERATE_SERIES", "postgres"),  # read as a class of its own
+    ("GENERATE_SERIES", "redshift"),
+}
+"""Where the name says something else than the class: the name decides."""
+
+
+def test_every_function_class_of_sqlglot_is_of_the_kind_its_engines_say() -> None:
+    """sqlglot does not keep every name, so that a class has to have a kind by itself, too."""
+    walk = Expressions("duckdb")
+    differs = set()
+    classes = [t for t in vars(exp).values() if isinstance(t, type) and issubclass(t, exp.Func)]
+    assert len(classes) > 500
+    for t in classes:
+        handler = walk.by_class.get(t, (Expressions.generic, None))[0]
+        kind = {
+            Expressions.aggregate: "aggregate",
+            Expressions.grouping: "aggregate",
+            Expressions.generator: "generator",
+        }.get(handler, "scalar")
+        names = t.sql_names() if t not in (exp.Func, exp.AggFunc) else []
+        for name in names:
+            for engine in ENGINES:
+                if functions(engine).kinds.get(name.lower(), kind) not in (kind, "window"):
+                    differs.add((name, engine))
+    assert differs == BY_NAME_ONLY
