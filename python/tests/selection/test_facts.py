@@ -514,3 +514,45 @@ def test_a_test_that_runs_anyway_is_the_one_that_looks_at_a_view() -> None:
     only = {"test.p.not_null_orders_id", "model.p.orders", "model.p.stg_orders"}
     found = picked(passed(views(*tests)), views(*tests, stg_orders=edited), only=only)
     assert found == (["not_null_orders_id"], {})
+
+
+# --- which rows a claim is of ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "stg_products",
+    [
+        "select product_id, unnest([1, 2]) as name from s.raw_products group by product_id",
+        "select distinct product_id, unnest([1, 2]) as name from s.raw_products",
+        "select product_id, unnest([1, 2]) as name from s.raw_products "
+        "qualify row_number() over (partition by product_id order by name) = 1",
+        "select distinct on (1) name as n, product_id from s.raw_products",
+        "select distinct on (product_id) name as product_id, product_id as p from s.raw_products",
+    ],
+)
+def test_what_is_repeated_after_it_was_unique_is_not(stg_products: str) -> None:
+    test = unique("id")
+    join = JOINED.format(kind="left")
+    if "as p from" in stg_products:
+        join = join.replace("= p.product_id", "= p.p")
+    sides = [shop(test, stg_products=stg_products, orders=sql) for sql in (PLAIN, join)]
+    for side in sides:
+        side.metadata.adapter_type = "duckdb"
+    assert picked(passed(sides[0]), sides[1]) == (["unique_orders_id"], {})
+
+
+@pytest.mark.parametrize(
+    ("first", "held"),
+    [
+        ("select id from s.orders", True),
+        ("select id from s.orders limit 3", False),
+        ("select id from s.orders qualify row_number() over (partition by amount) = 1", False),
+    ],
+)
+def test_a_join_that_keeps_the_rows_may_bring_them_in_another_order(first: str, held: bool) -> None:
+    more = (node("model.p.first", first, "model.p.orders"),)
+    tests = (unique("product_id", "stg_products"), not_null("id", "first"))
+    sides = [shop(*tests, orders=sql, more=more) for sql in (PLAIN, LEFT)]
+    selected, found = picked(passed(sides[0]), sides[1])
+    assert ("not_null_first_id" in found) is held
+    assert ("not_null_first_id" in selected) is not held
