@@ -62,6 +62,7 @@ class Report:
     constructs: dict[str, Count] = field(default_factory=dict)
     functions: dict[str, Count] = field(default_factory=dict)
     reasons: dict[str, int] = field(default_factory=dict)
+    broken: dict[str, str] = field(default_factory=dict)
     unreached: list[str] = field(default_factory=list)
     crashes: dict[str, int] = field(default_factory=dict)
     misses: list[dict[str, Any]] = field(default_factory=list)
@@ -75,6 +76,7 @@ class Report:
                 mine.setdefault(kind, Count()).add(count)
         self.reasons = dict(Counter(self.reasons) + Counter(other.reasons))
         self.crashes = dict(Counter(self.crashes) + Counter(other.crashes))
+        self.broken = other.broken | self.broken
         self.unreached = self.unreached or other.unreached
         self.misses += other.misses
 
@@ -177,13 +179,15 @@ class Fuzzer:
             if h is None:
                 continue
             verdict = judge(base, head, b, h, self.engine.dialect)
-            one = Count(0, 1, verdict.differed, 0, verdict.opaque, verdict.broken)
+            one = Count(0, 1, verdict.differed, 0, verdict.opaque, bool(verdict.broken))
             if verdict.missed:
                 if self.stands(verdict, sql, base, head_sql, head):
                     one.missed = 1
                     self.miss(f"{number}.{at}", kind, sql, head_sql, verdict)
                 else:
                     one.undetermined, one.differed = 1, 0
+            if verdict.broken:
+                self.report.broken.setdefault(verdict.broken[:60], head_sql if h.refused else sql)
             if verdict.opaque:
                 why = (b.opaque or h.opaque or "")[:60]
                 self.report.reasons[why] = self.report.reasons.get(why, 0) + 1
@@ -232,7 +236,6 @@ class Fuzzer:
             return (
                 bool(again.missed)
                 and again.missed.split()[0] == verdict.missed.split()[0]
-                and again.broken == verdict.broken
                 and self.stands(again, one, a, two, b)
             )
 
@@ -246,7 +249,6 @@ class Fuzzer:
                 "repeat": f"{self.seed}:{number}",
                 "kind": kind,
                 "missed": verdict.missed,
-                "broken": verdict.broken,
                 "base": small[0],
                 "head": small[1],
                 "whole base": base,
@@ -361,9 +363,11 @@ def table(report: Report) -> str:
         )
     if report.never():
         lines.append("never changed a result: " + ", ".join(report.never()))
+    for names, sql in list(report.broken.items())[:20]:
+        lines.append(f"called broken for {names}, though it ran: {sql}")
     for miss in report.misses[:200]:
         lines.append(
-            f"\n{miss['repeat']}  {miss['kind']}: {miss['missed']}{' (broken)' if miss['broken'] else ''}\n  {miss['base']}\n  {miss['head']}"
+            f"\n{miss['repeat']}  {miss['kind']}: {miss['missed']}\n  {miss['base']}\n  {miss['head']}"
         )
     return "\n".join(lines)
 

@@ -352,7 +352,7 @@ class Grammar(Choices):
         self.used("scalar subquery")
         with self.part("subquery"):
             text, columns = self.subquery(atoms)
-            fitting = [c for c, t in columns if t == kind] or [c for c, _ in columns[:1]]
+            fitting = [c for c, t in columns if t == kind] or [c for c, _ in columns[:1]] or ["1"]
             function = self.pick("function", ("max", "min", "count", "any_value"))
             return f"(select {function}({self.pick('column', fitting)}) from ({text}) as o)"
 

@@ -13,9 +13,12 @@ from tables import OF_DIALECT, table
 from dbt_ripple.flow.facts import Book
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import link
+from dbt_ripple.flow.live import checked
 from dbt_ripple.flow.lower import lower
 from dbt_ripple.flow.names import fold_stored
 from dbt_ripple.flow.relation import Relation
+from dbt_ripple.graph.missing import says
+from dbt_ripple.graph.missing import without_words
 
 
 @dataclass
@@ -29,6 +32,8 @@ class Prints:
     relation: Relation | None = None
     proven: Relation | None = None
     missing: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    """Of what is missing, the names for which the engine is said to refuse the query."""
     raised: str = ""
 
 
@@ -80,7 +85,18 @@ def prints(sql: str, dialect: str, book: Book | None = None) -> Prints:
         known = functools.partial(table, book=book, tables=tables)
         proven = link(lowered, known, dialect, book).relation
         book.steps.clear()
-    return Prints(None, linked.relation, proven, tuple(linked.missing))
+    missing = tuple(linked.missing)
+    return Prints(None, linked.relation, proven, missing, refused(sql, dialect) if missing else ())
+
+
+def refused(sql: str, dialect: str) -> tuple[str, ...]:
+    """The names for which a model of this query would be called broken (`graph.missing`)."""
+    lowered, follows = without_words(sql, dialect, unsure=True)
+    if lowered.rel is None or not follows:
+        return ()
+    tables = functools.partial(table, tables=OF_DIALECT[dialect])
+    linked = link(checked(lowered, dialect, surely=True), tables, dialect)
+    return tuple(n for n in linked.missing if says(linked, n, dialect, True) is True)
 
 
 @dataclass
@@ -90,7 +106,7 @@ class Verdict:
     differed: bool
     missed: str = ""
     opaque: bool = False
-    broken: bool = False
+    broken: str = ""
 
 
 def judge(base: Result, head: Result, b: Prints, h: Prints, dialect: str) -> Verdict:
@@ -109,7 +125,7 @@ def judge(base: Result, head: Result, b: Prints, h: Prints, dialect: str) -> Ver
         return Verdict(differed, f"raised {raised}")
     if b.opaque is not None or h.opaque is not None:
         return Verdict(differed, opaque=True)
-    broken = bool(b.missing or h.missing)
+    broken = ", ".join((*b.refused, *h.refused))
     missed = ""
     if differed:
         for one, other, how in ((b.relation, h.relation, ""), (b.proven, h.proven, "proven ")):
