@@ -675,6 +675,11 @@ class Expressions:
             pieces.append(self.expr(argument, test if searched else kind))
         return merkle(pieces)
 
+    def collation(self, node: Any, kind: int) -> Expr:
+        """A text under a collation, whose name is no column."""
+        kind = TRANSFORMATION if kind == IDENTITY else kind
+        return merkle([b"Collate", self.expr(node.this, kind), written(node.expression)])
+
     def null_if(self, node: exp.Nullif, kind: int) -> Expr:
         """NULLIF(a, b) is CASE WHEN a = b THEN NULL ELSE a END: both choose, a is the value."""
         kind = _direct(kind)
@@ -1406,6 +1411,7 @@ def _handlers() -> dict[type, _Rule]:
         exp.Case: (Expressions.case, _args("this ifs default")),
         exp.If: (Expressions.condition, _args("this true false")),
         exp.Nullif: (Expressions.null_if, _args("this expression")),
+        exp.Collate: (Expressions.collation, _args("this expression")),
         exp.Nvl2: (Expressions.condition, _args("this true false")),
         exp.DecodeCase: (Expressions.decode, _args("expressions")),
         exp.Comprehension: (

@@ -382,7 +382,7 @@ class Book:
             return "text"
         if e[0] in (b"Cast", b"TryCast") and len(e) == 5 and type(e[4]) is bytes:
             return _CAST_TYPES.get(e[4])
-        if e[0] == b"Coalesce" and e[1] == b"this" and e[3] == b"expressions":
+        if e[0] == b"Coalesce" and e[1] == b"this" and e[3:4] in ([], [b"expressions"]):
             families = {self.family(env, piece) for piece in (e[2], *e[4:])}
             return families.pop() if len(families) == 1 else None
         if e[0] in ("A", "W") and type(e[1]) is list and len(e) == 2:

@@ -689,6 +689,8 @@ class _Lowering(Expressions):
             select.group_tag += b"*"
         if structures and node.args.get("all") is False:
             select.group_tag += b"distinct"
+        if structures and self.dialect == "duckdb":
+            select.group_tag += _named_in_two_ways(node)
         select.group, select.group_outs = keys, ordinals
 
     def ordering(self, args: dict[str, Any], select: Select, scope: Scope) -> None:
@@ -1213,10 +1215,21 @@ class _Lowering(Expressions):
     def table_function(self, node: Any, columns: list[str], schema: Sequence[str] = ()) -> Rel:
         """A function in FROM; with a query as argument (TABLE(...)) it is seen as a whole."""
         self.note_call(node)
+        self.name_arguments(node)
         x = self.call_in_from(node, ".".join(["function", *schema]).encode())
         names: list[str] | None = list(columns) or self.generated_columns(node)
         keys = [fold(n, False, self.dialect) for n in names] if names is not None else None
         return Generator(x, names, keys)
+
+    def name_arguments(self, node: Any) -> None:
+        """DuckDB: `f(num_rows = 3)` names an argument, and asks no column."""
+        if self.dialect != "duckdb" or not isinstance(node, exp.Func):
+            return
+        for argument in node.expressions:
+            named = argument.this if isinstance(argument, exp.EQ) else None
+            if isinstance(named, exp.Column) and not named.table:
+                name = exp.var(named.name.lower())
+                argument.replace(exp.Kwarg(this=name, expression=argument.expression))
 
     def note_call(self, node: Any) -> None:
         """Note a table function and the strings it is given, by which it may find relations."""
@@ -1379,6 +1392,15 @@ def _ordinal(node: Any) -> int | None:
         except ValueError:
             return None
     return None
+
+
+def _named_in_two_ways(group: exp.Group) -> bytes:
+    """Where `k` and `t.k` stand in one GROUP BY: to sets of DuckDB they are two keys, not one."""
+    columns = [(c.name.lower(), bool(c.table)) for c in group.find_all(exp.Column)]
+    ways = dict.fromkeys(columns)
+    if len(ways) == len({name for name, _ in ways}):
+        return b""
+    return repr(columns).encode()
 
 
 def _positions(structure: Any) -> list[int]:

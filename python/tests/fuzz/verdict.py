@@ -17,8 +17,7 @@ from dbt_ripple.flow.live import checked
 from dbt_ripple.flow.lower import lower
 from dbt_ripple.flow.names import fold_stored
 from dbt_ripple.flow.relation import Relation
-from dbt_ripple.graph.missing import says
-from dbt_ripple.graph.missing import without_words
+from dbt_ripple.graph.missing import says, without_words
 
 
 @dataclass
