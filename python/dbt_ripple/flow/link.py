@@ -44,7 +44,7 @@ from dbt_ripple.flow.ir import (
     X,
     hidden_in,
 )
-from dbt_ripple.flow.names import fold, folds, told_apart
+from dbt_ripple.flow.names import fold, folds, tells_apart, told_apart
 from dbt_ripple.flow.relation import (
     ROWS,
     Column,
@@ -774,6 +774,7 @@ class _Linker:
         all_deps: list[Deps] = []
         rest = []
         as_stored = set(rel.as_stored)
+        apart = tells_apart(self.dialect)
         for place, (name, key, out) in enumerate(zip(rel.names, rel.keys, outs, strict=True)):
             if isinstance(out, Star):
                 self.star(rel, env, out, names, keys, fps, all_deps, rest)
@@ -781,6 +782,9 @@ class _Linker:
                 fp, deps = env.value(out)
                 names.append(env.spelled(cast("int", out)) if place in as_stored else name)
                 keys.append(key)
+                if apart and rest:  # the name is then that column's, and this one is `name_1`
+                    there = [c[0] for r in rest if (c := r.get(key, name)) is not None]
+                    fp = digest(b"any", fp, *there) if there else fp
                 fps.append(fp)
                 all_deps.append(deps)
             elif out.names is None or out.keys is None:

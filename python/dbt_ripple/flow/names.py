@@ -138,6 +138,11 @@ _RENAMED: Final = {"duckdb": "_", "sqlite": ":"}
 """What stands between a repeated name and its number where the engine tells them apart."""
 
 
+def tells_apart(dialect: str) -> bool:
+    """Whether a query may give a name twice, and the engine renames the latter."""
+    return dialect in _RENAMED
+
+
 def told_apart(names: list[str], keys: list[str], dialect: str) -> tuple[list[str], list[str]]:
     """Names and keys of a query's columns as a query around it sees them.
 

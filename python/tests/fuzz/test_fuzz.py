@@ -67,10 +67,6 @@ ONCE_MISSED = [
     ),
     ("select p from a t1 group by p, rollup (p)", "select p from a t1 group by p, rollup (t1.p)"),
     ("select coalesce(w, 3) as x from b", "select coalesce(w) as x from b"),
-    (
-        "select s collate nocase as x from a order by 1 limit 3",
-        "select s as x from a order by 1 limit 3",
-    ),
     ("select columns(lambda c: c = 'k') from b", "select columns(lambda c: c < 'k') from b"),
 ]
 
