@@ -422,7 +422,40 @@ class _Lowering(Expressions):
         if reads.issuperset(node.args):
             return rel
         modifiers = {k: v for k, v in node.args.items() if v and k not in reads}
+        if "order" in modifiers and self.dialect in resolution.ORDERED_BY_ANY_BRANCH:
+            modifiers["order"] = self.by_items(modifiers["order"], node)
         return self.passed_on(rel, None, modifiers) if modifiers else rel
+
+    def by_items(self, order: exp.Order, node: Any) -> exp.Order:
+        """ORDER BY behind a set operation: what reads like an item of a branch is its position."""
+        items: dict[bytes, dict[int, None]] = {}
+        names: set[str] = set()
+        ahead = [node]
+        while ahead:
+            branch = ahead.pop()
+            if isinstance(branch, exp.SetOperation) and not branch.args.get("by_name"):
+                ahead += [branch.this, branch.expression]
+            elif isinstance(branch, exp.Subquery):
+                ahead.append(branch.this)
+            elif isinstance(branch, exp.Select) and not branch.is_star:
+                for i, item in enumerate(branch.expressions):
+                    names.add(self.fold(item.alias_or_name))
+                    items.setdefault(written(item.unalias()).lower(), {})[i] = None
+        found: list[Any] = []
+        for ordered in order.expressions:
+            target = unwrapped(ordered.this if isinstance(ordered, exp.Ordered) else ordered)
+            named = isinstance(target, exp.Column) and self.fold(target.this) in names
+            places = {} if named else items.get(written(target).lower(), {})
+            for i in places:
+                position = exp.Literal.number(i + 1)
+                found.append(
+                    exp.Ordered(**{**ordered.args, "this": position})
+                    if isinstance(ordered, exp.Ordered)
+                    else position
+                )
+            if not places:
+                found.append(ordered)
+        return exp.Order(**{**order.args, "expressions": found})
 
     def passed_on(
         self,
@@ -764,7 +797,7 @@ class _Lowering(Expressions):
                 out: Out = plain
             elif type(_generator_of(node)) is exp.Stack:
                 for name, key, out in self.stack_columns(node):
-                    aliases.setdefault(key, len(outs))
+                    aliases[key] = len(outs)
                     names.append(name)
                     keys.append(key)
                     outs.append(out)
@@ -774,9 +807,9 @@ class _Lowering(Expressions):
                     self.scopes[-1].shapes[len(outs)] = shape
                 name, key, out = self.projection(node, keys)
                 for made in out.keys or () if type(out) is Made else ():
-                    aliases.setdefault(made, len(outs))
+                    aliases[made] = len(outs)
             if key:
-                aliases.setdefault(key.removeprefix(MADE_UP), len(outs))
+                aliases[key.removeprefix(MADE_UP)] = len(outs)
             names.append(name)
             keys.append(key)
             outs.append(out)

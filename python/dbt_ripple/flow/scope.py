@@ -228,7 +228,7 @@ class Env:
         self.visible: list[bool] = [True] * len(sources)
         self.merged: dict[str, tuple[str, Column]] = {}
         self.sub_relations: list[Relation | None] = [None] * len(subs)
-        self.aliases: dict[str, int] | None = None
+        self.aliases: dict[str, list[int]] | None = None
         self.busy: set[int] = set()
         self.in_from = False
         self.late = False
@@ -475,18 +475,17 @@ class Env:
             aliases = {}
             for i, (key, out) in enumerate(zip(select.keys, select.outs, strict=True)):
                 for name in (out.keys or ()) if type(out) is Made else (key,):
-                    aliases.setdefault(name.removeprefix(MADE_UP), i)
+                    aliases.setdefault(name.removeprefix(MADE_UP), []).append(i)
             self.aliases = aliases
-        i = aliases.get(ref.key, -1)
-        if i < 0 or i >= among:
-            return None
-        x = value_of(select.outs[i])
-        if x is None or i in self.busy:
-            return None
-        self.busy.add(i)
-        column = self.value(x)
-        self.busy.discard(i)
-        return column
+        found = []
+        for i in aliases.get(ref.key, ()):  # of a repeated alias engines take one or another
+            x = value_of(select.outs[i])
+            if i >= among or x is None or i in self.busy:
+                continue
+            self.busy.add(i)
+            found.append(self.value(x))
+            self.busy.discard(i)
+        return combine(found) if found else None
 
     def show(self, keys: list[str], columns: list[Column]) -> None:
         """From here on the outputs are known, those of a ``*`` too."""
@@ -508,11 +507,12 @@ class Env:
         if ref.source != -1 or not ref.outputs or self.unqualified(ref)[0] is not None:
             return False
         self.alias(ref, 0)  # so that the aliases are there
-        out = (self.aliases or {}).get(ref.key)
-        if out is None or self.select is None:
-            return False
-        x = value_of(self.select.outs[out])
-        return isinstance(x, X) and has_aggregate(x.e)
+        outs = self.select.outs if self.select is not None else []
+        for out in (self.aliases or {}).get(ref.key, ()):
+            x = value_of(outs[out])
+            if isinstance(x, X) and has_aggregate(x.e):
+                return True
+        return False
 
     def row_of(self, source: int, excluded: frozenset[str] = frozenset()) -> Column:
         """All columns of a source as one value: their names are data there."""

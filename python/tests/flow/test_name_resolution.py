@@ -243,3 +243,37 @@ def test_distinct_on_a_position_or_an_alias(data: duckdb.DuckDBPyConnection) -> 
     assert rows[0] == rows[1] == rows[2] != rows[3]
     found = [fingerprints(sql.format(key), "duckdb") for key in ("1", "k", "abs(t.k)", "t.k")]
     assert found[0] == found[1] == found[2] != found[3]
+
+
+REPEATED = [
+    # Of aliases that are repeated, an engine takes one or another.
+    (
+        "select v as z, -v as z from t qualify z > 0 and row_number() over (order by k) > 0",
+        "select v as z, k as z from t qualify z > 0 and row_number() over (order by k) > 0",
+    ),
+    ("select 3 as y, 3 as y from t where y > 0", "select 3 as y, k as y from t where y > 0"),
+    (
+        "select g, max(v) as k, min(v) as z from t group by all having k + 0 < 3",
+        "select g, max(v) as k, min(v) as k from t group by all having k + 0 < 3",
+    ),
+    # Behind a set operation DuckDB knows an item by what it reads like, too.
+    (
+        "select k + k as g, v % 3 as y, v as k from t union all select 3, 4, 5 order by -k limit 3",
+        "select k + k as g, -k as y, v as k from t union all select 3, 4, 5 order by -k limit 3",
+    ),
+    (
+        "select v as k, g from t union all select 3, 9 order by v desc limit 2",
+        "select v as k, g from t union all select 7, 9 order by v desc limit 2",
+    ),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), REPEATED)
+def test_a_name_that_stands_for_several_items(
+    one: str, other: str, data: duckdb.DuckDBPyConnection
+) -> None:
+    found = [sorted(data.execute(sql).fetchall(), key=repr) for sql in (one, other)]
+    assert found[0] != found[1]
+    assert fingerprints(one, "duckdb") != fingerprints(other, "duckdb")
+    if len(found[0]) != len(found[1]):
+        assert fingerprints(one, "duckdb")[0] != fingerprints(other, "duckdb")[0]
