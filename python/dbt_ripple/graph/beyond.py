@@ -78,6 +78,18 @@ def relations_in(called: Sequence[str], names: Names) -> set[str]:
     return found
 
 
+def relations_named(text: str, names: Names) -> set[str]:
+    """The relations that a text which is not followed may name: those of which a word is the name."""
+    found: set[str] = set()
+    for word in set(_WORD.findall(re.sub(r"[`\"\[\]]", "", text))):
+        if "." in word:
+            known = names.node_named(word)
+            found |= {known} if known is not None else set()
+        else:
+            found |= names.by_identifier.get(word.lower(), set())
+    return found
+
+
 def not_read(node: Node) -> set[str]:
     """The names of refs and sources of which a node's own code shows that its query reads none.
 

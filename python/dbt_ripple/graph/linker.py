@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Final
@@ -14,7 +15,7 @@ from dbt_ripple.flow.link import Linked
 from dbt_ripple.flow.names import MADE_UP, fold, fold_stored
 from dbt_ripple.flow.relation import Deps, Relation, merge, rest_fp, through, union
 from dbt_ripple.graph.analysis import NodeAnalysis, Status
-from dbt_ripple.graph.beyond import CATALOG, Beyond, not_read, relations_in
+from dbt_ripple.graph.beyond import CATALOG, Beyond, not_read, relations_in, relations_named
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.code import code_of, type_text
 from dbt_ripple.graph.hooks import Hook, Hooks
@@ -49,6 +50,10 @@ KNOWN_MATERIALIZATIONS: Final = frozenset(
 MAX_OPAQUE_EDGES: Final = 20_000
 """Of an opaque node, parent columns times own columns above which the pairs are not spelled out:
 its parents' columns then lead to its rows, and its columns come from its parents' rows."""
+
+_PYTHON_STRING: Final = re.compile(
+    r"""'''.*?'''|\"{3}.*?\"{3}|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.S
+)
 
 _SNAPSHOT_COLUMNS: Final = ("dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to")
 
@@ -712,7 +717,12 @@ class Linker(Leaves):
 
     def opaque(self, unique_id: str, node: Node, reason: str) -> Known:
         """A node that is not seen through: it may use everything its parents hold."""
-        above = self.relations_above(unique_id)
+        named = relations_named(_text_that_names(node), self.names)
+        above = dict.fromkeys(self.relations_above(unique_id))
+        for other in sorted(named - {unique_id, *above, *self.in_progress}):
+            if not self.is_above(unique_id, other):
+                above[other] = None
+        self.above.setdefault(unique_id, set()).update(above)
         relations = [self.node(p).relation for p in above]
         fingerprint = digest(
             b"opaque",
@@ -761,12 +771,14 @@ class Linker(Leaves):
         return Known(analysis, relation, [everything for _ in names], rows)
 
     def made_for(self, unique_id: str, node: Node) -> list[bytes]:
-        """What hooks make and the text of a node names that is not seen through."""
+        """What hooks make or write, and the catalog, where a node not seen through names it."""
         text = node.compiled_code or node.raw_code
-        made = sorted(f"{name}()" for name in self.hooks.called_in(text))
-        if made:
-            self.above.setdefault(unique_id, set()).update(made)
-        return [part for key in made for part in (key.encode(), self.left_in(key))]
+        made = [f"{name}()" for name in self.hooks.called_in(text)]
+        if self.hooks.writing:
+            made += self.hooks.writing.keys() & set(re.findall(r"\w+", text.lower()))
+        self.above.setdefault(unique_id, set()).update(made)
+        parts = [part for key in sorted(made) for part in (key.encode(), self.left_in(key))]
+        return [*parts, self.all_code] if CATALOG.search(text) else parts
 
     def opaque_text(self, unique_id: str, node: Node) -> str:
         """The text of a node that is not seen through, relations by unique_id (rule 6)."""
@@ -781,6 +793,13 @@ class Linker(Leaves):
             if name := self.project.nodes[other].relation_name:
                 text = text.replace(name, other)
         return text
+
+
+def _text_that_names(node: Node) -> str:
+    """The part of a node's text in which names of relations can stand: of Python, its strings."""
+    if node.is_python:
+        return " ".join(found[0] for found in _PYTHON_STRING.finditer(node.raw_code))
+    return node.compiled_code or ""
 
 
 def _why_unknown(relation: Relation) -> str:

@@ -110,6 +110,10 @@ def test_an_ephemeral_parent_is_named_by_its_cte() -> None:
         ("select id from read_csv('files/u/u.csv')", False),
         ("select id from elsewhere.u", False),
         ("select unnest as id from unnest(['u'])", False),
+        ("pivot u on amount", True),
+        ("pivot s.u on amount", True),
+        ('summarize "u"', True),
+        ("pivot s.orders on amount", False),
     ],
 )
 def test_a_relation_that_no_ref_declares_counts_where_it_may_be_read(sql: str, moves: bool) -> None:
