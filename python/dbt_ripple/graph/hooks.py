@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from dbt_ripple.artifacts import Project
+from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.names import dialect_of
 from dbt_ripple.graph.jinja import names, normalised, tagged
@@ -157,6 +157,16 @@ _READS_ONLY: Final = frozenset(
 )
 """What stands before a parenthesis in a query and writes nothing."""
 
+_RUNS: Final = re.compile(r"\b(?:run_query|statement)\b")
+_WRITES: Final = re.compile(
+    r"\b(?:insert|update|delete|merge|truncate|copy|create|replace|drop|alter|set)\b", re.I
+)
+_BLOCK: Final = re.compile(
+    r"\{%[-+]?\s*(?:call\s+statement|set\s+\w+\s*[-+]?%\}).*?\{%[-+]?\s*end(?:call|set)\s*[-+]?%\}",
+    re.S,
+)
+"""Of a model's code, text that Jinja keeps to be run."""
+
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _NO_CODE: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|--[^\n]*|/\*.*?\*/|\{\#.*?\#\}", re.S)
 """Literals and comments, once the tags are gone that may stand in them."""
@@ -232,6 +242,7 @@ class Hooks:
         self.relations: list[frozenset[str]] = []
         self.marks: dict[frozenset[str], str] = {}
         self.seen: dict[str, Hook] = {}
+        self.macros_that_run = macros_that_run(macros)
         self.all = [hook for hook in self._hooks() if hook.writes or hook.makes or hook.anything]
         self.writing: dict[str, list[Hook]] = {}
         self.making: dict[str, list[Hook]] = {}
@@ -252,11 +263,29 @@ class Hooks:
 
     def _hooks(self) -> Iterator[Hook]:
         for unique_id, node in self.project.nodes.items():
+            if not self.macros_that_run and not _may_write(node):
+                continue
             if node.resource_type == "operation":
                 yield self.hook(unique_id, node.raw_code)
-            else:
-                for _, sql in hooks_of(node):
-                    yield self.hook(unique_id, sql)
+                continue
+            for _, sql in hooks_of(node):
+                yield self.hook(unique_id, sql)
+            if header := node.config.get("sql_header"):
+                yield self.hook(unique_id, str(header))
+            if node.resource_type in ("model", "snapshot") and not node.is_python:
+                for sql in self.run_by(node):
+                    yield self.hook(unique_id, sql)._replace(anything=False)
+
+    def run_by(self, node: Node) -> Iterator[str]:
+        """What a node's Jinja runs beside its query (``run_query``) and may write, as hooks."""
+        raw = node.raw_code
+        if ("run_query" in raw or "statement" in raw) and _RUNS.search(raw) and _WRITES.search(raw):
+            blocks = [block[0] for block in _BLOCK.finditer(raw)]
+            calls = [raw[t.start : t.end] for t in tagged(raw) if _RUNS.search(t.inside)]
+            yield ";".join([*blocks, *calls])
+        for unique_id in node.depends_on.macros:
+            if unique_id in self.macros_that_run:
+                yield f"{{{{ {self.macros.macros[unique_id].name}() }}}}"
 
     def hook(self, owner: str, sql: str) -> Hook:
         """What one hook does."""
@@ -475,8 +504,30 @@ def _outside(text: str) -> str:
 
 def hooks_that_write(project: Project) -> list[Hook]:
     """The hooks of a project that do something to other relations than their own."""
-    nodes = project.nodes.values()
-    if not any(node.resource_type == "operation" or hooks_of(node) for node in nodes):
+    macros = Macros(project)
+    if not any(map(_may_write, project.nodes.values())) and not macros_that_run(macros):
         return []
-    dialect = dialect_of(project.metadata.adapter_type)
-    return Hooks(project, Macros(project), Names(project, dialect)).all
+    return Hooks(project, macros, Names(project, dialect_of(project.metadata.adapter_type))).all
+
+
+def macros_that_run(macros: Macros) -> set[str]:
+    """The user's macros that run a statement of their own beside the query, which may write."""
+    texts = ((u, macros.macros[u]) for u in macros.user)
+    return {
+        unique_id
+        for unique_id, macro in texts
+        if not macro.name.startswith(("test_", "materialization_"))
+        and _RUNS.search(macro.macro_sql)
+        and _WRITES.search(macro.macro_sql)
+    }
+
+
+def _may_write(node: Node) -> bool:
+    raw = node.raw_code
+    return (
+        node.resource_type == "operation"
+        or "run_query" in raw
+        or "statement" in raw
+        or bool(node.config.get("sql_header"))
+        or bool(hooks_of(node))
+    )

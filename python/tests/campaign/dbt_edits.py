@@ -42,6 +42,8 @@ KINDS: Final = (
     "meta in a hook",
     "column's meta in a hook",
     "unknown config in a hook",
+    "unnamed parent",
+    "hook into another",
 )
 """Edits that are built by dbt."""
 
@@ -94,6 +96,7 @@ class DbtEdits:
         self.first = world_database(folder)
         self.head = Folder(folder.work / "edited", folder.work / "head", folder.database)
         shutil.copytree(folder.project, self.head.project, dirs_exist_ok=True)
+        self.unnamed = self.add_unnamed_reads()
         self.restore()
         self.head.dbt("docs", "generate")
         self.base = self.head.read()
@@ -121,7 +124,24 @@ class DbtEdits:
             "meta in a hook": self.meta,
             "column's meta in a hook": self.column_meta,
             "unknown config in a hook": self.unknown_config,
+            "unnamed parent": self.unnamed_parent,
+            "hook into another": self.hook_into_another,
         }
+
+    def add_unnamed_reads(self) -> Path:
+        """Models that no query names and hooks that write to others; returns the file of what is read."""
+        read, other = [
+            node
+            for node in self.world.project.of_type("model")
+            if node.materialized == "table" and node.version is None
+        ][:2]
+        files = {f"{name}.sql": text for name, text in unnamed_reads(read, other).items()}
+        for name, text in files.items():
+            # In a folder of their own, where no other kind of edit looks for a model.
+            folder = self.head.project / ("tests" if name.startswith("of_") else "models/unnamed")
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
+        return self.head.project / f"models/{read.name}.sql"
 
     # -- builds -----------------------------------------------------------------------------------
 
@@ -435,6 +455,50 @@ class DbtEdits:
                     column["config"]["meta"]["bound"] = bound
 
         self.said_of("m_by_column", change)
+
+    def unnamed_parent(self) -> None:
+        """What is read without being named is edited."""
+        limit = self.random.choice(("limit 2", "limit 0", "order by all limit 5"))
+        self.change(self.unnamed, lambda t: wrapped(t, "select *", limit))
+
+    def hook_into_another(self) -> None:
+        """A hook that writes to another model, or makes a macro, or the model it is on."""
+        path = self.head.project / "models/unnamed/writes_log.sql"
+        change = self.random.choice(
+            (
+                lambda t: t.replace("select count(*) as n", "select count(*) + 1 as n"),
+                lambda t: t.replace("insert into", "-- insert into"),
+                lambda t: t.replace("(select count(*)", "(select 1 + count(*)"),
+                lambda t: wrapped(t, "select *", "limit 1"),
+            )
+        )
+        self.change(path, change)
+
+
+def unnamed_reads(read: Node, other: Node) -> dict[str, str]:
+    """Models and tests by name: of reads that SQL does not name, and of a hook that writes elsewhere."""
+    name = f"{read.schema}.{read.alias or read.name}"
+    table = "{{ config(materialized='table') }}\n\n"
+    after = "-- depends_on: {{ ref('writes_log') }}\n" + table
+    hooks = [
+        "insert into {{ ref('hook_log') }} select count(*) as n from {{ this }}",
+        f"create or replace macro {read.schema}.size_of() as "
+        f"(select count(*) from {{{{ ref('{read.name}') }}}})",
+    ]
+    models = {
+        "hook_log": table + "select cast(0 as bigint) as n",
+        "writes_log": f"{{{{ config(materialized='table', post_hook={hooks!r}) }}}}\n\n"
+        f"select * from {{{{ ref('{other.name}') }}}}",
+        "reads_log": after + "select n from {{ ref('hook_log') }}",
+        "calls_macro": after + f"select {read.schema}.size_of() as n",
+        "reads_by_string": f"-- depends_on: {{{{ ref('{read.name}') }}}}\n{table}"
+        f"select * from query('select * from {name}')",
+    }
+    tests = {
+        f"of_{name}": f"select * from {{{{ ref('{name}') }}}}"
+        for name in ("reads_log", "calls_macro", "reads_by_string")
+    }
+    return models | tests
 
 
 def difference(before: dict[Path, str]) -> str:

@@ -299,6 +299,32 @@ def test_a_hook_that_may_write_to_anything_selects_all() -> None:
         assert names(writing(hook), writing(hook, a=C + " where id > 1")) == []
 
 
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "{% do run_query('insert into ' ~ ref('b') ~ ' select 1') %} select id from s.orders",
+        "{% call statement('x') %} delete from s.b {% endcall %} select id from s.orders",
+        "{% set q %}truncate s.b{% endset %}{% do run_query(q) %} select id from s.orders",
+        "{{ by_string() }} select id from s.orders",
+    ],
+)
+def test_what_a_models_jinja_runs_writes_as_a_hook_does(raw: str) -> None:
+    def runs(raw: str, **more: str) -> Project:
+        side = writing(None, **more)
+        side.nodes["model.p.a"].raw_code = raw
+        if "by_string" in raw:
+            side.nodes["model.p.a"].depends_on.macros = ["macro.p.by_string"]
+        return side
+
+    plain = "select id from s.orders"
+    assert names(runs(plain), runs(raw)) == ["of_b", "of_reader"]
+    assert names(runs(plain), runs("{% set x = run_query('select 1 from s.b') %}" + plain)) == []
+    header = "insert into s.b select 1"
+    with_header = writing(None)
+    with_header.nodes["model.p.a"].config["sql_header"] = header
+    assert names(writing(None), with_header) == ["of_b", "of_reader"]
+
+
 def test_who_writes_to_what_is_built_is_built() -> None:
     hook = "insert into s.b select 1"
     found = picked(writing(hook), writing(hook, b=B + " where id > 1"))
