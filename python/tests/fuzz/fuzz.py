@@ -33,6 +33,23 @@ EDITS: Final = 12
 """Of each base query, more or less: those that run count."""
 
 
+HARMLESS: Final = {
+    "CTE name": "a name that only the query itself reads",
+    "FILTER word": "`filter (where x)` is `filter (x)`",
+    "FROM first": "`from t select x` is `select x from t`",
+    "GROUP BY form": "a key, its alias or its position",
+    "MATERIALIZED": "how a CTE is run",
+    "cast": "three ways to write a cast",
+    "clause moved": "what still runs then mostly is the same",
+    "field access": "three ways to name a field",
+    "join columns": "of one pair",
+    "window name": "a name that only the query itself reads",
+}
+"""Kinds of edits that may well change nothing, and why."""
+ENOUGH: Final = 40
+"""Pairs of a kind that have run without a difference: then the kind proves nothing."""
+
+
 @dataclass
 class Count:
     """What became of the pairs of a kind."""
@@ -84,12 +101,12 @@ class Report:
         return sum(c.ran for c in self.kinds.values())
 
     def never(self) -> list[str]:
-        """Kinds of edits and constructs that were executed and never changed a result."""
+        """Kinds of edits and constructs that were often executed and never changed a result."""
         return [
             kind
             for counts in (self.kinds, self.constructs)
             for kind, count in sorted(counts.items())
-            if not count.differed
+            if not count.differed and count.ran >= ENOUGH and kind not in HARMLESS
         ]
 
 

@@ -515,7 +515,7 @@ class Grammar(Choices):
             with self.part("window ORDER BY"):
                 order = self.order_by(atoms, always=True)
         frame = ""
-        if order and self.chance("frame there or not", 0.35):
+        if order and self.chance("frame there or not", 0.5):
             with self.part("frame"):
                 self.used("window frame")
                 unit = self.pick("frame unit", ("rows", "rows", "groups", "range"))

@@ -114,6 +114,8 @@ class Spark:
         try:
             frame = self.session.sql(sql)
             names = list(frame.columns)
+            if len({n.lower() for n in names}) < len(names):
+                return "a table of it cannot be made: a name stands twice"
             rows = frame.take(MOST_ROWS + 1)
         except Exception as error:
             return str(error).splitlines()[0][:120] if str(error) else type(error).__name__
