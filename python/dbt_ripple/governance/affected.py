@@ -165,9 +165,7 @@ class _Ripple:
         self.starts: list[Vertex] = []
         self.mask: dict[Vertex, int] = {}
         self.loss: set[Vertex] = set()  # columns whose data is lost
-        self.opaque = {
-            u for u, seen in comparison.head_analysis.nodes.items() if seen.status == "opaque"
-        }
+        self.opaque = {u for u, seen in comparison.head_analysis.nodes.items() if seen.is_unseen}
         self.harmed: set[str] = set()  # relations that read one
         self.links: dict[str, dict[str, None]] = {}
         self.found: dict[str, tuple[Severity, int]] = {}

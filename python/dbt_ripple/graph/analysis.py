@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from dbt_ripple.artifacts import CatalogColumn, Node
 
@@ -16,6 +16,10 @@ Status = Literal["analysed", "opaque", "broken", "leaf"]
 * ``broken``: it reads a column that does not exist (or is ambiguous); the reason names it.
 * ``leaf``: it has no query (source, seed, exposure, ...).
 """
+
+
+MAY_NOT_BUILD: Final = "may not build: "
+"""Begins the reason of an opaque node that was followed, but for a name that may not be there."""
 
 
 class ColumnEdge(NamedTuple):
@@ -44,6 +48,7 @@ class NodeAnalysis:
             same in any order, but a reader that takes the first of them is not.
         looks_at: the relations its Jinja or its hooks look at besides its query (rule 11).
         incidental: fingerprint of what else that order may come of (`flow.relation.Relation`).
+        in_vain: the names in its query that are not there, where its engine does not mind.
     """
 
     unique_id: str
@@ -56,6 +61,12 @@ class NodeAnalysis:
     order: str = ""
     looks_at: list[str] = field(default_factory=list)
     incidental: str = ""
+    in_vain: list[str] = field(default_factory=list)
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether it was not followed: any of its columns may hold all that its parents hold."""
+        return self.status == "opaque" and not (self.reason or "").startswith(MAY_NOT_BUILD)
 
 
 @dataclass(slots=True)

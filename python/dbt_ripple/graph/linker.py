@@ -18,6 +18,7 @@ from dbt_ripple.graph.analysis import NodeAnalysis, Status
 from dbt_ripple.graph.beyond import CATALOG, Beyond, not_read, relations_in, relations_named
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.code import code_of, type_text
+from dbt_ripple.graph.doubts import in_doubt
 from dbt_ripple.graph.hooks import Hook, Hooks
 from dbt_ripple.graph.introspection import Introspection, Looks, Sees
 from dbt_ripple.graph.leaves import DATASET_PREFIX, Leaves
@@ -136,8 +137,6 @@ class Linker(Leaves):
         self.functions: dict[str, bytes] = {}
         self.views: dict[str, bytes | None] = {}
         self.supposed: dict[str, Supposed] = {}
-        self.otherwise: dict[str, tuple[Status, str | None]] = {}
-        """What is said of a node that looks for a name in vain, but for that (see `graph.missing`)."""
         self.above: dict[str, set[str]] = {}
         self.called: dict[str, Sequence[str]] = {}
         self.left: dict[str, bytes] = {}
@@ -264,8 +263,9 @@ class Linker(Leaves):
                 order = sorted(range(len(keys)), key=lambda i: place[keys[i]])
                 names, keys = [names[i] for i in order], [keys[i] for i in order]
                 fps, deps = [fps[i] for i in order], [deps[i] for i in order]
-        if linked.missing:
-            wrapped = digest(b"broken", *(m.encode() for m in linked.missing))
+        missing = in_doubt(self, unique_id, node) if linked.missing else []
+        if missing:
+            wrapped = digest(b"broken", *(m.encode() for m in missing))
         if node.resource_type == "model" and node.materialized not in KNOWN_MATERIALIZATIONS:
             status = "opaque"
             reason = f"materialization {node.materialized} is not one we know"
@@ -288,11 +288,10 @@ class Linker(Leaves):
             reason = reason or self.said_of(beyond)
             if beyond.catalog and status == "analysed":
                 status = "opaque"
-        if linked.missing and (
+        if missing and (
             node.resource_type != "model" or node.materialized in KNOWN_MATERIALIZATIONS
         ):
-            self.otherwise[unique_id] = status, reason
-            status, reason = "broken", cannot_find(linked.missing)
+            status, reason = "broken", cannot_find(missing)
         if node.contract_enforced:
             fps = self.typed(node, keys, fps)
         if node.resource_type == "snapshot":
@@ -327,6 +326,7 @@ class Linker(Leaves):
             relation.order.hex(),
             list(dict.fromkeys(looks_at)),
             relation.incidental.hex(),
+            [name for name in linked.missing if name not in missing],
         )
         return Known(analysis, visible, deps, rows)
 

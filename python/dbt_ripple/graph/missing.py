@@ -12,7 +12,8 @@ that has to be certain (`CertainNames`):
 * the engine looks at the place where the name stands, and knows nothing by it (`flow.engine_checks`);
 * the query is run: an ephemeral model's only where it is inlined.
 
-What is not broken by this may still fail to build, or it is certain that it does not.
+What is not broken by this may still fail to build. Of what certainly does not (`graph.doubts`) nothing
+is said, and nothing moves.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from dbt_ripple.artifacts import CatalogColumn, Node, Project
-from dbt_ripple.flow.engine_checks import cannot_find, name_is_refused, refuses, worst
+from dbt_ripple.flow.engine_checks import cannot_find
 from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.flow.ir import Lowered
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.live import checked
 from dbt_ripple.flow.relation import Relation
-from dbt_ripple.graph.analysis import NodeAnalysis
+from dbt_ripple.graph.analysis import MAY_NOT_BUILD, NodeAnalysis
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.doubts import reads_stored, says, without_words
 from dbt_ripple.graph.jinja import both_branches, normalised
 from dbt_ripple.graph.linker import Linker
 from dbt_ripple.graph.relations import RELATIONS, Known, cannot_see
@@ -44,7 +45,6 @@ RUNS_ITS_QUERY: Final = frozenset(
 """Materializations whose query the engine has to accept for the node to be built."""
 
 _ONLY_ITS_QUERY: Final = frozenset({"table", "view", "ephemeral"})
-_STORED: Final = frozenset({"table", "incremental", "seed", "snapshot"})
 _WORD: Final = re.compile(r"\w+")
 _MAY_ADD_COLUMNS: Final = frozenset(
     """
@@ -244,46 +244,6 @@ class CertainNames(Linker):
         return {}, link(lowered, lambda k, n: self.table(unique_id, k, n), self.dialect)
 
 
-def without_words(sql: str, dialect: str, *, unsure: bool) -> tuple[Lowered, bool]:
-    """A query lowered without the words that are no columns, or may be none.
-
-    Returns:
-        The query, and whether all of its columns are known to linking.
-    """
-    from dbt_ripple.flow.lower import lower
-    from dbt_ripple.flow.words import Words, shows_other_columns
-
-    follows = True
-
-    def edit(tree: Any) -> None:
-        nonlocal follows
-        follows = not shows_other_columns(tree, dialect)
-        Words(dialect).taken_out(tree, unsure)
-
-    return lower(sql, dialect, edit=edit), follows
-
-
-def says(linked: Linked, name: str, dialect: str, stored: bool) -> bool | None:
-    """What the engine says of a name that linking could not find."""
-    said = []
-    for how in linked.how[name]:
-        of_place = refuses(how, dialect)
-        in_table = stored and how == "absent in a table"
-        is_name = how.startswith("absent")
-        of_name = name_is_refused(name, dialect, in_table) if is_name else True
-        said.append(False if False in (of_place, of_name) else of_place and of_name)
-    return worst(said)
-
-
-def reads_stored(project: Project, unique_id: str) -> bool:
-    """Whether all that a node refers to are stored tables, as far as dbt knows."""
-    return all(
-        above.resource_type == "source" or above.materialized in _STORED
-        for parent in project.parents.get(unique_id, ())
-        if (above := project.nodes[parent]).resource_type in RELATIONS
-    )
-
-
 def believed(project: Project) -> dict[str, list[CatalogColumn]]:
     """The columns of sources and seeds, where the catalog is not older than what reads them."""
     if project.catalog_is_older:
@@ -292,23 +252,11 @@ def believed(project: Project) -> dict[str, list[CatalogColumn]]:
     return {u: catalog[u] for u in catalog if u.startswith(("source.", "seed."))}
 
 
-def _possible(linker: Linker, unique_id: str) -> list[str]:
-    """The names for want of which a node may not be built, as far as its project is known."""
-    sql = linker.project.nodes[unique_id].compiled_code or ""
-    lowered, _ = without_words(sql, linker.dialect, unsure=False)
-    if lowered.rel is None:
-        return [lowered.reason or "it is not a query"]
-    looked_into = checked(lowered, linker.dialect, surely=False)
-    linked = link(looked_into, lambda k, n: linker.table(unique_id, k, n), linker.dialect)
-    stored = reads_stored(linker.project, unique_id)
-    return [n for n in linked.missing if says(linked, n, linker.dialect, stored) is not False]
-
-
 def judge(linker: Linker, seen: Iterable[NodeAnalysis], cache: Cache | None = None) -> None:
     """Tell of relations and tests that look for a name in vain whether they are broken by that.
 
-    Each is *broken* where its engine certainly refuses it; what it is otherwise where it certainly does
-    not; and *opaque*, as it may not build, where that is not known. Fingerprints stay as they are.
+    Each is *broken* where its engine certainly refuses it, and *opaque*, as it may not build, where that
+    is not known. Fingerprints stay as they are.
     """
     project = linker.project
     judged = [found for found in seen if found.status == "broken" and found.reason != GONE]
@@ -316,12 +264,8 @@ def judge(linker: Linker, seen: Iterable[NodeAnalysis], cache: Cache | None = No
         return
     certain = CertainNames(project, believed(project), cache, linker.supposed)
     for found in judged:
-        status, reason = linker.otherwise[found.unique_id]
-        names = certain.of_own_text(found.unique_id)
-        if names:
+        if names := certain.of_own_text(found.unique_id):
             found.reason = cannot_find(names)
-        elif names := _possible(linker, found.unique_id):
-            found.status = "opaque"
-            found.reason = "may not build: " + cannot_find(names)
         else:
-            found.status, found.reason = status, reason
+            found.status = "opaque"
+            found.reason = MAY_NOT_BUILD + (found.reason or "")

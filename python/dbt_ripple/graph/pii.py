@@ -161,7 +161,7 @@ def _declared(unique_id: str, project: Project, names: _Names) -> list[tuple[str
 
 def _children(project: Project, analysis: Analysis, names: _Names) -> dict[Vertex, list[Vertex]]:
     """The columns that each column's value reaches in one step."""
-    opaque = {u for u, seen in analysis.nodes.items() if seen.status == "opaque"}
+    opaque = {u for u, seen in analysis.nodes.items() if seen.is_unseen}
     children: dict[Vertex, list[Vertex]] = {}
     for parent, parent_column, child, child_column, type_, _, masking in analysis.edges:
         if type_ != "DIRECT" or masking or parent_column == ROWS:

@@ -12,6 +12,7 @@ from dbt_ripple.flow.link import Linked
 from dbt_ripple.flow.relation import Deps, Relation, rest_fp
 from dbt_ripple.graph.analysis import NodeAnalysis, UnitTestAnalysis
 from dbt_ripple.graph.code import type_text
+from dbt_ripple.graph.doubts import in_doubt
 from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.leaves import where_it_is
 from dbt_ripple.graph.linker import Linker, Reader
@@ -118,17 +119,17 @@ class TestLinker(Linker):
                 reads.update(dict.fromkeys(self.deps_of(beyond.whole)))
                 looks_at += [u for u in beyond.whole if u not in looks_at]
                 said = self.said_of(beyond)
-            if linked.missing:
-                self.otherwise[unique_id] = "analysed", said
+            missing = in_doubt(self, unique_id, node) if linked.missing else []
             analysis = NodeAnalysis(
                 unique_id,
-                "broken" if linked.missing else "analysed",
-                cannot_find(linked.missing) if linked.missing else said,
+                "broken" if missing else "analysed",
+                cannot_find(missing) if missing else said,
                 names,
                 fps,
                 [None] * len(names),
                 rows_fp.hex(),
                 looks_at=looks_at,
+                in_vain=[name for name in linked.missing if name not in missing],
             )
         return analysis, list(reads)
 

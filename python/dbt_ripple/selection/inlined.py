@@ -156,28 +156,40 @@ def named_in_vain(
 ) -> Iterator[tuple[str, str, str]]:
     """What names a changed column of a relation it reads, though no vertex of its own moved.
 
+    Also one that is gone, where its engine does not look into that part of the query.
+
     Told by words: the name may as well be that of another relation's column.
 
     Returns:
         The unique_id of what names it, the relation's, and the column's.
     """
-    head = comparison.head
+    head, seen = comparison.head, comparison.head_analysis
+
+    def in_vain(unique_id: str) -> set[str]:
+        found = seen.nodes.get(unique_id) or seen.tests.get(unique_id)
+        return {name.rpartition(".")[2].lower() for name in (found.in_vain if found else ())}
+
     words: dict[str, set[str]] = {}
     for parent, change in comparison.changed.items():
         columns = {c.lower(): c for c in change.moved}
+        gone = {c.lower(): c for c in change.removed}
         known = head.nodes.get(parent)
-        if not columns or known is None or known.is_ephemeral:  # the text of that names them all
+        if (
+            not (columns or gone) or known is None or known.is_ephemeral
+        ):  # the text of that names them all
             continue
         for child in head.children.get(parent, ()):
             node = head.nodes[child]
             if node.resource_type not in resource_types or child in comparison.changed:
                 continue
-            if child not in words:
+            for column in gone.keys() & in_vain(child):
+                yield child, parent, gone[column]
+            if columns and child not in words:
                 from dbt_ripple.flow.written import names_in
 
                 dialect = dialect_of(head.metadata.adapter_type)
                 words[child] = names_in(node.compiled_code or "", dialect)
-            for column in columns.keys() & words[child]:
+            for column in columns.keys() & words.get(child, set()):
                 yield child, parent, columns[column]
 
 
@@ -186,7 +198,8 @@ def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, 
 
     For relations building shows it; for a test, only running it. These are tests of which an edit
     made the text compute something else than before, and tests that name a changed column of what
-    they read and make nothing of it. (A name that is gone is missing: that is seen.)
+    they read and make nothing of it. (A name that is gone is missing: that is seen where the engine
+    looks at it.)
 
     Args:
         comparison: of base and head.

@@ -13,6 +13,7 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.engine_checks import UNUSED_CTES, refuses
 from dbt_ripple.graph.analyse import analyse
 from dbt_ripple.graph.analysis import NodeAnalysis
+from dbt_ripple.selection import select
 
 T, U = "source.p.raw.t", "source.p.raw.u"
 COLUMNS = {T: ["id", "v", "st"], U: ["id", "w"]}
@@ -135,10 +136,10 @@ def test_whether_a_cte_that_nothing_reads_is_looked_into_is_told_by_dialect(
     assert (UNUSED_CTES.get(adapter) is True) == (status == "broken")
     if adapter == "spark":
         assert of(RECURSIVE, adapter).status == "analysed"
-    # Wherever it is not broken it moves all the same: it may be where the engine is another version.
-    assert (
+    moves = (
         of(IN_VAIN, adapter).rows_fingerprint != of("select id from s.t", adapter).rows_fingerprint
     )
+    assert moves == (status != "analysed")
 
 
 def test_what_may_not_build_says_so() -> None:
@@ -394,3 +395,20 @@ def test_an_old_catalog_does_not_say_what_is_gone() -> None:
     assert status(sides, "model.p.m") == "broken"
     sides.catalog_is_older = True
     assert status(sides, "model.p.m") == "opaque"
+
+
+def test_what_the_engine_does_not_look_into_is_built_and_does_not_move() -> None:
+    def side(stg: str) -> Project:
+        dead = "with d as (select kind from s.stg) select id from s.stg"
+        return project(
+            node(T),
+            node("model.p.stg", stg, T),
+            node("model.p.mart", dead, "model.p.stg"),
+            check("z", "select id from s.mart where id is null", "model.p.mart"),
+            catalog=COLUMNS,
+            adapter="duckdb",
+        )
+
+    found = select(side("select id, v as kind from s.t"), side("select id from s.t"), facts=False)
+    assert (found.models, found.tests) == (["model.p.stg", "model.p.mart"], [])
+    assert (found.broken, found.opaque) == ([], [])

