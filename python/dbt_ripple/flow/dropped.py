@@ -55,6 +55,10 @@ _READ_OTHERWISE: Final = {
 """Words that are in a tree, but under another name than their own."""
 
 
+_OF_JSON_OBJECT: Final = frozenset({"key", "value"})
+"""JSON_OBJECT(KEY k VALUE v) is JSON_OBJECT(k: v)."""
+
+
 class Dropped(NamedTuple):
     """What a parse tree does not hold of its text.
 
@@ -87,14 +91,17 @@ def dropped(sql: str, tokens: list[Any], tree: Any, dialect: str) -> Dropped:
     said = _said(tokens, kinds)
     there, here = _count(said), _count(_strings(tree))
     missing = there - here
-    if missing.keys() <= _READ_OTHERWISE.keys():
+    otherwise = set(_READ_OTHERWISE)
+    if "json_object" in sql.lower():
+        otherwise |= _OF_JSON_OBJECT
+    if missing.keys() <= otherwise:
         return NOTHING
     engine = Dialect.get_or_raise(dialect)
     units = engine.DATE_PART_MAPPING
     more = here - there
     for word in list(missing):  # `dd` and `days` are DAY
         unit = units.get(word.upper(), "").lower()
-        if word in _READ_OTHERWISE or (unit and more[unit] >= missing[word]):
+        if word in otherwise or (unit and more[unit] >= missing[word]):
             more[unit] -= missing.pop(word)
     if not missing:
         return NOTHING

@@ -84,6 +84,9 @@ SAID_OTHERWISE = {
         "select top 3 dateadd(dd, 1, a), datediff(month, a, b), convert(varchar(10), a, 120), "
         "isnull(a, 0), [b], format(a, 'yyyy-MM-dd'), datename(weekday, a), N'x' from t",
     ],
+    "oracle": [
+        "select json_object(key 'a' value a null on null) as x from t fetch first 3 rows only"
+    ],
     "redshift": ["select dateadd(day, -1, a), nvl2(a, 1, 2), getdate(), a::varchar(3) from t"],
     "trino": [
         "select date_add('day', 1, a), date_trunc('month', b), date_format(a, '%Y'), "
