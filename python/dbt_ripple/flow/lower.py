@@ -445,6 +445,7 @@ class _Lowering(Expressions):
         for ordered in order.expressions:
             target = unwrapped(ordered.this if isinstance(ordered, exp.Ordered) else ordered)
             named = isinstance(target, exp.Column) and self.fold(target.this) in names
+            named = named or _ordinal(target) is not None
             places = {} if named else items.get(written(target).lower(), {})
             for i in places:
                 position = exp.Literal.number(i + 1)

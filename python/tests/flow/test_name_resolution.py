@@ -265,6 +265,10 @@ REPEATED = [
         "select v as k, g from t union all select 3, 9 order by v desc limit 2",
         "select v as k, g from t union all select 7, 9 order by v desc limit 2",
     ),
+    (
+        "select g as y, 1 as g, v from t union all select 3, 4, 5 order by 1 desc, v limit 2",
+        "select k + v as y, 1 as g, v from t union all select 3, 4, 5 order by 1 desc, v limit 2",
+    ),
 ]
 
 
