@@ -740,6 +740,8 @@ class Expressions:
         name = self.name_of(node)
         if name == "columns" and self.dialect in ("duckdb", "clickhouse"):
             return self.chosen_columns(node, kind)  # t.COLUMNS(...)
+        if name == "alias" and self.dialect == "duckdb":
+            raise Unsupported("alias(), which gives the name of what it stands in")
         if name in VOLATILE_NAMES:
             return self.another(name, self.call(node, _direct(kind)))
         what = self.functions.kind(name)

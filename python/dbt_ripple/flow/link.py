@@ -221,6 +221,9 @@ class _Linker:
         while isinstance(first, (SetOp, With)):
             first = first.branches[0] if isinstance(first, SetOp) else first.body
         missing, unknown = dict(self.missing), self.unknown
+        # One that starts with itself has no columns; an engine that looks into it refuses it.
+        nothing = digest(b"recursive")
+        self.ctes[index] = Relation([], [], [], [], [], nothing, {}, nothing)
         anchor = self.rel(first, env)
         if columns:
             anchor = anchor.renamed(columns, self.dialect)
@@ -324,6 +327,9 @@ class _Linker:
             rest = [MarkedRest(r, tag) for r in rest]
         parts = [tag, b"by name" if by_name else b"", left.rows_fp, right.rows_fp]
         if "DISTINCT" in op or not is_union:
+            if by_name:  # which column meets which is in no order
+                met = (digest(a[0], b[0] if b is not None else b"") for _, _, a, b in pairs)
+                parts += sorted(met)
             parts += [*left.fps, b"|", *right.fps]
             parts += [r.fp() for r in (*left.rest, *right.rest)]
             for d in (*left.deps, *right.deps):
@@ -1304,7 +1310,8 @@ def _may_not_group(rel: Select) -> bool:
     """Whether GROUP BY ALL may make no groups at all: DuckDB groups by nothing that is constant."""
     values = [value_of(out) for out in rel.outs]
     return bool(rel.uncertain) or not any(
-        value is None or isinstance(value, int) or value.deps for value in values
+        value is None or isinstance(value, int) or (value.deps and not has_aggregate(value.e))
+        for value in values
     )
 
 

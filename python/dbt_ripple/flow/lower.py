@@ -1432,9 +1432,10 @@ def _named_in_two_ways(group: exp.Group) -> bytes:
     """Where `k` and `t.k` stand in one GROUP BY: to sets of DuckDB they are two keys, not one."""
     columns = [(c.name.lower(), bool(c.table)) for c in group.find_all(exp.Column)]
     ways = dict.fromkeys(columns)
-    if len(ways) == len({name for name, _ in ways}):
-        return b""
-    return repr(columns).encode()
+    twice = len(ways) > len({name for name, _ in ways})
+    # Which of two equal keys comes first says which of them is NULL, too.
+    order = [isinstance(key, _GROUP_STRUCTURES) for key in group.expressions]
+    return repr((columns if twice else [], order if len(set(order)) > 1 else [])).encode()
 
 
 def _positions(structure: Any) -> list[int]:

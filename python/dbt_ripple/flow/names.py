@@ -170,6 +170,12 @@ def told_apart(names: list[str], keys: list[str], dialect: str) -> tuple[list[st
 _NUMBERED: Final = re.compile(r"(.+)[_:](\d+)")
 
 
+def first_of(key: str) -> str | None:
+    """The name that a column had before it was told apart from another, if it was (`id_1`)."""
+    numbered = _NUMBERED.fullmatch(key)
+    return numbered[1] if numbered else None
+
+
 def repeats_for(key: str, keys: Collection[str], repeated: Collection[str]) -> str | None:
     """The key of a column that an engine may have told apart by this name: `id_1`, `id:1`, `b.id`.
 

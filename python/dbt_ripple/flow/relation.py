@@ -14,7 +14,7 @@ from dbt_ripple.flow.ir import (
     MASK_SHIFT,
     TRANSFORMATION,
 )
-from dbt_ripple.flow.names import MADE_UP, fold, made_up_for, repeats_for
+from dbt_ripple.flow.names import MADE_UP, first_of, fold, made_up_for, repeats_for
 
 if TYPE_CHECKING:
     from dbt_ripple.flow.facts import Facts
@@ -150,6 +150,8 @@ class Relation:
             return known
         found = self.renamed_by_engine(key)
         found += [c for r in self.rest if (c := r.get(key, name)) is not None]
+        if self.rest and (first := self.by_key.get(first_of(key) or "")) is not None:
+            found.append(first)  # `id_1` may be told apart from one of the columns not known
         return combine(found) if found else None
 
     def renamed_by_engine(self, key: str) -> list[Column]:

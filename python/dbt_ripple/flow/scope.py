@@ -452,7 +452,7 @@ class Env:
             if self.visible[i] and (column := self.known(i, key)) is not None:
                 found.append(column)
         if found:
-            if len(found) > 1:
+            if len(found) > 1 and self.listed(key) > 1:
                 self.linker.miss(f"{ref.name} is ambiguous", "ambiguous")
             return combine(found), []
         unknown = []
@@ -462,6 +462,14 @@ class Env:
                 if column is not None:
                     unknown.append(self.wrap(i, column))
         return None, unknown
+
+    def listed(self, key: str) -> int:
+        """How many sources list a column of a name, and do not only may have made it up."""
+        return sum(
+            relation is not None and key in (relation.by_key or relation.columns())
+            for relation, seen in zip(self.relations, self.visible, strict=False)
+            if seen
+        )
 
     def alias(self, ref: Ref, among: int) -> Column | None:
         """An output of the same SELECT, by its alias (lateral aliases, GROUP BY, ORDER BY)."""
