@@ -208,9 +208,11 @@ def _behind(said: list[str], at: int) -> int:
 def reads_of_python(code: str) -> Reads:
     """What a model in Python reads: ``dbt.config.get("name")`` by its name, all where it does more.
 
+    With each name comes ``meta``, where dbt looks for what the config itself does not have.
+
     Example:
         >>> sorted(reads_of_python("def model(dbt, s): return dbt.config.get('limit')").names)
-        ['limit']
+        ['limit', 'meta']
         >>> reads_of_python("def model(dbt, s): return help(dbt.config)").everything
         True
     """
