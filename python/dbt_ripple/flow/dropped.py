@@ -13,6 +13,8 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable
+from itertools import compress
+from operator import attrgetter, gt
 from typing import Any, Final, NamedTuple
 
 from sqlglot import TokenType, exp
@@ -38,6 +40,8 @@ _NAMES: Final = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
 _WORDS: Final = _VALUES | _NAMES
 _WORD: Final = re.compile(r"\w+")
 _L_PAREN: Final = TokenType.L_PAREN
+_kind_of: Final = attrgetter("token_type")
+_text_of: Final = attrgetter("text")
 
 _READ_OTHERWISE: Final = {
     "nulls": "NULLS FIRST and NULLS LAST are a flag, written out where it is not the default",
@@ -130,16 +134,12 @@ def dropped(sql: str, tokens: list[Any], tree: Any, dialect: str) -> Dropped:
 
 def _said(tokens: list[Any], kinds: frozenset[TokenType]) -> list[str]:
     """The values and names of a text, but for what is called: ``f`` of ``f(a)``."""
-    said = []
-    last = ""
-    for token in tokens:
-        kind = token.token_type
-        if last and kind is not _L_PAREN:
-            said.append(last)
-        last = lowered[token.text] if kind in kinds else ""
-    if last:
-        said.append(last)
-    return said
+    # Without a loop in Python: a query has thousands of tokens.
+    found = list(map(_kind_of, tokens))
+    named = map(kinds.__contains__, found)
+    called = map(_L_PAREN.__eq__, [*found[1:], TokenType.SEMICOLON])
+    kept = compress(tokens, map(gt, named, called))
+    return list(map(lowered.__getitem__, map(_text_of, kept)))
 
 
 def _strings(tree: Any) -> Iterable[str]:

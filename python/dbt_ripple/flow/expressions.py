@@ -462,9 +462,11 @@ class Expressions:
         """The reference that a column is: ``a``, or ``t.a`` where t is a source of this SELECT."""
         args = node.args
         this = args["this"]
-        if self.lambdas or type(this) is not exp.Identifier or args.get("db") is not None:
+        if self.lambdas or type(this) is not exp.Identifier:
             return None
-        if len(args) > 1 and (not _READ_OF_COLUMN.issuperset(args) or args.get("catalog")):
+        if len(args) > 1 and (
+            args.get("db") or args.get("catalog") or not _READ_OF_COLUMN.issuperset(args)
+        ):
             return None
         this.parent = None
         scope = self.scopes[-1]
@@ -1451,7 +1453,11 @@ def _handlers() -> dict[type, _Rule]:
     for t in vars(exp).values():
         if isinstance(t, type) and issubclass(t, (exp.Binary, exp.Unary, exp.Between)):
             handlers.setdefault(t, (Expressions.operator, None))
-    return handlers
+    # Where a rule reads all that a class can have, there is nothing to look for beyond it.
+    return {
+        t: (handler, None if reads is None or reads.issuperset(t.arg_types) else reads)
+        for t, (handler, reads) in handlers.items()
+    }
 
 
 _HANDLERS: Final = _handlers()

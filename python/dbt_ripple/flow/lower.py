@@ -791,10 +791,12 @@ class _Lowering(Expressions):
                 value.parent = None
             # Most items are a column, with or without an alias.
             if type(value) is exp.Column and (plain := self.plain(value)) is not None:
-                identifier = alias or value.args["this"]
-                if alias is None and self.as_stored:
-                    self.scopes[-1].as_stored.append(len(outs))
-                name, key = identifier.args["this"], self.fold(identifier)
+                if alias is None:
+                    name, key = value.args["this"].args["this"], self.scopes[-1].refs[plain].key
+                    if self.as_stored:
+                        self.scopes[-1].as_stored.append(len(outs))
+                else:
+                    name, key = alias.args["this"], self.fold(alias)
                 out: Out = plain
             elif type(_generator_of(node)) is exp.Stack:
                 for name, key, out in self.stack_columns(node):
@@ -810,7 +812,7 @@ class _Lowering(Expressions):
                 for made in out.keys or () if type(out) is Made else ():
                     aliases[made] = len(outs)
             if key:
-                aliases[key.removeprefix(MADE_UP)] = len(outs)
+                aliases[key if key[0] != MADE_UP else key[1:]] = len(outs)
             names.append(name)
             keys.append(key)
             outs.append(out)

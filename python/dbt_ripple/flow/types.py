@@ -64,9 +64,9 @@ Fields = list[tuple[str, Any]]
 _MAY_HAVE_FIELDS: Final = ("struct", "row", "object")
 
 
-def may_have_fields(text: str | None) -> bool:
+def may_have_fields(text: str) -> bool:
     """Whether a type could be a struct; most are not, and this reads nothing of them."""
-    return text is not None and len(text) > 6 and text[:6].lower().startswith(_MAY_HAVE_FIELDS)
+    return len(text) > 6 and text[:6].lower().startswith(_MAY_HAVE_FIELDS)
 
 
 @lru_cache(maxsize=2_000)

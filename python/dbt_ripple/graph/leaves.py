@@ -73,12 +73,15 @@ class Leaves:
     def fields_of(self, unique_id: str, node: Node, relation: Relation) -> dict[str, Fields]:
         """The fields of its columns that are a struct: as its query or the warehouse shows them."""
         fields = relation.fields
-        types = [(c.name, True, c.type) for c in self.project.catalog.get(unique_id, ())]
+        known = self.project.catalog.get(unique_id, ())
+        types = [(c.name, True, c.type) for c in known if c.type and may_have_fields(c.type)]
         if node.contract_enforced:
-            types += [(c.name, bool(c.quote), c.data_type) for c in node.columns.values()]
+            types += [
+                (c.name, bool(c.quote), c.data_type)
+                for c in node.columns.values()
+                if c.data_type and may_have_fields(c.data_type)
+            ]
         for name, quoted, text in types:
-            if text is None or not may_have_fields(text):
-                continue
             key = fold(name, quoted, self.dialect)
             found = fields_of_type(text, self.dialect) if key not in fields else None
             if found is not None:
