@@ -18,6 +18,7 @@ _BEGIN: Final = re.compile(
 )
 _STRING: Final = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _IN_BRACKETS: Final = re.compile(rf"{_STRING}|(?P<opens>[({{\[])|(?P<closes>[)}}\]])", re.S)
+_OF_ARGUMENTS: Final = re.compile(rf"{_IN_BRACKETS.pattern}|(?P<comma>,)", re.S)
 _TO_THE_END: Final = {
     "{{": re.compile(rf"{_STRING}|(?P<ends>-?\}}\}})|(?P<opens>[({{\[])", re.S),
     "{%": re.compile(rf"{_STRING}|(?P<ends>[-+]?%\}})|(?P<opens>[({{\[])", re.S),
@@ -219,6 +220,29 @@ def tags(text: str) -> list[str]:
         [" f('}}') ~ g({'a': {'b': 1}}) "]
     """
     return [tag.inside for tag in tagged(text)]
+
+
+def argument(inside: str, name: str) -> str | None:
+    """What a call in a piece of Jinja says for an argument by name; None where it names it not.
+
+    Example:
+        >>> argument("config(alias=f('a, b', 1), schema = target.schema)", "alias")
+        "f('a, b', 1)"
+        >>> argument("config(alias=f('a, b', 1), schema = target.schema)", "schema")
+        'target.schema'
+        >>> argument("config(tags=['alias'])", "alias") is None
+        True
+    """
+    begin = re.search(rf"(?<=[(,\s]){re.escape(name)}\s*=(?!=)", inside)
+    if begin is None:
+        return None
+    at, depth = begin.end(), 0
+    while (piece := _OF_ARGUMENTS.search(inside, at)) is not None:
+        if depth == 0 and piece.lastgroup in ("comma", "closes"):
+            return inside[begin.end() : piece.start()].strip()
+        depth += (piece.lastgroup == "opens") - (piece.lastgroup == "closes")
+        at = piece.end()
+    return inside[begin.end() :].strip()
 
 
 def without_tags(text: str, instead: str) -> str:

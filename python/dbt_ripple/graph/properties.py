@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from dbt_ripple.artifacts import Column, Node
 from dbt_ripple.graph.code import type_text
-from dbt_ripple.graph.jinja import normalised, tags
+from dbt_ripple.graph.jinja import argument, normalised, tags
 from dbt_ripple.graph.reading import Reads
 
 DESCRIBING: Final = frozenset(
@@ -300,8 +300,12 @@ def as_said(node: Node, name: str, value: Any) -> Any:
         return unrendered if _BY_ENVIRONMENT.search(unrendered) else (unrendered, value)
     if name in node.raw_code:
         for tag in tags(node.raw_code):
-            if tag.lstrip().startswith("config") and name in tag and _BY_TARGET.search(tag):
-                return normalised("{{" + tag + "}}")
+            if not tag.lstrip().startswith("config") or name not in tag:
+                continue
+            written = argument(tag, name)
+            # Where the name is not found it may be in a dict that is handed on whole.
+            if _BY_TARGET.search(tag if written is None else written):
+                return normalised("{{" + (tag if written is None else written) + "}}")
     return value
 
 

@@ -23,6 +23,7 @@ from sqlglot import exp
 
 from dbt_ripple.artifacts import CatalogColumn, Node, Project, RunResult
 from dbt_ripple.flow.lower import EPHEMERAL_PREFIX
+from dbt_ripple.graph.jinja import tagged
 
 MAX_ROWS: Final = 400_000
 """Rows a relation of a head may have; above that the edit is given up."""
@@ -202,7 +203,7 @@ class World:
             for reader, text in self.inlined(node, sql, nodes).items():
                 nodes[reader] = msgspec.structs.replace(nodes[reader], compiled_code=text)
             node = nodes[unique_id]
-            raw = edit.raw.get(unique_id, sql)
+            raw = edit.raw.get(unique_id, config_of(node) + sql)
             nodes[unique_id] = msgspec.structs.replace(
                 node, compiled_code=sql, raw_code=raw, checksum=checksum(raw)
             )
@@ -502,6 +503,12 @@ def verdict(node: Node, rows: list[str] | str) -> tuple[str, int | None]:
         if eval(f"{count} {(condition or '!= 0').replace('<>', '!=')}"):
             return level, count
     return "pass", count
+
+
+def config_of(node: Node) -> str:
+    """What a node's file says of its config, which an edit of its query leaves as it is."""
+    said = (tag.inside for tag in tagged(node.raw_code) if tag.kind == "{{")
+    return "".join("{{" + s + "}}\n" for s in said if s.lstrip().startswith("config("))
 
 
 def checksum(text: str) -> dict[str, str]:
