@@ -1389,9 +1389,9 @@ _READ_OF_COLUMN: Final = _args("this table db catalog")
 _NAME_OF_TYPE: Final = _args("this kind")
 
 
-def _handlers() -> dict[type, _Rule]:
+def _handlers() -> dict[type[Any], _Rule]:
     """Which method lowers which class of node; the others are lowered generically."""
-    handlers: dict[type, _Rule] = {
+    handlers: dict[type[Any], _Rule] = {
         exp.Column: (Expressions.column, _READ_OF_COLUMN),
         exp.Literal: (Expressions.literal, _args("this is_string")),
         exp.Var: (Expressions.var, None),
