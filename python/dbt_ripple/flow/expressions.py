@@ -122,6 +122,7 @@ whether it is of one row."""
 
 _IN_AGGREGATE: Final = {
     resolution.HAVING: resolution.HAVING_AGGREGATE,
+    resolution.HAVING_ALL: resolution.HAVING_AGGREGATE,
     resolution.ORDER: resolution.ORDER_AGGREGATE,
     resolution.ORDER_IN: resolution.ORDER_AGGREGATE,
 }

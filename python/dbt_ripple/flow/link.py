@@ -591,6 +591,9 @@ class _Linker:
                     conditions.append((digest(b"natural", *shown), whole))
             for key in using:
                 conditions.append(self.using(env, key, members, side, item.kind))
+            if "ASOF" in item.kind and using:  # the last of them is no equality
+                fp, deps = conditions[-1]
+                conditions[-1] = digest(b"nearest", fp), deps
             semi = "SEMI" in item.kind or "ANTI" in item.kind
             if semi:
                 for i in side:
@@ -638,8 +641,24 @@ class _Linker:
         left = [i for i in left if env.visible[i]]
         if any(relation_of(env, i).rest for i in (*left, *right)):
             self.unknown = self.unknown or "a NATURAL join over columns that are not known"
+            self.may_merge(env, left, right)
+            self.may_merge(env, right, left)
         theirs = {k for i in right for k in relation_of(env, i).keys}
         return list(dict.fromkeys(k for i in left for k in relation_of(env, i).keys if k in theirs))
+
+    def may_merge(self, env: Env, ours: list[int], theirs: list[int]) -> None:
+        """Columns of one side of a NATURAL join that the other, not all known, may have too."""
+        for i in ours:
+            relation = relation_of(env, i)
+            for key, name in zip(relation.keys, relation.names, strict=True):
+                others = [
+                    column
+                    for j in theirs
+                    if relation_of(env, j).rest and (column := env.column(j, key, key)) is not None
+                ]
+                own = env.known(i, key)
+                if others and own is not None:
+                    env.merged[key] = (name, combine([own, *others]))
 
     def using(self, env: Env, key: str, left: list[int], right: list[int], kind: str) -> Column:
         """One column of USING: the condition it makes, and the merged column it leaves."""
@@ -780,17 +799,15 @@ class _Linker:
         all_deps: list[Deps] = []
         rest = []
         as_stored = set(rel.as_stored)
-        apart = tells_apart(self.dialect)
+        stands: list[int] = []  # where the columns that are not known do
         for place, (name, key, out) in enumerate(zip(rel.names, rel.keys, outs, strict=True)):
+            stands += [len(names)] * (len(rest) - len(stands))
             if isinstance(out, Star):
                 self.star(rel, env, out, names, keys, fps, all_deps, rest)
             elif not isinstance(out, Made):
                 fp, deps = env.value(out)
                 names.append(env.spelled(cast("int", out)) if place in as_stored else name)
                 keys.append(key)
-                if apart and rest:  # the name is then that column's, and this one is `name_1`
-                    there = [c[0] for r in rest if (c := r.get(key, name)) is not None]
-                    fp = digest(b"any", fp, *there) if there else fp
                 fps.append(fp)
                 all_deps.append(deps)
             elif out.names is None or out.keys is None:
@@ -811,6 +828,17 @@ class _Linker:
                     keys.append(key)
                     fps.append(digest(b"generated", str(i).encode(), fp))
                     all_deps.append(deps)
+        stands += [len(names)] * (len(rest) - len(stands))
+        if rest and len(outs) + len(rel.sources) > 2 and tells_apart(self.dialect):
+            # A name may be that of a column not known: this one is then `name_1`.
+            for i, (name, key) in enumerate(zip(names, keys, strict=True)):
+                there = [
+                    digest(b"before" if at <= i else b"behind", other[0])
+                    for r, at in zip(rest, stands, strict=True)
+                    if (other := r.get(key, name)) is not None
+                ]
+                if there:
+                    fps[i] = digest(b"any", fps[i], *there)
         return names, keys, fps, all_deps, rest
 
     def struct_star(

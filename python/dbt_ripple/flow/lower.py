@@ -613,7 +613,7 @@ class _Lowering(Expressions):
         if "group" in args:
             self.grouping_of(args["group"], select, scope)
         if "having" in args:
-            scope.place = resolution.HAVING
+            scope.place = resolution.HAVING_ALL if select.group_all else resolution.HAVING
             select.having = self.conjuncts(args["having"].this, FILTER)
         select.uncertain, scope.uncertain = scope.uncertain, []
         scope.shown = select.wide  # what stands behind the select list sees the outputs of a star
@@ -724,7 +724,7 @@ class _Lowering(Expressions):
         if structures and node.args.get("all") is False:
             select.group_tag += b"distinct"
         if structures and self.dialect == "duckdb":
-            select.group_tag += _named_in_two_ways(node)
+            select.group_tag += _spelled_alike(node)
         select.group, select.group_outs = keys, ordinals
 
     def ordering(self, args: dict[str, Any], select: Select, scope: Scope) -> None:
@@ -1430,14 +1430,21 @@ def _ordinal(node: Any) -> int | None:
     return None
 
 
-def _named_in_two_ways(group: exp.Group) -> bytes:
-    """Where `k` and `t.k` stand in one GROUP BY: to sets of DuckDB they are two keys, not one."""
-    columns = [(c.name.lower(), bool(c.table)) for c in group.find_all(exp.Column)]
-    ways = dict.fromkeys(columns)
-    twice = len(ways) > len({name for name, _ in ways})
-    # Which of two equal keys comes first says which of them is NULL, too.
+def _spelled_alike(group: exp.Group) -> bytes:
+    """Which keys of a GROUP BY with sets are spelled alike, and where among them the sets stand.
+
+    To DuckDB two spellings of one column (`k` and `t.k`, an alias, a position) are two keys, of
+    which a set may leave out one; which of two equal keys comes first counts, too.
+    """
+    spelled: dict[tuple[str, ...], int] = {}
+    alike = []
+    for node in group.find_all(exp.Column, exp.Literal):
+        parts = (
+            [p.name.lower() for p in node.parts] if isinstance(node, exp.Column) else [node.this]
+        )
+        alike.append(spelled.setdefault(tuple(parts), len(spelled)))
     order = [isinstance(key, _GROUP_STRUCTURES) for key in group.expressions]
-    return repr((columns if twice else [], order if len(set(order)) > 1 else [])).encode()
+    return repr((alike, order if len(set(order)) > 1 else [])).encode()
 
 
 def _positions(structure: Any) -> list[int]:

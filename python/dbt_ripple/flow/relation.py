@@ -150,8 +150,10 @@ class Relation:
             return known
         found = self.renamed_by_engine(key)
         found += [c for r in self.rest if (c := r.get(key, name)) is not None]
-        if self.rest and (first := self.by_key.get(first_of(key) or "")) is not None:
-            found.append(first)  # `id_1` may be told apart from one of the columns not known
+        if self.rest and (first := first_of(key)) in self.by_key:
+            # `id_1` may have been told apart from one of the columns that are not known.
+            every = zip(self.keys, self.fps, self.deps, strict=True)
+            found += [(fp, deps) for k, fp, deps in every if first in (k, first_of(k))]
         return combine(found) if found else None
 
     def renamed_by_engine(self, key: str) -> list[Column]:

@@ -30,6 +30,8 @@ GROUP: Final = "group"
 GROUP_IN: Final = "group in"
 HAVING: Final = "having"
 HAVING_AGGREGATE: Final = "having aggregate"
+HAVING_ALL: Final = "having all"
+"""HAVING behind GROUP BY ALL, whose keys are not known before the select list is."""
 QUALIFY: Final = "qualify"
 DISTINCT_ON: Final = "distinct on"
 DISTINCT_ON_IN: Final = "distinct on in"
@@ -40,7 +42,7 @@ ORDER_WINDOW: Final = "order window"
 SUBQUERY: Final = "subquery"
 """In a subquery of HAVING, QUALIFY or ORDER BY: what it sees of the query around."""
 PLACES: Final = (
-    SELECT, WHERE, WINDOW, GROUP, GROUP_IN, HAVING, HAVING_AGGREGATE, QUALIFY, DISTINCT_ON,
+    SELECT, WHERE, WINDOW, GROUP, GROUP_IN, HAVING, HAVING_AGGREGATE, HAVING_ALL, QUALIFY, DISTINCT_ON,
     DISTINCT_ON_IN, ORDER, ORDER_IN, ORDER_AGGREGATE, ORDER_WINDOW, SUBQUERY,
 )  # fmt: skip
 
@@ -88,6 +90,7 @@ RESOLUTION: Final[dict[str, dict[str, int]]] = {
         GROUP_IN: SOURCE,
         HAVING: KEY_FIRST,
         HAVING_AGGREGATE: SOURCE,
+        HAVING_ALL: ALIAS_FIRST,
         QUALIFY: SOURCE_FIRST,
         DISTINCT_ON: ALIAS_FIRST,
         DISTINCT_ON_IN: SOURCE_FIRST,

@@ -88,6 +88,27 @@ ONCE_MISSED = [
         "select unnest([{'x': 'B'}], max_depth := 2), id x from b",
         "select unnest([{'x': 'B'}], max_depth := 2), k x from b",
     ),
+    (
+        "select x v1 from (select 1 x) group by x, rollup (v1)",
+        "select x v1 from (select 1 x) group by x, rollup (x)",
+    ),
+    (
+        "select * rename (w as k) from query_table('b') cross join b join json_tree('[1]') on true",
+        "select * rename (value as k) from query_table('b') cross join b join json_tree('[1]') on true",
+    ),
+    ("from a asof left join c using (k, v)", "from a asof left join c using (v, k)"),
+    (
+        "select k s, bit_or(1) K from b group by all having k = 2",
+        "select k s, bit_or(1) K from b group by all having s = 2",
+    ),
+    (
+        "select md5(s) x from a natural full join query_table('b')",
+        "select md5(a.s) x from a natural full join query_table('b')",
+    ),
+    (
+        "from query_table('b') t1 join c t2 (x, k) on t1.k = t2.k",
+        "from query_table('b') t1 join c t2 on t1.k = t2.v",
+    ),
     ("select columns(lambda c: c = 'k') from b", "select columns(lambda c: c < 'k') from b"),
 ]
 
