@@ -678,6 +678,12 @@ class Expressions:
             pieces.append(self.expr(argument, test if searched else kind))
         return merkle(pieces)
 
+    def named(self, node: Any, kind: int) -> Expr:
+        """An argument by name: `struct_insert(s, B := 1)` makes a field of it, as it is written."""
+        kind = TRANSFORMATION if kind == IDENTITY else kind
+        name = node.this.name.encode() if isinstance(node.this, exp.Expression) else b""
+        return merkle([b"Named", name, self.expr(node.expression, kind)])
+
     def collation(self, node: Any, kind: int) -> Expr:
         """A text under a collation, whose name is no column."""
         kind = TRANSFORMATION if kind == IDENTITY else kind
@@ -1416,6 +1422,8 @@ def _handlers() -> dict[type[Any], _Rule]:
         exp.Case: (Expressions.case, _args("this ifs default")),
         exp.If: (Expressions.condition, _args("this true false")),
         exp.Nullif: (Expressions.null_if, _args("this expression")),
+        exp.PropertyEQ: (Expressions.named, _args("this expression")),
+        exp.Kwarg: (Expressions.named, _args("this expression")),
         exp.Collate: (Expressions.collation, _args("this expression")),
         exp.Nvl2: (Expressions.condition, _args("this true false")),
         exp.DecodeCase: (Expressions.decode, _args("expressions")),

@@ -101,6 +101,17 @@ _EVIDENT_ARRAYS: Final = (
     exp.Transform,
 )
 _EVIDENT_MAPS: Final = (exp.Map, exp.MapFromEntries, exp.StrToMap, exp.VarMap)
+_NAMES_A_COLUMN: Final = (
+    exp.PivotAlias,
+    exp.Alias,
+    exp.Literal,
+    exp.Cast,
+    exp.Column,
+    exp.Identifier,
+    exp.Null,
+    exp.Tuple,
+)
+"""Values of a PIVOT of which we know what the columns are called that they make."""
 _GROUP_STRUCTURES: Final = (exp.Rollup, exp.Cube, exp.GroupingSets)
 _ORDERING: Final = ("order", "sort", "cluster", "distribute")
 _TABLE_NAME: Final = frozenset({"this", "db", "catalog"})
@@ -1345,6 +1356,8 @@ class _Lowering(Expressions):
                 for v in field.expressions
             ]
             values = [digest(a, b) for a in values for b in each] if values else each
+            # sqlglot loses the sign and the word of others (`-1`, `true`) in the names it makes.
+            listed = listed and all(isinstance(v, _NAMES_A_COLUMN) for v in field.expressions)
         made: list[Any] = args.get("columns") or [] if listed else []
         for column in made:  # sqlglot makes the names out of SQL, comments and all
             column.set("this", _COMMENT.sub("", column.this))

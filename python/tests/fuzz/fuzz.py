@@ -43,6 +43,7 @@ HARMLESS: Final = {
     "clause moved": "what still runs then mostly is the same",
     "field access": "three ways to name a field",
     "join columns": "of one pair",
+    "name's case": "names are data in few places only",
     "window name": "a name that only the query itself reads",
 }
 """Kinds of edits that may well change nothing, and why."""

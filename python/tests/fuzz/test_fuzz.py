@@ -96,6 +96,14 @@ ONCE_MISSED = [
         "select * rename (w as k) from query_table('b') cross join b join json_tree('[1]') on true",
         "select * rename (value as k) from query_table('b') cross join b join json_tree('[1]') on true",
     ),
+    (
+        "select struct_update(struct_pack(), x := k) x from a",
+        "select struct_update(struct_pack(), X := k) x from a",
+    ),
+    (
+        "from (select q p, id from b) pivot (sum(id) x for p in (true))",
+        "from (select q p, id from b) pivot (count(id) x for p in (true))",
+    ),
     ("from a asof left join c using (k, v)", "from a asof left join c using (v, k)"),
     (
         "select k s, bit_or(1) K from b group by all having k = 2",
