@@ -74,7 +74,8 @@ class Leaves:
         """The fields of its columns that are a struct: as its query or the warehouse shows them."""
         fields = relation.fields
         known = self.project.catalog.get(unique_id, ())
-        types = [(c.name, True, c.type) for c in known if c.type and may_have_fields(c.type)]
+        structs = {t for t in {c.type for c in known} if t and may_have_fields(t)}
+        types = [(c.name, True, c.type or "") for c in known if c.type in structs] if structs else []
         if node.contract_enforced:
             types += [
                 (c.name, bool(c.quote), c.data_type)
