@@ -59,8 +59,8 @@ wheel: install  ## Build the wheel and use it alone.
 	target/wheel/venv/bin/dbt-ripple --version
 
 campaign: install  ## Edit, build and test thousands of times; every test that changes must have been selected.
-	$(BIN)/python python/tests/campaign/campaign.py --mutants 5000 --jobs 2
-	$(BIN)/python python/tests/campaign/campaign.py --mutants 100 --engine spark
+	for seed in 101 202 303 404; do $(BIN)/python python/tests/campaign/campaign.py --mutants 2500 --seed $$seed --jobs 2; done
+	$(BIN)/python python/tests/campaign/campaign.py --mutants 300 --engine spark
 
 fuzz: install  ## Execute 100,000 pairs of queries; where the result differs, a fingerprint must.
 	$(BIN)/python python/tests/fuzz/fuzz.py --pairs 100000 --jobs 2
