@@ -75,7 +75,9 @@ class Leaves:
         fields = relation.fields
         known = self.project.catalog.get(unique_id, ())
         structs = {t for t in {c.type for c in known} if t and may_have_fields(t)}
-        types = [(c.name, True, c.type or "") for c in known if c.type in structs] if structs else []
+        types = (
+            [(c.name, True, c.type or "") for c in known if c.type in structs] if structs else []
+        )
         if node.contract_enforced:
             types += [
                 (c.name, bool(c.quote), c.data_type)
