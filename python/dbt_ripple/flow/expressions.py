@@ -111,6 +111,17 @@ _RANKS: Final = tuple(
     if (t := getattr(exp, n, None)) is not None
 )
 
+_BLIND_TO_TIES: Final = tuple(
+    t
+    for n in (
+        *("Rank", "DenseRank", "PercentRank", "CumeDist", "Count", "CountIf", "ApproxDistinct"),
+        *("Avg", "Max", "Median", "Min", "Sum", "LogicalAnd", "LogicalOr"),
+        *("Stddev", "StddevPop", "StddevSamp", "Variance", "VariancePop"),
+    )
+    if (t := getattr(exp, n, None)) is not None
+)
+"""Functions of a window that see which rows there are, and of rows that are equal no order."""
+
 
 class Unsupported(Exception):  # noqa: N818  (it is a reason, not an error of the user's)
     """The query holds something this module does not follow; the message says what."""
@@ -156,6 +167,7 @@ class Scope:
         "refs",
         "shapes",
         "shown",
+        "sorts",
         "sources",
         "subs",
         "uncertain",
@@ -178,6 +190,7 @@ class Scope:
         self.uncertain: list[X] = []
         self.lifted = False
         self.windows: dict[str, exp.Window] = {}
+        self.sorts: list[Expr] = []
         self.aggregated = False
         self.place = resolution.SELECT
         self.windowed = False
@@ -1157,13 +1170,20 @@ class Expressions:
             order.parent = None
             pieces.append(b"order")
             pieces.extend(self.expr(o, over) for o in order.expressions)
+        sorts = len(pieces) > 3
+        if sorts and self.scopes:
+            self.scopes[-1].sorts.append(merkle(pieces[2:]))
         if spec is not None:
             pieces += [b"spec", self.expr(spec, over)]
             for bound in spec.args.values():
                 for word in bound.lower().split() if isinstance(bound, str) else ():
                     self.read[-len(self.read)] = word
         pieces += [digest(written(leftover))]
-        return ["A" if keep else "W", merkle(pieces)]
+        if keep:
+            return ["A", merkle(pieces)]
+        if _sees_no_ties(node.this, spec):
+            return ["W", merkle(pieces)]
+        return ["W", merkle(pieces), b"sorted" if sorts else b"as it comes"]
 
     def window_parts(self, node: exp.Window) -> tuple[list[Any], Any, Any, dict[str, bytes]]:
         """PARTITION BY, ORDER BY and frame of a window, those of the window it names included."""
@@ -1325,6 +1345,15 @@ def by_suffix(full_names: dict[str, int], qualifier: str) -> int | None:
     """A source written `cat.db.t` may be qualified as `db.t`."""
     found = [i for name, i in full_names.items() if name.endswith("." + qualifier)]
     return found[0] if len(found) == 1 else None
+
+
+def _sees_no_ties(call: Any, spec: Any) -> bool:
+    """Whether a window's value is the same however rows that its ORDER BY leaves equal come."""
+    if spec is not None and str(spec.args.get("kind")).upper() not in ("RANGE", "GROUPS"):
+        return False
+    while isinstance(call, exp.Filter):
+        call = call.this
+    return isinstance(call, _BLIND_TO_TIES)
 
 
 def _only_of_aggregates(call: Any) -> bool:

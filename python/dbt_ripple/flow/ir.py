@@ -9,7 +9,8 @@ An expression is one of
 * ``int``: the index of a reference in the scope's ``refs``;
 * ``list``: a node; its first element says how to combine the rest:
   ``bytes`` (a Merkle node: prefix, then pieces), ``"A"`` (an aggregate: the rows it ran over count),
-  ``"W"`` (a window: likewise), ``"U"`` (what may be an aggregate: likewise), ``"G"`` (what a
+  ``"W"`` (a window: likewise; a third element says that it sees in which order rows come that are
+  equal to it, and whether it sorts them itself), ``"U"`` (what may be an aggregate: likewise), ``"G"`` (what a
   generator or a volatile function gives), ``"F"`` (a left fold of one binary operator), ``"C"``
   (what AND or OR joins, in no order), ``"Q"`` (a subquery), ``"L"`` (how a column is spelled: its
   name is data).
@@ -246,6 +247,8 @@ class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
     column without an alias, where the dialect keeps its spelling (`flow.names.AS_STORED`);
     ``shapes`` has the items that are a struct whose fields can be seen.
     ``extra`` is what no rule reads, and moves the rows and every column; ``hint`` moves the rows.
+    ``sorts`` has what each window sorts by; ``sorts_late`` those behind a select list with a ``*``,
+    of which only linking knows the names.
     """
 
     sources: list[Source]
@@ -280,6 +283,8 @@ class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
     hint: bytes = b""
     uncertain: Sequence[X] = ()
     uncertain_late: Sequence[X] = ()
+    sorts: Sequence[Expr] = ()
+    sorts_late: Sequence[Expr] = ()
 
 
 class Cte(msgspec.Struct, array_like=True, gc=False):

@@ -901,6 +901,7 @@ class _Linker:
             else [i for i in _in_order(rel.items) if owner.visible[i]]
         )
         hidden = set(star.except_)
+        first = len(names)
 
         def put(name: str, key: str, column: Column) -> None:
             if key in hidden:
@@ -925,8 +926,8 @@ class _Linker:
             places: list[int] = list(range(len(relation.keys)))
             if star.source >= 0 and owner.merged and self.dialect in ("spark", "databricks"):
                 # Spark puts the keys of USING first in the star of one side, too.
-                first = [relation.keys.index(k) for k in owner.merged if k in relation.columns()]
-                places = [*first, *(j for j in places if j not in first)]
+                merged_ = [relation.keys.index(k) for k in owner.merged if k in relation.columns()]
+                places = [*merged_, *(j for j in places if j not in merged_)]
             for j in places:
                 key = relation.keys[j]
                 if key in waiting:
@@ -952,6 +953,11 @@ class _Linker:
                         self.miss(key, "rename")
                         found = [owner.lost_in(key, sources)]
                     put(key, key, combine(found))
+                    # Where it stands is not known: any other column of its new name may come first.
+                    same = [j for j in range(first, len(keys)) if keys[j] == keys[-1]]
+                    column = combine([(fps[j], all_deps[j]) for j in same])
+                    for j in same:
+                        fps[j], all_deps[j] = column
         for key in star.replaces:
             if key not in keys:  # of a source whose columns are not known, or a mistake
                 if not rest:
@@ -1127,6 +1133,7 @@ class _Clauses:
         """The select list, and with it the windows: they run over the rows that are there now."""
         rel, env = self.rel, self.env
         env.win = in_order(self.fp, env.order, env.incidental)
+        env.sorts = dict.fromkeys(map(env.fp, rel.sorts))
         self.names, self.keys, self.fps, self.deps, self.rest = self.linker.outputs(rel, env)
         if self.extra:
             self.fps = [digest(self.extra, fp) for fp in self.fps]
@@ -1139,6 +1146,7 @@ class _Clauses:
                     keys = [*keys, *(key for _ in places)]
                     columns += [columns[i] for i in places]
             env.show(keys, columns)
+            env.sorts.update(dict.fromkeys(map(env.fp, rel.sorts_late)))
         if self.book is not None:
             self.book.outputs(env, rel.outs, self.fps, rel.wide)
         if rel.windowed:

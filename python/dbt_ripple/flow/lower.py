@@ -79,6 +79,10 @@ _UNNAMED: Final = "?column?"
 _NAMED_AS_THE_FUNCTION: Final = ("materialize", "postgres", "redshift", "risingwave")
 """Dialects in which an expression without a name has that of its function."""
 _CASTS_KEEP_NAMES: Final = (*_SPARK, *_NAMED_AS_THE_FUNCTION)
+_FIND_BY_NAME: Final = ("query", "query_table")
+"""DuckDB's functions that read relations, and CTEs, of which they are told by strings."""
+_PLAIN: Final = (exp.Literal, exp.Array, exp.Paren, exp.Boolean)
+_WORD: Final = re.compile(r"\w+")
 _NUMBERED_NAMES: Final = {
     "athena": ("_col", False, ""),
     "bigquery": ("f", True, "_"),
@@ -627,6 +631,9 @@ class _Lowering(Expressions):
             scope.place = resolution.HAVING_ALL if select.group_all else resolution.HAVING
             select.having = self.conjuncts(args["having"].this, FILTER)
         select.uncertain, scope.uncertain = scope.uncertain, []
+        select.sorts = scope.sorts
+        if select.wide:
+            scope.sorts = []
         scope.shown = select.wide  # what stands behind the select list sees the outputs of a star
         if "qualify" in args:
             scope.place = resolution.QUALIFY
@@ -667,6 +674,8 @@ class _Lowering(Expressions):
         select.aggregated = scope.aggregated or bool(select.uncertain)
         select.grouped = scope.aggregated or "group" in args or bool(select.having)
         select.windowed = scope.windowed
+        if select.wide:
+            select.sorts_late = scope.sorts
         select.volatile = bool(scope.volatile)
         return select
 
@@ -1263,7 +1272,9 @@ class _Lowering(Expressions):
         """A function in FROM; with a query as argument (TABLE(...)) it is seen as a whole."""
         self.note_call(node)
         self.name_arguments(node)
+        ctes = self.ctes_named_in(node)
         x = self.call_in_from(node, ".".join(["function", *schema]).encode())
+        x = self.with_ctes(x, ctes)
         names: list[str] | None = list(columns) or self.generated_columns(node)
         keys = [fold(n, False, self.dialect) for n in names] if names is not None else None
         return Generator(x, names, keys)
@@ -1285,6 +1296,40 @@ class _Lowering(Expressions):
         for literal in node.find_all(exp.Literal):
             if literal.is_string:
                 self.called[literal.this] = None
+
+    def ctes_named_in(self, call: Any) -> list[int]:
+        """The CTEs that a table function may find by the strings it is given.
+
+        DuckDB's ``query_table('orders')`` and ``query('from orders')`` read a CTE of that name.
+        """
+        if self.dialect != "duckdb" or function_name(call) not in _FIND_BY_NAME:
+            return []
+        said = list(call.find_all(exp.Literal))
+        plain = all(isinstance(n, (*_PLAIN, type(call))) for n in call.walk())
+        words = {w for n in said for w in _WORD.findall(n.this.lower())}
+        visible: dict[str, int] = {}
+        for names in self.visible_ctes:
+            visible.update(names)
+        return [
+            i
+            for name, i in visible.items()
+            if not plain or not words.isdisjoint(_WORD.findall(name))
+        ]
+
+    def with_ctes(self, x: X, ctes: list[int]) -> X:
+        """A call that reads CTEs, too."""
+        if not ctes:
+            return x
+        subs = self.scopes[-1].subs
+        places = range(len(subs), len(subs) + len(ctes))
+        subs.extend(map(CteRef, ctes))
+        read = [["Q", "in", i] for i in places]
+        return X(
+            [b"reads", x.e, *read],
+            x.deps,
+            {**x.subs, **dict.fromkeys(places, TRANSFORMATION)},
+            x.rows,
+        )
 
     def lateral(self, node: exp.Lateral, columns: list[str]) -> Rel:
         inner = node.this

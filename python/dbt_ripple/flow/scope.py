@@ -199,6 +199,7 @@ class Env:
         "row_deps",
         "select",
         "shown",
+        "sorts",
         "sources",
         "sub_relations",
         "subs",
@@ -236,6 +237,7 @@ class Env:
         self.keys: frozenset[bytes] = frozenset()
         self.over = b""
         self.win = b""
+        self.sorts: dict[bytes, None] = {}
         self.order = b""
         self.incidental = b""
         self.generated = b""
@@ -615,7 +617,7 @@ class Env:
         if head == "U":
             return digest(b"U", self.fp(e[1]), self.over)
         if head == "W":
-            return digest(b"W", self.fp(e[1]), self.win)
+            return digest(b"W", self.fp(e[1]), self.win if len(e) == 2 else self.beside(e[2]))
         if head == "G":
             return digest(b"generated", self.fp(e[1]), self.generated)
         if head == "Q":
@@ -628,6 +630,12 @@ class Env:
             return digest(e[1].encode(), rows, *relation.fps, *(r.fp() for r in relation.rest))
         pieces = [self.fp(p) for p in e]
         return digest(*pieces)
+
+    def beside(self, own: bytes) -> bytes:
+        """The rows a window runs over, in the order in which other windows may have left them."""
+        if len(self.sorts) > (own == b"sorted"):
+            return digest(b"beside", self.win, *self.sorts)
+        return self.win
 
     def ran_over(self, aggregate: Expr) -> bytes:
         """The rows an aggregate ran over, in their order as far as it can see that.

@@ -118,6 +118,38 @@ ONCE_MISSED = [
         "from query_table('b') t1 join c t2 on t1.k = t2.v",
     ),
     ("select columns(lambda c: c = 'k') from b", "select columns(lambda c: c < 'k') from b"),
+    (
+        "select row_number() over (partition by k) x, sum(v) over (partition by k order by s) y from a",
+        "select row_number() over (partition by k) x, sum(v) over (partition by k order by v) y from a",
+    ),
+    (
+        "select first_value(id) over (partition by k) x, rank() over (order by s) y from a",
+        "select first_value(id) over (partition by k) x, rank() over (order by v) y from a",
+    ),
+    (
+        "select *, sum(v) over (order by s desc) x from a qualify row_number() over (partition by k) = 1",
+        "select *, sum(v) over (order by s) x from a qualify row_number() over (partition by k) = 1",
+    ),
+    (
+        "select id, lag(id) over (partition by k) x from a order by sum(v) over (partition by k order by s)",
+        "select id, lag(id) over (partition by k) x from a order by sum(v) over (partition by k order by v)",
+    ),
+    (
+        "select * rename (type as k) from json_each('[1, 2]') join unnest([3]) t2 (k) on true",
+        "select * rename (key as k) from json_each('[1, 2]') join unnest([3]) t2 (k) on true",
+    ),
+    (
+        "with a as (select 1 x) from query_table('a')",
+        "with a as (select 2 x) from query_table('a')",
+    ),
+    (
+        "with e as (select 1 x) select k, (from query('select max(x) from E')) x from b",
+        "with e as (select 2 x) select k, (from query('select max(x) from E')) x from b",
+    ),
+    (
+        "with e as (select 1 x where true) select * from b, query_table('e' || '')",
+        "with e as (select 1 x where false) select * from b, query_table('e' || '')",
+    ),
 ]
 
 
