@@ -1052,7 +1052,7 @@ class _Clauses:
     def where(self) -> None:
         """WHERE. What an aggregate runs over is what it leaves."""
         self.condition(self.rel.where)
-        self.env.over = self.env.win = self.fp
+        self.env.over = self.env.win = self.env.tied = self.fp
 
     def group(self) -> None:
         """GROUP BY, or an aggregate without one."""
@@ -1132,7 +1132,8 @@ class _Clauses:
     def outputs(self) -> None:
         """The select list, and with it the windows: they run over the rows that are there now."""
         rel, env = self.rel, self.env
-        env.win = in_order(self.fp, env.order, env.incidental)
+        env.win = in_order(self.fp, env.order, b"")
+        env.tied = in_order(self.fp, env.order, env.incidental)
         env.sorts = dict.fromkeys(map(env.fp, rel.sorts))
         self.names, self.keys, self.fps, self.deps, self.rest = self.linker.outputs(rel, env)
         if self.extra:

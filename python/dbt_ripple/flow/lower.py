@@ -69,6 +69,7 @@ from dbt_ripple.flow.ir import (
 )
 from dbt_ripple.flow.names import MADE_UP, fold
 from dbt_ripple.flow.pipes import without_unknown_pipes
+from dbt_ripple.flow.spelled import spelled_alike
 from dbt_ripple.flow.types import Fields, fields_of_data_type
 from dbt_ripple.flow.vocabulary import CASTS, FLATTEN_COLUMNS, GENERATED_COLUMNS
 
@@ -201,6 +202,7 @@ def lower(
             edit(statements[0])
         texts = _texts(statements[0], dialect) if expressions else {}
         lowering = _Lowering(dialect, masking)
+        lowering.tokens = tokens
         lowered = lowering.statement(statements[0])
         if not holds(lowering.read.values(), sql, tokens):
             statements = _statements(parser, tokens, sql)  # the walk has cut the tree
@@ -211,7 +213,9 @@ def lower(
             if lost.constants:
                 if edit is not None:
                     edit(statements[0])
-                lowered = _Lowering(dialect, masking).statement(statements[0], lost.constants)
+                lowering = _Lowering(dialect, masking)
+                lowering.tokens = tokens
+                lowered = lowering.statement(statements[0], lost.constants)
         lowered.expressions = texts
         return lowered
     except Unsupported as why:
@@ -326,6 +330,8 @@ def _first_line(error: Exception) -> str:
 
 class _Lowering(Expressions):
     """One walk over one statement: queries, FROM clauses and select lists."""
+
+    tokens: Sequence[Any] = ()
 
     # -- statements and queries -----------------------------------------------------------------
 
@@ -743,8 +749,8 @@ class _Lowering(Expressions):
             select.group_tag += b"*"
         if structures and node.args.get("all") is False:
             select.group_tag += b"distinct"
-        if structures and self.dialect == "duckdb":
-            select.group_tag += _spelled_alike(node)
+        if structures:
+            select.group_tag += spelled_alike(self.tokens, self.dialect == "duckdb")
         select.group, select.group_outs = keys, ordinals
 
     def ordering(self, args: dict[str, Any], select: Select, scope: Scope) -> None:
@@ -1486,23 +1492,6 @@ def _ordinal(node: Any) -> int | None:
         except ValueError:
             return None
     return None
-
-
-def _spelled_alike(group: exp.Group) -> bytes:
-    """Which keys of a GROUP BY with sets are spelled alike, and where among them the sets stand.
-
-    To DuckDB two spellings of one column (`k` and `t.k`, an alias, a position) are two keys, of
-    which a set may leave out one; which of two equal keys comes first counts, too.
-    """
-    spelled: dict[tuple[str, ...], int] = {}
-    alike = []
-    for node in group.find_all(exp.Column, exp.Literal):
-        parts = (
-            [p.name.lower() for p in node.parts] if isinstance(node, exp.Column) else [node.this]
-        )
-        alike.append(spelled.setdefault(tuple(parts), len(spelled)))
-    order = [isinstance(key, _GROUP_STRUCTURES) for key in group.expressions]
-    return repr((alike, order if len(set(order)) > 1 else [])).encode()
 
 
 def _positions(structure: Any) -> list[int]:

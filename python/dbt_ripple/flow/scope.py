@@ -203,6 +203,7 @@ class Env:
         "sources",
         "sub_relations",
         "subs",
+        "tied",
         "visible",
         "win",
         "wraps",
@@ -237,6 +238,7 @@ class Env:
         self.keys: frozenset[bytes] = frozenset()
         self.over = b""
         self.win = b""
+        self.tied = b""
         self.sorts: dict[bytes, None] = {}
         self.order = b""
         self.incidental = b""
@@ -634,8 +636,8 @@ class Env:
     def beside(self, own: bytes) -> bytes:
         """The rows a window runs over, in the order in which other windows may have left them."""
         if len(self.sorts) > (own == b"sorted"):
-            return digest(b"beside", self.win, *self.sorts)
-        return self.win
+            return digest(b"beside", self.tied, *self.sorts)
+        return self.tied
 
     def ran_over(self, aggregate: Expr) -> bytes:
         """The rows an aggregate ran over, in their order as far as it can see that.

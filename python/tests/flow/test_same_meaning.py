@@ -99,6 +99,15 @@ SAME = [
         "select a.x, k from a left join b using (k, x)".replace("a.x", "a.y"),
         "select a.y, a.k from a left join b on b.x = a.x and a.k = b.k",
     ),
+    (
+        "select x + 1 as v, count(*) as n from a group by rollup (k, x + 1) having x + 1 > 0",
+        "SELECT t.X+1 AS v,\ncount(*) as n from a as t group by ROLLUP(t.k, t.X+1) having t.X+1 > 0",
+    ),
+    (
+        "select k, rank() over (order by x) as v, sum(y) over (partition by k) as n from a",
+        "select k, v, sum(y) over (partition by k) as n from "
+        "(select *, rank() over (order by x) as v from a)",
+    ),
 ]
 
 

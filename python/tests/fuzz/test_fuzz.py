@@ -150,6 +150,26 @@ ONCE_MISSED = [
         "with e as (select 1 x where true) select * from b, query_table('e' || '')",
         "with e as (select 1 x where false) select * from b, query_table('e' || '')",
     ),
+    (
+        "select (interval '2 months') x group by grouping sets ((), ((interval '2 months')))",
+        "select (interval '2 months') x group by grouping sets ((), ((interval '2 MONTHS')))",
+    ),
+    (
+        "select len(s) x, s from a group by grouping sets ((s, len(s)), s)",
+        "select len(s) x, s from a group by grouping sets ((s, length(s)), s)",
+    ),
+    (
+        "select date_trunc('month', d) x, d from a group by cube (d, date_trunc('month', d))",
+        "select date_trunc('month', d) x, d from a group by cube (d, date_trunc('MONTH', d))",
+    ),
+    (
+        "select k, v from a group by cube (k, v, k < v) having (k < v) is null",
+        "select k, v from a group by cube (k, v, k < v) having (v > k) is null",
+    ),
+    (
+        "select k in (1, 2) x, k from a group by rollup (k, k in (1, 2))",
+        "select k in (2, 1) x, k from a group by rollup (k, k in (1, 2))",
+    ),
 ]
 
 
