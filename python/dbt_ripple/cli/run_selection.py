@@ -50,7 +50,7 @@ def compile_against(
     """
     if not rest:
         return
-    compile_rest(dbt, dbt("parse").result, head, rest, *_deferred(state))
+    compile_rest(dbt, dbt("parse").result, head, rest, *deferred_to(state))
     moved = other_names(base, head)
     for unique_id in rest:
         node = head.nodes[unique_id]
@@ -112,7 +112,31 @@ def run_selection(
             "(with --state, base's would be read)"
         )
         chosen |= more
-    _run(ran, dbt, manifest, chosen, _deferred(state))
+    run_nodes(ran, dbt, manifest, chosen, deferred_to(state))
+    run_held(ran, selection, dbt, manifest, selection.models, target_path, state)
+    return ran
+
+
+def run_held(
+    ran: Ran,
+    selection: Selection,
+    dbt: Dbt,
+    manifest: Any,
+    built: Collection[str],
+    target_path: Path,
+    state: Path | None,
+) -> None:
+    """Run the held tests whose ground failed, and those that rest on these.
+
+    Args:
+        ran: what has been run; it is told what is run here.
+        selection: has the held tests.
+        dbt: on head.
+        manifest: dbt's own, as it parsed head.
+        built: unique_ids of what was built.
+        target_path: where the artifacts of what was run before are.
+        state: as in `run_selection`.
+    """
     while resting := to_run(selection.held, ran.statuses):
         if not ran.held:
             warn("what they rest on does not hold: these are run, too")
@@ -120,12 +144,11 @@ def run_selection(
         warn(f"running {count(len(resting), 'held test')}")
         with tempfile.TemporaryDirectory(prefix="dbt-ripple-") as folder:
             if state:
-                write_state(state, target_path, selection.models, Path(folder))
-            deferred = _deferred(Path(folder) if state else None)
+                write_state(state, target_path, built, Path(folder))
+            deferred = deferred_to(Path(folder) if state else None)
             if state is None:
                 resting += sorted(read_by(manifest, resting) - ran.statuses.keys())
-            _run(ran, dbt, manifest, resting, deferred, target_path / "held")
-    return ran
+            run_nodes(ran, dbt, manifest, resting, deferred, target_path / "held")
 
 
 def read_by(manifest: Any, unique_ids: Collection[str]) -> set[str]:
@@ -148,7 +171,8 @@ def read_by(manifest: Any, unique_ids: Collection[str]) -> set[str]:
     return found
 
 
-def _deferred(state: Path | None) -> list[str]:
+def deferred_to(state: Path | None) -> list[str]:
+    """How dbt is told what to read in the place of what it does not build."""
     if state is None:
         return ["--no-defer"]
     return ["--defer", "--favor-state", "--state", str(state.resolve())]
@@ -195,7 +219,7 @@ def write_state(state: Path, built: Path, models: Collection[str], to: Path) -> 
     )
 
 
-def _run(
+def run_nodes(
     ran: Ran,
     dbt: Dbt,
     manifest: Any,

@@ -27,6 +27,7 @@ from dbt_ripple.errors import RippleError
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
     from dbt_ripple.selection import HeldTest, Selection
+    from dbt_ripple.selection.cutoff import Cutoff
 
 
 @click.command(
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 Examples:
   dbt-ripple select --state prod-artifacts
   dbt-ripple select --state prod-artifacts --run
+  dbt-ripple select --state prod-artifacts --run --cutoff
   dbt-ripple select --base-ref origin/main --format json
   dbt-ripple select --state prod-artifacts --critical tier1 --exclude tag:slow
   dbt build --indirect-selection empty --select $(dbt-ripple select --state prod --output names)
@@ -49,6 +51,19 @@ Examples:
 )
 @click.option(
     "--run", is_flag=True, help="Build it and run the tests; what is not built is deferred to base."
+)
+@click.option(
+    "--cutoff",
+    is_flag=True,
+    help="With --run: build level by level, and neither build nor test what only reads what came "
+    "out equal to base's.",
+)
+@click.option(
+    "--cutoff-base",
+    type=click.Choice(["beside", "state"]),
+    help="With --cutoff, what is compared with. beside: base's SQL, built beside over the same "
+    "parents; state: base's relations as they are, which you know to be of the same inputs (a clone).  "
+    "[default: beside]",
 )
 @click.option(
     "--critical",
@@ -71,6 +86,8 @@ def select(
     style: str,
     output: str | None,
     run: bool,
+    cutoff: bool,
+    cutoff_base: str | None,
     critical: str | None,
     selected: tuple[str, ...],
     excluded: tuple[str, ...],
@@ -92,11 +109,13 @@ def select(
     defined as before. What could not be seen through counts as changed, and is named. Where base
     and head are equal, nothing is printed.
     """
-    from dbt_ripple.selection import select as select_tests
-    from dbt_ripple.selection import state_modified
+    from dbt_ripple.changes import compare
+    from dbt_ripple.selection import select_from, state_modified
 
     if output and style != "text":
         raise click.UsageError("--output and --format are two ways to print it: give one of them")
+    _check_cutoff(cutoff, cutoff_base, run, full, output)
+    deciding: Cutoff | None = None
     options = DbtOptions.taken({**dbt_arguments, "threads": threads})
     with (
         open_cache(cache_dir, no_cache) as cache,
@@ -113,17 +132,37 @@ def select(
         if full:
             selection = state_modified(base.project, head.project, only)
         else:
-            selection = select_tests(
+            comparison = compare(
                 base.project,
                 head.project,
                 base_analysis=base.analysis(),
                 head_analysis=head.analysis(),
                 cache=cache,
+            )
+            selection = select_from(
+                comparison,
                 critical=critical,
                 only=only,
                 facts=facts,
                 assume_passed=assume_passed,
+                cache=cache,
             )
+            if cutoff:
+                from dbt_ripple.cli.run_cutoff import cutoff_of
+
+                deciding = cutoff_of(
+                    comparison, selection, critical, as_it_is=cutoff_base == "state"
+                )
+    if deciding is not None:
+        from dbt_ripple.cli.run_cutoff import run_cutoff, show_cutoff
+
+        for note in selection.notes:
+            warn(note)
+        folder = artifacts_folder(project_dir, target_path)
+        deferred = state_folder(project_dir, state) if state is not None else None
+        ran = run_cutoff(deciding, project_dir, folder, options, state=deferred)
+        show_cutoff(deciding, head.project, style)
+        return int(ran.failed)
     show(selection, head.project, style, output)
     if output == "selector":
         from dbt_ripple.cli.selector import NAME, write_selector
@@ -138,6 +177,26 @@ def select(
     deferred = state_folder(project_dir, state) if state is not None else None
     ran = run_selection(selection, project_dir, folder, options, state=deferred)
     return int(ran.failed)
+
+
+def _check_cutoff(
+    cutoff: bool, cutoff_base: str | None, run: bool, full: bool, output: str | None
+) -> None:
+    """Refuse options that say nothing together.
+
+    Raises:
+        click.UsageError: they do.
+    """
+    if cutoff_base and not cutoff:
+        raise click.UsageError("--cutoff-base says what --cutoff compares with: give that, too")
+    if cutoff and not run:
+        raise click.UsageError("--cutoff looks at what is built: give --run, too")
+    if cutoff and full:
+        raise click.UsageError("--cutoff takes from what can differ, which --full does not look at")
+    if cutoff and output:
+        raise click.UsageError(
+            "--output names what to run before it is run; with --cutoff that is known afterwards"
+        )
 
 
 def _check_tier(head: Project, tier: str) -> None:

@@ -94,3 +94,67 @@ class Selection(msgspec.Struct, kw_only=True):
     opaque: list[Opaque] = []
     counts: Counts = msgspec.field(default_factory=Counts)
     notes: list[str] = []
+
+
+class RunTest(SelectedTest, kw_only=True):
+    """A test that was run with ``--cutoff``.
+
+    Attributes:
+        rests_on: ``seen to differ`` where a relation it reads was compared with base's and is not
+            equal; else ``can differ``.
+        because: why it was run all the same, one phrase.
+        relations: those that were seen to differ.
+    """
+
+    rests_on: str
+    because: str
+    relations: list[str] = []
+
+
+class StoppedTest(msgspec.Struct, kw_only=True):
+    """A test that can differ and was not run: what it reads was seen to be equal.
+
+    Attributes:
+        equal: the rebuilt relations that stopped what moved, each equal to base's in what is read
+            of it.
+    """
+
+    unique_id: str
+    name: str
+    reason: str
+    equal: list[str] = []
+
+
+class StoppedModel(msgspec.Struct, kw_only=True):
+    """A model that can differ and was not built, as `StoppedTest`."""
+
+    unique_id: str
+    equal: list[str] = []
+
+
+class CutOff(msgspec.Struct, kw_only=True):
+    """What became of a selection with ``--cutoff``: what was seen, relation by relation.
+
+    Attributes:
+        tests: the tests that ran.
+        stopped: those that did not, because of what was seen to be equal.
+        skipped: those that could not, each with the relation that was not built.
+        built: the models, seeds and snapshots that were built, each with why.
+        stopped_models: those that were not.
+        equal: how many comparisons came out equal, and of how many.
+        compared: see there.
+    """
+
+    tests: list[RunTest] = []
+    stopped: list[StoppedTest] = []
+    skipped: dict[str, str] = {}
+    built: dict[str, str] = {}
+    stopped_models: list[StoppedModel] = []
+    equal: int = 0
+    compared: int = 0
+
+
+class CutSelection(Selection, kw_only=True):
+    """A selection with what became of it."""
+
+    cutoff: CutOff

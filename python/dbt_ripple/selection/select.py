@@ -94,7 +94,7 @@ def select_from(
     """The selection of a comparison that is at hand; arguments as in `select`."""
     head = comparison.head
     impacted = impacted_tests(comparison)
-    wanted = dict(_tests_of_critical(comparison, critical)) if critical is not None else {}
+    wanted = dict(tests_of_critical(comparison, critical)) if critical is not None else {}
     for unique_id, reason in wanted.items():
         impacted.setdefault(unique_id, reason)
     reasons = Reasons(comparison)
@@ -279,7 +279,8 @@ def _counts_by_name(test: Node) -> bool:
     return test.config.get("fail_calc") not in (None, "count(*)")
 
 
-def _tests_of_critical(comparison: Comparison, tier: str) -> Iterator[tuple[str, str]]:
+def tests_of_critical(comparison: Comparison, tier: str) -> Iterator[tuple[str, str]]:
+    """The tests of impacted nodes of a criticality, each with the reason."""
     head = comparison.head
     wanted = {
         unique_id: head.nodes[unique_id].display_name

@@ -1,0 +1,420 @@
+"""`--run --cutoff`: a selection is built level by level, and what comes out the same stops there.
+
+After each level the engine hashes what was built, for each set of columns that something below
+reads, and beside it what base's SQL makes of the same inputs: a table in a schema of its own, which
+is dropped at the end. What decides is `selection.cutoff`; this is the part that runs dbt and asks
+the engine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.changes import Comparison
+from dbt_ripple.cli.dbt import Dbt, DbtOptions
+from dbt_ripple.cli.options import answer, as_json, count, warn
+from dbt_ripple.cli.run_selection import (
+    PASSED,
+    Ran,
+    deferred_to,
+    read_by,
+    run_held,
+    run_nodes,
+    write_state,
+)
+from dbt_ripple.cli.select import is_empty
+from dbt_ripple.errors import RippleError
+from dbt_ripple.selection import Selection
+from dbt_ripple.selection.answer import CutSelection
+from dbt_ripple.selection.bags import Column, NotHashed, engines, hash_sql
+from dbt_ripple.selection.cutoff import (
+    Answer,
+    Columns,
+    Cutoff,
+    Question,
+    Types,
+    Unequal,
+    equal_columns,
+    unequal_rows,
+)
+from dbt_ripple.selection.select import tests_of_critical
+
+BESIDE: Final = "__ripple_base"
+"""Ends the name of the schema in which base's relations are built beside head's."""
+
+
+class Warehouse:
+    """What dbt's adapter is connected to: asked for columns and hashes, and given tables to make.
+
+    Args:
+        manifest: dbt's own, as it parsed head; the adapter runs its macros.
+    """
+
+    def __init__(self, manifest: Any) -> None:
+        self.manifest = manifest
+        self.adapter_type = str(manifest.metadata.adapter_type)
+        self.schema: Any = None
+        self.columns_of: dict[str, dict[str, str] | None] = {}
+
+    @contextlib.contextmanager
+    def connected(self) -> Iterator[Any]:
+        """The adapter, connected."""
+        from dbt.adapters.factory import get_adapter_by_type
+
+        adapter: Any = get_adapter_by_type(self.adapter_type)
+        if adapter.get_macro_resolver() is None:
+            adapter.set_macro_resolver(self.manifest)
+        from dbt.context.providers import generate_runtime_macro_context
+
+        adapter.set_macro_context_generator(generate_runtime_macro_context)
+        with adapter.connection_named("dbt_ripple"):
+            yield adapter
+
+    def relation(self, adapter: Any, node: Node) -> Any:
+        """A node's relation."""
+        return adapter.Relation.create(
+            database=node.database,
+            schema=node.schema,
+            identifier=node.identifier or node.alias or node.name,
+            quote_policy=adapter.config.quoting,
+        )
+
+    def beside(self, adapter: Any, node: Node) -> Any:
+        """Where base's relation of a node is made."""
+        credentials = adapter.config.credentials
+        database = None if self.adapter_type == "spark" else credentials.database
+        relation = adapter.Relation.create(
+            database=database,
+            schema=f"{credentials.schema}{BESIDE}",
+            identifier=node.unique_id.replace(".", "__"),
+            quote_policy=adapter.config.quoting,
+        )
+        if self.schema is None:
+            self.schema = relation.without_identifier()
+            adapter.create_schema(self.schema)
+        return relation
+
+    def make(self, adapter: Any, relation: Any, node: Node, sql: str) -> None:
+        """Make a table of a query."""
+        using = ""
+        if self.adapter_type == "spark":
+            using = f" using {node.config.get('file_format') or 'parquet'}"
+        sql = sql.strip().rstrip(";")
+        adapter.execute(f"drop table if exists {relation.render()}", auto_begin=False)
+        adapter.execute(f"create table {relation.render()}{using} as\n{sql}", auto_begin=False)
+
+    def columns(self, adapter: Any, relation: Any) -> dict[str, str] | None:
+        """The columns of a relation and their types, in order; None where it cannot be asked."""
+        name = relation.render()
+        if name not in self.columns_of:
+            try:
+                found = adapter.get_columns_in_relation(relation)
+                self.columns_of[name] = {c.name: _type_of(c) for c in found} or None
+            except Exception:
+                self.columns_of[name] = None
+        return self.columns_of[name]
+
+    def hash(self, adapter: Any, relation: Any, columns: Types) -> tuple[Any, ...]:
+        """The hash of a relation's rows over some of its columns."""
+        listed = [Column(name, type_) for name, type_ in columns.items()]
+        sql = hash_sql(self.adapter_type, relation.render(), listed)
+        _, table = adapter.execute(sql, auto_begin=False, fetch=True)
+        return tuple(map(str, tuple(table.rows[0])))
+
+    def clean(self) -> None:
+        """Drop what was made, and let go of the connection."""
+        with self.connected() as adapter:
+            if self.schema is not None:
+                adapter.drop_schema(self.schema)
+                self.schema = None
+        adapter.cleanup_connections()
+
+
+def _type_of(column: Any) -> str:
+    """A column's type as the engine calls it, with what dbt keeps beside."""
+    said = str(column.dtype)
+    if column.numeric_precision is not None and "(" not in said:
+        said += f"({column.numeric_precision},{column.numeric_scale or 0})"
+    return said
+
+
+class Comparer:
+    """Answers what a `Cutoff` asks, by asking the engine.
+
+    Args:
+        cutoff: what asks.
+        warehouse: what is asked.
+    """
+
+    def __init__(self, cutoff: Cutoff, warehouse: Warehouse) -> None:
+        self.cutoff = cutoff
+        self.warehouse = warehouse
+        self.made: dict[str, Any] = {}
+        self.failed: dict[str, str] = {}
+
+    def types(self, unique_id: str) -> Types | None:
+        """The columns of a relation as head reads it now."""
+        cutoff = self.cutoff
+        node = cutoff.head.nodes.get(unique_id)
+        if unique_id not in cutoff.decided.built or unique_id not in cutoff.done:
+            node = cutoff.base.nodes.get(unique_id) or node
+        if node is None:
+            return None
+        with self.warehouse.connected() as adapter:
+            return self.warehouse.columns(adapter, self.warehouse.relation(adapter, node))
+
+    def answers(self, questions: list[Question]) -> dict[str, Answer]:
+        """Compare each relation with base's, over each set of columns asked for."""
+        asked: dict[str, list[Columns]] = {}
+        for relation, columns in questions:
+            asked.setdefault(relation, []).append(columns)
+        with self.warehouse.connected() as adapter:
+            return {u: self._answer(adapter, u, sets) for u, sets in asked.items()}
+
+    def _answer(self, adapter: Any, unique_id: str, sets: list[Columns]) -> Answer:
+        warehouse = self.warehouse
+        now = warehouse.relation(adapter, self.cutoff.head.nodes[unique_id])
+        head = warehouse.columns(adapter, now)
+        then = self._base(adapter, unique_id)
+        if head is None:
+            unknown = Unequal("its columns cannot be asked for", seen=False)
+            return Answer(None, {}, dict.fromkeys(sets, unknown))
+        base = None if then is None else warehouse.columns(adapter, then)
+        if base is None:
+            why = self.failed.get(unique_id, "base's relation is not there")
+            return Answer(None, head, dict.fromkeys(sets, Unequal(why, seen=False)))
+        return Answer(
+            base, head, {s: self._unequal(adapter, then, now, base, head, s) for s in sets}
+        )
+
+    def _unequal(
+        self, adapter: Any, then: Any, now: Any, base: Types, head: Types, columns: Columns
+    ) -> Unequal | None:
+        why = equal_columns(base, head, columns)
+        if why is not None:
+            return Unequal(why)
+        sides = [
+            {n: t for n, t in side.items() if columns is None or n.lower() in columns}
+            for side in (base, head)
+        ]
+        try:
+            one = self.warehouse.hash(adapter, then, dict(sorted(sides[0].items())))
+            other = self.warehouse.hash(adapter, now, dict(sorted(sides[1].items())))
+        except NotHashed as error:
+            return Unequal(str(error), seen=False)
+        except _errors() as error:
+            return Unequal(f"its rows could not be hashed ({_short(error)})", seen=False)
+        return unequal_rows(one, other)
+
+    def _base(self, adapter: Any, unique_id: str) -> Any:
+        """Base's relation, made beside head's where it is not yet; None where that fails."""
+        if unique_id in self.made or unique_id in self.failed:
+            return self.made.get(unique_id)
+        cutoff = self.cutoff
+        node = cutoff.base.nodes[unique_id]
+        if node.resource_type == "seed" or cutoff.as_it_is:
+            self.made[unique_id] = self.warehouse.relation(adapter, node)
+            return self.made[unique_id]
+        names = {}
+        for parent in cutoff.base_parents(unique_id):
+            if parent in cutoff.decided.built:
+                made = self._base(adapter, parent)
+                if made is None:
+                    self.failed[unique_id] = f"{parent} of base could not be built"
+                    return None
+                names[parent] = made.render()
+        relation = self.warehouse.beside(adapter, node)
+        try:
+            self.warehouse.make(adapter, relation, node, cutoff.base_text(unique_id, names))
+        except _errors() as error:
+            self.failed[unique_id] = f"base's SQL could not be built ({_short(error)})"
+            return None
+        self.made[unique_id] = relation
+        return relation
+
+
+def _errors() -> tuple[type[BaseException], ...]:
+    from dbt_common.exceptions import DbtBaseException
+
+    return (DbtBaseException,)
+
+
+def _short(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+def check_adapter(adapter_type: str | None) -> None:
+    """Refuse an adapter whose relations cannot be hashed.
+
+    Raises:
+        RippleError: it is such a one.
+    """
+    if adapter_type not in engines():
+        raise RippleError(
+            f"relations of adapter {adapter_type} cannot be hashed, so that nothing would be cut off",
+            "--cutoff",
+            f"leave it out; it knows {', '.join(engines())}",
+        )
+
+
+def cutoff_of(
+    comparison: Comparison, selection: Selection, critical: str | None, *, as_it_is: bool
+) -> Cutoff:
+    """What decides of a selection, ready to outlive the artifacts it was made of.
+
+    Args:
+        comparison: of base and head.
+        selection: what can differ.
+        critical: the tier of which all tests run, whatever is seen.
+        as_it_is: whether base's relations are compared with as they are.
+
+    Raises:
+        RippleError: the adapter's relations cannot be hashed.
+    """
+    base, head = comparison.base, comparison.head
+    check_adapter(head.metadata.adapter_type)
+    loaded = {r.unique_id for r in base.run_results if r.status in PASSED}
+    kept = {
+        node.unique_id
+        for node in base.of_type("seed")
+        if node.unique_id in loaded
+        and (now := head.nodes.get(node.unique_id)) is not None
+        and now.relation_name != node.relation_name
+    }
+    always = dict(tests_of_critical(comparison, critical)) if critical is not None else {}
+    cutoff = Cutoff(
+        comparison, selection, lambda _: None, always=always, kept=kept, as_it_is=as_it_is
+    )
+    cutoff.prepare()
+    return cutoff
+
+
+def run_cutoff(
+    cutoff: Cutoff,
+    project_dir: Path,
+    target_path: Path,
+    options: DbtOptions,
+    *,
+    state: Path | None = None,
+) -> Ran:
+    """Build and test a selection level by level, as far as something is seen to differ.
+
+    Args:
+        cutoff: decides; it is told what the engine says.
+        project_dir: head.
+        target_path: where dbt's artifacts go; run_results.json has the results of all levels.
+        options: how dbt is called.
+        state: as in `run_selection`.
+
+    Raises:
+        RippleError: dbt could not run at all.
+    """
+    ran = Ran()
+    if not (cutoff.models or cutoff.tests or cutoff.unit_tests):
+        return ran
+    project_dir, target_path = project_dir.resolve(), target_path.resolve()
+    dbt = Dbt(project_dir, target_path, options)
+    manifest = dbt("parse").result
+    warehouse = Warehouse(manifest)
+    comparer = Comparer(cutoff, warehouse)
+    cutoff.types = comparer.types
+    results: list[msgspec.Raw] = []
+    built: list[str] = []
+    level = 0
+    try:
+        while step := cutoff.next():
+            level += 1
+            chosen = {*step.models, *step.tests, *step.unit_tests}
+            if state is None:
+                chosen |= read_by(manifest, chosen) - ran.statuses.keys()
+            warn(
+                f"level {level}: {count(len(step.models), 'model')}, "
+                f"{count(len(step.tests) + len(step.unit_tests), 'test')}"
+            )
+            with tempfile.TemporaryDirectory(prefix="dbt-ripple-") as folder:
+                if state is not None:
+                    write_state(state, target_path, built, Path(folder))
+                deferred = deferred_to(Path(folder) if state is not None else None)
+                run_nodes(ran, dbt, manifest, chosen, deferred)
+            results += _results(target_path)
+            built += step.models
+            warehouse.columns_of.clear()
+            cutoff.built(u for u in step.models if ran.statuses.get(u) not in PASSED)
+            cutoff.answer(comparer.answers(cutoff.questions()))
+    finally:
+        warehouse.clean()
+    _write_results(target_path, results)
+    ran.statuses |= dict.fromkeys(cutoff.decided.skipped, "skipped")
+    run_held(ran, cutoff.selection, dbt, manifest, built, target_path, state)
+    return ran
+
+
+def _results(target_path: Path) -> list[msgspec.Raw]:
+    results: list[msgspec.Raw] = _decoded(target_path).get("results", [])
+    return results
+
+
+def _decoded(target_path: Path) -> Mapping[str, Any]:
+    said = msgspec.json.decode(
+        (target_path / "run_results.json").read_bytes(), type=dict[str, msgspec.Raw]
+    )
+    return {
+        k: msgspec.json.decode(v, type=list[msgspec.Raw]) if k == "results" else v
+        for k, v in said.items()
+    }
+
+
+def _write_results(target_path: Path, results: list[msgspec.Raw]) -> None:
+    """Write run_results.json with the results of all levels."""
+    if results:
+        said = {**_decoded(target_path), "results": results}
+        (target_path / "run_results.json").write_bytes(msgspec.json.encode(said))
+
+
+def show_cutoff(cutoff: Cutoff, head: Project, style: str) -> None:
+    """Print what became of a selection, on stdout."""
+    said = cutoff.said()
+    selection = cutoff.selection
+    if style == "json":
+        fields = {name: getattr(selection, name) for name in Selection.__struct_fields__}
+        answer(as_json(CutSelection(**fields, cutoff=said)))
+        return
+    if is_empty(selection):
+        return
+
+    def name(unique_id: str) -> str:
+        return head.nodes[unique_id].display_name
+
+    mark = "**" if style == "markdown" else ""
+    lines = [
+        f"{mark}{len(said.tests):,} of {count(selection.counts.all_tests, 'test')} ran, "
+        f"{len(said.stopped):,} that can differ did not, as what they read came out equal; dbt's "
+        f"state:modified+ would run {selection.counts.state_modified_tests:,}{mark}"
+    ]
+    sections = [
+        ("ran", [(t.name, f"{t.reason}; {t.rests_on}: {t.because}") for t in said.tests]),
+        ("did not run", [(t.name, t.reason) for t in said.stopped]),
+        ("could not run", [(name(u), f"{name(v)} was not built") for u, v in said.skipped.items()]),
+        ("built", [(name(u), why) for u, why in said.built.items()]),
+        (
+            "not built",
+            [
+                (name(m.unique_id), f"equal in what it reads: {', '.join(map(name, m.equal))}")
+                for m in said.stopped_models
+            ],
+        ),
+        ("held", [(name(t.unique_id), t.reason) for t in selection.held]),
+    ]
+    for title, items in sections:
+        if not items:
+            continue
+        lines += ["", f"{title.capitalize()}:", ""] if mark else [f"{title}:"]
+        lines += [f"- `{n}`: {why}" if mark else f"  {n}: {why}" for n, why in items]
+    answer("\n".join(lines))

@@ -1,0 +1,349 @@
+"""Does a query give the same bag of rows wherever its tables hold the same bags of rows?
+
+It does not where it asks for the time, for chance or for the session it runs in, and it need not
+where it sees the order of rows, which a bag does not have: a LIMIT, the first of a group, the number
+of a row, a sum of floating point numbers. Only what is known to be repeatable is said to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from dbt_ripple.flow.functions import functions
+from dbt_ripple.flow.vocabulary import VOLATILE_NAMES
+
+
+class Unrepeatable(NamedTuple):
+    """Why a query may give other rows of the same.
+
+    Attributes:
+        reason: one phrase.
+        volatile: whether it may give others of the very same tables, whatever their order.
+    """
+
+    reason: str
+    volatile: bool
+
+
+def unrepeatable(sql: str, dialect: str, inexact: Iterable[str] | None) -> Unrepeatable | None:
+    """Why a query may give another bag of rows of the same bags; None where it does not.
+
+    Args:
+        sql: a compiled query.
+        dialect: sqlglot's name of its engine.
+        inexact: the names of those columns of its tables whose values are equal in other ways than
+            by being the same, or do not add up exactly: floating point numbers, above all. None
+            where that is not known: then any column may be one.
+    """
+    try:
+        tree = sqlglot.parse_one(sql, dialect=dialect)
+    except (SqlglotError, RecursionError) as error:
+        return Unrepeatable(f"its SQL is not followed ({type(error).__name__})", True)
+    return _Query(tree, dialect, None if inexact is None else {n.lower() for n in inexact}).reason()
+
+
+class _Query:
+    def __init__(self, tree: Any, dialect: str, inexact: set[str] | None) -> None:
+        self.tree = tree
+        self.dialect = dialect
+        self.functions = functions(dialect)
+        self.inexact = inexact
+        if inexact is not None:
+            self.spread(inexact)
+
+    def spread(self, inexact: set[str]) -> None:
+        """Take in the names that the query itself gives to inexact values."""
+        named = [(a.alias.lower(), a.this) for a in self.tree.find_all(exp.Alias)]
+        # Columns that a CTE or a derived table lists by position may be any of its values.
+        for alias in self.tree.find_all(exp.TableAlias):
+            inexact.update(column.name.lower() for column in alias.args.get("columns") or ())
+        changed = True
+        while changed:
+            changed = False
+            for name, value in named:
+                if name not in inexact and not self.exact(value):
+                    inexact.add(name)
+                    changed = True
+
+    def reason(self) -> Unrepeatable | None:
+        found = None
+        for node in self.tree.walk():
+            why = self.of(node)
+            if why is not None and (why.volatile or found is None):
+                found = why
+                if why.volatile:
+                    return why
+        return found
+
+    def of(self, node: Any) -> Unrepeatable | None:
+        """Why one piece of the query is not repeatable."""
+        if isinstance(node, _VOLATILE):
+            return Unrepeatable(f"{node.sql(self.dialect)[:40]} is another value each time", True)
+        if isinstance(node, _UNKNOWN):
+            return Unrepeatable(f"{node.key} is not followed", True)
+        if isinstance(node, exp.Func):
+            return self.function(node)
+        if isinstance(node, _ORDERED):
+            return Unrepeatable(f"{node.key} takes some of the rows", False)
+        if isinstance(node, exp.Column) and not node.table and node.name.lower() in _BARE:
+            return Unrepeatable(f"{node.name} is another value each time", True)
+        if isinstance(node, exp.Distinct):
+            if node.args.get("on") is not None:
+                return Unrepeatable("DISTINCT ON takes some of the rows", False)
+            select = node.parent
+            values = node.expressions or (
+                select.expressions if isinstance(select, exp.Select) else [exp.Star()]
+            )
+            return self.of_keys(values, "DISTINCT")
+        if isinstance(node, exp.Group):
+            return self.of_keys(_group_keys(node), "GROUP BY")
+        if isinstance(node, exp.SetOperation) and (
+            node.args.get("distinct") or not isinstance(node, exp.Union)
+        ):
+            return self.of_keys([v for s in _branches(node) for v in s.expressions], node.key)
+        if isinstance(node, exp.Window):
+            return self.window(node)
+        if isinstance(node, exp.Join) and (
+            str(node.args.get("method") or "").upper() in ("ASOF", "POSITIONAL")
+            or str(node.args.get("kind") or "").upper() in ("ASOF", "POSITIONAL")
+        ):
+            return Unrepeatable("a join takes some of the rows", False)
+        if isinstance(node, exp.With) and node.args.get("recursive"):
+            return Unrepeatable("WITH RECURSIVE", False)
+        if isinstance(node, exp.Subquery) and _is_value(node) and not _is_one_row(node.this):
+            return Unrepeatable("a subquery may be the first of several rows", False)
+        return None
+
+    def of_keys(self, values: Iterable[Any], clause: str) -> Unrepeatable | None:
+        if all(map(self.exact, values)):
+            return None
+        return Unrepeatable(f"{clause} of values that may be equal and not the same", False)
+
+    def function(self, node: Any) -> Unrepeatable | None:
+        if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
+            name = node.name.lower()
+            kind = self.functions.kind(name)
+            if name in VOLATILE_NAMES or name in _SESSION:
+                return Unrepeatable(f"{name}() is another value each time", True)
+            if name in _EXACT_AGGREGATES:
+                return None
+            if kind == "scalar":
+                return None
+            if kind == "generator" and name in _GENERATORS:
+                return None
+            if kind == "unknown":
+                return Unrepeatable(f"{name}() is on no list of the engine", True)
+            return Unrepeatable(f"{name}() sees the order of rows", False)
+        if isinstance(node, _FREE):
+            return None
+        if isinstance(node, exp.Sum | exp.Avg):
+            if self.exact(node.this):
+                return None
+            return Unrepeatable(f"a {node.key} of what may be floating point numbers", False)
+        if isinstance(node, exp.Min | exp.Max):
+            if not node.expressions and self.exact(node.this):
+                return None
+            return Unrepeatable(f"a {node.key} of what may be equal and not the same", False)
+        if isinstance(node, exp.AggFunc | exp.RowNumber | exp.Array) and (
+            not isinstance(node, exp.Array) or any(node.find_all(exp.Select))
+        ):
+            return Unrepeatable(f"{node.key} sees the order of rows", False)
+        if node.sql_name().lower() in VOLATILE_NAMES | _SESSION:
+            return Unrepeatable(f"{node.sql_name().lower()}() is another value each time", True)
+        return None
+
+    def window(self, node: Any) -> Unrepeatable | None:
+        if node.args.get("alias") is not None or node.args.get("spec") is not None:
+            return Unrepeatable("a window of named or counted rows", False)
+        if node.args.get("first") is not None:
+            return Unrepeatable("a window takes the first of rows", False)
+        if isinstance(node.this, exp.IgnoreNulls | exp.RespectNulls):
+            return Unrepeatable("a window takes one of the rows", False)
+        order = node.args.get("order")
+        keys = [*(node.args.get("partition_by") or ())]
+        keys += [o.this for o in order.expressions] if order is not None else []
+        return self.of_keys(keys, "a window") if keys else None
+
+    def exact(self, value: Any) -> bool:
+        """Whether equal values of an expression are the same, and add up exactly in any order."""
+        if isinstance(value, exp.Alias):
+            return self.exact(value.this)
+        if isinstance(value, exp.Column):
+            return self.inexact is not None and not (
+                isinstance(value.this, exp.Star) or value.name.lower() in self.inexact
+            )
+        if isinstance(value, exp.Star):
+            # All columns of tables whose columns are known, and of subqueries that name theirs.
+            return self.inexact is not None and not self.inexact
+        if isinstance(value, exp.Literal):
+            return value.is_string or "e" not in value.name.lower()
+        if isinstance(value, exp.Cast):
+            return _is_exact(value.to)
+        if isinstance(value, _COMPARING):
+            return True
+        if isinstance(value, _TEXT):
+            return True
+        if isinstance(value, exp.Case):
+            branches = [b.args.get("true") for b in value.args.get("ifs") or ()]
+            branches += [value.args.get("default")]
+            return all(b is None or self.exact(b) for b in branches)
+        if isinstance(value, exp.If):
+            branches = [value.args.get("true"), value.args.get("false")]
+            return all(b is None or self.exact(b) for b in branches)
+        if isinstance(value, exp.Sum | exp.Min | exp.Max):
+            return not value.expressions and self.exact(value.this)
+        if isinstance(value, exp.Window | exp.Filter):
+            return self.exact(value.this)
+        if isinstance(value, _KEEPING):
+            parts = [value.this, *value.expressions, value.args.get("expression")]
+            return all(p is None or self.exact(p) for p in parts)
+        return isinstance(value, exp.Null | exp.Boolean | exp.Count | exp.CountIf | exp.Interval)
+
+
+def _classes(names: str) -> tuple[Any, ...]:
+    return tuple(t for n in names.split() if (t := getattr(exp, n, None)) is not None)
+
+
+_VOLATILE: Final[tuple[Any, ...]] = tuple(
+    t
+    for t in exp.ALL_FUNCTIONS
+    if t.__name__.startswith(("Current", "Utc", "Rand"))
+    or t.__name__
+    in {"Localtime", "Localtimestamp", "SessionUser", "Uuid", "Seq1", "Seq2", "Seq4", "Seq8",
+        "Shuffle", "Uniform"}
+)  # fmt: skip
+_UNKNOWN: Final = _classes(
+    "Command Parameter SessionParameter Placeholder Pivot Lateral TableSample MatchRecognize"
+)
+_ORDERED: Final = _classes("Limit Offset Fetch WithinGroup")
+_FREE: Final = _classes(
+    "Count CountIf LogicalAnd LogicalOr BitwiseAndAgg BitwiseOrAgg BitwiseXorAgg Grouping GroupingId "
+    "Rank DenseRank PercentRank CumeDist"
+)
+"""Aggregates and functions of windows that come out the same in whatever order the rows come."""
+
+_COMPARING: Final = _classes(
+    "Predicate Not And Or Is In Between Exists LogicalAnd LogicalOr DateDiff TimestampDiff Length Extract"
+)
+_TEXT: Final = _classes(
+    "Lower Upper Trim Concat ConcatWs DPipe Substring Replace MD5 SHA SHA2 TimestampTrunc DateTrunc "
+    "DateAdd DateSub Date TsOrDsToDate Left Right SplitPart RegexpReplace TimeToStr"
+)
+_KEEPING: Final = _classes("Paren Neg Add Sub Mul Mod Coalesce Nullif Abs Distinct Greatest Least")
+"""What is exact of exact values."""
+
+_EXACT_TYPES: Final = (
+    *exp.DataType.INTEGER_TYPES,
+    *exp.DataType.TEXT_TYPES,
+    exp.DataType.Type.BOOLEAN,
+    exp.DataType.Type.DATE,
+    exp.DataType.Type.DECIMAL,
+    exp.DataType.Type.BIGDECIMAL,
+    exp.DataType.Type.TIMESTAMP,
+    exp.DataType.Type.TIMESTAMPTZ,
+    exp.DataType.Type.TIMESTAMPLTZ,
+    exp.DataType.Type.TIMESTAMPNTZ,
+    exp.DataType.Type.DATETIME,
+    exp.DataType.Type.TIME,
+    exp.DataType.Type.UUID,
+)
+
+
+def _is_exact(to: Any) -> bool:
+    return isinstance(to, exp.DataType) and to.this in _EXACT_TYPES
+
+
+def inexact_type(said: str, dialect: str) -> bool:
+    """Whether values of a type, as the engine calls it, may be equal and not the same."""
+    try:
+        return not _is_exact(exp.DataType.build(said, dialect=dialect))
+    except (SqlglotError, ValueError):
+        return True
+
+
+_SESSION: Final = frozenset(
+    """
+    clock_timestamp connection_id current_catalog current_connection_id current_database
+    current_date current_localtime current_localtimestamp current_query current_query_id
+    current_role current_schema current_schemas current_setting current_time current_timestamp
+    current_timezone current_transaction_id current_user curdate getdate get_current_time
+    get_current_timestamp getvariable in_search_path input_file_block_length
+    input_file_block_start input_file_name localtime localtimestamp now random_bytes
+    session_user setseed spark_partition_id stats statement_timestamp sysdate systimestamp timeofday
+    to_timestamp_now today transaction_timestamp txid_current unix_timestamp user version
+    write_log sleep_ms vector_type error getenv invoker pg_backend_pid
+    """.split()
+)
+"""Functions that ask for the time or the session, or do something."""
+
+_BARE: Final = frozenset(
+    "current_date current_time current_timestamp current_user localtime localtimestamp rowid "
+    "session_user sysdate systimestamp user _metadata".split()
+)
+"""Names that are no column where no table has them, or that say where a row lies."""
+
+_EXACT_AGGREGATES: Final = frozenset(
+    "bool_and bool_or every some any_true count_if countif bit_and bit_or bit_xor".split()
+)
+_GENERATORS: Final = frozenset(
+    "explode explode_outer generate_series posexplode posexplode_outer range sequence unnest".split()
+)
+
+
+def _group_keys(group: Any) -> Iterator[Any]:
+    """What a GROUP BY groups by: ordinals stand for outputs, and ALL for those that do not add up."""
+    outputs = group.parent.expressions if isinstance(group.parent, exp.Select) else []
+    if group.args.get("all"):
+        yield from outputs
+    for key in group.expressions:
+        if isinstance(key, exp.Literal) and key.is_int and 0 < int(key.name) <= len(outputs):
+            yield outputs[int(key.name) - 1].unalias()
+        else:
+            yield key
+    for kind in ("cube", "rollup", "grouping_sets"):
+        for sets in group.args.get(kind) or ():
+            for piece in sets.expressions:
+                yield from piece.expressions if isinstance(piece, exp.Tuple) else [piece]
+
+
+def _branches(operation: Any) -> Iterator[Any]:
+    for side in (operation.left, operation.right):
+        inner = side.unnest()
+        if isinstance(inner, exp.SetOperation):
+            yield from _branches(inner)
+        elif isinstance(inner, exp.Select):
+            yield inner
+
+
+def _is_value(subquery: Any) -> bool:
+    """Whether a subquery stands where a value does."""
+    return not isinstance(
+        subquery.parent,
+        exp.From
+        | exp.Join
+        | exp.CTE
+        | exp.In
+        | exp.Exists
+        | exp.SetOperation
+        | exp.Subquery
+        | exp.With
+        | exp.Any
+        | exp.All
+        | type(None),
+    )
+
+
+def _is_one_row(query: Any) -> bool:
+    return (
+        isinstance(query, exp.Select)
+        and not query.args.get("group")
+        and not query.args.get("having")
+        and bool(query.expressions)
+        and all(any(e.find_all(exp.AggFunc)) for e in query.expressions)
+        and not any(query.find_all(exp.Window))
+    )

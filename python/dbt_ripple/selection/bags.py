@@ -1,0 +1,178 @@
+"""The SQL by which an engine hashes the bag of rows of a relation over some of its columns.
+
+The hash does not depend on the order of the rows, counts duplicates, tells NULL from every value,
+and has at least 128 bits: each row becomes a text from which its values can be read back, the text's
+MD5 two numbers, and these are added up over all rows, as is the number of rows. So equal hashes mean
+equal bags, but for chance. What has no such text (maps, variants, floating point numbers where
+the engine rounds them) is not hashed, and then nothing is known to be equal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+
+class Column(NamedTuple):
+    """A column as its engine describes it."""
+
+    name: str
+    type: str
+
+
+class NotHashed(Exception):  # noqa: N818 - it says what is so
+    """Some columns cannot be hashed; the message says which, and of what type they are."""
+
+
+class _Engine(NamedTuple):
+    quote: str
+    text: Callable[[str, str], str | None]
+    """A column in quotes and its type -> its text, NULL for NULL; None where it has none."""
+    row: Callable[[Sequence[str]], str]
+    hashes: str
+    """Numbers that add up, of ``{row}``."""
+
+
+def engines() -> list[str]:
+    """The adapters whose relations can be hashed."""
+    return sorted(_ENGINES)
+
+
+def hash_sql(adapter: str, relation: str, columns: Sequence[Column]) -> str:
+    """A query of one row: how many rows a relation has, and what their hashes add up to.
+
+    Args:
+        adapter: the adapter's type, one of `engines`.
+        relation: its name, as SQL.
+        columns: those that count; of none of them only the number of rows is told.
+
+    Raises:
+        NotHashed: of one of the columns.
+    """
+    engine = _ENGINES[adapter]
+    texts, without = [], []
+    for column in columns:
+        quoted = engine.quote + column.name.replace(engine.quote, 2 * engine.quote) + engine.quote
+        text = engine.text(quoted, column.type.strip().lower())
+        if text is None:
+            without.append(f"{column.name} ({column.type})")
+        else:
+            texts.append(text)
+    if without:
+        raise NotHashed(f"no exact hash of {', '.join(without)}")
+    if not texts:
+        return f"select count(*) from {relation}"
+    hashes = engine.hashes.format(row="ripple_row")
+    row = engine.row(texts)
+    return f"select count(*), {hashes}\nfrom (select {row} as ripple_row from {relation}) as ripple_rows"
+
+
+def _by_type(exact: frozenset[str], cast: str) -> Callable[[str, str], str | None]:
+    def text(column: str, said: str) -> str | None:
+        # What follows the brackets counts: `timestamp(6) with time zone`, `varchar(9) collate x`.
+        plain = re.sub(r"\([^()]*\)", "", said)
+        return cast.format(column) if " ".join(plain.split()) in exact else None
+
+    return text
+
+
+def _words(said: str) -> frozenset[str]:
+    return frozenset(name.strip() for name in said.split(",") if name.strip())
+
+
+def _with_lengths(length: str, join: str) -> Callable[[Sequence[str]], str]:
+    """A row's text: each value behind its length, which no value can imitate; NULL has none."""
+
+    def row(texts: Sequence[str]) -> str:
+        parts = [
+            f"case when {t} is null then 'n' else {join.format(f'{length.format(t)}', _COLON, t)} end"
+            for t in texts
+        ]
+        return parts[0] if len(parts) == 1 else "concat(" + ",\n  ".join(parts) + ")"
+
+    return row
+
+
+_COLON: Final = "':'"
+_CONCAT: Final = "concat({}, {}, {})"
+
+_DUCKDB_EXACT: Final = _words(
+    """boolean, tinyint, smallint, integer, bigint, hugeint, utinyint, usmallint, uinteger, ubigint,
+    uhugeint, decimal, varchar, date, time, timestamp, timestamp_s, timestamp_ms, timestamp_ns,
+    timestamp with time zone, time with time zone, uuid, enum, blob, interval, float, double"""
+)
+"""DuckDB writes every float with the digits that tell it from its neighbours, and the sign of zero."""
+
+
+def _of_duckdb(column: str, said: str) -> str | None:
+    if said.endswith("]") or said.startswith(("struct", "map", "union", "variant", "json")):
+        return None
+    if said.startswith("enum("):
+        said = "enum"
+    plain = re.sub(r"\([^()]*\)", "", said)
+    return f"cast({column} as varchar)" if " ".join(plain.split()) in _DUCKDB_EXACT else None
+
+
+_SPARK_EXACT: Final = _words(
+    """boolean, tinyint, byte, smallint, short, int, integer, bigint, long, decimal, string, varchar, char,
+    date, timestamp, timestamp_ntz, float, double"""
+)
+"""Java writes every float with the digits that tell it from its neighbours, and the sign of zero."""
+
+_SNOWFLAKE_EXACT: Final = _words(
+    """boolean, number, decimal, numeric, int, integer, bigint, smallint, tinyint, byteint, varchar, text, string,
+    char, character, character varying, date, time"""
+)
+"""Its timestamps are written by the session's format, which may leave digits out; floats are rounded."""
+
+_BIGQUERY_EXACT: Final = _words(
+    "bool, boolean, int64, integer, int, numeric, bignumeric, string, date, time, datetime, timestamp"
+)
+"""It writes floats without the sign of zero."""
+
+_SPARK: Final = _Engine(
+    "`",
+    _by_type(_SPARK_EXACT, "cast({} as string)"),
+    _with_lengths("cast(length({}) as string)", _CONCAT),
+    "sum(cast(conv(substr(md5({row}), 1, 16), 16, 10) as decimal(20, 0))), "
+    "sum(cast(conv(substr(md5({row}), 17, 16), 16, 10) as decimal(20, 0)))",
+)
+
+
+def _of_snowflake(column: str, said: str) -> str | None:
+    plain = re.sub(r"\([^()]*\)", "", said)
+    if plain in ("timestamp_ntz", "timestamp_ltz", "timestamp_tz", "datetime"):
+        zone = "" if plain in ("timestamp_ntz", "datetime") else "TZHTZM"
+        return f"to_varchar({column}, 'YYYY-MM-DD HH24:MI:SS.FF9{zone}')"
+    if plain == "time":
+        return f"to_varchar({column}, 'HH24:MI:SS.FF9')"
+    if plain == "date":
+        return f"to_varchar({column}, 'YYYY-MM-DD')"
+    return f"to_varchar({column})" if " ".join(plain.split()) in _SNOWFLAKE_EXACT else None
+
+
+_ENGINES: Final = {
+    "duckdb": _Engine(
+        '"',
+        _of_duckdb,
+        _with_lengths("length({})", _CONCAT),
+        "sum(md5_number_lower({row})::hugeint), sum(md5_number_upper({row})::hugeint)",
+    ),
+    "spark": _SPARK,
+    "databricks": _SPARK,
+    "snowflake": _Engine(
+        '"',
+        _of_snowflake,
+        _with_lengths("to_varchar(length({}))", _CONCAT),
+        "sum(md5_number_lower64({row})), sum(md5_number_upper64({row}))",
+    ),
+    "bigquery": _Engine(
+        "`",
+        _by_type(_BIGQUERY_EXACT, "cast({} as string)"),
+        _with_lengths("cast(length({}) as string)", _CONCAT),
+        "sum(cast(cast(concat('0x', substr(to_hex(md5({row})), 1, 15)) as int64) as bignumeric)), "
+        "sum(cast(cast(concat('0x', substr(to_hex(md5({row})), 16, 15)) as int64) as bignumeric)), "
+        "sum(cast(cast(concat('0x', substr(to_hex(md5({row})), 31, 2)) as int64) as bignumeric))",
+    ),
+}

@@ -1,0 +1,652 @@
+"""Early cutoff: what is rebuilt and comes out the same stops the ripple.
+
+A selection says what *can* differ. Here it is said, level by level, what *does*: of a relation that
+was rebuilt, for each set of columns that something reads of it, whether it holds the bag of rows
+that base's SQL makes of the same inputs. Where it does, that reader has not changed by it.
+
+Nothing here runs or asks anything. Whoever does (`cli.cutoff_run`, the campaign) takes what is next,
+builds it, says how that went, answers the questions that it leads to, and takes what is next again.
+
+A reader stops only where all of this is so:
+
+* It is what it was: its compiled SQL, its settings, how it was seen. What may have stopped to build
+  (see `selection.inlined`) or runs for another reason than a moved column is built in any case.
+* It gives the same bag of rows of the same bags (`flow.repeatable`).
+* Of each relation it reads that was rebuilt, what it reads was seen to be equal, names and types
+  included; and nothing else that it reads has moved.
+
+And a relation is seen to be equal only where it comes out the same whenever it is built: not where
+it is incremental or a snapshot, has hooks, is not followed, or asks for the time or for chance.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.changes import Comparison
+from dbt_ripple.changes.compiled import other_names, rename
+from dbt_ripple.flow.names import dialect_of
+from dbt_ripple.flow.repeatable import Unrepeatable, inexact_type, unrepeatable
+from dbt_ripple.graph.analysis import Analysis
+from dbt_ripple.graph.beyond import CATALOG
+from dbt_ripple.graph.jinja import normalised
+from dbt_ripple.graph.macros import Macros
+from dbt_ripple.graph.properties import of_test
+from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.settings import Settings, hooks_of
+from dbt_ripple.selection.answer import CutOff, RunTest, Selection, StoppedModel, StoppedTest
+
+CAN: Final = "can differ"
+SEEN: Final = "seen to differ"
+"""What a test that runs rests on."""
+
+ALL: Final[None] = None
+"""Read is every column, and their names and places."""
+
+Columns = frozenset[str] | None
+"""Names in lower case, or `ALL`."""
+
+Types = Mapping[str, str]
+"""Columns of a relation as its engine describes it, in order: types by name."""
+
+_TABLES: Final = frozenset({"table", "view"})
+_ANY_COLUMN: Final = re.compile(r"\*|\bcolumns\b|\bnatural\b|\bunpivot\b|\bby\s+(?:name|all)\b")
+"""What may mean a column without its name."""
+_KEEPS: Final = frozenset({"incremental", "snapshot"})
+
+
+class Question(NamedTuple):
+    """Whether a rebuilt relation holds, over some columns, the rows of base's."""
+
+    relation: str
+    columns: Columns
+
+
+class Unequal(NamedTuple):
+    """Why a relation does not count as equal; ``seen`` where it was compared and is not."""
+
+    reason: str
+    seen: bool = True
+
+
+class Answer(NamedTuple):
+    """What the engine says of a rebuilt relation.
+
+    Attributes:
+        base: the columns of base's, None where there is none to compare with.
+        head: those of the rebuilt one.
+        unequal: for each set of columns asked for why it is not equal; None where it is.
+    """
+
+    base: Types | None
+    head: Types
+    unequal: Mapping[Columns, Unequal | None]
+
+
+class Step(NamedTuple):
+    """What is built and run next, all at once."""
+
+    models: list[str]
+    tests: list[str]
+    unit_tests: list[str]
+
+    def __bool__(self) -> bool:
+        return bool(self.models or self.tests or self.unit_tests)
+
+
+@dataclass
+class Decided:
+    """What became of the models and tests of a selection.
+
+    Attributes:
+        built: what had to be built or run, each with why.
+        stopped: what was neither, each with the equal relations that stopped it.
+        skipped: what could not be, each with the relation that was not built.
+        seen: of what was run, the relations that were seen to differ for it.
+    """
+
+    built: dict[str, str] = field(default_factory=dict)
+    stopped: dict[str, list[str]] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    seen: dict[str, list[str]] = field(default_factory=dict)
+
+    def __contains__(self, unique_id: object) -> bool:
+        return unique_id in self.built or unique_id in self.stopped or unique_id in self.skipped
+
+
+class Cutoff:
+    """Decides what of a selection is built and run.
+
+    Args:
+        comparison: of base and head.
+        selection: what can differ.
+        types: the columns of a relation of head as its engine describes it now, by unique_id; None
+            where that is not known.
+        always: tests that run whatever is seen.
+        kept: seeds whose relation on base is known to hold base's file.
+        as_it_is: whether base's relations are compared with as they are, because somebody knows them
+            to be made of the same inputs.
+    """
+
+    def __init__(
+        self,
+        comparison: Comparison,
+        selection: Selection,
+        types: Callable[[str], Types | None],
+        *,
+        always: Collection[str] = (),
+        kept: Collection[str] = (),
+        as_it_is: bool = False,
+    ) -> None:
+        self.comparison = comparison
+        self.base, self.head = comparison.base, comparison.head
+        self.types = types
+        self.always = frozenset(always)
+        self.kept = frozenset(kept)
+        self.as_it_is = as_it_is
+        self.selection = selection
+        self.models = list(selection.models)
+        self.tests = [test.unique_id for test in selection.tests]
+        self.unit_tests = list(selection.unit_tests)
+        self._waited_for = {fact for test in selection.held if test.waits for fact in test.facts}
+        self.decided = Decided()
+        self.done: set[str] = set()
+        self.failed: set[str] = set()
+        self.answers: dict[str, Answer] = {}
+        self.dialect = dialect_of(self.head.metadata.adapter_type)
+        self.renamed = other_names(self.base, self.head)
+        self._own: dict[str, str | None] = {}
+        self._reads: dict[str, dict[str, Columns]] = {}
+        self._repeatable: dict[tuple[int, str], Unrepeatable | None] = {}
+
+    def prepare(self) -> None:
+        """Look at all that needs the analyses, which may be gone once things run."""
+        for unique_id in (*self.models, *self.tests):
+            self.own(unique_id)
+            self.reads(unique_id)
+
+    # -- what is next -------------------------------------------------------------------------------
+
+    def next(self) -> Step:
+        """What is built and run next; empty once all is decided."""
+        models: list[str] = []
+        more = True
+        while more:  # what stops lets others be decided, too
+            more = False
+            for unique_id in self.models:
+                if unique_id not in self.decided and self._decide(unique_id):
+                    more = True
+                    if unique_id in self.decided.built:
+                        models.append(unique_id)
+        tests = [t for t in self.tests if t not in self.decided and self._decide(t)]
+        tests = [t for t in tests if t in self.decided.built]
+        unit_tests = [u for u in self.unit_tests if self._has_its_inputs(u)]
+        self.unit_tests = [u for u in self.unit_tests if u not in unit_tests]
+        return Step(models, tests, unit_tests)
+
+    def _has_its_inputs(self, unit_test: str) -> bool:
+        """Whether all that the model of a unit test reads is decided: dbt types the fixture by it."""
+        models = self.head.parents.get(unit_test, ())
+        return not any(self._is_open(u) for model in models for u in self.above(model))
+
+    def _is_open(self, unique_id: str) -> bool:
+        return unique_id in self._to_build and (
+            unique_id not in self.decided
+            or (unique_id in self.decided.built and unique_id not in self.done)
+        )
+
+    def built(self, failed: Iterable[str]) -> None:
+        """What was next has been built; these of it have not been."""
+        self.done.update(self.decided.built)
+        self.failed.update(failed)
+
+    def questions(self) -> list[Question]:
+        """What is to be asked of what was built: each set of columns that may stop a reader."""
+        asked: dict[Question, None] = {}
+        for unique_id in (*self.models, *self.tests):
+            if unique_id in self.decided or self.own(unique_id) is not None:
+                continue
+            if self._unrepeatable(1, unique_id, frozenset()) is not None:
+                continue
+            for relation, columns in self.reads(unique_id).items():
+                if (
+                    relation in self.done
+                    and relation not in self.failed
+                    and relation not in self.answers
+                    and self.uncounted(relation) is None
+                ):
+                    asked[Question(relation, columns)] = None
+        return list(asked)
+
+    def answer(self, answers: Mapping[str, Answer]) -> None:
+        """What the engine says of the relations asked for."""
+        self.answers.update(answers)
+
+    # -- deciding -----------------------------------------------------------------------------------
+
+    def _decide(self, unique_id: str) -> bool:
+        """Decide of a model or test, where all that it reads is decided and built."""
+        read = self.reads(unique_id)
+        above = [u for u in self.above(unique_id) if u in self._to_build]
+        if any(map(self._is_open, above)):
+            return False
+        missing = next((u for u in above if u in self.failed or u in self.decided.skipped), None)
+        if missing is not None:
+            self.decided.skipped[unique_id] = missing
+            return True
+        why = self.own(unique_id)
+        equal: list[str] = []
+        seen: list[str] = []
+        if why is None:
+            for relation, columns in read.items():
+                if relation in self.decided.stopped:
+                    equal += self.decided.stopped[relation]
+                elif relation in self.decided.built:
+                    differs = self.differs(unique_id, relation, columns)
+                    if differs is None:
+                        equal.append(relation)
+                        continue
+                    why = why or differs
+                    if self._was_seen(relation, columns):
+                        seen.append(relation)
+                elif relation in self.comparison.changed:
+                    why = why or f"{self._name(relation)} changed, and is not built here"
+            if why is None:
+                order = self.repeatable(1, unique_id)
+                why = order and f"{order.reason}, so that equal rows may give others"
+            if why is None and not equal:
+                why = "what moved it was not seen"
+        if why is None:
+            self.decided.stopped[unique_id] = list(dict.fromkeys(equal))
+        else:
+            self.decided.built[unique_id] = why
+            if seen:
+                self.decided.seen[unique_id] = seen
+        return True
+
+    def _was_seen(self, relation: str, columns: Columns) -> bool:
+        answer = self.answers.get(relation)
+        why = answer.unequal.get(columns) if answer is not None else None
+        return why is not None and why.seen
+
+    def differs(self, reader: str, relation: str, columns: Columns) -> str | None:
+        """Why a rebuilt relation may be another one to a reader; None where it was seen not to be."""
+        name = self._name(relation)
+        if (why := self.uncounted(relation)) is not None:
+            return f"{name} is rebuilt, and {why}"
+        answer = self.answers.get(relation)
+        if answer is None or columns not in answer.unequal:
+            return f"{name} is rebuilt and was not compared"
+        unequal = answer.unequal[columns]
+        if unequal is not None:
+            how = "was seen to differ" if unequal.seen else "is rebuilt and could not be compared"
+            return f"{name} {how}: {unequal.reason}"
+        assert answer.base is not None
+        base = {n.lower(): t for n, t in answer.base.items()}
+        head = {n.lower(): t for n, t in answer.head.items()}
+        other = {n for n in base.keys() | head.keys() if base.get(n) != head.get(n)}
+        if other:
+            text = (self.head.nodes[reader].compiled_code or "").lower()
+            named = sorted(n for n in other if n in text)
+            if named or _ANY_COLUMN.search(text):
+                which = (named or sorted(other))[0]
+                return f"{name}.{which} came, went or has another type"
+        return None
+
+    # -- what a reader is ---------------------------------------------------------------------------
+
+    def own(self, unique_id: str) -> str | None:
+        """Why a model or test is built or run whatever it reads; None where only that moved it."""
+        if unique_id not in self._own:
+            self._own[unique_id] = self._own_reason(unique_id)
+        return self._own[unique_id]
+
+    def _own_reason(self, unique_id: str) -> str | None:
+        if self.comparison.everything:
+            return self.comparison.everything[0]
+        if unique_id in self.always:
+            return "it is asked for"
+        node, then = self.head.nodes[unique_id], self.base.nodes.get(unique_id)
+        if then is None:
+            return "it is new"
+        if node.resource_type == "seed":
+            return "its file or its settings changed"
+        if node.resource_type == "test":
+            before, now = (a.tests.get(unique_id) for a in self._analyses)
+        else:
+            before, now = (a.nodes.get(unique_id) for a in self._analyses)
+        if before is None or now is None:
+            return "it was not analysed"
+        if "analysed" not in (before.status, now.status) or before.status != now.status:
+            return "it is not seen through"
+        if now.looks_at or before.looks_at or now.in_vain or before.in_vain:
+            return "it looks at the warehouse besides its query"
+        if not then.compiled_code or not node.compiled_code:
+            return "it is not compiled"
+        text = rename(then.compiled_code, self.renamed)
+        if normalised(text) != normalised(node.compiled_code):
+            return "its own text changed"
+        if CATALOG.search(node.compiled_code):
+            return "it asks which relations there are"
+        if unique_id in self._waited_for:
+            return "tests wait for it"
+        if self._settings_differ(then, node):
+            return "its own settings changed"
+        if hooks_of(node) or hooks_of(then) or node.config.get("sql_header"):
+            return "it has hooks"
+        if unique_id in self._hooked:
+            return "a hook writes to it"
+        counts = node.config.get("fail_calc") in (None, "count(*)")
+        if node.resource_type == "test" and node.config.get("limit") and not counts:
+            return "its outcome is of some of its rows"
+        if (before.rows_fingerprint, before.fingerprints) == (
+            now.rows_fingerprint,
+            now.fingerprints,
+        ):
+            return "it may have stopped to build"
+        return None
+
+    def _settings_differ(self, then: Node, node: Node) -> bool:
+        if node.resource_type == "test":
+            return of_test(then) != of_test(node)
+        one, other = self._settings
+        return (
+            then.config != node.config
+            or "materialization" in other.said(node)
+            or one.built_with(then) != other.built_with(node)
+        )
+
+    @cached_property
+    def _settings(self) -> tuple[Settings, Settings]:
+        return Settings(self.base, Macros(self.base)), Settings(self.head, Macros(self.head))
+
+    @cached_property
+    def _analyses(self) -> tuple[Analysis, Analysis]:
+        return self.comparison.base_analysis, self.comparison.head_analysis
+
+    @cached_property
+    def _hooked(self) -> set[str]:
+        return {u for hook in self.comparison.hooks for u in (hook.owner, *hook.writes)}
+
+    @cached_property
+    def _to_build(self) -> set[str]:
+        return set(self.models)
+
+    # -- what a reader reads ------------------------------------------------------------------------
+
+    def above(self, unique_id: str) -> list[str]:
+        """The relations that a node refers to or names, through ephemeral models."""
+        found: dict[str, None] = {}
+        seen: set[str] = set()
+        ahead = [unique_id]
+        while ahead:
+            current = ahead.pop()
+            named = (edge[0] for edge in self._edges[1].get(current, ()))
+            for parent in dict.fromkeys((*self.head.parents.get(current, ()), *named)):
+                if parent in seen:
+                    continue
+                seen.add(parent)
+                if _is_ephemeral(self.head, parent):
+                    ahead.append(parent)
+                else:
+                    found[parent] = None
+        return list(found)
+
+    def reads(self, unique_id: str) -> dict[str, Columns]:
+        """What a model or test reads of each relation, on either side, through ephemeral models."""
+        known = self._reads.get(unique_id)
+        if known is not None:
+            return known
+        found: dict[str, set[str]] = {}
+        for side in (0, 1):
+            ahead, seen = [unique_id], {unique_id}
+            while ahead:
+                for parent, column in self._edges[side].get(ahead.pop(), ()):
+                    if _is_ephemeral((self.base, self.head)[side], parent):
+                        if parent not in seen:
+                            seen.add(parent)
+                            ahead.append(parent)
+                        continue
+                    columns = found.setdefault(parent, set())
+                    if column != ROWS:
+                        columns.add(column.lower())
+        read: dict[str, Columns] = {u: frozenset(columns) for u, columns in found.items()}
+        node = self.head.nodes[unique_id]
+        for relation in self.above(unique_id):
+            if relation not in read or _kind(node) in _KEEPS:
+                read[relation] = ALL  # it is read otherwise than by name, or in a hidden branch
+        self._reads[unique_id] = read
+        return read
+
+    @cached_property
+    def _edges(self) -> tuple[dict[str, list[tuple[str, str]]], dict[str, list[tuple[str, str]]]]:
+        """The relations and columns above each node and test, on base and on head."""
+        sides = []
+        for project, analysis in zip((self.base, self.head), self._analyses, strict=True):
+            wanted = set(self.models)
+            wanted |= {u for u, n in project.nodes.items() if n.is_ephemeral}
+            edges: dict[str, dict[tuple[str, str], None]] = {}
+            into = getattr(analysis.edges, "into", None)
+            for edge in into(wanted) if into is not None else analysis.edges:
+                edges.setdefault(edge[2], {})[edge[0], edge[1]] = None
+            for test, node, column in analysis.test_columns:
+                edges.setdefault(test, {})[node, column] = None
+            sides.append({child: list(read) for child, read in edges.items()})
+        return sides[0], sides[1]
+
+    # -- what counts as equal -----------------------------------------------------------------------
+
+    def uncounted(self, relation: str) -> str | None:
+        """Why a rebuilt relation never counts as equal; None where it may."""
+        return self.unmade(relation) or self.unsettled(relation)
+
+    def unmade(self, relation: str) -> str | None:
+        """Why base's relation cannot be made beside it over the same inputs."""
+        node, then = self.head.nodes[relation], self.base.nodes.get(relation)
+        if then is None:
+            return "base has none"
+        if node.resource_type == "seed":
+            return None if relation in self.kept else "base's file is not known to be loaded"
+        for side in (then, node):
+            if side.resource_type != "model" or _kind(side) not in _TABLES:
+                return f"it is of the kind {_kind(side)}"
+            if side.is_python or not side.compiled_code:
+                return "it has no compiled SQL"
+            if side.contract_enforced:
+                return "its contract makes the types of its columns"
+            if hooks_of(side) or side.config.get("sql_header"):
+                return "it has hooks"
+        if relation in self._hooked or self.comparison.everything:
+            return "hooks write to it"
+        for analysis in self._analyses:
+            if analysis.nodes[relation].status != "analysed":
+                return "it is not seen through"
+            if analysis.nodes[relation].looks_at:
+                return "it looks at the warehouse while it compiles"
+        if "materialization" in self._settings[1].said(node) or "materialization" in self._settings[
+            0
+        ].said(then):
+            return "its materialization is the project's own"
+        if self.as_it_is:
+            same = then.relation_name == node.relation_name
+            return "it is built in the place of base's" if same else None
+        for parent in self.base_parents(relation):
+            if parent not in self._to_build or parent in self.decided.stopped:
+                continue
+            if parent not in self.done:
+                return f"base's reads {self._name(parent)}, which is not built yet"
+            if (why := self.unmade(parent)) is not None:
+                return f"of {self._name(parent)} below it, {why}"
+            if (self.base.nodes[parent].relation_name or "?") not in (then.compiled_code or ""):
+                return f"base's does not read {self._name(parent)} by its name"
+        return None
+
+    def base_parents(self, relation: str) -> list[str]:
+        """The relations that base's SQL of a model reads, through ephemeral models."""
+        found: dict[str, None] = {}
+        ahead, seen = [relation], {relation}
+        while ahead:
+            current = ahead.pop()
+            named = (edge[0] for edge in self._edges[0].get(current, ()))
+            for parent in dict.fromkeys((*self.base.parents.get(current, ()), *named)):
+                if parent in seen:
+                    continue
+                seen.add(parent)
+                if _is_ephemeral(self.base, parent):
+                    ahead.append(parent)
+                else:
+                    found[parent] = None
+        return list(found)
+
+    def base_text(self, relation: str, names: Mapping[str, str]) -> str:
+        """Base's SQL of a model over relations in the place of base's, by unique_id."""
+        moved = {
+            said: names[parent]
+            for parent in self.base_parents(relation)
+            if parent in names and (said := self.base.nodes[parent].relation_name)
+        }
+        return rename(self.base.nodes[relation].compiled_code or "", moved)
+
+    def unsettled(self, relation: str) -> str | None:
+        """Why a relation may come out otherwise each time it is built."""
+        if self.head.nodes[relation].resource_type == "seed":
+            return None
+        for side in (0, 1):
+            found = self.repeatable(side, relation) or self._unsettled_above(side, relation)
+            if found is not None:
+                return f"it is not the same each time: {found.reason}"
+        return None
+
+    def _unsettled_above(self, side: int, relation: str) -> Unrepeatable | None:
+        """What of that is in what it reads: in views, and in what else is built here."""
+        project = (self.base, self.head)[side]
+        seen = {relation}
+        ahead = [(relation, False)]
+        while ahead:
+            current, stored = ahead.pop()
+            for parent in self.above(current) if side else self.base_parents(current):
+                node = project.nodes.get(parent)
+                if parent in seen or node is None or node.resource_type != "model":
+                    continue
+                view = _kind(node) == "view" and not stored
+                if not view and parent not in self.decided.built:
+                    continue
+                seen.add(parent)
+                found = self.repeatable(side, parent)
+                if found is not None and (found.volatile or view):
+                    return found
+                ahead.append((parent, stored or not view))
+        return None
+
+    def repeatable(self, side: int, unique_id: str) -> Unrepeatable | None:
+        """Why a node's SQL may give other rows of the same bags of rows, on base or on head."""
+        key = (side, unique_id)
+        if key not in self._repeatable:
+            found = self._unrepeatable(side, unique_id, frozenset())
+            if found is None and self._unrepeatable(side, unique_id, None) is not None:
+                # It is a matter of types, and only then the engine is asked for them.
+                found = self._unrepeatable(side, unique_id, self._inexact(unique_id))
+            self._repeatable[key] = found
+        return self._repeatable[key]
+
+    def _unrepeatable(
+        self, side: int, unique_id: str, inexact: Iterable[str] | None
+    ) -> Unrepeatable | None:
+        node = (self.base, self.head)[side].nodes[unique_id]
+        if node.is_python or not node.compiled_code:
+            return Unrepeatable("it has no compiled SQL", True)
+        return unrepeatable(node.compiled_code, self.dialect, inexact)
+
+    def _inexact(self, unique_id: str) -> set[str] | None:
+        """The names of the columns it reads that are floating point numbers and the like."""
+        names: set[str] = set()
+        for relation in dict.fromkeys((*self.above(unique_id), *self.base_parents(unique_id))):
+            types = self.types(relation)
+            if types is None:
+                return None
+            names |= {n.lower() for n, t in types.items() if inexact_type(t, self.dialect)}
+        return names
+
+    # -- what is said -------------------------------------------------------------------------------
+
+    def said(self) -> CutOff:
+        """What became of each test and model."""
+        decided = self.decided
+        selected = {test.unique_id: test for test in self.selection.tests}
+        compared = [why for a in self.answers.values() for why in a.unequal.values()]
+        return CutOff(
+            tests=[
+                RunTest(
+                    **msgspec.structs.asdict(selected[test]),
+                    rests_on=SEEN if test in decided.seen else CAN,
+                    because=decided.built[test],
+                    relations=decided.seen.get(test, []),
+                )
+                for test in self.tests
+                if test in decided.built
+            ],
+            stopped=[
+                StoppedTest(
+                    unique_id=test,
+                    name=selected[test].name,
+                    reason="equal to base's in what it reads: "
+                    + ", ".join(map(self._name, decided.stopped[test])),
+                    equal=decided.stopped[test],
+                )
+                for test in self.tests
+                if test in decided.stopped
+            ],
+            skipped=dict(decided.skipped),
+            built={u: decided.built[u] for u in self.models if u in decided.built},
+            stopped_models=[
+                StoppedModel(unique_id=u, equal=decided.stopped[u])
+                for u in self.models
+                if u in decided.stopped
+            ],
+            equal=sum(why is None for why in compared),
+            compared=len(compared),
+        )
+
+    def _name(self, unique_id: str) -> str:
+        node = self.head.nodes.get(unique_id) or self.base.nodes.get(unique_id)
+        return node.display_name if node else unique_id
+
+
+def unequal_rows(base: tuple[Any, ...], head: tuple[Any, ...]) -> Unequal | None:
+    """What two hashes of `selection.bags` say, the number of rows first."""
+    if base == head:
+        return None
+    if base[0] != head[0]:
+        return Unequal(f"it had {base[0]} rows and has {head[0]}")
+    return Unequal("its rows are others")
+
+
+def equal_columns(base: Types, head: Types, columns: Columns) -> str | None:
+    """Why columns differ before any row is looked at: by name, type, or place where that counts."""
+    if columns is ALL:
+        if list(base.items()) != list(head.items()):
+            return "its columns are others"
+        return None
+    then, now = ({n.lower(): t for n, t in side.items()} for side in (base, head))
+    for name in sorted(columns):
+        if name not in then or name not in now:
+            return f"there is no {name} on {'base' if name not in then else 'head'}"
+        if then[name] != now[name]:
+            return f"{name} was {then[name]} and is {now[name]}"
+    return None
+
+
+def _kind(node: Node) -> str:
+    return node.resource_type if node.resource_type == "snapshot" else node.materialized or "view"
+
+
+def _is_ephemeral(project: Project, unique_id: str) -> bool:
+    node = project.nodes.get(unique_id)
+    return node is not None and node.is_ephemeral
