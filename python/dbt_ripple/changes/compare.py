@@ -15,9 +15,9 @@ from typing import Literal
 from dbt_ripple.artifacts import Project
 from dbt_ripple.changes.conditions import (
     changed_hooks,
-    changed_project_hooks,
     check,
     environment_differs,
+    followed_hooks,
 )
 from dbt_ripple.changes.seeds import SeedPair, pair_seeds
 from dbt_ripple.changes.state import modified
@@ -142,11 +142,10 @@ def compare(
     comparison = Comparison(base, head, base_analysis, head_analysis, seeds)
     comparison.notes += [*conditions, *seeds.notes]
     before_hooks, comparison.hooks = hooks_that_write(base), hooks_that_write(head)
-    comparison.everything = [
-        *changed_project_hooks(base, head),
-        *changed_hooks(base, head, before_hooks, comparison.hooks),
-    ]
+    comparison.everything = changed_hooks(base, head, before_hooks, comparison.hooks)
     comparison.notes += [f"{hook}: every test is selected" for hook in comparison.everything]
+    if not comparison.everything:
+        comparison.notes += followed_hooks(base, head, before_hooks, comparison.hooks)
     for unique_id, now in head_analysis.nodes.items():
         before = base_analysis.nodes.get(unique_id)
         if before is None:

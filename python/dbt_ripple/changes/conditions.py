@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dbt_ripple.artifacts import Project
 from dbt_ripple.artifacts.model import CUSTOM_ENVIRONMENT
 from dbt_ripple.errors import RippleError
-from dbt_ripple.graph.hooks import Hook
+from dbt_ripple.graph.hooks import Hook, not_followed, when_it_runs
 from dbt_ripple.graph.macros import ANY, Macros, environment_in, project_hooks
 from dbt_ripple.graph.settings import Settings
 
@@ -119,42 +119,76 @@ def set_variables(
     head.variables = {name: now.get(name, "") for name in differ}
 
 
-def changed_project_hooks(base: Project, head: Project) -> list[str]:
-    """What is said of each ``on-run-*`` hook that is not the same on both sides (rule 7).
-
-    Such a hook may do anything to any relation. Reordered hooks are changed hooks.
-    """
-    before, now = project_hooks(base), project_hooks(head)
-    return [
-        f"{unique_id.split('.')[-1]} of {unique_id.split('.')[1]} "
-        + (
-            "is new"
-            if unique_id not in before
-            else "was removed"
-            if unique_id not in now
-            else "changed"
-        )
-        for unique_id in dict.fromkeys([*now, *before])
-        if before.get(unique_id) != now.get(unique_id)
-    ]
-
-
 def changed_hooks(base: Project, head: Project, before: list[Hook], now: list[Hook]) -> list[str]:
-    """What is said of each node's hook that may write to anything and is not the same on both sides.
+    """What is said of the hooks that may write to anything and are not the same on both sides.
+
+    Of ``on-run-*`` hooks the order counts, too.
 
     Args:
         base: what is deployed.
         head: what is proposed.
-        before: base's hooks that write to other relations than their own.
+        before: base's hooks that do something to other relations than their own.
         now: head's.
     """
+    then, here = not_followed(before), not_followed(now)
+    if then == here:
+        return []
+    owners = dict.fromkeys(owner for owner, _ in sorted({*then} ^ {*here}))
+    said = []
+    for owner in owners or dict.fromkeys(owner for owner, _ in here):
+        if owner.startswith("operation."):
+            said += [
+                f"{which}, which may write to any relation"
+                for unique_id, which in changed_project_hooks(base, head).items()
+                if when_it_runs(unique_id) == owner
+            ] or [f"{_spoken(owner)} changed, which may write to any relation"]
+        else:
+            name = (head.nodes.get(owner) or base.nodes[owner]).display_name
+            said.append(f"a hook of {name}, which may write to any relation, differs")
+    return said
+
+
+def followed_hooks(base: Project, head: Project, before: list[Hook], now: list[Hook]) -> list[str]:
+    """What is said of each ``on-run-*`` hook that changed and of which it is known what it does."""
+    does: dict[str, set[str]] = {}
+    for side, hooks in ((base, before), (head, now)):
+        for hook in hooks:
+            nodes = side.nodes
+            names = {nodes[u].display_name if u in nodes else u for u in hook.writes | hook.makes}
+            does.setdefault(hook.owner, set()).update(names)
+    said = []
+    for unique_id, which in changed_project_hooks(base, head).items():
+        found = sorted(does.get(unique_id, ()))
+        some = ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
+        said.append(
+            f"{which}: what it writes or makes ({some}) is followed to its readers"
+            if found
+            else f"{which}: it writes to no relation, and no test is selected by it; whether it "
+            "runs, the next build shows"
+        )
+    return said
+
+
+def changed_project_hooks(base: Project, head: Project) -> dict[str, str]:
+    """Each ``on-run-*`` hook that is not the same on both sides, with what is said of it.
+
+    A hook that only has another place among the others is the same one (see `changed_hooks`).
+    """
+    before, now = project_hooks(base), project_hooks(head)
     then, here = (
-        {(hook.owner, hook.text) for hook in hooks if hook.anything} for hooks in (before, now)
+        {(when_it_runs(unique_id), what) for unique_id, what in side.items()}
+        for side in (before, now)
     )
-    owners = dict.fromkeys(owner for owner, _ in sorted(then ^ here))
-    return [
-        f"a hook of {(head.nodes.get(owner) or base.nodes[owner]).display_name}, which may write to "
-        "any relation, differs"
-        for owner in owners
-        if not owner.startswith("operation.")
-    ]
+    found = {}
+    for unique_id in dict.fromkeys([*now, *before]):
+        run = when_it_runs(unique_id)
+        new = unique_id in now and (run, now[unique_id]) not in then
+        gone = unique_id in before and (run, before[unique_id]) not in here
+        if new or gone:
+            what = "changed" if new and gone else "is new" if new else "was removed"
+            found[unique_id] = f"{_spoken(unique_id)} {what}"
+    return found
+
+
+def _spoken(hook: str) -> str:
+    return f"{hook.split('.')[-1]} of {hook.split('.')[1]}"

@@ -8,21 +8,23 @@ Hooks are Jinja that was not rendered, and no parse tree is made of them. Their 
 by their words: what stands where a statement has its target is written, every other relation that
 is named is read. Statements that are known to leave rows alone (GRANT, ANALYZE, COMMENT, ...) write
 nothing. What the words do not tell may be any relation that the hook or a macro it calls names; where
-they name none, it may be anything at all.
+they name none, it may be anything at all. So may a statement that is not known, one that other
+statements go by (SET, USE, ATTACH, ...), and one that does not stand in a text (see `run_texts`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.names import dialect_of
 from dbt_ripple.graph.jinja import names, normalised, tagged
-from dbt_ripple.graph.macros import Macros
+from dbt_ripple.graph.macros import APPLY_TAGS, Macros
 from dbt_ripple.graph.names import Names
+from dbt_ripple.graph.run_texts import SAYS, RunTexts, is_boundary
 from dbt_ripple.graph.settings import Settings, hooks_of
 
 THIS: Final = "__this__"
@@ -50,6 +52,8 @@ class Hook(NamedTuple):
         makes: the functions, variables and other things it makes that are no relations, by name.
         reads: the relations it names, by unique_id; the owner among them where it says ``this``.
         anything: whether it may write to any relation.
+        of_session: whether it changes settings of its session.
+        words: of its statements, lower case: what other hooks write or make may be among them.
     """
 
     owner: str
@@ -58,6 +62,8 @@ class Hook(NamedTuple):
     makes: frozenset[str]
     reads: frozenset[str]
     anything: bool
+    of_session: bool = False
+    words: frozenset[str] = frozenset()
 
 
 _PART: Final = r"""(?:`[^`]+`|"[^"]+"|\[\w+\]|[\w$]+)"""
@@ -108,6 +114,30 @@ _IN_ALTER: Final = re.compile(
 _DOES_ANYTHING: Final = frozenset("call do eval exec execute invoke perform".split())
 """Statements that run what is not in their text."""
 
+_OF_DATABASE: Final = frozenset("attach detach install load".split())
+_OF_SESSION: Final = frozenset("discard pragma reset set unset use".split())
+"""Statements that decide what others after them find, in the database or in their session."""
+
+_TAKES_RIGHTS: Final = frozenset({"deny", "revoke"})
+_INDEX: Final = re.compile(
+    rf"\s*(?:create|alter)\s[^();]*?\bindex\b[^();]*?\bon\s+(?:only\s+)?{_NAME}", re.I
+)
+_PARTS: Final = re.compile(
+    r"""\s*(?!(?:alter|create|drop)\b)(?:
+      (?:and|as|asc|between|by|case|cast|cluster|comment|constraint|cross|desc|distinct|else|end|except|exists
+        |filter|for|foreign|format|from|full|group|having|if|ilike|in|inner|intersect|interval|into|is|join|key
+        |lateral|left|like|limit|location|natural|not|null|offset|on|options|or|order|outer|over|partition
+        |partitioned|primary|qualify|right|rows|stored|tblproperties|then|to|union|unique|using|values|when|where
+        |window|with)\b
+      | \w+ (?: \s*[^\s\w`"'] | \s*$ | \s+(?:and|as|asc|between|collate|desc|else|end|filter|from|ilike|in|is
+        |like|not|nulls|on|or|over|then|using|when|where)\b)
+      | [^\s\w]
+      | \d
+    )""",
+    re.I | re.X,
+)
+"""What a part of a statement begins with; other words that another one follows may be a statement."""
+
 _MADE: Final = re.compile(
     r"""
     \b(?: create | drop | alter | replace )\s+(?:or\s+(?:replace|alter)\s+)?
@@ -123,24 +153,27 @@ _MADE: Final = re.compile(
 )
 _KEEPS_ROWS: Final = frozenset(
     """
-    analyse analyze attach begin cache checkpoint clear cluster comment commit copy deallocate deny
-    desc describe detach discard end explain export grant install list listen load lock ls notify optimize pragma
-    reindex release reset revoke rollback savepoint set show start uncache unlisten unload unlock
-    unset use vacuum
+    analyse analyze begin cache checkpoint clear cluster comment commit copy deallocate
+    desc describe end explain export grant list listen lock ls notify optimize
+    reindex release rollback savepoint show start uncache unlisten unlock vacuum
     """.split()
 )
 """Statements that change no row of any relation."""
 
 _KEEPS_ROWS_TOO: Final = re.compile(
     r"""\s*(?:
-      (?:create|drop|alter)\s+(?:or\s+replace\s+)?(?:(?:bitmap|bloomfilter|clustered|columnstore|fulltext
-        |nonclustered|row|search|unique|vector)\s+)*
-        (?:catalog|database|extension|index|masking|policy|role|schema|statistics|tag|user|warehouse
-          |session|system|group)\b
+      (?:create|drop|alter)\s+(?:or\s+replace\s+)?(?:(?:bitmap|bloomfilter|clustered|columnstore|concurrently
+        |fulltext|nonclustered|search|unique|vector)\s+)*
+        (?:group|index|role|statistics|tag|user|warehouse)\b(?!.*\bset\b)
+      | create\s+(?:or\s+replace\s+)?(?:transient\s+)?(?:catalog|database|schema)\b
       | alter\s+default\s+privileges\b
       | refresh\s+(?:table|function)?\s*(?!materialized)[\w.`"]+\s*$
     )""",
-    re.I | re.X,
+    re.I | re.X | re.S,
+)
+_BEGINS: Final = re.compile(
+    r"\s*(?:begin|start)\b(?:\s+(?:transaction|tran|work|deferred|immediate|exclusive|atomic)\b)?",
+    re.I,
 )
 _QUERY: Final = re.compile(r"\s*\(*\s*(?:select|with|from|values|table)\b", re.I)
 _CALLED: Final = re.compile(r"((?:\w+\s*\.\s*)*\w+)\s*\(")
@@ -173,7 +206,8 @@ _NO_CODE: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|--[^\n]*|/\*.*?\*/|\{\#.*?\#
 
 _JINJA_LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.S)
 _SQL: Final = re.compile(
-    r"\b(?:insert|update|delete|merge|truncate|copy|create|replace|drop|alter|call|exec|execute"
+    r"\b(?:insert|update|delete|merge|truncate|copy|create|replace|drop|alter|call|do|eval|exec|execute"
+    r"|attach|detach|discard|install|invoke|perform|pragma|reset|revoke|set|unset|use"
     r"|refresh|restore|undrop|load|msck|from|join)\b",
     re.I,
 )
@@ -192,6 +226,14 @@ _ACTS: Final = frozenset(
     """.split()
 )
 """dbt's macros and methods that write to the relation they are given."""
+
+
+_BRANCH: Final = "\x03"
+"""What stands for a tag between which and the next one text may be left out."""
+
+OURS: Final = frozenset({APPLY_TAGS})
+
+_IN_A_BRANCH: Final = (_DOES_ANYTHING | _OF_DATABASE) - {"do"}
 
 
 class _Text(NamedTuple):
@@ -217,6 +259,7 @@ class _Done(NamedTuple):
     writes: set[str]
     makes: set[str]
     anything: bool
+    of_session: bool = False
 
 
 class Hooks:
@@ -254,6 +297,12 @@ class Hooks:
         plain = "|".join(re.escape(name) for name in self.making if name != ANY_NAME)
         self._made = re.compile(rf"\b(?:{plain})\b", re.I) if plain else None
 
+    def of_others(self, hook: Hook) -> set[str]:
+        """What other hooks write or make, and a hook names: keys of `Linker.left`."""
+        found = {key for key in self.writing.keys() & hook.words if key not in hook.writes}
+        named = self.making.keys() if ANY_NAME in self.making else self.making.keys() & hook.words
+        return found | {f"{name}()" for name in named if name not in hook.makes}
+
     def called_in(self, sql: str) -> set[str]:
         """What hooks make and a query names."""
         found = set(self.making.keys() & {ANY_NAME})
@@ -262,11 +311,11 @@ class Hooks:
         return found
 
     def _hooks(self) -> Iterator[Hook]:
+        yield from self._of_runs()
         for unique_id, node in self.project.nodes.items():
             if not self.macros_that_run and not _may_write(node):
                 continue
             if node.resource_type == "operation":
-                yield self.hook(unique_id, node.raw_code)
                 continue
             for _, sql in hooks_of(node):
                 yield self.hook(unique_id, sql)
@@ -275,6 +324,21 @@ class Hooks:
             if node.resource_type in ("model", "snapshot") and not node.is_python:
                 for sql in self.run_by(node):
                     yield self.hook(unique_id, sql)._replace(anything=False)
+
+    def _of_runs(self) -> Iterator[Hook]:
+        """The ``on-run-*`` hooks in the order in which they run.
+
+        What one does that is followed may be another thing behind one that may do anything.
+        """
+        before: dict[str, bytes] = {}
+        for node in in_order(self.project.of_type("operation")):
+            hook = self.hook(node.unique_id, node.raw_code)
+            run = when_it_runs(node.unique_id)
+            if hook.anything:
+                before[run] = digest(before.get(run, b""), hook.text)
+            elif run in before:
+                hook = hook._replace(text=digest(hook.text, before[run]))
+            yield hook
 
     def run_by(self, node: Node) -> Iterator[str]:
         """What a node's Jinja runs beside its query (``run_query``) and may write, as hooks."""
@@ -295,28 +359,44 @@ class Hooks:
         writes = known.writes - {THIS, owner}
         reads = {owner if u == THIS else u for u in known.reads}
         text = known.text
+        of_all = known.of_session and self.project.nodes[owner].resource_type == "operation"
         if read := self.settings.read_by(sql, self.project.nodes[owner]):
             text = digest(text, read)
-        return known._replace(owner=owner, text=text, writes=writes, reads=frozenset(reads))
+        return known._replace(
+            owner=owner,
+            text=text,
+            writes=writes,
+            reads=frozenset(reads),
+            anything=known.anything or of_all,
+        )
 
     def _seen(self, sql: str) -> Hook:
         """What a hook of this text does, whose soever it is: its own relation is ``THIS``."""
         called = self.macros.closure(self.macros.named_in(sql)) & self.macros.user
+        of_macros = {u: self.macros.macros[u].macro_sql for u in sorted(called) if u not in OURS}
         texts = [*self._texts(sql, given=False)]
-        for unique_id in sorted(called):
-            texts += self._texts(self.macros.macros[unique_id].macro_sql, given=True)
+        for of_macro in of_macros.values():
+            texts += self._texts(of_macro, given=True)
         mentioned = set[str]().union(*(text.mentioned for text in texts))
         passed = set[str]().union(*(text.passed for text in texts))
         writes: set[str] = set()
         makes: set[str] = set()
         reads = mentioned | (passed & self.project.nodes.keys())
-        anything = False
+        run = RunTexts(sql, of_macros, self.macros, self.can_be_read)
+        anything = not run.all_read()
+        of_session = False
+        said: set[str] = set()
         for text in texts:
             plain = _NO_CODE.sub(lambda f: "''" if f[0][0] == "'" else " ", text.plain)
+            said.update(_WORD.findall(plain.lower()))
             for statement in plain.split(";"):
+                parts = statement.split(_BRANCH)
+                anything = anything or any(map(_in_a_branch, parts[1:]))
+                statement = " ".join(parts)
                 done = self.statement(statement, text.given)
                 writes |= done.writes
                 makes |= done.makes
+                of_session = of_session or done.of_session
                 named = self.named(statement)
                 reads |= named
                 if done.anything:
@@ -326,7 +406,9 @@ class Hooks:
                 writes.add(_GIVEN)
         if _UNKNOWN in writes or _GIVEN in writes:  # one of those the hook names, or any
             anything = anything or _UNKNOWN in writes or not (mentioned or passed)
+            anything = anything or not run.targets_told()
             writes |= mentioned | passed
+            writes |= {u for t in (sql, *of_macros.values()) for u in self.named_in_strings(t)}
         fingerprint = digest(
             normalised(sql).encode("utf-8", "surrogatepass"),
             self.macros.fingerprint(called),
@@ -340,6 +422,8 @@ class Hooks:
             frozenset(makes),
             frozenset(reads - marks),
             anything,
+            of_session,
+            frozenset(said),
         )
 
     # -- texts ------------------------------------------------------------------------------------
@@ -355,9 +439,13 @@ class Hooks:
         for tag in tagged(text):
             pieces.append(text[at : tag.start])
             at = tag.end
+            if SAYS.match(tag.inside):
+                pieces.append(" ")
+                continue
             inside = self.with_marks(tag.inside, mentioned)
             acts = acts or not names(inside).isdisjoint(_ACTS)
-            pieces.append(_mark(inside, given) if tag.kind == "{{" else " ")
+            between = ";" if is_boundary(tag) else _BRANCH
+            pieces.append(_mark(inside, given) if tag.kind == "{{" else between)
             literals = _JINJA_LITERAL.findall(inside)
             if any(" " in literal and _SQL.search(literal) for literal in literals):
                 inner.append(_as_sql(inside))
@@ -369,6 +457,13 @@ class Hooks:
         yield _Text("".join(pieces), mentioned, passed, acts, given)
         for piece in inner:
             yield _Text(piece, set(), set(), False, True)
+
+    def named_in_strings(self, text: str) -> Iterator[str]:
+        """The relations that strings in the Jinja of a text may mean."""
+        for tag in tagged(text):
+            for literal in _JINJA_LITERAL.findall(tag.inside):
+                if _PLAIN_NAME.fullmatch(literal[1:-1]) and not SAYS.match(tag.inside):
+                    yield from self.relation(literal[1:-1])
 
     def with_marks(self, inside: str, mentioned: set[str]) -> str:
         """The inside of a tag with a mark for each relation that it names."""
@@ -414,15 +509,28 @@ class Hooks:
             targets += [m["name"] for m in _IN_ALTER.finditer(statement)]
         if targets or makes:
             return _Done({u for name in targets for u in self.target(name)}, makes, False)
+        statement = _BEGINS.sub("", statement, count=1)
         words = _WORD.findall(statement)
-        anything = False
-        if words and not _marked(words[0]) and not _KEEPS_ROWS_TOO.match(statement):
-            first = words[0].lower()
-            if _QUERY.match(statement):
-                anything = any(f[1].lower() not in _READS_ONLY for f in _CALLED.finditer(statement))
-            elif first not in _KEEPS_ROWS:
-                anything = not given or first in _DOES_ANYTHING
-        return _Done(set(), makes, anything)
+        first = words[0].lower() if words else ""
+        if not words or _marked(words[0]) or _KEEPS_ROWS_TOO.match(statement):
+            return _Done(set(), makes, False)
+        if first in _TAKES_RIGHTS:
+            named = self.named(statement)
+            return _Done(named, makes, not named)
+        of_session = False
+        if _QUERY.match(statement):
+            anything = any(f[1].lower() not in _READS_ONLY for f in _CALLED.finditer(statement))
+        elif first in _KEEPS_ROWS:
+            anything = False
+        else:
+            known = first in _DOES_ANYTHING or first in _OF_DATABASE
+            of_session = first in _OF_SESSION
+            anything = known or (not of_session and (not given or _PARTS.match(statement) is None))
+        return _Done(set(), makes, anything, of_session)
+
+    def can_be_read(self, text: str) -> bool:
+        """Whether it is certain what a string does that Jinja may hand over as a statement."""
+        return not any(self.statement(part, True).anything for part in text.split(";"))
 
     def target(self, name: str) -> set[str]:
         """The relations that the target of a statement may mean; there is always one."""
@@ -453,6 +561,8 @@ class Hooks:
             if (number := _RELATION.fullmatch(name)) is not None:
                 return set(self.relations[int(number[1])])
             last = _last(name)  # Jinja gives a part of the name
+            if last == _GIVEN:
+                return {_GIVEN}
             return {_UNKNOWN} if _marked(last) else self.named_so(last)
         if "." not in name:
             return self.named_so(_last(name))
@@ -462,6 +572,12 @@ class Hooks:
     def named_so(self, last: str) -> set[str]:
         """The relations of this name in any schema."""
         return set(self.names.by_identifier.get(last, ()))
+
+
+def _in_a_branch(text: str) -> bool:
+    """Whether a text that may be left out begins with a statement that may do anything."""
+    word = _WORD.match(text.lstrip())
+    return word is not None and word[0].lower() in _IN_A_BRANCH
 
 
 def _last(name: str) -> str:
@@ -500,6 +616,31 @@ def _outside(text: str) -> str:
         return " ; "
     words = _WORD.findall(text)
     return "".join(word if _marked(word) else _GIVEN for word in words[:1]) if words else ""
+
+
+def when_it_runs(owner: str) -> str:
+    """Of an ``on-run-*`` hook, when it runs, without its place among the others; else the node."""
+    return re.sub(r"-\d+$", "", owner) if owner.startswith("operation.") else owner
+
+
+def in_order(hooks: Iterable[Node]) -> list[Node]:
+    """Project hooks in the order in which those of one package run."""
+
+    def place(node: Node) -> tuple[str, int]:
+        number = re.search(r"-(\d+)$", node.unique_id)
+        return when_it_runs(node.unique_id), int(number[1]) if number else 0
+
+    return sorted(hooks, key=place)
+
+
+def not_followed(hooks: Iterable[Hook]) -> list[tuple[str, bytes]]:
+    """The hooks that may write to any relation: whose they are, and their text.
+
+    Those of a run in their order; in which order nodes are built is not known.
+    """
+    found = [(when_it_runs(hook.owner), hook.text) for hook in hooks if hook.anything]
+    of_runs = [hook for hook in found if hook[0].startswith("operation.")]
+    return [*of_runs, *sorted({*found}.difference(of_runs))]
 
 
 def hooks_that_write(project: Project) -> list[Hook]:

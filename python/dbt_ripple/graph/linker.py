@@ -19,7 +19,7 @@ from dbt_ripple.graph.beyond import CATALOG, Beyond, not_read, relations_in, rel
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.code import code_of, type_text
 from dbt_ripple.graph.doubts import in_doubt
-from dbt_ripple.graph.hooks import Hook, Hooks
+from dbt_ripple.graph.hooks import Hook, Hooks, when_it_runs
 from dbt_ripple.graph.introspection import Introspection, Looks, Sees
 from dbt_ripple.graph.leaves import DATASET_PREFIX, Leaves
 from dbt_ripple.graph.names import Names
@@ -558,8 +558,7 @@ class Linker(Leaves):
         hooks = self.hooks
         if not hooks.all:
             return
-        read = set[str]().union(*self.above.values(), self.known)
-        for _ in range(1 + len(read & {*hooks.writing, *(f"{name}()" for name in hooks.making)})):
+        for _ in range(1 + len(hooks.writing) + len(hooks.making)):
             left = {key: self.left_by(key, found) for key, found in hooks.writing.items()}
             left |= {f"{name}()": self.left_by(name, f) for name, f in hooks.making.items()}
             moved = {key for key, fingerprint in left.items() if self.left.get(key) != fingerprint}
@@ -579,11 +578,13 @@ class Linker(Leaves):
         """What these hooks do: their texts, and all that they read."""
         parts = []
         for hook in hooks:
-            parts += [hook.owner.encode(), hook.text]
+            parts += [when_it_runs(hook.owner).encode(), hook.text]
             for unique_id in sorted(hook.reads - {key}):
                 if unique_id in self.known:
                     relation = self.known[unique_id].relation
                     parts += [unique_id.encode(), relation.all_fp(), relation.rows_fp]
+            for other in sorted(self.hooks.of_others(hook)):
+                parts += [other.encode(), self.left_in(other)]
         return digest(b"left", *parts)
 
     def reached_from(self, changed: set[str]) -> list[str]:

@@ -44,7 +44,7 @@ from dbt_ripple.artifacts import (
 )
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.graph.analysis import Analysis, NodeAnalysis, column_names
-from dbt_ripple.graph.macros import project_hooks
+from dbt_ripple.graph.hooks import hooks_that_write, not_followed
 from dbt_ripple.graph.pii import BUILT, SEPARATOR, pii_columns
 from dbt_ripple.graph.properties import of_test
 from dbt_ripple.graph.rows import (
@@ -384,9 +384,9 @@ def _test_fingerprints(project: Project, analysis: Analysis) -> dict[str, str]:
     """Of each data test, a hash of all that decides its outcome.
 
     It differs between two loads exactly where `selection.select` without facts selects the test:
-    what its query reads and does, its own settings, and the project's on-run hooks.
+    what its query reads and does, its own settings, and the hooks that may write to any relation.
     """
-    hooks = repr(sorted(project_hooks(project).items())).encode()
+    hooks = repr(not_followed(hooks_that_write(project))).encode()
     found = {}
     for unique_id, seen in analysis.tests.items():
         config = project.nodes[unique_id].config

@@ -90,3 +90,49 @@ def test_what_changes_is_selected(tmp_path: Path) -> None:
         assert changed <= selected
         assert "of_neither" not in selected
     assert select(base, read_project(tmp_path / "base" / "target")).tests == []
+
+
+ON_RUN = [
+    "create schema if not exists extra",
+    "create or replace table extra.limits as select 2 as id",
+    "create or replace macro top() as (select max(id) from extra.limits)",
+    "comment on table extra.limits is 'mine'",
+]
+OF_HOOKS = {
+    "limits": "select id from extra.limits",
+    "by_top": "select top() as id",
+    "plain": "select 1 as id",
+}
+OF_RUNS = {
+    name: PROJECT[name] for name in ("dbt_project.yml", "profiles.yml", "models/nums.sql")
+} | {
+    **{f"models/{name}.sql": TABLE + sql for name, sql in OF_HOOKS.items()},
+    **{f"tests/of_{name}.sql": f"select id from {{{{ ref('{name}') }}}}" for name in OF_HOOKS},
+}
+
+
+def run_with(folder: Path, hooks: list[str]) -> tuple[Project, dict[str, object]]:
+    from dbt.adapters.duckdb.connections import DuckDBConnectionManager
+
+    said = f"{{name: tiny, version: 1.0.0, profile: tiny, on-run-start: {hooks!r}}}"
+    tiny_project.write(folder, {**OF_RUNS, "dbt_project.yml": said.replace("\\'", "''")})
+    tiny_project.dbt(folder, "build")
+    DuckDBConnectionManager.close_all_connections()
+    with duckdb.connect(str(folder / "tiny.duckdb")) as connection:
+        held = {f"of_{n}": connection.execute(f"from main.{n}").fetchall() for n in OF_HOOKS}
+    return read_project(folder / "target"), held
+
+
+def test_what_an_edited_on_run_hook_writes_is_followed(tmp_path: Path) -> None:
+    base, before = run_with(tmp_path / "base", ON_RUN)
+    edits = {
+        "the table": [sql.replace("2 as id", "3 as id") for sql in ON_RUN],
+        "the macro": [sql.replace("max(id)", "max(id) + 1") for sql in ON_RUN],
+        "a schema in front": ["create schema if not exists another", *ON_RUN[:3]],
+    }
+    expected = [{"of_limits", "of_by_top"}, {"of_by_top"}, set[str]()]
+    for number, hooks in enumerate(edits.values()):
+        head, after = run_with(tmp_path / str(number), hooks)
+        changed = {test for test in before if before[test] != after[test]}
+        assert changed == expected[number]
+        assert {test.name for test in select(base, head).tests} == changed

@@ -99,8 +99,12 @@ def answered(connection: duckdb.DuckDBPyConnection, **variables: str) -> dict[st
         ({"free": "select 2 as one where false"}, {"free": ("changed", 0)}),
         ({"added": True}, {"added": ("new", 0)}),
         (
+            {"hook": "call refresh()"},
+            dict.fromkeys(("amount", "status", "ids"), ("changed", 0)) | {"free": ("changed", 0)},
+        ),
+        (
             {"hook": "delete from s.orders"},
-            dict.fromkeys(("amount", "status", "ids"), ("changed", 2)) | {"free": ("changed", 0)},
+            dict.fromkeys(("amount", "status", "ids"), ("changed", 2)),
         ),
     ],
 )

@@ -299,6 +299,145 @@ def test_a_hook_that_may_write_to_anything_selects_all() -> None:
         assert names(writing(hook), writing(hook, a=C + " where id > 1")) == []
 
 
+# --- on-run-* hooks that change ---------------------------------------------------------------------
+
+PIECES = """
+{% macro grants(to) %}
+  {% do log('update of rights, call ' ~ to, info=true) %}
+  {% set sql %}grant select on all tables in schema {{ target.schema }} to {{ to }}{% endset %}
+  {% do run_query(sql) %}
+{% endmacro %}
+|{% macro each() %}
+  {% for t in ['b'] %}{% do run_query('delete from ' ~ target.schema ~ '.' ~ t) %}{% endfor %}
+  {% do run_query('delete from ' ~ ref('a')) %}
+{% endmacro %}
+|{% macro by_var() %}{% do run_query(var('sql')) %}{% endmacro %}
+|{% macro by_set() %}{% set q = var('sql') %}{% if execute %}{{ q }}{% endif %}{% endmacro %}
+|{% macro by_list() %}{% set all = [] %}{% do all.append(var('x')) %}
+  {% for q in all %}{% do run_query(q) %}{% endfor %}{% endmacro %}
+|{% macro by_result() %}{% set found = run_query('select sql from ' ~ ref('b')) %}
+  {% for q in found.columns[0].values() %}{% do run_query(q) %}{% endfor %}{% endmacro %}
+|{% macro given(q) %}{% do run_query(q) %}{% endmacro %}
+|{% macro given_by(v) %}{{ given(v) }}{% endmacro %}
+|{% macro returns() %}{{ return(env_var('X')) }}{% endmacro %}
+|{% macro two() %}{% set a %}grant select on s.b to me{% endset %}
+  {% set b %}call refresh(){% endset %}{% do run_query(a) %}{% do run_query(b) %}{% endmacro %}
+|{% macro drops() %}{% for r in run_query('select 1 from ' ~ ref('c')) %}
+  {% do run_query('drop table ' ~ r) %}{% endfor %}{% endmacro %}
+|{% macro odd() %}{% set a %}frobnicate everything{% endset %}{% do run_query(a) %}{% endmacro %}
+|{% macro session() %}{% do run_query("set search_path to x") %}{% endmacro %}
+""".split("|")
+
+
+def on_run(*hooks: str, end: bool = False, **more: str) -> Project:
+    """As `writing`, with hooks of the project."""
+    side = writing(None, **more)
+    when = "end" if end else "start"
+    for i, sql in enumerate(hooks):
+        hook = node(f"operation.p.p-on-run-{when}-{i}", None, raw=sql)
+        side.nodes[hook.unique_id] = hook
+    for text in PIECES:
+        name = text.split("macro ")[1].split("(")[0]
+        calls = ["macro.p.given"] if name == "given_by" else []
+        side.macros[f"macro.p.{name}"] = macro(f"macro.p.{name}", text, *calls)
+    return project(*side.nodes.values(), catalog=LISTED, macros=list(side.macros.values()))
+
+
+@pytest.mark.parametrize(
+    ("hook", "expected"),
+    [
+        ("delete from s.b where id = 1", ["of_b", "of_reader"]),
+        ("{{ each() }}", ["of_b", "of_reader"]),
+        ("{{ given('delete from ' ~ ref('b')) }}", ["of_b", "of_reader"]),
+        ("{{ given_by('delete from ' ~ ref('b')) }}", ["of_b", "of_reader"]),
+        ("begin; insert into s.b select id from s.c; commit", ["of_b", "of_reader"]),
+        ("revoke select on s.b from me", ["of_b", "of_reader"]),
+        ("create table if not exists s.audit (id int)", []),
+        ("create schema if not exists elsewhere", []),
+        ("{{ grants('reader') }}", []),
+        ("{{ grants(var('reader')) }}", []),
+        ("{{ log('call me', info=true) }}", []),
+        ("grant usage on schema {{ target.schema }} to {{ env_var('WHO') }}", []),
+        ("create macro f() as (1)", []),
+        ("select count(*) from s.b", []),
+    ],
+)
+@pytest.mark.parametrize("end", [True, False])
+def test_an_on_run_hook_that_changes_is_followed(hook: str, expected: list[str], end: bool) -> None:
+    grant = "grant select on s.c to me"
+    base, head = on_run(grant, end=end), on_run(hook, grant, end=end)
+    for sides in ((base, head), (head, base)):
+        found = picked(*sides)
+        assert [t.name for t in found.tests] == expected
+        assert any("p-on-run-" in note for note in found.notes)
+    assert picked(head, on_run(f"{hook} -- why", grant, end=end)).notes == []
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        "call refresh()",
+        "set timezone = 'UTC'",
+        "use schema other",
+        "attach 'other.duckdb' as raw",
+        "alter session set timezone = 'UTC'",
+        "drop schema s cascade",
+        "frobnicate everything",
+        "begin call refresh(); end",
+        "grant select on s.b to me; execute immediate 'x'",
+        "create or replace masking policy p as (v int) returns int -> 0",
+        "{% if target.name == 'x' %}grant select on s.b to me{% else %}call f(){% endif %}",
+        "{{ var('sql') }}",
+        "{{ env_var('SQL') }} s.b",
+        "{{ 'call ' ~ var('what') }}",
+        "{{ context['by_var']() }}",
+        "{{ adapter.execute(var('sql')) }}",
+        "{{ adapter.drop_schema(schema) }}",
+        "{{ by_var() }}",
+        "{{ by_set() }}",
+        "{{ by_list() }}",
+        "{{ by_result() }}",
+        "{{ given(var('sql')) }}",
+        "{{ given_by(env_var('SQL')) }}",
+        "{{ given(model.meta.sql) }}",
+        "{{ given(returns()) }}",
+        "{{ two() }}",
+        "{{ drops() }}",
+        "{{ odd() }}",
+        "{{ session() }}",
+        "insert into {{ var('t') }} select 1",
+    ],
+)
+def test_an_on_run_hook_that_cannot_be_read_selects_all(hook: str) -> None:
+    grant = "grant select on s.c to me"
+    for sides in ((on_run(grant), on_run(grant, hook)), (on_run(hook), on_run())):
+        assert names(*sides) == ["of_b", "of_reader", "of_c"]
+    if "context" not in hook:  # it may read which place it has
+        assert names(on_run(hook), on_run(grant, hook)) == []
+
+
+def test_a_hook_reads_what_another_hook_has_written() -> None:
+    top = "create macro top() as (select max(id) from s.limits)"
+    log = "insert into s.b select top()"
+    one, two = (f"create table s.limits as select {n} as id" for n in (1, 2))
+    assert names(on_run(one, top, log), on_run(two, top, log)) == ["of_b", "of_reader"]
+    assert names(on_run(one, log), on_run(two, log)) == []
+
+
+def test_the_order_of_on_run_hooks() -> None:
+    one, two = "delete from s.b where id = 1", "insert into s.b values (1)"
+    grant, call = "grant select on s.c to me", "call refresh()"
+    assert names(on_run(one, two), on_run(two, one)) == ["of_b", "of_reader"]
+    assert names(on_run(one, grant), on_run(grant, one)) == []
+    assert names(on_run(one, call), on_run(call, one)) == ["of_b", "of_reader"]
+    assert names(on_run(call, "call more()"), on_run("call more()", call)) == [
+        "of_b",
+        "of_reader",
+        "of_c",
+    ]
+    assert names(on_run(one), on_run(one, end=True)) == ["of_b", "of_reader"]
+
+
 @pytest.mark.parametrize(
     "raw",
     [

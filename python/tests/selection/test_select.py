@@ -504,18 +504,19 @@ def test_a_macro_that_stands_in_for_dbts_own(name: str, selected: list[str]) -> 
     assert names(side("one"), side("one{# note #}")) == []
 
 
-def test_a_changed_project_hook_selects_everything_and_is_said() -> None:
+def test_a_changed_project_hook_that_is_not_followed_selects_everything_and_is_said() -> None:
     def side(sql: str) -> Project:
         hook = node("operation.p.p-on-run-start-0", None, raw=sql)
         return project(*shop().nodes.values(), hook, catalog=LISTED)
 
-    found = picked(side("create function f()"), side("create function g()"))
+    found = picked(side("call refresh()"), side("call refresh(1)"))
     assert [t.name for t in found.tests] == ["on_id", "on_twice"]
     assert found.models == ["model.p.stg", "model.p.mart"]
-    assert "p-on-run-start-0 of p changed: every test is selected" in found.notes
-    assert names(side("create function f()"), side("create   function f() -- x")) == []
-    gone = picked(side("create function f()"), shop())
-    assert "p-on-run-start-0 of p was removed: every test is selected" in gone.notes
+    said = "p-on-run-start-0 of p changed, which may write to any relation: every test is selected"
+    assert said in found.notes
+    assert names(side("call refresh()"), side("call   refresh() -- x")) == []
+    gone = picked(side("call refresh()"), shop())
+    assert said.replace("changed", "was removed") in gone.notes
 
 
 def test_a_function_is_part_of_what_calls_it() -> None:
