@@ -19,6 +19,7 @@ from dbt_ripple.changes.conditions import (
     environment_differs,
     followed_hooks,
 )
+from dbt_ripple.changes.reworded import prove_reworded
 from dbt_ripple.changes.seeds import SeedPair, pair_seeds
 from dbt_ripple.changes.state import modified
 from dbt_ripple.changes.ways import ways
@@ -77,6 +78,9 @@ class Comparison:
         everything: why every test is selected, where a change reaches all of them.
         notes: what the answer had to assume, one sentence each.
         hooks: those of head that do something to other relations than their own.
+        reworded: the nodes and tests whose fingerprints differed and that mean the same in other
+            words, each with the rules that show it (`changes.reworded`): of one that is only below
+            such nodes there are none. `head_analysis` has base's fingerprints for them.
     """
 
     base: Project
@@ -89,6 +93,7 @@ class Comparison:
     everything: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     hooks: list[Hook] = field(default_factory=list)
+    reworded: dict[str, list[str]] = field(default_factory=dict)
 
     @cached_property
     def modified(self) -> set[str]:
@@ -157,7 +162,7 @@ def compare(
             or before.fingerprints != now.fingerprints
             or before.columns != now.columns
         ):
-            change = _node_change(before, now)
+            change = node_change(before, now)
             if change is not None:
                 comparison.changed[unique_id] = change
     comparison.removed = [
@@ -167,10 +172,11 @@ def compare(
         and node.resource_type != "source"
         and unique_id not in head.nodes
     ]
+    prove_reworded(comparison, cache)
     return comparison
 
 
-def _node_change(before: NodeAnalysis, now: NodeAnalysis) -> NodeChange | None:
+def node_change(before: NodeAnalysis, now: NodeAnalysis) -> NodeChange | None:
     """What differs between two analyses of a node; None where it is the case of names only."""
     then = _by_name(before)
     here = _by_name(now)

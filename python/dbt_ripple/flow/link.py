@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from dbt_ripple.flow.any_order import arrange, unite
 from dbt_ripple.flow.fingerprint import compared, digest, where
 from dbt_ripple.flow.ir import (
     AGGREGATION,
@@ -117,6 +118,8 @@ def link(
     table: Callable[[str, str], Relation],
     dialect: str,
     book: Book | None = None,
+    *,
+    in_any_order: bool = False,
 ) -> Linked:
     """Resolve a lowered query against its parents.
 
@@ -126,11 +129,14 @@ def link(
         dialect: of the query; decides how column aliases fold.
         book: what is known of rows (`flow.facts`), where that is to be used (rules 14 and 15):
             fingerprints then differ from those without it.
+        in_any_order: whether what is joined or united in another order is to have the same
+            fingerprints (`flow.canonical`); they then differ from those without it.
 
     Returns:
         The outputs with fingerprints and dependencies. Never raises on what the query says.
     """
     linker = _Linker(table, dialect, lowered.ctes, book)
+    linker.in_any_order = in_any_order
     assert lowered.rel is not None
     relation = linker.rel(lowered.rel, None)
     return Linked(relation, list(linker.missing), linker.unknown, lowered.called, linker.missing)
@@ -152,6 +158,7 @@ class _Linker:
         self.ctes: list[Relation | None] = [None] * ctes
         self.missing: dict[str, set[str]] = {}
         self.unknown: str | None = None
+        self.in_any_order = False
 
     def miss(self, name: str, how: str = "absent") -> None:
         self.missing.setdefault(name, set()).add(how)
@@ -260,6 +267,8 @@ class _Linker:
     # -- set operations --
 
     def set_operation(self, rel: SetOp, env: Env | None) -> Relation:
+        if self.in_any_order and (united := unite(self, rel, env)) is not None:
+            return united
         left = self.rel(rel.branches[0], env)
         for branch, op, by_name in zip(rel.branches[1:], rel.ops, rel.by_name, strict=True):
             left = self.combine(left, self.rel(branch, env), op, by_name)
@@ -541,13 +550,18 @@ class _Linker:
         members: list[int] = []
         order = incidental = b""
         book = self.book
+        linked: dict[int, Relation] = {}
+        moved = b""
+        if self.in_any_order and len(items) > 1:
+            items, linked, moved = arrange(self, items, env)
         for position, item in enumerate(items):
             if item.nested:
                 right = self.from_items(item.nested, env)
             else:
                 source = env.sources[item.source]
-                relation = self.rel(source.rel, env)
-                if source.columns:
+                known = linked.get(item.source)
+                relation = known if known is not None else self.rel(source.rel, env)
+                if source.columns and known is None:
                     relation = relation.renamed(source.columns, self.dialect)
                 env.relations[item.source] = relation
                 right = _Joined(
@@ -634,6 +648,8 @@ class _Linker:
             members += side
         if book is not None:
             env.facts = facts if items else book.one_row(rows_fp)
+        if moved:
+            incidental = digest(moved, incidental)
         return _Joined(rows_fp, rows, leaf, joins, members, order, incidental)
 
     def natural(self, env: Env, left: list[int], right: list[int]) -> list[str]:

@@ -231,6 +231,33 @@ def lower(
         sys.setrecursionlimit(limit)
 
 
+def parse(sql: str, dialect: str) -> exp.Expression | None:
+    """The parse tree of one statement; None where `lower` would not follow it either."""
+    try:
+        tokenizer, parser = _reader(dialect)
+        tokens = tokenizer.tokenize(sql)
+        if "|>" in sql or (_may_nest(sql) and _nesting(tokens) > MAX_NESTING):
+            return None
+        statements = _statements(parser, tokens, sql)
+    except (Unsupported, SqlglotError, RecursionError):
+        return None
+    return statements[0] if len(statements) == 1 else None
+
+
+def lower_tree(tree: exp.Expression, dialect: str, masking: Collection[str] = ()) -> Lowered:
+    """Lower a parse tree, which is left as it is; what sqlglot drops of a text is not looked for."""
+    limit = sys.getrecursionlimit()
+    try:
+        sys.setrecursionlimit(max(limit, 20_000))
+        return _Lowering(dialect, masking).statement(tree.copy())
+    except Unsupported as why:
+        return Lowered(None, str(why))
+    except Exception as error:  # of a tree that is none
+        return Lowered(None, f"{type(error).__name__}: {error}"[:200])
+    finally:
+        sys.setrecursionlimit(limit)
+
+
 _T: Final = sqlglot.TokenType
 _OPENING: Final = frozenset({_T.L_PAREN, _T.L_BRACKET, _T.L_BRACE, _T.CASE})
 _CLOSING: Final = frozenset({_T.R_PAREN, _T.R_BRACKET, _T.R_BRACE, _T.END})

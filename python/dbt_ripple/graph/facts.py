@@ -25,7 +25,7 @@ from dbt_ripple.flow.rowset import Group, IsNull, Leaf, Match, MoreThan, Rows, c
 from dbt_ripple.graph.analysis import Analysis, NodeAnalysis
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.linker import Linker
-from dbt_ripple.graph.relations import RELATIONS, Known, SelfRest, cannot_see
+from dbt_ripple.graph.relations import RELATIONS, Known, SelfRest, cannot_see, stand_in
 from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.graph.seeds import SeedFiles
 
@@ -260,19 +260,7 @@ class FactAnalyser(Linker):
 
     def unchanged(self, unique_id: str, seen: NodeAnalysis) -> Known:
         """A relation that is the same on both sides, without looking above it."""
-        leaf = digest(b"unchanged", unique_id.encode())
-        relation = Relation(
-            list(seen.columns),
-            [fold_stored(n, self.dialect) for n in seen.columns],
-            [bytes.fromhex(fp) for fp in seen.fingerprints],
-            [{(unique_id, n): IDENTITY} for n in seen.columns],
-            [],
-            bytes.fromhex(seen.rows_fingerprint),
-            {(unique_id, ROWS): IDENTITY},
-            leaf,
-            order=bytes.fromhex(seen.order),
-            incidental=bytes.fromhex(seen.incidental),
-        )
+        relation = stand_in(unique_id, seen, self.dialect)
         relation.facts = Facts(Leaf(relation.rows_fp), more=self._more(unique_id, relation))
         return Known(seen, relation, [], {})
 

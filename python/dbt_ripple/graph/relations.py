@@ -10,6 +10,7 @@ import msgspec
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import IDENTITY, TRANSFORMATION
+from dbt_ripple.flow.names import fold_stored
 from dbt_ripple.flow.relation import Deps, Relation, rest_fp, union
 from dbt_ripple.graph.analysis import NodeAnalysis
 from dbt_ripple.graph.queries import Note
@@ -31,6 +32,22 @@ class Known:
         self.relation = relation
         self.deps = deps
         self.rows = rows
+
+
+def stand_in(unique_id: str, seen: NodeAnalysis, dialect: str) -> Relation:
+    """A relation that is the same on both sides of a comparison, without looking above it."""
+    return Relation(
+        list(seen.columns),
+        [fold_stored(n, dialect) for n in seen.columns],
+        [bytes.fromhex(fp) for fp in seen.fingerprints],
+        [{(unique_id, n): IDENTITY} for n in seen.columns],
+        [],
+        bytes.fromhex(seen.rows_fingerprint),
+        {(unique_id, ROWS): IDENTITY},
+        digest(b"unchanged", unique_id.encode()),
+        order=bytes.fromhex(seen.order),
+        incidental=bytes.fromhex(seen.incidental),
+    )
 
 
 class Discoverer(Protocol):

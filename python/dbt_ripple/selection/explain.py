@@ -196,10 +196,15 @@ def _unit_test_reason(comparison: Comparison, test: Node) -> str:
 def _stopped(said: Explanation, comparison: Comparison, texts: Texts, test: Node) -> None:
     """Where the ripple stopped above a test that is not impacted."""
     head = comparison.head
+    distance = _above(head, test.unique_id)
+    reworded = [u for u in distance if comparison.reworded.get(u)]
+    if reworded and not any(u in comparison.changed for u in distance):
+        name, rules = _name(head, reworded[0]), ", ".join(comparison.reworded[reworded[0]])
+        said.reason = f"{name} means the same in other words: {rules}"
+        return
     if not comparison.changed:
         said.reason = "nothing changed"
         return
-    distance = _above(head, test.unique_id)
     changed = [unique_id for unique_id in distance if unique_id in comparison.changed]
     if not changed:
         names = sorted({_name(head, unique_id) for unique_id, _ in _origins(comparison)})

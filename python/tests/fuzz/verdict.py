@@ -10,6 +10,7 @@ from typing import Any
 from engine import Result
 from tables import OF_DIALECT, table
 
+from dbt_ripple.flow.canonical import canonical
 from dbt_ripple.flow.facts import Book
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import link
@@ -31,6 +32,8 @@ class Prints:
     relation: Relation | None = None
     proven: Relation | None = None
     missing: tuple[str, ...] = ()
+    canonical: Relation | None = None
+    """In the form of the second comparison, where it has one."""
     refused: tuple[str, ...] = ()
     """Of what is missing, the names for which the engine is said to refuse the query."""
     raised: str = ""
@@ -85,7 +88,11 @@ def prints(sql: str, dialect: str, book: Book | None = None) -> Prints:
         proven = link(lowered, known, dialect, book).relation
         book.steps.clear()
     missing = tuple(linked.missing)
-    return Prints(None, linked.relation, proven, missing, refused(sql, dialect) if missing else ())
+    names = refused(sql, dialect) if missing else ()
+    known = functools.partial(table, tables=tables)
+    form = canonical(sql, dialect, linked, known)
+    reworded = form.linked.relation if form is not None else None
+    return Prints(None, linked.relation, proven, missing, reworded, names)
 
 
 def refused(sql: str, dialect: str) -> tuple[str, ...]:
@@ -127,7 +134,12 @@ def judge(base: Result, head: Result, b: Prints, h: Prints, dialect: str) -> Ver
     broken = ", ".join((*b.refused, *h.refused))
     missed = ""
     if differed:
-        for one, other, how in ((b.relation, h.relation, ""), (b.proven, h.proven, "proven ")):
+        ways = (
+            (b.relation, h.relation, ""),
+            (b.proven, h.proven, "proven "),
+            (b.canonical, h.canonical, "reworded "),
+        )
+        for one, other, how in ways:
             if one is not None and other is not None and not missed:
                 seen = Seen(one, b.missing, dialect), Seen(other, h.missing, dialect)
                 missed = not_seen(base, head, pairs, *seen)

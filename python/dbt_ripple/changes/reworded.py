@@ -1,0 +1,190 @@
+"""What differs only in its words: the second comparison, of canonical forms.
+
+Of the nodes and tests whose fingerprints differ, those that have equal ones in canonical form
+(`graph.rewording`) are the same on both sides. Each node is taken as a whole from one of the two
+comparisons: that two of its columns stay side by side is shown by one of them, never by both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Final
+
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.names import dialect_of, keeps_case
+from dbt_ripple.graph.analysis import NodeAnalysis
+from dbt_ripple.graph.cache import Cache
+
+if TYPE_CHECKING:
+    from dbt_ripple.changes.compare import Comparison
+    from dbt_ripple.graph.rewording import CanonicalLinker
+
+
+def prove_reworded(comparison: Comparison, cache: Cache | None = None) -> None:
+    """Take back what is only said in other words: from `changed`, and from head's analysis.
+
+    Args:
+        comparison: of base and head, which is changed in place.
+        cache: where lowered queries may be found.
+    """
+    base, head = comparison.base_analysis, comparison.head_analysis
+    moved = [
+        unique_id
+        for unique_id, change in comparison.changed.items()
+        if change.kind == "changed"
+        and _is_followed(base.nodes.get(unique_id))
+        and _is_followed(head.nodes.get(unique_id))
+    ]
+    tests = [
+        test
+        for test, now in head.tests.items()
+        if (then := base.tests.get(test)) is not None
+        and (then.rows_fingerprint, then.fingerprints) != (now.rows_fingerprint, now.fingerprints)
+        and _is_followed(then)
+        and _is_followed(now)
+    ]
+    if not moved and not tests:
+        return
+    from dbt_ripple.graph.rewording import CanonicalLinker
+
+    unmoved = frozenset[str]()
+    if not keeps_case(dialect_of(comparison.head.metadata.adapter_type)):
+        unmoved = frozenset(
+            unique_id
+            for unique_id, now in head.nodes.items()
+            if unique_id not in comparison.changed
+            and (then := base.nodes.get(unique_id)) is not None
+            and (then.status, then.order, then.incidental, then.columns)
+            == (now.status, now.order, now.incidental, now.columns)
+        )
+    one = CanonicalLinker(comparison.base, base, unmoved, cache, comparison.seeds.base)
+    other = CanonicalLinker(comparison.head, head, unmoved, cache, comparison.seeds.head)
+    nodes = _nodes(comparison, one, other, moved)
+    proven = _tests(comparison, one, other, tests)
+    if nodes or proven:
+        comparison.head_analysis = dataclasses.replace(
+            head, nodes={**head.nodes, **nodes}, tests={**head.tests, **proven}
+        )
+    if comparison.reworded:
+        comparison.notes.append(_in_words(comparison))
+
+
+def _in_words(comparison: Comparison) -> str:
+    """What is said of what means the same."""
+    nodes = comparison.head.nodes
+    said = [
+        f"{nodes[unique_id].display_name} ({', '.join(rules)})"
+        for unique_id, rules in comparison.reworded.items()
+        if rules
+    ]
+    names = [nodes[unique_id].display_name for unique_id in comparison.reworded]
+    some = "; ".join((said or names)[:_SHOWN])
+    more = len(comparison.reworded) - min(len(said or names), _SHOWN)
+    return f"the same in other words: {some}" + (f"; and {more:,} more" if more else "")
+
+
+_SHOWN: Final = 3
+
+
+def _is_followed(seen: NodeAnalysis | None) -> bool:
+    """Whether a query was followed to the end, with nothing missing in it."""
+    return seen is not None and seen.status == "analysed" and not seen.in_vain
+
+
+def _nodes(
+    comparison: Comparison, one: CanonicalLinker, other: CanonicalLinker, moved: list[str]
+) -> dict[str, NodeAnalysis]:
+    """The nodes of which less has moved than their plain fingerprints say, as head has them now."""
+    from dbt_ripple.changes.compare import node_change
+
+    found: dict[str, NodeAnalysis] = {}
+    for unique_id in moved:
+        then = comparison.base_analysis.nodes[unique_id]
+        now = comparison.head_analysis.nodes[unique_id]
+        before, here = (linker.node(unique_id).analysis for linker in (one, other))
+        if not (_is_followed(before) and _is_followed(here)):
+            continue
+        if (before.columns, here.columns) != (then.columns, now.columns):
+            continue
+        plain = comparison.changed[unique_id]
+        change = node_change(before, here)
+        if change is not None and not set(change.vertices()) < set(plain.vertices()):
+            continue
+        if change is None:
+            del comparison.changed[unique_id]
+            comparison.reworded[unique_id] = _rules(unique_id, one, other)
+        else:
+            comparison.changed[unique_id] = change
+        found[unique_id] = _with_fingerprints_of(then, before, now, here)
+    return found
+
+
+def _tests(
+    comparison: Comparison, one: CanonicalLinker, other: CanonicalLinker, tests: list[str]
+) -> dict[str, NodeAnalysis]:
+    """The tests that ask the same of the same, as head has them now."""
+    found: dict[str, NodeAnalysis] = {}
+    for test in tests:
+        then = comparison.base_analysis.tests[test]
+        now = comparison.head_analysis.tests[test]
+        before, here = one.of_test(test), other.of_test(test)
+        if (
+            _is_followed(before)
+            and _is_followed(here)
+            and (before.columns, here.columns) == (then.columns, now.columns)
+            and (before.rows_fingerprint, before.fingerprints, before.reason)
+            == (here.rows_fingerprint, here.fingerprints, here.reason)
+        ):
+            found[test] = dataclasses.replace(
+                now, rows_fingerprint=then.rows_fingerprint, fingerprints=then.fingerprints
+            )
+            comparison.reworded[test] = _rules(test, one, other)
+    return found
+
+
+def _with_fingerprints_of(
+    then: NodeAnalysis, before: NodeAnalysis, now: NodeAnalysis, here: NodeAnalysis
+) -> NodeAnalysis:
+    """A node of head under base's fingerprints, where it is equal in canonical form.
+
+    Args:
+        then: the node of base, plain.
+        before: in canonical form.
+        now: the node of head, plain.
+        here: in canonical form.
+    """
+    equal = dict(zip(before.fingerprints, then.fingerprints, strict=True))
+    named = {
+        (name, fp): plain
+        for name, fp, plain in zip(
+            before.columns, before.fingerprints, then.fingerprints, strict=True
+        )
+    }
+    rows = then.rows_fingerprint
+    if before.rows_fingerprint != here.rows_fingerprint:
+        rows = _other(here.rows_fingerprint)
+    ordered = (before.order, before.incidental) == (here.order, here.incidental)
+    return dataclasses.replace(
+        now,
+        fingerprints=[
+            named.get((name, fp)) or equal.get(fp) or _other(fp)
+            for name, fp in zip(here.columns, here.fingerprints, strict=True)
+        ],
+        rows_fingerprint=rows,
+        order=then.order if ordered else now.order,
+        incidental=then.incidental if ordered else _other(here.incidental),
+    )
+
+
+def _other(fingerprint: str) -> str:
+    return digest(b"in canonical form", fingerprint.encode()).hex()
+
+
+def _rules(unique_id: str, one: CanonicalLinker, other: CanonicalLinker) -> list[str]:
+    """The rules that make one form of two texts: where some were used on one only, these."""
+    then, now = (linker.project.nodes[unique_id].compiled_code for linker in (one, other))
+    if then == now:
+        return []
+    here, there = one.rules.get(unique_id, []), other.rules.get(unique_id, [])
+    apart = [rule for rule in dict.fromkeys([*here, *there]) if (rule in here) != (rule in there)]
+    return apart or list(dict.fromkeys([*here, *there]))

@@ -1,0 +1,236 @@
+"""The registry of rules, how they are applied, and what they ask of expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlglot import exp
+
+from dbt_ripple.flow.expressions import _VOLATILE_TYPES as VOLATILE_TYPES
+from dbt_ripple.flow.expressions import written
+from dbt_ripple.flow.functions import functions
+from dbt_ripple.flow.vocabulary import VOLATILE_NAMES
+
+MAX_ROUNDS: Final = 12
+"""How often all rules are tried on a query; what is not settled by then stays as it is."""
+MAX_NODES: Final = 20_000
+"""Nodes of a parse tree above which a query is not rewritten, nor made any larger."""
+
+PREDICATES: Final = (
+    exp.And,
+    exp.Or,
+    exp.Not,
+    exp.EQ,
+    exp.NEQ,
+    exp.GT,
+    exp.GTE,
+    exp.LT,
+    exp.LTE,
+    exp.NullSafeEQ,
+    exp.NullSafeNEQ,
+    exp.Is,
+    exp.In,
+    exp.Between,
+    exp.Exists,
+    exp.Like,
+    exp.ILike,
+    exp.Boolean,
+)
+"""Expressions that are true, false or NULL, whatever they are made of."""
+
+
+@dataclass
+class Rewriting:
+    """One query being rewritten.
+
+    Attributes:
+        dialect: it is written in.
+        qualified: whether each column says by an alias which source it is of, and each source that
+            is a query lists its columns.
+        used: the rules that applied, in order.
+    """
+
+    dialect: str
+    qualified: bool = False
+    used: dict[str, None] = field(default_factory=dict)
+
+
+Rule = Callable[[Any, Rewriting], Any]
+
+
+@dataclass(frozen=True)
+class Named:
+    """A rule with the classes of nodes it looks at."""
+
+    name: str
+    on: tuple[type, ...]
+    apply: Rule
+
+
+RULES: Final[dict[str, Named]] = {}
+"""Every rule by its name."""
+
+
+def rule(name: str, *on: type) -> Callable[[Rule], Rule]:
+    """Put a rule into the registry."""
+
+    def register(apply: Rule) -> Rule:
+        assert name not in RULES, name
+        RULES[name] = Named(name, on, apply)
+        return apply
+
+    return register
+
+
+def rewrite(tree: Any, rewriting: Rewriting) -> Any:
+    """Apply all rules until none does any more.
+
+    Args:
+        tree: a parse tree, which is changed in place.
+        rewriting: what is known of the query; the rules that applied are noted in it.
+
+    Returns:
+        The new root.
+    """
+    by_type: dict[type, list[Named]] = {}
+    for named in RULES.values():
+        for t in named.on:
+            by_type.setdefault(t, []).append(named)
+    holder = exp.Tuple(expressions=[tree])
+    for paren in list(holder.find_all(exp.Paren)):  # the tree holds what they say
+        if not isinstance(paren.this, exp.Query):
+            paren.replace(paren.this)
+    for _ in range(MAX_ROUNDS):
+        if sum(1 for _ in holder.walk()) > MAX_NODES or not _visit(holder, by_type, rewriting):
+            break
+    root = holder.expressions[0]
+    root.parent = None
+    return root
+
+
+def _visit(node: Any, by_type: dict[type, list[Named]], rewriting: Rewriting) -> bool:
+    """Rewrite what is below a node, then the node; whether anything has changed."""
+    changed = False
+    for child in list(node.iter_expressions()):
+        changed |= _visit(child, by_type, rewriting)
+    for named in by_type.get(type(node), ()):
+        made = named.apply(node, rewriting)
+        if made is None:
+            continue
+        rewriting.used[named.name] = None
+        if made is not node:
+            node.replace(made)
+        return True
+    return changed
+
+
+# -- what rules ask ---------------------------------------------------------------------------------
+
+
+def said(node: Any) -> bytes:
+    """What an expression says: equal for two that are written alike."""
+    return written(node)
+
+
+def is_predicate(node: Any) -> bool:
+    """Whether an expression can only be true, false or NULL."""
+    return isinstance(node, PREDICATES)
+
+
+def only_truth_counts(node: Any) -> bool:
+    """Whether false and NULL are the same where an expression stands: it is a condition."""
+    parent = node.parent
+    while isinstance(parent, (exp.And, exp.Or, exp.Paren)):
+        node, parent = parent, parent.parent
+    if isinstance(parent, (exp.Where, exp.Having, exp.Qualify)):
+        return parent.this is node
+    if isinstance(parent, exp.Join):
+        return parent.args.get("on") is node
+    return isinstance(parent, exp.If) and parent.this is node
+
+
+def is_pure(node: Any, dialect: str) -> bool:
+    """Whether an expression gives the same wherever it stands, and may be written twice."""
+    kind = functions(dialect).kind
+    for part in node.walk():
+        if isinstance(part, (exp.Query, exp.Subquery, *VOLATILE_TYPES)):
+            return False
+        if isinstance(part, (exp.Anonymous, exp.AnonymousAggFunc)):
+            name = str(part.this).lower()
+            if name in VOLATILE_NAMES or kind(name) not in ("scalar", "aggregate"):
+                return False
+        if isinstance(part, exp.Dot) and isinstance(part.expression, exp.Func):
+            return False  # a function of a schema is a user's
+        if isinstance(part, (exp.Explode, exp.Unnest, exp.Placeholder, exp.Parameter)):
+            return False
+    return True
+
+
+def terms(node: Any, joined_by: Any) -> list[Any]:
+    """What AND or OR joins, in order."""
+    found: list[Any] = []
+    ahead: list[Any] = [node]
+    while ahead:
+        current = ahead.pop()
+        if isinstance(current, exp.Paren):
+            ahead.append(current.this)
+        elif type(current) is joined_by:
+            ahead += [current.args["expression"], current.args["this"]]
+        else:
+            found.append(current)
+    return found
+
+
+def joined(parts: Iterable[Any], by: type) -> Any:
+    """Expressions joined by AND or OR."""
+    found = None
+    for part in parts:
+        found = part if found is None else by(this=found, expression=part)
+    return found
+
+
+def conjuncts(node: Any) -> list[Any]:
+    """The conditions of WHERE, ON and their like: all that AND joins."""
+    return (
+        [] if node is None else terms(node.this if isinstance(node, exp.Where) else node, exp.And)
+    )
+
+
+def is_null(node: Any) -> bool:
+    """Whether it is ``e IS NULL``."""
+    return isinstance(node, exp.Is) and isinstance(node.expression, exp.Null)
+
+
+def is_not_null(node: Any) -> bool:
+    """Whether it is ``e IS NOT NULL``."""
+    return isinstance(node, exp.Not) and is_null(node.this)
+
+
+_STRICT: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Like, exp.ILike)
+_STRICT_VALUES: Final = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Paren)
+
+
+def operands_not_null(condition: Any) -> list[Any]:
+    """The expressions that are not NULL where a condition is true."""
+    if is_not_null(condition):
+        return _strictly_of(condition.this.this)
+    if isinstance(condition, exp.Not) and isinstance(condition.this, (exp.Like, exp.ILike, exp.In)):
+        condition = condition.this
+    if isinstance(condition, _STRICT):
+        return [*_strictly_of(condition.this), *_strictly_of(condition.expression)]
+    if isinstance(condition, exp.In) and not condition.args.get("unnest"):
+        return _strictly_of(condition.this) if condition.expressions else []
+    return []
+
+
+def _strictly_of(value: Any) -> list[Any]:
+    """A value and the parts of it that make it NULL where they are."""
+    found = [value]
+    if isinstance(value, _STRICT_VALUES):
+        for part in value.iter_expressions():
+            found += _strictly_of(part)
+    if type(value) is exp.Cast:
+        found += _strictly_of(value.this)
+    return found

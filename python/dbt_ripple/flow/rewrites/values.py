@@ -1,0 +1,264 @@
+"""Rules of values: CASE and its like, operators and functions."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlglot import exp
+
+from dbt_ripple.flow.rewrites.rules import (
+    Rewriting,
+    is_not_null,
+    is_null,
+    is_predicate,
+    is_pure,
+    rule,
+    said,
+)
+
+_PLUS_JOINS_TEXT: Final = frozenset({"tsql", "fabric"})
+"""Dialects in which `+` puts texts together, in order."""
+
+
+@rule("simple CASE", exp.Case)
+def simple_case(node: exp.Case, rewriting: Rewriting) -> Any:
+    """`case a when b` is `case when a = b`."""
+    value = node.this
+    if value is None or not is_pure(value, rewriting.dialect) or isinstance(value, exp.Literal):
+        return None
+    for branch in node.args["ifs"]:
+        branch.set("this", exp.EQ(this=value.copy(), expression=branch.this))
+    node.set("this", None)
+    return node
+
+
+@rule("ELSE NULL", exp.Case)
+def else_null(node: exp.Case, rewriting: Rewriting) -> Any:
+    """What no branch of a CASE is met by is NULL without an ELSE."""
+    if not isinstance(node.args.get("default"), exp.Null):
+        return None
+    node.set("default", None)
+    return node
+
+
+@rule("IF", exp.If, exp.Nvl2)
+def if_(node: Any, rewriting: Rewriting) -> Any:
+    """`if(a, b, c)` is `case when a then b else c end`."""
+    if node.arg_key == "ifs":  # a branch of a CASE
+        return None
+    test = node.this
+    if type(node) is exp.Nvl2:
+        test = exp.Not(this=exp.Is(this=test, expression=exp.Null()))
+    if not {k for k, v in node.args.items() if v} <= {"this", "true", "false"}:
+        return None
+    branch = exp.If(this=test, true=node.args["true"])
+    return exp.Case(ifs=[branch], default=node.args.get("false"))
+
+
+@rule("NULLIF", exp.Nullif)
+def null_if(node: exp.Nullif, rewriting: Rewriting) -> Any:
+    """`nullif(a, b)` is `case when a = b then null else a end`."""
+    if not is_pure(node.this, rewriting.dialect):
+        return None
+    test = exp.EQ(this=node.this.copy(), expression=node.expression)
+    return exp.Case(ifs=[exp.If(this=test, true=exp.Null())], default=node.this)
+
+
+@rule("CASE within ELSE", exp.Case)
+def case_in_else(node: exp.Case, rewriting: Rewriting) -> Any:
+    """A CASE in the ELSE of another is more branches of it."""
+    inner = node.args.get("default")
+    if node.this is not None or not isinstance(inner, exp.Case) or inner.this is not None:
+        return None
+    node.set("ifs", [*node.args["ifs"], *inner.args["ifs"]])
+    node.set("default", inner.args.get("default"))
+    return node
+
+
+@rule("branches of one value", exp.Case)
+def branches_of_one_value(node: exp.Case, rewriting: Rewriting) -> Any:
+    """Neighbouring branches that give the same are one; the last that gives what ELSE does is ELSE."""
+    if node.this is not None or not is_pure(node, rewriting.dialect):
+        return None
+    branches = node.args["ifs"]
+    default = node.args.get("default") or exp.Null()
+    if len(branches) > 1 and said(branches[-1].args["true"]) == said(default):
+        node.set("ifs", branches[:-1])
+        return node
+    for i in range(len(branches) - 1):
+        one, other = branches[i : i + 2]
+        if said(one.args["true"]) == said(other.args["true"]):
+            one.set("this", exp.Or(this=one.this, expression=other.this))
+            node.set("ifs", [*branches[: i + 1], *branches[i + 2 :]])
+            return node
+    return None
+
+
+@rule("COALESCE for CASE", exp.Case)
+def coalesce_for_case(node: exp.Case, rewriting: Rewriting) -> Any:
+    """`case when a is not null then a else b end` is `coalesce(a, b)`."""
+    branches, default = node.args["ifs"], node.args.get("default")
+    if node.this is not None or len(branches) != 1 or default is None:
+        return None
+    test, then = branches[0].this, branches[0].args["true"]
+    if is_null(test):
+        then, default, value = default, then, test.this
+    elif is_not_null(test):
+        value = test.this.this
+    else:
+        return None
+    if said(value) != said(then) or not is_pure(value, rewriting.dialect):
+        return None
+    return exp.Coalesce(this=then, expressions=[default])
+
+
+@rule("CASE WHEN NOT", exp.Case)
+def case_when_not(node: exp.Case, rewriting: Rewriting) -> Any:
+    """`case when a is not null then b else c end` is `case when a is null then c else b end`.
+
+    Only of a condition that is never NULL.
+    """
+    branches = node.args["ifs"]
+    if node.this is not None or len(branches) != 1 or not is_not_null(branches[0].this):
+        return None
+    then = branches[0].args["true"]
+    default = node.args.get("default") or exp.Null()
+    return exp.Case(ifs=[exp.If(this=branches[0].this.this, true=default)], default=then)
+
+
+@rule("CASE true or false", exp.Case)
+def case_true_or_false(node: exp.Case, rewriting: Rewriting) -> Any:
+    """`case when a then true else false end` is `coalesce(a, false)`."""
+    branches, default = node.args["ifs"], node.args.get("default")
+    if node.this is not None or len(branches) != 1 or not isinstance(default, exp.Boolean):
+        return None
+    test, then = branches[0].this, branches[0].args["true"]
+    if not isinstance(then, exp.Boolean) or not then.this or default.this:
+        return None
+    if not is_predicate(test):
+        return None
+    return exp.Coalesce(this=test, expressions=[exp.Boolean(this=False)])
+
+
+@rule("COALESCE within COALESCE", exp.Coalesce)
+def coalesces(node: exp.Coalesce, rewriting: Rewriting) -> Any:
+    """`coalesce(a, coalesce(b, c))` is `coalesce(a, b, c)`; IFNULL and NVL are COALESCE."""
+    plain = {"this", "expressions"}
+    told = {k for k, v in node.args.items() if v is not None and k not in plain}
+    if told:
+        if told - {"is_nvl", "is_null"}:
+            return None
+        return exp.Coalesce(this=node.this, expressions=node.expressions)
+    parts = [node.this, *node.expressions]
+    if not any(type(part) is exp.Coalesce for part in parts):
+        return None
+    flat: list[Any] = []
+    for part in parts:
+        flat += [part.this, *part.expressions] if type(part) is exp.Coalesce else [part]
+    return exp.Coalesce(this=flat[0], expressions=flat[1:])
+
+
+@rule("operands in order", exp.Add, exp.Mul, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)
+def operands(node: Any, rewriting: Rewriting) -> Any:
+    """`a + b` is `b + a`, and `a * b` is `b * a`; three of them are not added up in another order."""
+    if rewriting.dialect in _PLUS_JOINS_TEXT or len(node.args) != 2:
+        return None
+    if any(value.find(exp.Query) is not None for value in node.args.values()):
+        return None
+    if said(node.this) <= said(node.expression):
+        return None
+    return type(node)(this=node.expression, expression=node.this)
+
+
+@rule("arguments in order", exp.Greatest, exp.Least)
+def arguments(node: Any, rewriting: Rewriting) -> Any:
+    """GREATEST and LEAST ask all of their arguments alike."""
+    parts = [node.this, *node.expressions]
+    ordered = sorted(parts, key=said)
+    if list(map(said, ordered)) == list(map(said, parts)):
+        return None
+    return type(node)(**{**node.args, "this": ordered[0], "expressions": ordered[1:]})
+
+
+_BY_CONDITION: Final = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
+
+
+@rule("FILTER", exp.Filter)
+def filter_(node: exp.Filter, rewriting: Rewriting) -> Any:
+    """`sum(a) filter (where b)` is `sum(case when b then a end)`: of aggregates that skip NULLs."""
+    call, where = node.this, node.expression
+    if type(call) not in _BY_CONDITION or not isinstance(where, exp.Where):
+        return None
+    if any(v for k, v in call.args.items() if k not in ("this", "big_int")):
+        return None
+    value = call.this
+    if isinstance(value, exp.Star) and not any(value.args.values()):
+        value = exp.Literal.number(1)
+    if isinstance(value, exp.Distinct):
+        if len(value.expressions) != 1 or value.args.get("on"):
+            return None
+        case = exp.Case(ifs=[exp.If(this=where.this, true=value.expressions[0])])
+        return type(call)(**{**call.args, "this": exp.Distinct(expressions=[case])})
+    if not isinstance(value, exp.Expression) or isinstance(value, (exp.Tuple, exp.Star, exp.Order)):
+        return None
+    case = exp.Case(ifs=[exp.If(this=where.this, true=value)])
+    return type(call)(**{**call.args, "this": case})
+
+
+@rule("what COUNT counts", exp.Count)
+def counted(node: exp.Count, rewriting: Rewriting) -> Any:
+    """`count(case when a then 'x' end)` counts as `count(case when a then 1 end)` does."""
+    case = node.this
+    if not isinstance(case, exp.Case) or case.args.get("default") is not None:
+        return None
+    thens = [branch.args["true"] for branch in case.args["ifs"]]
+    if not all(isinstance(then, (exp.Literal, exp.Boolean)) for then in thens):
+        return None
+    if all(said(then) == said(exp.Literal.number(1)) for then in thens):
+        return None
+    for branch in case.args["ifs"]:
+        branch.set("true", exp.Literal.number(1))
+    return node
+
+
+@rule("parts of a date", exp.Year, exp.Month, exp.Day, exp.Quarter, exp.Hour, exp.Minute)
+def parts_of_a_date(node: Any, rewriting: Rewriting) -> Any:
+    """`year(a)` is `extract(year from a)`."""
+    if {k for k, v in node.args.items() if v} != {"this"}:
+        return None
+    return exp.Extract(this=exp.Var(this=type(node).__name__.upper()), expression=node.this)
+
+
+@rule("date_part", exp.Anonymous)
+def date_part(node: exp.Anonymous, rewriting: Rewriting) -> Any:
+    """DuckDB's and Postgres's `date_part('year', a)` is `extract(year from a)`."""
+    parts = node.expressions
+    if str(node.this).lower() not in ("date_part", "datepart") or len(parts) != 2:
+        return None
+    if rewriting.dialect != "duckdb" or not isinstance(parts[0], exp.Literal):
+        return None
+    return exp.Extract(this=parts[0], expression=parts[1]) if parts[0].is_string else None
+
+
+_PARTS: Final = frozenset({"YEAR", "MONTH", "DAY", "QUARTER", "HOUR", "MINUTE"})
+
+
+@rule("EXTRACT", exp.Extract)
+def extract(node: exp.Extract, rewriting: Rewriting) -> Any:
+    """The part of a date that EXTRACT names, in one spelling."""
+    part = node.this
+    name = (
+        str(part.name).upper() if isinstance(part, (exp.Var, exp.Literal, exp.Identifier)) else ""
+    )
+    if name not in _PARTS or (type(part) is exp.Var and part.this == name):
+        return None
+    return exp.Extract(this=exp.Var(this=name), expression=node.expression)
+
+
+@rule("LEFT", exp.Left)
+def left(node: exp.Left, rewriting: Rewriting) -> Any:
+    """`left(a, 2)` is `substring(a, 1, 2)`, of a length that is no less than zero."""
+    length = node.expression
+    if not isinstance(length, exp.Literal) or not length.is_int or int(length.this) < 1:
+        return None
+    return exp.Substring(this=node.this, start=exp.Literal.number(1), length=length)

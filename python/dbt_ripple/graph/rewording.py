@@ -1,0 +1,106 @@
+"""One side of a project, linked in canonical form as far as it differs from the other side.
+
+It is the second, stronger comparison: what is the same on both sides already stands for itself, and
+the queries of the rest are linked as `flow.canonical` writes them. Two nodes with equal fingerprints
+here are equal, by the same argument that holds for plain ones: a query that means the same, over
+relations that are the same.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection
+
+from dbt_ripple.artifacts import Node, Project, masking_functions
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.ir import IDENTITY
+from dbt_ripple.flow.link import Linked, link
+from dbt_ripple.flow.relation import Relation
+from dbt_ripple.graph.analysis import Analysis, NodeAnalysis
+from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.relations import Known, SelfRest, cannot_see, stand_in
+from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.seeds import SeedFiles
+from dbt_ripple.graph.tests import TestLinker
+
+
+class CanonicalLinker(TestLinker):
+    """Links what is asked for in canonical form.
+
+    Args:
+        project: the side.
+        analysis: of this side, plain.
+        unmoved: the nodes that are the same on both sides, by unique_id.
+        cache: where lowered queries may be found.
+        seeds: the files of seeds.
+
+    Attributes:
+        rules: the rules that rewrote each query.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        analysis: Analysis,
+        unmoved: Collection[str],
+        cache: Cache | None,
+        seeds: SeedFiles,
+    ) -> None:
+        super().__init__(project, False, cache, None, seeds)
+        self.analysis = analysis
+        self.unmoved = unmoved
+        self.rules: dict[str, list[str]] = {}
+        self.masking = tuple(sorted(masking_functions(project)))
+
+    def node(self, unique_id: str) -> Known:
+        """A relation; one that is the same on both sides as it was seen there."""
+        known = self.known.get(unique_id)
+        if known is None and unique_id in self.unmoved:
+            seen = self.analysis.nodes[unique_id]
+            if seen.status == "analysed":
+                relation = stand_in(unique_id, seen, self.dialect)
+                known = self.known[unique_id] = Known(seen, relation, [], {})
+        return known or super().node(unique_id)
+
+    def table(self, reader: str, key: str, name: str) -> Relation:
+        """The relation behind a name; one that stands in a circle is equal to nothing."""
+        unique_id = self.names.node_of(key)
+        if unique_id in self.in_progress and unique_id != reader and unique_id not in self.known:
+            leaf = digest(b"cycle", unique_id.encode(), str(id(self)).encode())
+            rows = {(unique_id, ROWS): IDENTITY}
+            return Relation([], [], [], [], [SelfRest()], leaf, rows, leaf)
+        return super().table(reader, key, name)
+
+    def left_in(self, key: str) -> bytes:
+        """What hooks leave is not looked into here: it is equal to nothing on the other side."""
+        return digest(key.encode(), str(id(self)).encode())
+
+    def follow(self, unique_id: str, node: Node) -> tuple[dict[str, str], Linked] | str:
+        """A node's query, linked in canonical form where it has one."""
+        reason = cannot_see(node)
+        if reason is not None:
+            return reason
+        sql = node.compiled_code or ""
+        table = functools.partial(self.table, unique_id)
+        try:
+            lowered = self.queries.lowered(sql)
+            if lowered.rel is None:
+                return lowered.reason or "it is not a query"
+            linked = link(lowered, table, self.dialect)
+            self.called[unique_id] = linked.called
+            above = set(self.above.get(unique_id, ()))
+            # Here, because it takes its time and most comparisons never come here.
+            from dbt_ripple.flow.canonical import canonical
+
+            found = canonical(sql, self.dialect, linked, table, self.masking)
+            self.above[unique_id] = above
+        except Exception as error:  # a defect of ours is this node's, not the whole project's
+            return f"a defect of dbt_ripple, please report it: {type(error).__name__}: {error}"
+        if found is None:
+            return {}, linked
+        self.rules[unique_id] = found.rules
+        return {}, found.linked
+
+    def of_test(self, unique_id: str) -> NodeAnalysis:
+        """A test's fingerprints."""
+        return self.test(unique_id, self.project.nodes[unique_id])[0]
