@@ -304,7 +304,8 @@ def run(engine: str, seed: int, pairs: int, jobs: int, say: Any, keep: Any) -> R
         )
         process.start()
         theirs.close()
-        return [process, mine, job, number, Report(seed), time.monotonic(), left]
+        # It may take its time to try all functions of the catalogue.
+        return [process, mine, job, number, Report(seed), time.monotonic() + 240, left]
 
     going = [start(job, job, pairs // jobs) for job in range(jobs)]
     told = time.monotonic()

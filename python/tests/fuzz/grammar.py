@@ -42,6 +42,7 @@ class Grammar(Choices):
         self.aliases = 0
         self.functions: set[str] = set()
         self.budget = 60
+        self.plain_tables: set[str] = set()
 
     # -- expressions ------------------------------------------------------------------------------
 
@@ -111,8 +112,24 @@ class Grammar(Choices):
         return self.of(self.pick("type", ("bool", "int")), [*atoms, ("q", "int")], 1)
 
     def int_(self, atoms: Sequence[Atom], depth: int) -> str:
-        way = self.pick("integer", range(17))
+        way = self.pick("integer", range(20))
         one = lambda: self.of("int", atoms, depth)  # noqa: E731
+        if way == 17:
+            self.used("bits")
+            op = self.pick("operator", ("&", "|", "<<", ">>"))
+            return f"(({one()}) {op} ({one()}))" if self.chance("~", 0.8) else f"(~({one()}))"
+        if way == 18:
+            self.used("aggregate of outer columns")
+            function = self.pick("function", ("max", "min", "count", "sum"))
+            from_ = self.pick(
+                "FROM there or not", ("", f" from {self.pick('table', ('a', 'b'))} as i")
+            )
+            return f"(select {function}({one()}){from_})"
+        if way == 19:
+            part = self.pick(
+                "date part", ("epoch", "isodow", "decade", "century", "hour", "minute", "era")
+            )
+            return f"extract({part} from {self.of('ts', atoms, depth)})::int"
         if way == 0:
             return f"({one()} {self.pick('operator', ('+', '-', '*', '%', '//'))} {one()})"
         if way == 1:
@@ -174,8 +191,15 @@ class Grammar(Choices):
         return f"coalesce({self.of('num', atoms, depth)}, {self.of('num', atoms, depth)})"
 
     def str_(self, atoms: Sequence[Atom], depth: int) -> str:
-        way = self.pick("string", range(15))
+        way = self.pick("string", range(17))
         one = lambda: self.of("str", atoms, depth)  # noqa: E731
+        if way == 15:
+            self.used("other quotes")
+            return self.pick("literal", ("$$a$$", "e'a\\tB'", "$x$01$x$", "E'\\x41'", "'it''s'"))
+        if way == 16:
+            self.used("AT TIME ZONE")
+            zone = self.pick("zone", ("UTC", "America/New_York", "Asia/Tokyo"))
+            return f"(({self.of('ts', atoms, depth)} at time zone '{zone}')::varchar)"
         if way == 0:
             return f"({one()} || {one()})"
         if way == 1:
@@ -221,7 +245,7 @@ class Grammar(Choices):
         return f"to_json({self.of('struct', atoms, depth)})::varchar"
 
     def bool_(self, atoms: Sequence[Atom], depth: int) -> str:
-        way = self.pick("condition", range(20))
+        way = self.pick("condition", range(24))
         one = lambda: self.of("bool", atoms, depth)  # noqa: E731
         if way < 6:
             kind = self.pick("type", ("int", "int", "str", "num", "date", "ts"))
@@ -275,8 +299,27 @@ class Grammar(Choices):
             return f"({one()} {word})" if word != "is unknown" else f"({one()} is null)"
         if way == 18:
             self.used("row comparison")
+            if self.chance("row in a subquery", 0.3):
+                negated = self.pick("negation", ("", "not "))
+                table = self.pick("table", ("a", "b"))
+                return f"(({self.of('int', atoms, 0)}, {self.of('str', atoms, 0)}) {negated}in (select k, s from {table}))"
             return f"(({self.of('int', atoms, 0)}, {self.of('str', atoms, 0)}) {self.pick('comparison', ('=', '<', '>=', '<>'))} ({self.of('int', atoms, 0)}, {self.of('str', atoms, 0)}))"
-        return f"list_contains({self.of('list', atoms, depth)}, {self.of('int', atoms, 0)})"
+        if way == 19:
+            return f"list_contains({self.of('list', atoms, depth)}, {self.of('int', atoms, 0)})"
+        if way == 20:
+            self.used("IN a list")
+            negated = self.pick("negation", ("", "not "))
+            return f"({self.of('int', atoms, 0)} {negated}in {self.of('list', atoms, 0)})"
+        if way == 21:
+            self.used("ESCAPE")
+            word = self.pick("pattern", ("like", "ilike", "not like"))
+            pattern = self.pick("literal", ("'a!%'", "'%!_'", "'!%%'", "'%'"))
+            return f"({self.of('str', atoms, depth)} {word} {pattern} escape '{self.pick('literal', ('!', '%'))}')"
+        if way == 22:
+            op = self.pick("comparison", ("&&", "@>", "<@"))
+            return f"({self.of('list', atoms, depth)} {op} {self.of('list', atoms, 0)})"
+        kind = self.pick("type", ("int", "str", "date"))
+        return f"({self.of(kind, atoms, 0)} between {self.of(kind, atoms, 0)} and {self.of(kind, atoms, depth)})"
 
     def list_(self, atoms: Sequence[Atom], depth: int) -> str:
         way = self.pick("list", range(8))
@@ -378,6 +421,9 @@ class Grammar(Choices):
                 return self.select(1, atoms)
             name = self.pick("table", tuple(self.tables))
             columns = [(c, CLASS[t]) for c, t in self.tables[name].items()]
+            if self.ctes and self.chance("subquery of a CTE", 0.4):
+                self.used("CTE in a subquery")
+                name, columns = self.pick("CTE", self.ctes)
             inner = [(f"i.{c}", t) for c, t in columns]
             where = self.clause("where", "WHERE", 0.8, [*inner, *atoms])
             return f"select * from {name} as i{where}", columns
@@ -409,7 +455,10 @@ class Grammar(Choices):
             for _ in range(self.pick("ORDER BY keys", (1, 2, 2))):
                 with self.part("ORDER BY key"):
                     way = self.pick("ORDER BY form", range(8))
-                    if outputs and way == 0:
+                    if outputs and way == 0 and self.chance("#1", 0.15):
+                        self.used("ORDER BY #1")
+                        key = f"#{1 + self.pick('ordinal', range(len(outputs)))}"
+                    elif outputs and way == 0:
                         self.used("ORDER BY ordinal")
                         key = str(1 + self.pick("ordinal", range(len(outputs))))
                     elif outputs and way < 4:
@@ -419,6 +468,9 @@ class Grammar(Choices):
                             key = f"({key} {self.pick('test', ('is null', 'is not null', '= 1'))})"
                     elif way == 4:
                         key = self.any(atoms, 1)[0]
+                    elif way == 5 and self.chance("ORDER BY COLLATE", 0.3):
+                        self.used("ORDER BY COLLATE")
+                        key = f"{self.of('str', atoms, 0)} collate {self.pick('collation', ('nocase', 'noaccent', 'de'))}"
                     else:
                         simple = [t for t, _ in atoms]
                         key = self.pick("column", simple) if simple else "1"
@@ -540,6 +592,24 @@ class Grammar(Choices):
                 )
                 if exclude:
                     self.used("EXCLUDE in a frame")
+                if self.chance("RANGE of values", 0.12):
+                    self.used("RANGE of values")
+                    kind, far = self.pick(
+                        "RANGE of values",
+                        (
+                            ("int", "5"),
+                            ("int", "1 + 1"),
+                            ("date", "interval 1 month"),
+                            ("ts", "interval '2' day"),
+                        ),
+                    )
+                    key = (
+                        f"order by {self.of(kind, atoms, 0)}{self.pick('direction', ('', ' desc'))}"
+                    )
+                    return (
+                        f"{partition} {key} range between {far} preceding and "
+                        f"{self.pick('frame end', ('current row', f'{far} following', 'unbounded following'))}{exclude}"
+                    ).strip()
                 if self.chance("frame form", 0.15):
                     frame = f" {unit} {start}"
                 else:
@@ -602,7 +672,40 @@ class Grammar(Choices):
                     sample = (
                         f" tablesample {size} repeatable ({self.pick('sample seed', (1, 2, 42))})"
                     )
-                form = self.pick("table form", range(20))
+                form = self.pick("table form", range(24))
+                if form == 20 and not sample and name not in self.plain_tables:
+                    self.used("table without alias")
+                    self.plain_tables.add(name)
+                    return name, name, columns
+                if form == 21 and not sample:
+                    self.used("schema.table")
+                    return (
+                        f"{self.pick('schema', ('main', 'memory.main', 'memory'))}.{name} as {alias}",
+                        alias,
+                        columns,
+                    )
+                if form == 22 and not sample:
+                    self.used("TABLE t")
+                    return f"(table {name}) as {alias}", alias, columns
+                if form == 23 and not sample:
+                    self.used("joins in brackets")
+                    other = self.pick("table", tuple(self.tables))
+                    second = self.alias()
+                    kind = self.pick(
+                        "join kind", ("join", "left join", "right join", "full join", "semi join")
+                    )
+                    theirs = (
+                        []
+                        if kind == "semi join"
+                        else [(c, CLASS[t]) for c, t in self.tables[other].items()]
+                    )
+                    text = (
+                        f"({name} as {alias} {kind} {other} as {second} on {alias}.k = {second}.k)"
+                    )
+                    if self.chance("alias of brackets", 0.5):
+                        over = self.alias()
+                        return f"{text} as {over}", over, distinct_names([*columns, *theirs])
+                    return text, alias, columns
                 if form == 0:
                     self.used("FROM alias: table")
                     return f"{alias}: {name}", alias, columns
@@ -627,6 +730,20 @@ class Grammar(Choices):
             if way < 17:
                 self.used("derived table")
                 text, columns = self.query(depth - 1)
+                if len(columns) > 1 and self.chance("derived column aliases", 0.12):
+                    self.used("column aliases of a query")
+                    names = [
+                        self.pick("column alias", NAMES),
+                        *(f"c{i}" for i in range(1, len(columns))),
+                    ]
+                    listed = names[: self.pick("column aliases", (1, len(columns)))]
+                    columns = distinct_names(
+                        [
+                            (listed[i] if i < len(listed) else c, t)
+                            for i, (c, t) in enumerate(columns)
+                        ]
+                    )
+                    return f"({text}) as {alias} ({', '.join(listed)})", alias, columns
                 return f"({text}) as {alias}", alias, columns
             if way == 17:
                 self.used("VALUES")
@@ -795,6 +912,7 @@ class Grammar(Choices):
             "join", "join", "left join", "left join", "right join", "full join", "cross join", ",",
             "semi join", "anti join", "positional join", "asof join", "asof left join", "natural join",
             "natural left join", "natural full join", "inner join", "left outer join",
+            "natural right join", "asof right join", "asof full join",
         )  # fmt: skip
 
     def condition(self, left: Sequence[Atom], right: Sequence[Atom], *, asof: bool) -> str:
@@ -876,9 +994,16 @@ class Grammar(Choices):
             distinct = "distinct "
             if self.chance("DISTINCT ON", 0.4):
                 self.used("DISTINCT ON")
-                key = self.pick(
-                    "DISTINCT ON key", [*[t for t, _ in atoms], *[c for c, _ in outputs], "1"]
-                )
+                keys = [
+                    self.pick(
+                        "DISTINCT ON key", [*[t for t, _ in atoms], *[c for c, _ in outputs], "1"]
+                    )
+                    for _ in range(self.pick("DISTINCT ON keys", (1, 1, 2)))
+                ]
+                if self.chance("DISTINCT ON expression", 0.2):
+                    self.used("DISTINCT ON expression")
+                    keys[-1] = self.any(atoms, 1)[0]
+                key = ", ".join(keys)
                 distinct = f"distinct on ({key}) "
             else:
                 order_atoms = outputs
@@ -925,6 +1050,14 @@ class Grammar(Choices):
             self.used("alias: expression")
             items.append(f"{name}: {text}")
         elif way == 2:
+            if self.chance("odd name", 0.15):
+                self.used("a name with spaces")
+                name = self.pick("odd name", ("a b", "K k", "1", "select", "k.v")) + str(
+                    len(outputs)
+                )
+                items.append(f'{text} as "{name}"')
+                outputs.append((f'"{name}"', kind))
+                return
             items.append(f'{text} "{name}"')
         else:
             items.append(f"{text} as {name}")
@@ -1079,7 +1212,9 @@ class Grammar(Choices):
                 self.used("GROUP BY")
                 listed = ", ".join(t for t, _ in keys)
                 form = self.pick(
-                    "grouping", ("plain",) * 12 + ("all", "rollup", "cube", "sets", "sets", "parts")
+                    "grouping",
+                    ("plain",) * 14
+                    + ("all", "rollup", "cube", "sets", "sets", "parts", "nested", "product"),
                 )
                 if form == "all":
                     self.used("GROUP BY ALL")
@@ -1097,6 +1232,22 @@ class Grammar(Choices):
                             f"{self.pick('function', ('grouping', 'grouping_id'))}({keys[0][0]}) as g"
                         )
                         outputs.append(("g", "int"))
+                elif form == "nested" and len(keys) > 1:
+                    self.used("nested sets")
+                    one, two = keys[0][0], keys[1][0]
+                    group = " group by " + self.pick(
+                        "nested sets",
+                        (
+                            f"grouping sets (rollup ({one}, {two}), ())",
+                            f"rollup (({one}, {two}), {one})",
+                            f"cube (({one}), ({two}, {one}))",
+                            f"grouping sets (({one}), ({one}, {two}), {two}, ())",
+                        ),
+                    )
+                elif form == "product" and len(keys) > 1:
+                    self.used("product of sets")
+                    words = [self.pick("set word", ("rollup", "cube")) for _ in range(2)]
+                    group = f" group by {words[0]} ({keys[0][0]}), {words[1]} ({keys[1][0]})"
                 elif form == "parts" and len(keys) > 1:
                     self.used("GROUP BY a, ROLLUP (b)")
                     group = f" group by {keys[0][0]}, rollup ({keys[1][0]})"
@@ -1170,16 +1321,38 @@ class Grammar(Choices):
             kinds = [
                 self.pick("type", ("int", "str", "num")) for _ in range(self.pick("items", (1, 2)))
             ]
+            if self.chance("set operation of stars", 0.12):
+                return self.stars(word)
             branches = [self.branch(kinds, i) for i in range(self.pick("branches", (2, 2, 3)))]
             text = f"{branches[0]} {word} {branches[1]}"
             if len(branches) > 2:
-                text += (
-                    f" {self.pick('set operation', ('union all', 'union', 'except'))} {branches[2]}"
-                )
+                again = self.pick("set operation", ("union all", "union", "except", "intersect"))
+                if self.chance("set operation in brackets", 0.3):
+                    self.used("set operation in brackets")
+                    text = f"{branches[0]} {word} ({branches[1]} {again} {branches[2]})"
+                else:
+                    text += f" {again} {branches[2]}"
             outputs = [("k", kinds[0]), ("v", kinds[-1])][: len(kinds)]
             order = self.order_by([], outputs=outputs) if outputs else ""
             limit = self.limit() if order and self.chance("LIMIT there or not", 0.5) else ""
             return text + order + limit, outputs
+
+    def stars(self, word: str) -> tuple[str, list[Column]]:
+        """A set operation of `*`, whose columns meet by position or by name."""
+        self.used("set operation of stars")
+        columns = [(c, t) for c, t in (("id", "int"), ("k", "int"), ("v", "int"), ("s", "str"))]
+        branches = []
+        for _ in range(2):
+            with self.part("branch"):
+                order = self.pick(
+                    "star of", ("id, k, v, s", "k, id, v, s", "id, v as k, k as v, s")
+                )
+                where = self.clause("where", "WHERE", 0.4, columns)
+                inner = f"select * from (select {order} from a{where}) as i"
+                branches.append(inner + self.pick("star exclude", ("", "", " where v > 0")))
+        text = f"{branches[0]} {word} {branches[1]}"
+        order_ = self.order_by([], outputs=columns)
+        return text + order_, columns
 
     def branch(self, kinds: list[str], number: int) -> str:
         with self.part("branch"):
@@ -1203,16 +1376,29 @@ class Grammar(Choices):
     def with_(self, depth: int) -> tuple[str, list[Column]]:
         with self.part("WITH"):
             self.used("WITH")
-            inside, columns = self.query(depth - 1)
-            name = self.pick("CTE name", ("e1", "e2", "a"))
-            hidden = self.pick("MATERIALIZED", ("", "", "", " materialized", " not materialized"))
-            renamed = ""
-            if len(columns) > 1 and self.chance("CTE columns", 0.15):
-                self.used("CTE column list")
-            self.ctes.append((name, columns))
+            ctes = []
+            for nth in range(self.pick("CTEs", (1, 1, 1, 2))):
+                with self.part("CTE"):
+                    inside, columns = self.query(depth - 1)
+                    name = self.pick(
+                        "CTE name", ("e1", "e2", "a") if not nth else ("e3", "b", "E4")
+                    )
+                    hidden = self.pick(
+                        "MATERIALIZED", ("", "", "", " materialized", " not materialized")
+                    )
+                    renamed = ""
+                    if len(columns) > 1 and self.chance("CTE columns", 0.15):
+                        self.used("CTE column list")
+                        first = self.pick("column alias", NAMES)
+                        renamed = f" ({first})"
+                        columns = distinct_names([(first, columns[0][1]), *columns[1:]])
+                    ctes.append(f"{name}{renamed} as{hidden} ({inside})")
+                    self.ctes.append((name, columns))
+            if len(ctes) > 1:
+                self.used("several CTEs")
             text, outputs = self.select(depth - 1)
-            self.ctes.pop()
-            return f"with {name}{renamed} as{hidden} ({inside}) {text}", outputs
+            del self.ctes[-len(ctes) :]
+            return f"with {', '.join(ctes)} {text}", outputs
 
     def recursive(self) -> tuple[str, list[Column]]:
         with self.part("recursive CTE"):
@@ -1228,13 +1414,19 @@ class Grammar(Choices):
             column = self.pick("column", ("k", "x"))
             distinct = self.pick("DISTINCT there or not", ("", "", "distinct "))
             more = self.pick("recursion", ("", "", f" join {start} as i on i.k = r.k"))
+            if self.chance("recursion to a set", 0.2):
+                self.used("recursion to a set")
+                more += self.pick(
+                    "recursion", (" where r.k not in (select 2)", " where r.x is not null")
+                )
+                bound = f"{bound} and r.k < 9" if "where" not in more else bound
             outer = self.pick(
                 "function", ("*", "k, x", "max(x) as k, count(*) as x", "k, count(*) as x")
             )
             group = " group by k" if outer.startswith("k, count") else ""
             return (
                 f"with recursive r (k, x){key} as (select k, id from {start} where k is not null {word} "
-                f"select {distinct}r.k {step}, r.x + 1 from r{more} where r.{column} < {bound}) select {outer} from r{group}",
+                f"select {distinct}r.k {step}, r.x + 1 from r{more} {'and' if ' where ' in more else 'where'} r.{column} < {bound}) select {outer} from r{group}",
                 [("k", "int"), ("x", "int")],
             )
 
