@@ -161,7 +161,9 @@ class Scope:
         "generators",
         "items",
         "lifted",
+        "may_lift",
         "names",
+        "outward",
         "place",
         "ref_index",
         "refs",
@@ -189,6 +191,8 @@ class Scope:
         self.extra: list[X] = []
         self.uncertain: list[X] = []
         self.lifted = False
+        self.may_lift: list[int] = []
+        self.outward: list[list[int]] = []
         self.windows: dict[str, exp.Window] = {}
         self.sorts: list[Expr] = []
         self.aggregated = False
@@ -247,6 +251,8 @@ class Expressions:
         self.tables: dict[str, None] = {}
         self.called: dict[str, None] = {}
         self.lambdas: list[dict[str, bytes]] = []
+        self.in_value = 0
+        self.outward = 0
         self.depth = 0
         self.deps: dict[int, int] = {}
         self.sub_deps: dict[int, int] = {}
@@ -589,11 +595,17 @@ class Expressions:
         scope = self.scopes[-1] if self.scopes else None
         if scope is not None:
             scope.lifted = False
+        value = scope is not None and not self.of_one_row
+        outward = self.outward
+        self.in_value += value
         rel = self.query(node)
+        self.in_value -= value
         self.lambdas = saved_lambdas
         subs = scope.subs if scope is not None else []
         subs.append(rel)
         index = len(subs) - 1
+        if scope is not None and value and self.outward > outward:
+            scope.may_lift.append(index)
         self.sub_deps[index] = kind | EXISTS if mode == "exists" else kind
         e: Expr = ["Q", mode, index]
         if scope is not None and scope.lifted and not self.of_one_row:
@@ -876,23 +888,35 @@ class Expressions:
     def lift(self, call: Expr) -> None:
         """Note what may aggregate over the rows of a query outside.
 
-        An aggregate that reads columns of outer queries only is theirs, wherever it stands.
+        An aggregate that reads columns of outer queries only is theirs, wherever it stands. Whose a
+        bare name is, only linking knows.
         """
         if len(self.scopes) < 2:
             return
         refs = self.scopes[-1].refs
         outwards = 0
+        bare_names = False
+        used: list[int] = []
         stack = [call]
         while stack:
             piece = stack.pop()
             if type(piece) is int:
                 ref = refs[piece]
                 bare = ref.source == -3 or (ref.source == -1 and not self.scopes[-1].sources)
-                if ref.source == -2 or (ref.up <= 0 and not bare):
+                if ref.source == -2 or (ref.up <= 0 and not bare and ref.source != -1):
                     return
-                outwards = max(outwards, ref.up or len(self.scopes) - 1)
+                used.append(piece)
+                if ref.up <= 0 and not bare:
+                    bare_names = True
+                else:
+                    outwards = max(outwards, ref.up or len(self.scopes) - 1)
             elif type(piece) is list and piece[0] != "Q":
                 stack.extend(piece)
+        if bare_names:
+            if self.in_value:
+                self.scopes[-1].outward.append(used)
+                self.outward += 1
+            return
         for scope in self.scopes[-1 - outwards : -1]:
             scope.lifted = True
 

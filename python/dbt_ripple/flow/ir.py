@@ -248,7 +248,9 @@ class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
     ``shapes`` has the items that are a struct whose fields can be seen.
     ``extra`` is what no rule reads, and moves the rows and every column; ``hint`` moves the rows.
     ``sorts`` has what each window sorts by; ``sorts_late`` those behind a select list with a ``*``,
-    of which only linking knows the names.
+    of which only linking knows the names. ``outward`` has the references of each aggregate that may
+    be one of a query around, ``may_lift`` the subqueries with such aggregates. ``group_spelled`` is
+    how the keys of grouping sets are written, which counts where two of them are one column.
     """
 
     sources: list[Source]
@@ -285,6 +287,9 @@ class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
     uncertain_late: Sequence[X] = ()
     sorts: Sequence[Expr] = ()
     sorts_late: Sequence[Expr] = ()
+    outward: Sequence[Sequence[int]] = ()
+    may_lift: Sequence[int] = ()
+    group_spelled: bytes = b""
 
 
 class Cte(msgspec.Struct, array_like=True, gc=False):

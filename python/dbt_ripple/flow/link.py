@@ -769,11 +769,19 @@ class _Linker:
             fp, deps = env.value(key)
             keys.append(fp)
             add(deps, GROUP_BY)
-        inside = (env.ref(i)[0] for x in rel.group for i in x.deps)  # of ROLLUP and its like
+        inside = [env.ref(i)[0] for x in rel.group for i in x.deps]  # of ROLLUP and its like
         env.keys = frozenset((*keys, *inside))
         loose = rel.group_all and _may_not_group(rel)
         if rel.group_tag:
-            rows_fp = digest(b"sets", rows_fp, rel.group_tag, *keys)
+            refs = list(dict.fromkeys(i for x in rel.group for i in x.deps))
+            each = [*(env.ref(i)[0] for i in refs), *(env.value(key)[0] for key in chosen)]
+            spelled: list[bytes] = []
+            if len(set(each)) < len(each):  # two keys that are one column: as column, and as alias
+                spelled = [
+                    rel.group_spelled,
+                    *(b"alias" if env.is_alias(i) else b"column" for i in refs),
+                ]
+            rows_fp = digest(b"sets", rows_fp, rel.group_tag, *spelled, *keys)
         else:
             tag = b"G all" if loose else b"G"
             rows_fp = digest(tag, rows_fp, *sorted(set(keys)))
@@ -1085,6 +1093,9 @@ class _Clauses:
         for k, mask in self.rows.items():
             if mask & DIRECT:
                 self.rows[k] = compose(AGGREGATION, mask & DIRECT) | (mask & ~DIRECT)
+        lifted = [env.lift(used) for used in rel.outward]
+        if any(lifted) and self.book is not None:
+            self.book.unknown(env, self.fp)
         env.over = digest(b"over", self.fp)
         env.cache = [
             c if not _aggregated_alias(rel, r) else None
@@ -1103,12 +1114,29 @@ class _Clauses:
         Which it does is not known, so nothing is claimed of the rows, and ``N`` holds the calls.
         """
         self.calls(self.rel.uncertain)
+        if self.rel.may_lift:
+            self.lifted()
 
     def uncertain_late(self) -> None:
         """Such calls in the clauses after the select list; rows are repeated by now, if they are."""
         self.calls(self.rel.uncertain_late)
         if self.rel.uncertain and self.book is not None:
             self.book.unknown(self.env, self.fp)
+
+    def lifted(self) -> None:
+        """Aggregates of these rows that stand in a subquery."""
+        fps = []
+        for i in self.rel.may_lift:
+            relation = self.env.sub(i)
+            if i in self.env.lifting:
+                fps += [relation.rows_fp, *relation.fps]
+                deps: Deps = {}
+                self.env.sub_deps(i, TRANSFORMATION, deps)
+                self.add(deps, JOIN)
+        if fps:
+            self.fp = digest(b"lifted", self.fp, *fps)
+            if self.book is not None:
+                self.book.unknown(self.env, self.fp)
 
     def calls(self, calls: Sequence[X]) -> None:
         """Rows that these calls may have made."""
@@ -1194,8 +1222,12 @@ class _Clauses:
             self.book.distinct(env, self.fps, not self.rest, self.fp)
 
     def sorting(self, keys: Sequence[X], ordinals: Sequence[int], kind: int) -> list[bytes]:
-        """What an ORDER BY's items, and its like, mean; positions are those of the outputs."""
+        """What an ORDER BY's items, and its like, mean; positions are those of the outputs.
+
+        DuckDB knows positions beyond these, of what it sorts by and does not show.
+        """
         found = []
+        hidden = len(keys) - len(ordinals) if kind == SORT else len(keys)
         for x in keys:
             fp, deps = self.env.value(x)
             found.append(fp)
@@ -1204,6 +1236,9 @@ class _Clauses:
             if 0 < ordinal <= len(self.fps):
                 found.append(self.fps[ordinal - 1])
                 self.add(self.deps[ordinal - 1], kind)
+            elif not self.rest and not 0 < ordinal <= len(self.fps) + hidden:
+                clause = "ORDER BY" if kind == SORT else "DISTINCT ON"
+                self.linker.miss(f"{clause} {ordinal}", "ordinal")
         return found
 
     def order(self) -> None:

@@ -82,6 +82,11 @@ _NAMED_AS_THE_FUNCTION: Final = ("materialize", "postgres", "redshift", "risingw
 _CASTS_KEEP_NAMES: Final = (*_SPARK, *_NAMED_AS_THE_FUNCTION)
 _FIND_BY_NAME: Final = ("query", "query_table")
 """DuckDB's functions that read relations, and CTEs, of which they are told by strings."""
+_OVER_A_RELATION: Final = {
+    "histogram": ("bin", "count", "bar"),
+    "histogram_values": ("bin", "count"),
+}
+"""DuckDB's macros that read a relation of which they are told the name, and the columns they give."""
 _PLAIN: Final = (exp.Literal, exp.Array, exp.Paren, exp.Boolean)
 _WORD: Final = re.compile(r"\w+")
 _NUMBERED_NAMES: Final = {
@@ -709,6 +714,8 @@ class _Lowering(Expressions):
         select.windowed = scope.windowed
         if select.wide:
             select.sorts_late = scope.sorts
+        select.outward = scope.outward
+        select.may_lift = scope.may_lift
         select.volatile = bool(scope.volatile)
         return select
 
@@ -777,7 +784,8 @@ class _Lowering(Expressions):
         if structures and node.args.get("all") is False:
             select.group_tag += b"distinct"
         if structures:
-            select.group_tag += spelled_alike(self.tokens, self.dialect == "duckdb")
+            alike, select.group_spelled = spelled_alike(self.tokens, self.dialect == "duckdb")
+            select.group_tag += alike
         select.group, select.group_outs = keys, ordinals
 
     def ordering(self, args: dict[str, Any], select: Select, scope: Scope) -> None:
@@ -1304,6 +1312,8 @@ class _Lowering(Expressions):
     def table_function(self, node: Any, columns: list[str], schema: Sequence[str] = ()) -> Rel:
         """A function in FROM; with a query as argument (TABLE(...)) it is seen as a whole."""
         self.note_call(node)
+        if self.dialect == "duckdb" and function_name(node) in _OVER_A_RELATION:
+            return self.over_a_relation(node, columns)
         self.name_arguments(node)
         ctes = self.ctes_named_in(node)
         x = self.call_in_from(node, ".".join(["function", *schema]).encode())
@@ -1329,6 +1339,28 @@ class _Lowering(Expressions):
         for literal in node.find_all(exp.Literal):
             if literal.is_string:
                 self.called[literal.this] = None
+
+    def over_a_relation(self, call: Any, columns: list[str]) -> Rel:
+        """DuckDB's ``histogram(orders, amount)``: a relation, and an expression over its columns."""
+        name = function_name(call)
+        if len(call.expressions) < 2:
+            raise Unsupported(f"{name}() with too few arguments")
+        source, *rest = call.expressions
+        if isinstance(source, exp.Literal):
+            source = exp.to_table(source.this, dialect=self.dialect)
+        elif isinstance(source, exp.Column) and all(
+            type(p) is exp.Identifier for p in source.parts
+        ):
+            parts = zip(("this", "db", "catalog"), reversed(source.parts), strict=False)
+            source = exp.Table(**dict(parts))
+        if not isinstance(source, exp.Table):
+            raise Unsupported(f"{name}() of a relation that is not named")
+        subs = self.scopes[-1].subs
+        subs.append(self.query(exp.Select(expressions=rest, from_=exp.From(this=source))))
+        last = len(subs) - 1
+        x = X([name.encode(), ["Q", "in", last]], {}, {last: TRANSFORMATION})
+        names = [*columns, *_OVER_A_RELATION[name][len(columns) :]]
+        return Generator(x, names, [fold(n, False, self.dialect) for n in names])
 
     def ctes_named_in(self, call: Any) -> list[int]:
         """The CTEs that a table function may find by the strings it is given.

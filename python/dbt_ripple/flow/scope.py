@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from dbt_ripple.flow.engine_checks import is_hidden
@@ -189,6 +190,8 @@ class Env:
         "incidental",
         "keys",
         "late",
+        "lifted",
+        "lifting",
         "linker",
         "merged",
         "order",
@@ -234,6 +237,8 @@ class Env:
         self.busy: set[int] = set()
         self.in_from = False
         self.late = False
+        self.lifted = False
+        self.lifting: set[int] = set()
         self.shown: dict[str, Column] | None = None
         self.keys: frozenset[bytes] = frozenset()
         self.over = b""
@@ -513,6 +518,11 @@ class Env:
             return None
         return self.alias(ref, len(self.select.outs))
 
+    def is_alias(self, i: int) -> bool:
+        """Whether a reference is no column of the sources, but an output."""
+        ref = self.refs[i]
+        return ref.source == -1 and self.unqualified(ref)[0] is None
+
     def aggregated_alias(self, i: int) -> bool:
         """Whether a reference means an earlier output that is an aggregate."""
         ref = self.refs[i]
@@ -588,8 +598,42 @@ class Env:
     def sub(self, i: int) -> Relation:
         relation = self.sub_relations[i]
         if relation is None:
+            before, self.lifted = self.lifted, False
             relation = self.sub_relations[i] = self.linker.rel(self.subs[i], self)
+            if self.lifted:
+                self.lifting.add(i)
+            self.lifted = before or self.lifted
         return relation
+
+    def lift(self, used: Sequence[int]) -> bool:
+        """Note an aggregate of which all columns are outside: it aggregates the rows there.
+
+        Where a column may be here and is there, it may be either.
+        """
+        furthest = 0
+        for i in used:
+            ref = self.refs[i]
+            up = ref.up or self.scopes_up(ref)
+            if not up:
+                return False
+            furthest = max(furthest, up)
+        env = self.parent
+        for _ in range(furthest):
+            if env is not None:
+                env.lifted = True
+                env = env.parent
+        return True
+
+    def scopes_up(self, ref: Ref) -> int:
+        """How many queries outwards a bare name is a column; none where that is not known."""
+        env: Env | None = self
+        up = 0
+        while env is not None:
+            if env.unqualified(ref)[0] is not None:
+                return up
+            env = env.parent
+            up += 1
+        return 0
 
     def fp(self, e: Expr) -> bytes:
         """The fingerprint of an expression, its references replaced by what they refer to."""
@@ -629,7 +673,8 @@ class Env:
             rows = relation.rows_fp
             if e[1] != "in":  # ARRAY(select ...), or the first of its rows
                 rows = in_order(rows, relation.order, relation.incidental)
-            return digest(e[1].encode(), rows, *relation.fps, *(r.fp() for r in relation.rest))
+            value = digest(e[1].encode(), rows, *relation.fps, *(r.fp() for r in relation.rest))
+            return digest(b"U", value, self.over) if e[2] in self.lifting else value
         pieces = [self.fp(p) for p in e]
         return digest(*pieces)
 

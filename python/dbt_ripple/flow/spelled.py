@@ -27,12 +27,15 @@ _BETWEEN_QUERIES: Final = frozenset({T.UNION, T.EXCEPT, T.INTERSECT, T.SEMICOLON
 _Words = tuple[str, ...]
 
 
-def spelled_alike(tokens: Sequence[Any], columns_too: bool) -> bytes:
+def spelled_alike(tokens: Sequence[Any], columns_too: bool) -> tuple[bytes, bytes]:
     """Which keys of grouping sets are spelled alike, and where in their SELECT they stand again.
 
     Args:
         tokens: of a statement.
         columns_too: whether two spellings of one column (`k` and `t.k`) are two keys, too.
+
+    Returns:
+        A digest of what is alike; and one of the spellings, which is for keys that are one column.
     """
     found = []
     for i, token in enumerate(tokens):
@@ -43,7 +46,11 @@ def spelled_alike(tokens: Sequence[Any], columns_too: bool) -> bytes:
             clause = tokens[i + 1 : end]
             if any(t.token_type in _SETS for t in clause):
                 found.append(_one(tokens, query, clause, end, columns_too))
-    return digest(*found)
+    alike, spellings = [], []
+    for one, words in found:
+        alike.append(one)
+        spellings.append(words)
+    return digest(*alike), digest(*spellings)
 
 
 def _query_around(tokens: Sequence[Any], at: int) -> list[int]:
@@ -75,7 +82,7 @@ def _query_around(tokens: Sequence[Any], at: int) -> list[int]:
 
 def _one(
     tokens: Sequence[Any], query: list[int], clause: Sequence[Any], end: int, columns_too: bool
-) -> bytes:
+) -> tuple[bytes, bytes]:
     """What `spelled_alike` says of one GROUP BY."""
     keys = _keys(clause)
     classes: dict[_Words, int] = {}
@@ -99,7 +106,7 @@ def _one(
                     for at in range(len(here) - len(words) + 1)
                     if here[at : at + len(words)] == words
                 ]
-    return repr((said, order, again)).encode()
+    return repr((said, order, again)).encode(), repr(list(classes)).encode()
 
 
 def _keys(clause: Sequence[Any], inside: bool = False) -> list[tuple[_Words, bool]]:

@@ -136,6 +136,7 @@ def table(
     key: str, _: str, book: Book | None = None, tables: dict[str, dict[str, str]] = TABLES
 ) -> Relation:
     """A table as the linker is told of it; for a book, with what is known of its rows."""
+    key = key.rpartition(".")[2]
     if key not in tables:
         raise UnknownTableError(key)
     columns = list(tables[key])

@@ -170,6 +170,28 @@ ONCE_MISSED = [
         "select k in (1, 2) x, k from a group by rollup (k, k in (1, 2))",
         "select k in (2, 1) x, k from a group by rollup (k, k in (1, 2))",
     ),
+    (
+        "select v n, v from unnest([1]) t (v) group by grouping sets ((t.v), (t.v, v), v)",
+        "select v n, v from unnest([1]) t (v) group by grouping sets ((n), (n, v), v)",
+    ),
+    (
+        "select k k, count(w) n from b t (id) group by rollup (k, 1)",
+        "select v k, count(w) n from b t (id, v) group by rollup (k, 1)",
+    ),
+    ("select 1 x from a", "select (select count(v) from b limit 1) x from a"),
+    (
+        "select (select max(v) from b limit 1) x from a",
+        "select (select max(w) from b limit 1) x from a",
+    ),
+    (
+        "select (select (select sum(v) from b limit 1) from b limit 1) x from a",
+        "select (select (select 1 from b limit 1) from b limit 1) x from a",
+    ),
+    (
+        "with b as (select 5 k, 1 id) from histogram_values(b, k)",
+        "with b as (select 5 k, 1 id) from histogram_values(b, id)",
+    ),
+    ("select bin from histogram(b, id)", "select bin from histogram(b, id, bin_count := 2)"),
 ]
 
 
@@ -202,9 +224,24 @@ def test_what_runs_is_not_called_broken(fuzzer: Fuzzer) -> None:
         "select v from a as t (v)",
         "select z from c join (select false) on true",
         "with recursive r as (from r) select k from a",
+        "select bin from histogram_values(main.b, id + k)",
+        "select * from a order by 8",
+        "select k from a order by v, 2 desc",
     ):
         assert isinstance(fuzzer.engine.run(sql), Result), sql
         assert verdict.refused(sql, "duckdb") == (), sql
+
+
+def test_a_position_that_is_not_there_is_broken(fuzzer: Fuzzer) -> None:
+    for sql, position in (
+        ("select k from a order by v, 3", "ORDER BY 3"),
+        ("select * from a order by 0", "ORDER BY 0"),
+        ("select k from a union select w from b order by 2 desc", "ORDER BY 2"),
+        ("select distinct on (9) * from a", "DISTINCT ON 9"),
+        ("select k from a group by 2", "GROUP BY 2"),
+    ):
+        assert not isinstance(fuzzer.engine.run(sql), Result), sql
+        assert verdict.refused(sql, "duckdb") == (position,), sql
 
 
 def test_a_pair_can_be_made_again_and_a_miss_is_cut_to_its_core(
