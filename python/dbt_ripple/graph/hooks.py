@@ -24,7 +24,7 @@ from dbt_ripple.flow.names import dialect_of
 from dbt_ripple.graph.jinja import names, normalised, tagged
 from dbt_ripple.graph.macros import APPLY_TAGS, Macros
 from dbt_ripple.graph.names import Names
-from dbt_ripple.graph.run_texts import SAYS, RunTexts, is_boundary
+from dbt_ripple.graph.run_texts import BRANCH, GIVEN, SAYS, RunTexts, is_boundary
 from dbt_ripple.graph.settings import Settings, hooks_of
 
 THIS: Final = "__this__"
@@ -32,9 +32,6 @@ THIS: Final = "__this__"
 
 _UNKNOWN: Final = "__unknown__"
 """What only Jinja knows."""
-
-_GIVEN: Final = "__given__"
-"""What a macro was given, or what a variable of Jinja holds."""
 
 ANY_NAME: Final = "*"
 """Among names that are made: Jinja puts one together."""
@@ -216,6 +213,7 @@ _ARGUMENT: Final = re.compile(
     r"""(?P<keyword>\b\w+\s*=\s*)?(?P<quote>['"])(?P<text>.*?)(?P=quote)"""
 )
 _PLAIN_NAME: Final = re.compile(r"\w+(?:\.\w+)*")
+_NUMBERED: Final = re.compile(r"__given(\d+)__")
 _RELATION: Final = re.compile(r"__relation(\d+)__")
 _ONLY_A_NAME: Final = re.compile(r"\s*\w+(?:\s*\.\s*(?:render\(\s*\)|include\([^()]*\)))?\s*")
 _ACTS: Final = frozenset(
@@ -227,9 +225,6 @@ _ACTS: Final = frozenset(
 )
 """dbt's macros and methods that write to the relation they are given."""
 
-
-_BRANCH: Final = "\x03"
-"""What stands for a tag between which and the next one text may be left out."""
 
 OURS: Final = frozenset({APPLY_TAGS})
 
@@ -244,6 +239,7 @@ class _Text(NamedTuple):
         passed: the relations that strings may mean which a macro is given.
         acts: whether Jinja itself writes, by one of dbt's own macros.
         given: whether it stands in a macro, or in a string.
+        string: whether it is a string or a block that Jinja keeps, which may only be words.
     """
 
     plain: str
@@ -251,6 +247,7 @@ class _Text(NamedTuple):
     passed: set[str]
     acts: bool
     given: bool
+    string: bool = False
 
 
 class _Done(NamedTuple):
@@ -285,6 +282,8 @@ class Hooks:
         self.relations: list[frozenset[str]] = []
         self.marks: dict[frozenset[str], str] = {}
         self.seen: dict[str, Hook] = {}
+        self.expressions: list[tuple[int, str]] = []
+        self.targets: set[int] = set()
         self.macros_that_run = macros_that_run(macros)
         self.all = [hook for hook in self._hooks() if hook.writes or hook.makes or hook.anything]
         self.writing: dict[str, list[Hook]] = {}
@@ -374,9 +373,10 @@ class Hooks:
         """What a hook of this text does, whose soever it is: its own relation is ``THIS``."""
         called = self.macros.closure(self.macros.named_in(sql)) & self.macros.user
         of_macros = {u: self.macros.macros[u].macro_sql for u in sorted(called) if u not in OURS}
-        texts = [*self._texts(sql, given=False)]
-        for of_macro in of_macros.values():
-            texts += self._texts(of_macro, given=True)
+        self.expressions, self.targets = [], set()
+        texts = [*self._texts(sql, of=0)]
+        for of, of_macro in enumerate(of_macros.values(), 1):
+            texts += self._texts(of_macro, of)
         mentioned = set[str]().union(*(text.mentioned for text in texts))
         passed = set[str]().union(*(text.passed for text in texts))
         writes: set[str] = set()
@@ -390,23 +390,27 @@ class Hooks:
             plain = _NO_CODE.sub(lambda f: "''" if f[0][0] == "'" else " ", text.plain)
             said.update(_WORD.findall(plain.lower()))
             for statement in plain.split(";"):
-                parts = statement.split(_BRANCH)
-                anything = anything or any(map(_in_a_branch, parts[1:]))
+                parts = statement.split(BRANCH)
                 statement = " ".join(parts)
                 done = self.statement(statement, text.given)
                 writes |= done.writes
                 makes |= done.makes
                 of_session = of_session or done.of_session
+                if text.string:  # where it is run, `run` reads it
+                    reads |= self.named(statement)
+                    continue
+                anything = anything or any(map(_in_a_branch, parts[1:]))
                 named = self.named(statement)
                 reads |= named
                 if done.anything:
                     writes |= named
                     anything = True
             if text.acts:
-                writes.add(_GIVEN)
-        if _UNKNOWN in writes or _GIVEN in writes:  # one of those the hook names, or any
+                writes.add(GIVEN)
+        if _UNKNOWN in writes or GIVEN in writes:  # one of those the hook names, or any
             anything = anything or _UNKNOWN in writes or not (mentioned or passed)
-            anything = anything or not run.targets_told()
+            told = (run.told(self.expressions[n][1], self.expressions[n][0]) for n in self.targets)
+            anything = anything or not all(told)
             writes |= mentioned | passed
             writes |= {u for t in (sql, *of_macros.values()) for u in self.named_in_strings(t)}
         fingerprint = digest(
@@ -414,7 +418,7 @@ class Hooks:
             self.macros.fingerprint(called),
             self.macros.variables(sql).encode(),
         )
-        marks = {_GIVEN, _UNKNOWN}
+        marks = {GIVEN, _UNKNOWN}
         return Hook(
             "",
             fingerprint,
@@ -428,35 +432,52 @@ class Hooks:
 
     # -- texts ------------------------------------------------------------------------------------
 
-    def _texts(self, text: str, given: bool) -> Iterator[_Text]:
-        """The SQL of a piece of Jinja: around its tags, and in the strings within them."""
+    def _texts(self, text: str, of: int) -> Iterator[_Text]:
+        """The SQL of a piece of Jinja: around its tags, and in the strings within them.
+
+        Args:
+            text: of the hook, or of a macro.
+            of: which of these it is, the hook being the first.
+        """
+        given = of > 0
         pieces: list[str] = []
+        blocks: list[str] = []
         mentioned: set[str] = set()
         passed: set[str] = set()
         inner: list[str] = []
+        before: list[str] = []
         acts = False
         at = 0
         for tag in tagged(text):
             pieces.append(text[at : tag.start])
             at = tag.end
+            if is_boundary(tag):
+                if tag.inside.split()[:1] == ["endset"]:
+                    blocks.append("".join(pieces))
+                    pieces = []
+                elif tag.inside.split()[:1] == ["set"]:
+                    before.append("".join(pieces))
+                    pieces = []
             if SAYS.match(tag.inside):
                 pieces.append(" ")
                 continue
             inside = self.with_marks(tag.inside, mentioned)
             acts = acts or not names(inside).isdisjoint(_ACTS)
-            between = ";" if is_boundary(tag) else _BRANCH
-            pieces.append(_mark(inside, given) if tag.kind == "{{" else between)
+            between = ";" if is_boundary(tag) else BRANCH
+            pieces.append(self.mark(inside, of) if tag.kind == "{{" else between)
             literals = _JINJA_LITERAL.findall(inside)
             if any(" " in literal and _SQL.search(literal) for literal in literals):
-                inner.append(_as_sql(inside))
+                inner.append(self.as_sql(inside, of))
             elif not given and tag.kind == "{{":
                 for literal in literals:
                     if _PLAIN_NAME.fullmatch(literal[1:-1]):
                         passed |= self.target(literal[1:-1])
         pieces.append(text[at:])
-        yield _Text("".join(pieces), mentioned, passed, acts, given)
+        plain = ";".join((*before, "".join(pieces)))
+        yield _Text(plain, mentioned, passed, acts, given)
+        inner += blocks
         for piece in inner:
-            yield _Text(piece, set(), set(), False, True)
+            yield _Text(piece, set(), set(), False, True, True)
 
     def named_in_strings(self, text: str) -> Iterator[str]:
         """The relations that strings in the Jinja of a text may mean."""
@@ -469,7 +490,7 @@ class Hooks:
         """The inside of a tag with a mark for each relation that it names."""
 
         def mark(found: re.Match[str]) -> str:
-            relations = frozenset(self.references(found[1], found[2])) or frozenset([_GIVEN])
+            relations = frozenset(self.references(found[1], found[2])) or frozenset([GIVEN])
             mentioned.update(relations)
             known = self.marks.get(relations)
             if known is None:
@@ -530,11 +551,16 @@ class Hooks:
 
     def can_be_read(self, text: str) -> bool:
         """Whether it is certain what a string does that Jinja may hand over as a statement."""
-        return not any(self.statement(part, True).anything for part in text.split(";"))
+        for statement in f"{text} {GIVEN}".split(";"):  # its target may come next
+            parts = statement.split(BRANCH)
+            if self.statement(" ".join(parts), True).anything or any(map(_in_a_branch, parts[1:])):
+                return False
+        return True
 
     def target(self, name: str) -> set[str]:
         """The relations that the target of a statement may mean; there is always one."""
         found = self.relation(name)
+        self.targets.update(int(given[1]) for given in _NUMBERED.finditer(name))
         certain = bool(found) and "." in name and not _marked(name)
         return found if certain or _marked(_last(name)) else {*found, _last(name)}
 
@@ -556,13 +582,15 @@ class Hooks:
     def relation(self, name: str) -> set[str]:
         """The relations of the project that a name in a hook may mean, or a mark."""
         if _marked(name):
-            if name in (THIS, _UNKNOWN, _GIVEN):
+            if name in (THIS, _UNKNOWN, GIVEN):
                 return {name}
+            if _NUMBERED.fullmatch(name):
+                return {GIVEN}
             if (number := _RELATION.fullmatch(name)) is not None:
                 return set(self.relations[int(number[1])])
             last = _last(name)  # Jinja gives a part of the name
-            if last == _GIVEN:
-                return {_GIVEN}
+            if last == GIVEN or _NUMBERED.fullmatch(last):
+                return {GIVEN}
             return {_UNKNOWN} if _marked(last) else self.named_so(last)
         if "." not in name:
             return self.named_so(_last(name))
@@ -572,6 +600,43 @@ class Hooks:
     def named_so(self, last: str) -> set[str]:
         """The relations of this name in any schema."""
         return set(self.names.by_identifier.get(last, ()))
+
+    def mark(self, inside: str, of: int) -> str:
+        """What stands in place of a tag that writes something into the SQL."""
+        plain = inside.strip()
+        if re.fullmatch(
+            r"__(?:this|relation\d+)__(?:\s*\.\s*(?:render|include)\([^()]*\))?", plain
+        ):
+            return plain.partition(".")[0].strip()
+        if re.match(r"\w+(?:\s*\.\s*\w+)?\s*\(", plain) and not re.match(
+            r"(?:var|env_var)\b", plain
+        ):
+            return self.given(plain, of)  # a call: what it writes is in the macro's own text
+        return self.given(plain, of) if of and _ONLY_A_NAME.fullmatch(plain) else _UNKNOWN
+
+    def given(self, expression: str, of: int) -> str:
+        """A mark for what an expression of Jinja stands for, in one of the texts."""
+        self.expressions.append((of, expression))
+        return f"__given{len(self.expressions) - 1}__"
+
+    def as_sql(self, inside: str, of: int) -> str:
+        """The strings in a tag as one text, with marks for what Jinja puts between them."""
+        pieces = []
+        at = 0
+        for literal in _JINJA_LITERAL.finditer(inside):
+            pieces += [self.outside(inside[at : literal.start()], of), literal[0][1:-1]]
+            at = literal.end()
+        pieces.append(self.outside(inside[at:], of))
+        return "".join(pieces)
+
+    def outside(self, text: str, of: int) -> str:
+        """What stands between two strings of a tag: marks of relations, or what only Jinja knows."""
+        if "~" not in text and "%" not in text and "+" not in text:
+            return " ; "
+        words = _WORD.findall(text)
+        if not words or _marked(words[0]):
+            return words[0] if words else ""
+        return self.given(text.strip(" ~%+()[],"), of)
 
 
 def _in_a_branch(text: str) -> bool:
@@ -586,36 +651,7 @@ def _last(name: str) -> str:
 
 
 def _marked(text: str) -> bool:
-    return any(mark in text for mark in (THIS, _UNKNOWN, _GIVEN, "__relation"))
-
-
-def _mark(inside: str, given: bool) -> str:
-    """What stands in place of a tag that writes something into the SQL."""
-    plain = inside.strip()
-    if re.fullmatch(r"__(?:this|relation\d+)__(?:\s*\.\s*(?:render|include)\([^()]*\))?", plain):
-        return plain.partition(".")[0].strip()
-    if re.match(r"\w+(?:\s*\.\s*\w+)?\s*\(", plain) and not re.match(r"(?:var|env_var)\b", plain):
-        return _GIVEN  # a call: what it writes is in the macro's own text
-    return _GIVEN if given and _ONLY_A_NAME.fullmatch(plain) else _UNKNOWN
-
-
-def _as_sql(inside: str) -> str:
-    """The strings in a tag as one text, with marks for what Jinja puts between them."""
-    pieces = []
-    at = 0
-    for literal in _JINJA_LITERAL.finditer(inside):
-        pieces += [_outside(inside[at : literal.start()]), literal[0][1:-1]]
-        at = literal.end()
-    pieces.append(_outside(inside[at:]))
-    return "".join(pieces)
-
-
-def _outside(text: str) -> str:
-    """What stands between two strings of a tag: marks of relations, or what only Jinja knows."""
-    if "~" not in text and "%" not in text and "+" not in text:
-        return " ; "
-    words = _WORD.findall(text)
-    return "".join(word if _marked(word) else _GIVEN for word in words[:1]) if words else ""
+    return any(mark in text for mark in (THIS, _UNKNOWN, "__given", "__relation"))
 
 
 def when_it_runs(owner: str) -> str:

@@ -16,12 +16,18 @@ from functools import cached_property
 from typing import Final
 
 from dbt_ripple.graph.jinja import Tag, tagged
-from dbt_ripple.graph.macros import Macros
+from dbt_ripple.graph.macros import Macros, dispatched
 
 SAYS: Final = re.compile(
     r"\s*(?:do\s+)?(?:log|print|exceptions\s*\.\s*\w+|dbt\s*\.\s*log\w*)\s*\(", re.S
 )
 """A tag that only says something."""
+
+GIVEN: Final = "__given__"
+"""What a macro was given, or what a variable of Jinja holds, in a text without its Jinja."""
+
+BRANCH: Final = "\x03"
+"""What stands for a tag between which and the next one text may be left out."""
 
 _LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.S)
 _FILTER: Final = re.compile(r"\|\s*\w+")
@@ -41,6 +47,13 @@ _WRITES: Final = re.compile(
     r"|copy)\b",
     re.I,
 )
+_FIRST: Final = re.compile(
+    r"""\s*('\s*\w(?:[^'\\]|\\.)*'|"\s*\w(?:[^"\\]|\\.)*")\s*(?:[~+%,)]|\.\s*format\b|\Z)""", re.S
+)
+"""An expression that begins with a string, and that with a word."""
+
+_MACRO: Final = re.compile(r"\s*macro\s+(\w+)\s*\(")
+_KEYWORD: Final = re.compile(r"\w+\s*=(?!=)")
 _OPENS: Final = frozenset({"if", "for"})
 _CLOSES: Final = frozenset({"endif", "endfor"})
 BOUNDARIES: Final = frozenset("call endcall endmacro endset macro set".split())
@@ -72,6 +85,9 @@ _NO_TEXT: Final = frozenset(
     """.split()
 )
 """dbt's macros that run statements themselves, whose target `Hooks` knows."""
+
+_TAKES_NO_TEXT: Final = _NO_TEXT | _WRITE_NOTHING | {"dispatch", "ref", "source"}
+"""What is given names, and nothing to run."""
 
 _KNOWN_MACROS: Final = _NO_TEXT | {"create_table_as", "create_view_as", "run_query", "statement"}
 _SEEN: Final = frozenset(
@@ -106,26 +122,15 @@ class RunTexts:
         self.texts = [hook, *called.values()]
         self.tags = [list(tagged(text)) for text in self.texts]
         self.of_macro = {unique_id: i + 1 for i, unique_id in enumerate(called)}
-        self.values = [_values(tags) for tags in self.tags]
-        self.looked: set[tuple[int, str]] = set()
+        self.values = [
+            _values(text, tags) for text, tags in zip(self.texts, self.tags, strict=True)
+        ]
+        self.looked: set[tuple[int, str, bool]] = set()
         self.writing: dict[str, bool] = {}
-        self.arguments_read: bool | None = None
 
     def all_read(self) -> bool:
         """Whether each statement begins in one of the texts."""
         return all(self.runs_nothing_else(i) and self.begins_here(i) for i in range(len(self.tags)))
-
-    def targets_told(self) -> bool:
-        """Whether what Jinja writes into statements of macros, by its name, is from texts."""
-        for of, tags in enumerate(self.tags):
-            for tag in tags:
-                alone = re.fullmatch(r"\s*(\w+)\s*", tag.inside)
-                if of and tag.kind == "{{" and alone and not self.told(tag.inside, of):
-                    return False
-                for call in _RUN.finditer(tag.inside):
-                    if not self.told(_up_to_its_end(tag.inside, call.end()), of):
-                        return False
-        return True
 
     def runs_nothing_else(self, of: int) -> bool:
         """Whether Jinja runs no statement but by ``run_query``, ``statement`` and what is known."""
@@ -160,55 +165,69 @@ class RunTexts:
         )
 
     def begins_here(self, of: int) -> bool:
-        """Whether what a text, or Jinja in it, runs begins with words that stand in some text."""
-        for tag in beginning(self.texts[of], self.tags[of]):
-            if not SAYS.match(tag.inside) and not self.told(tag.inside, of):
+        """Whether what a text, or Jinja in it, runs begins with words that stand in some text.
+
+        What a macro writes is run where it is handed over or called in place of a statement.
+        """
+        for tag, in_call in beginning(self.texts[of], self.tags[of]):
+            if (not of or in_call) and not self.told_to_run(tag.inside, of):
                 return False
         for tag in self.tags[of]:
             for call in _RUN.finditer(tag.inside):
-                argument = _up_to_its_end(tag.inside, call.end())
-                if not self.told_to_run(argument, of):
+                if not self.told_to_run(_up_to_its_end(tag.inside, call.end()), of):
                     return False
         return True
 
-    def told_to_run(self, argument: str, of: int) -> bool:
-        """Whether a statement that is handed over begins with words of a text."""
-        first = _LITERAL.match(argument.lstrip())
-        others = set(_NAME.findall(_LITERAL.sub("''", argument)))
-        if first is None or not re.match(r"['\"]\s*\w", first[0]) or others & {"else", "if", "or"}:
-            return self.told(argument, of)
-        return self.read(first[0][1:-1])
+    def told_to_run(self, expression: str, of: int) -> bool:
+        """Whether a statement that is put together begins with words of a text."""
+        if SAYS.match(expression):
+            return True
+        first = _FIRST.match(expression)
+        plain = _LITERAL.sub("''", expression)
+        if first is None or {"else", "if", "or"} & set(_NAME.findall(plain)):
+            return self.told(expression, of, to_run=True)
+        return self.read(first[1][1:-1])
 
-    def told(self, expression: str, of: int) -> bool:
-        """Whether an expression of Jinja is put together from texts alone."""
-        expression = self.without_arguments(expression)
-        if not all(self.read(literal[0][1:-1]) for literal in _LITERAL.finditer(expression)):
+    def told(self, expression: str, of: int, *, to_run: bool = False) -> bool:
+        """Whether an expression of Jinja is put together from texts alone.
+
+        Args:
+            expression: of Jinja.
+            of: in which text.
+            to_run: whether it is a statement, and not a relation.
+        """
+        whole, expression = expression, self.without_arguments(expression)
+        literals = _LITERAL.findall(expression) if to_run else ()
+        if not all(self.read(literal[1:-1]) for literal in literals):
             return False
         plain = _FILTER.sub("", _LITERAL.sub("''", expression))
         for name in _NAME.findall(plain):
             if name == "adapter":
-                named = _DISPATCHED.findall(expression)
+                named = _DISPATCHED.findall(whole)
                 methods = [m for m in _METHOD.findall(plain) if m not in _WRITE_NOTHING]
                 if len(named) < len(methods):
                     return False
-                if not all(self.returned(n) for n in named):
+                if not all(self.returned(n, to_run) for n in named):
                     return False
             elif name in self.values[of]:
-                if not self.value(name, of):
+                if not self.value(name, of, to_run):
                     return False
             elif name in self.macros.users_by_name:
-                if not self.returned(name):
+                if not self.returned(name, to_run):
                     return False
-            elif name not in _SEEN and name not in _NO_TEXT and name not in self.packages:
+            elif not (name in _SEEN or name in _NO_TEXT or name.startswith("__")) and (
+                name not in self.packages
+            ):
                 return False
         return True
 
     def without_arguments(self, expression: str) -> str:
-        """An expression without what the user's macros are given in it: see `arguments_are_told`."""
+        """An expression without what the user's macros are given in it: see `arguments`."""
         pieces = []
         at = 0
         for called in re.finditer(r"\b(\w+)\s*\(", expression):
-            if called.start() < at or called[1] not in self.macros.users_by_name:
+            known = called[1] in _TAKES_NO_TEXT or called[1] in self.macros.users_by_name
+            if called.start() < at or not known:
                 continue
             pieces.append(expression[at : called.end()])
             at = called.end() + len(_up_to_its_end(expression, called.end()))
@@ -219,61 +238,128 @@ class RunTexts:
         """The names of packages, which stand before those of macros."""
         return {m.package_name for m in self.macros.macros.values()}
 
-    def value(self, name: str, of: int) -> bool:
+    def value(self, name: str, of: int, to_run: bool) -> bool:
         """Whether all that a variable of Jinja is set to is put together from texts."""
-        if (of, name) in self.looked:
+        if (of, name, to_run) in self.looked:
             return True
-        self.looked.add((of, name))
+        self.looked.add((of, name, to_run))
+        told = self.told_to_run if to_run else self.told
         for expression in self.values[of][name]:
             if expression is None:
-                if not self.arguments_are_told():
+                if not self.arguments(name, of, to_run):
                     return False
-            elif not self.told(expression, of):
+            elif expression.startswith(BRANCH):
+                if to_run and not self.block(expression[1:], of):
+                    return False
+            elif not told(expression, of):
                 return False
         return True
 
-    def returned(self, macro: str) -> bool:
-        """Whether what the user's macros of a name return is put together from texts."""
+    def block(self, text: str, of: int) -> bool:
+        """Whether a statement that stands in a block of Jinja can be read."""
+        tags = list(tagged(text))
+        pieces = []
+        at = 0
+        for tag in tags:
+            pieces += [text[at : tag.start], f" {GIVEN} " if tag.kind == "{{" else BRANCH]
+            at = tag.end
+        plain = _COMMENT.sub(" ", "".join((*pieces, text[at:])))
+        return self.read(plain) and all(
+            self.told_to_run(tag.inside, of) for tag, _ in beginning(text, tags)
+        )
+
+    def returned(self, macro: str, to_run: bool) -> bool:
+        """Whether what the user's macros of a name write or return is put together from texts."""
         found = self.macros.users_by_name.get(macro, ())
+        told = self.told_to_run if to_run else self.told
         for unique_id in found:
             of = self.of_macro.get(unique_id)
-            if of is None or (of, "return") in self.looked:
+            if of is None or (of, "return", to_run) in self.looked:
                 continue
-            self.looked.add((of, "return"))
+            self.looked.add((of, "return", to_run))
             for tag in self.tags[of]:
                 given = _RETURNED.search(tag.inside)
-                if given is not None and not self.told(given[1], of):
+                if given is not None and not told(given[1], of):
+                    return False
+            for tag, in_call in beginning(self.texts[of], self.tags[of]):
+                if in_call or _RETURNED.search(tag.inside):
+                    continue
+                if not told(tag.inside, of):
                     return False
         return bool(found)
 
-    def arguments_are_told(self) -> bool:
-        """Whether all that macros are given in these texts is put together from texts."""
-        if self.arguments_read is None:
-            self.arguments_read = True
-            called = re.compile(
-                rf"\b(?:{'|'.join(map(re.escape, sorted(self.macros.users_by_name)))})\s*\("
-            )
-            self.arguments_read = all(
-                self.told(_up_to_its_end(tag.inside, call.end()), of)
-                for of, tags in enumerate(self.tags)
-                for tag in tags
-                if not re.match(r"\s*macro\b", tag.inside)
-                for call in called.finditer(tag.inside)
-            )
-        return self.arguments_read
+    def arguments(self, parameter: str, of: int, to_run: bool) -> bool:
+        """Whether all that a macro is given for a parameter in these texts is told."""
+        signature = next((t.inside for t in self.tags[of] if _MACRO.match(t.inside)), "")
+        begin = _MACRO.match(signature)
+        if begin is None:
+            return False
+        parameters = _arguments(signature, begin.end())
+        names = [p.partition("=")[0].strip() for p in parameters]
+        place = names.index(parameter) if parameter in names else -1
+        name = dispatched(begin[1])
+        told = self.told_to_run if to_run else self.told
+        called = re.compile(
+            rf"\b{re.escape(name)}\s*\(|\bdispatch\s*\(\s*['\"]{re.escape(name)}['\"][^()]*\)\s*\("
+        )
+        calls = 0
+        for where, tags in enumerate(self.tags):
+            for tag in tags:
+                if _MACRO.match(tag.inside):
+                    continue
+                for call in called.finditer(tag.inside):
+                    calls += 1
+                    arguments = _arguments(tag.inside, call.end())
+                    by_name = [a for a in arguments if _KEYWORD.match(a)]
+                    given = [
+                        a.partition("=")[2] for a in by_name if a.split("=")[0].strip() == parameter
+                    ]
+                    by_place = [a for a in arguments if not _KEYWORD.match(a)]
+                    if place < 0 or any(a.lstrip().startswith("*") for a in arguments):
+                        return False
+                    given = given or by_place[place : place + 1]
+                    given = given or [parameters[place].partition("=")[2] or "none"]
+                    if not told(given[0], where):
+                        return False
+        return calls > 0
 
 
-def _values(tags: list[Tag]) -> dict[str, list[str | None]]:
-    """What each variable of a text is set to; None for what a macro is given."""
+def _arguments(text: str, start: int) -> list[str]:
+    """The arguments of a call, as they are written, from behind its bracket."""
+    inside = _up_to_its_end(text, start)
+    found = [""]
+    at = depth = 0
+    while at < len(inside):
+        if (literal := _LITERAL.match(inside, at)) is not None:
+            found[-1] += literal[0]
+            at = literal.end()
+            continue
+        letter = inside[at]
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += letter
+        at += 1
+    return [each.strip() for each in found if each.strip()]
+
+
+def _values(text: str, tags: list[Tag]) -> dict[str, list[str | None]]:
+    """What each variable of a text is set to; None for what a macro is given.
+
+    What is set to a block has its text, behind a mark.
+    """
     found: dict[str, list[str | None]] = {}
-    for tag in tags:
+    for i, tag in enumerate(tags):
         statement = _STATEMENT.match(tag.inside) if tag.kind == "{%" else None
         word, rest = statement.groups() if statement is not None else ("", "")
         if word == "set" and (assigned := _ASSIGNED.match(rest)) is not None:
             for name in re.findall(r"(?<![\w.])[A-Za-z_]\w*", assigned[1]):
                 found.setdefault(name, []).append(assigned[2])
         elif word == "set":
-            found.setdefault(rest.split("|")[0].strip(), []).append("")
+            end = next((t for t in tags[i:] if t.inside.split()[:1] == ["endset"]), None)
+            block = text[tag.end : end.start if end is not None else len(text)]
+            found.setdefault(rest.split("|")[0].strip(), []).append(BRANCH + block)
         elif word == "for" and (loop := _LOOP.match(rest)) is not None:
             for name in re.findall(r"[A-Za-z_]\w*", loop[1]):
                 found.setdefault(name, []).append(loop[2])
@@ -285,21 +371,23 @@ def _values(tags: list[Tag]) -> dict[str, list[str | None]]:
     return found
 
 
-def beginning(text: str, tags: list[Tag]) -> Iterator[Tag]:
-    """The tags that write the first words of a statement."""
+def beginning(text: str, tags: list[Tag]) -> Iterator[tuple[Tag, bool]]:
+    """The tags that write the first words of a statement, each with whether it is in a ``call``."""
     before = ""
     open_: list[str] = []
+    calls = 0
     at = 0
     for tag in tags:
         before = _since_the_last(before + text[at : tag.start])
         at = tag.end
         if tag.kind == "{{":
             if not before.strip():
-                yield tag
+                yield tag, calls > 0
             before += " x "
             continue
         statement = _STATEMENT.match(tag.inside)
         word = statement[1] if statement is not None else ""
+        calls += (word == "call") - (word == "endcall")
         if is_boundary(tag):
             before = ""
         elif word in _OPENS:

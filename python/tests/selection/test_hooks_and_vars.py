@@ -325,6 +325,13 @@ PIECES = """
 |{% macro drops() %}{% for r in run_query('select 1 from ' ~ ref('c')) %}
   {% do run_query('drop table ' ~ r) %}{% endfor %}{% endmacro %}
 |{% macro odd() %}{% set a %}frobnicate everything{% endset %}{% do run_query(a) %}{% endmacro %}
+|{% macro inserts(relation, kind='nodes') %}
+  {% set message %}There is no such kind, use another{% endset %}
+  {% if kind == 'x' %}{{ exceptions.raise_compiler_error(message) }}{% endif %}
+  {% set rows = [] %}{% for n in range(3) %}{% do rows.append(n ~ var('days')) %}{% endfor %}
+  {% set q = "insert into " ~ relation ~ " values (" ~ ', '.join(rows) ~ ")" %}
+  {% call statement('insert') %}{{ q }}{% endcall %}
+{% endmacro %}
 |{% macro session() %}{% do run_query("set search_path to x") %}{% endmacro %}
 """.split("|")
 
@@ -352,6 +359,8 @@ def on_run(*hooks: str, end: bool = False, **more: str) -> Project:
         ("{{ given_by('delete from ' ~ ref('b')) }}", ["of_b", "of_reader"]),
         ("begin; insert into s.b select id from s.c; commit", ["of_b", "of_reader"]),
         ("revoke select on s.b from me", ["of_b", "of_reader"]),
+        ("{{ inserts(ref('b')) }}", ["of_b", "of_reader"]),
+        ("{{ inserts(relation=ref('b'), kind='sources') }}", ["of_b", "of_reader"]),
         ("create table if not exists s.audit (id int)", []),
         ("create schema if not exists elsewhere", []),
         ("{{ grants('reader') }}", []),
@@ -400,6 +409,8 @@ def test_an_on_run_hook_that_changes_is_followed(hook: str, expected: list[str],
         "{{ given(var('sql')) }}",
         "{{ given_by(env_var('SQL')) }}",
         "{{ given(model.meta.sql) }}",
+        "{{ inserts(var('b')) }}",
+        "{{ inserts() }}",
         "{{ given(returns()) }}",
         "{{ two() }}",
         "{{ drops() }}",
