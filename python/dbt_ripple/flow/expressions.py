@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from functools import cache, lru_cache
+from itertools import compress
 from typing import Any, Final
 
 from sqlglot import exp
@@ -335,10 +336,7 @@ class Expressions:
             node.parent = None  # see `let_go`
         except AttributeError:  # sqlglot puts None where a call lacks an argument
             raise Unsupported("a call that lacks an argument") from None
-        handler, reads = self.handlers.get(type(node), _GENERIC)
-        e = handler(self, node, kind)
-        if reads is not None and not reads.issuperset(node.args):
-            e = self.with_unread(e, node, reads, kind)
+        e = self.handlers.get(type(node), _GENERIC)(self, node, kind)
         self.depth -= 1
         return e
 
@@ -358,7 +356,7 @@ class Expressions:
         """Any node: its class, then every argument that is set, in the order of the class."""
         if kind == IDENTITY:
             kind = TRANSFORMATION
-        pieces: list[Expr] = [_tag(type(node).__name__)]
+        pieces: list[Expr] = [_TAGS[type(node)]]
         self.arguments(node.args, kind, pieces)
         return merkle(pieces)
 
@@ -367,20 +365,20 @@ class Expressions:
         for name, value in args.items():
             if value is None or value is False:  # the same to sqlglot, too
                 continue
-            if isinstance(value, exp.Expression):
-                pieces.append(_tag(name))
-                pieces.append(self.expr(value, kind))
-            elif isinstance(value, list):
+            if type(value) is list:
                 if value:
-                    pieces.append(_tag(name))
+                    pieces.append(_NAMES_OF_ARGS[name])
                 for item in value:
-                    if isinstance(item, exp.Expression):
+                    if isinstance(item, _NODE):
                         pieces.append(self.expr(item, kind))
                     else:
                         pieces.append(_repr(item))
             else:
-                pieces.append(_tag(name))
-                pieces.append(_TRUE if value is True else _repr(value))
+                pieces.append(_NAMES_OF_ARGS[name])
+                if isinstance(value, _NODE):
+                    pieces.append(self.expr(value, kind))
+                else:
+                    pieces.append(_TRUE if value is True else _repr(value))
 
     def operator(self, node: Any, kind: int) -> Expr:
         """An operator; on a `*` it chooses columns by their names (`* LIKE 'a%'`)."""
@@ -401,7 +399,7 @@ class Expressions:
             kind = TRANSFORMATION
         left = self.expr(args["this"], kind)
         right = self.expr(args["expression"], kind)
-        tag = _tag(type(node).__name__)
+        tag = _TAGS[type(node)]
         if tag in COMPARED and type(left) is bytes and type(right) is bytes:
             return compared(tag, left, right)
         return merkle([tag, b"this", left, b"expression", right])
@@ -482,28 +480,25 @@ class Expressions:
         """The reference that a column is: ``a``, or ``t.a`` where t is a source of this SELECT."""
         args = node.args
         this = args["this"]
-        if self.lambdas or type(this) is not exp.Identifier:
+        if self.lambdas or type(this) is not _IDENTIFIER:
             return None
-        if len(args) > 1 and (
-            args.get("db") or args.get("catalog") or not _READ_OF_COLUMN.issuperset(args)
-        ):
-            return None
-        this.parent = None
         scope = self.scopes[-1]
+        source: int | None = -1
+        if len(args) > 1:
+            if not _READ_OF_PLAIN.issuperset(compress(args, args.values())):
+                return None
+            table = args.get("table")
+            if table is not None:
+                source = scope.names.get(self.fold(table))
+                if source is None:
+                    return None
+        this.parent = None
         name = this.args["this"]
         key = self.read[id(this)] = lowered[name]
         if self.keeps_case:
             key = self.fold(this)
-        table = args.get("table")
-        if table is None:
-            if scope.shown or key in scope.aliases:
-                return self.ref(0, -1, key, name)
-            source = -1
-        else:
-            index = scope.names.get(self.fold(table))
-            if index is None:
-                return None
-            source = index
+        if source < 0 and (scope.shown or key in scope.aliases):
+            return self.ref(0, -1, key, name)
         known = (source, key)
         index = scope.ref_index.get(known)
         if index is None:
@@ -518,6 +513,10 @@ class Expressions:
         if plain is not None:
             self.deps[plain] = self.deps.get(plain, 0) | kind
             return plain
+        return _PARTS(self, node, kind)
+
+    def parts(self, node: exp.Column, kind: int) -> Expr:
+        """A column that takes more than its name: fields, a query outside, the parameter of a lambda."""
         args = node.args
         this = args["this"]
         if isinstance(this, exp.Star):
@@ -812,8 +811,10 @@ class Expressions:
         """Whether a call gives several rows for one."""
         if not isinstance(node, exp.Func):
             return False
-        what = self.functions.kind(self.name_of(node))
-        return what == "generator" or (what == "unknown" and isinstance(node, _GENERATOR_TYPES))
+        if isinstance(node, _NAMED_CALLS):
+            return _generates(self.dialect, type(node), self.fold(node.this))
+        meta = node._meta
+        return _generates(self.dialect, type(node), meta and meta.get(self.name_key))
 
     def typed(self, node: Any, kind: int) -> Expr:
         """A call of a function sqlglot knows: what it does is said by its name on this engine."""
@@ -823,19 +824,7 @@ class Expressions:
         rule = self.by_name.get((t, name))
         if rule is None:
             rule = self.by_name[t, name] = self.rule_of(t, name)
-        handler, reads = rule  # as in `by_rule`, which would cost a call
-        e = handler(self, node, kind)
-        if reads is not None and not reads.issuperset(node.args):
-            e = self.with_unread(e, node, reads, kind)
-        return e
-
-    def by_rule(self, rule: _Rule, node: Any, kind: int) -> Expr:
-        """What a rule makes of a node."""
-        handler, reads = rule
-        e = handler(self, node, kind)
-        if reads is not None and not reads.issuperset(node.args):
-            e = self.with_unread(e, node, reads, kind)
-        return e
+        return rule(self, node, kind)
 
     def rule_of(self, t: type, name: str | None) -> _Rule:
         """How calls of this class under this name are lowered."""
@@ -843,18 +832,18 @@ class Expressions:
         if name is None:
             return by_class
         what = self.functions.kind(lowered[name])
-        if what == "window" or (what == "aggregate" and by_class[0] is Expressions.grouping):
+        if what == "window" or (what == "aggregate" and by_class is Expressions.grouping):
             return by_class
         if what == "aggregate":
-            return Expressions.aggregate, None
+            return Expressions.aggregate
         if what == "generator":
-            return Expressions.generator, None
+            return Expressions.generator
         plain = by_class
-        if by_class[0] in (Expressions.aggregate, Expressions.generator):
+        if by_class in (Expressions.aggregate, Expressions.generator):
             plain = _GENERIC
         if what == "scalar":
             return plain
-        return lambda walk, node, kind: walk.uncertain(node, kind, plain, by_class), None
+        return lambda walk, node, kind: walk.uncertain(node, kind, plain, by_class)
 
     def uncertain(self, node: Any, kind: int, plain: _Rule, otherwise: _Rule | None = None) -> Expr:
         """A call that may aggregate, or give several rows: nobody here knows the function.
@@ -865,13 +854,13 @@ class Expressions:
         if _only_of_aggregates(node):
             return self.aggregate(node, kind)
         if self.of_one_row or not self.scopes:
-            generates = otherwise is not None and otherwise[0] is Expressions.generator
-            e = self.by_rule(otherwise if otherwise and generates else plain, node, kind)
+            generates = otherwise is Expressions.generator
+            e = (otherwise if otherwise and generates else plain)(self, node, kind)
             self.lift(e)
             return e
         saved = (self.deps, self.sub_deps, self.rows)
         self.deps, self.sub_deps, self.rows = {}, {}, 0
-        e = ["U", self.by_rule(plain, node, TRANSFORMATION)]
+        e = ["U", plain(self, node, TRANSFORMATION)]
         x = X(e, self.deps, self.sub_deps, self.rows)
         self.deps, self.sub_deps, self.rows = saved
         self.scopes[-1].uncertain.append(x)
@@ -988,7 +977,7 @@ class Expressions:
         """BigQuery's NET.f(...): none of them aggregates."""
         call = node.this
         rule = _KNOWN_CALL if isinstance(call, exp.Anonymous) else self.by_class.get(type(call))
-        return merkle([b"NetFunc", self.by_rule(rule or _GENERIC, call, _direct(kind))])
+        return merkle([b"NetFunc", (rule or _GENERIC)(self, call, _direct(kind))])
 
     def some(self, node: exp.Any, kind: int) -> Expr:
         """ANY of a subquery or an array, or an aggregate of that name."""
@@ -1265,7 +1254,7 @@ class Expressions:
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
             return self.dotted_call(node, kind)
         plain = self.by_class.get(type(node), _GENERIC)
-        return self.by_rule(_GENERIC if plain[0] is Expressions.generator else plain, node, kind)
+        return (_GENERIC if plain is Expressions.generator else plain)(self, node, kind)
 
 
 @lru_cache(maxsize=50_000)
@@ -1278,9 +1267,26 @@ def _type_name(name: exp.DType) -> bytes:
     return digest(b"type", f"DType.{name.name}".encode(), b"None")  # as `flow.facts` knows it
 
 
-@cache
-def _tag(name: str) -> bytes:
-    return name.encode()
+class _Tags(dict[type[Any], bytes]):
+    """The name of each class, as it is hashed."""
+
+    def __missing__(self, t: type[Any]) -> bytes:
+        tag = self[t] = t.__name__.encode()
+        return tag
+
+
+class _NamesOfArgs(dict[str, bytes]):
+    """The name of each argument, as it is hashed."""
+
+    def __missing__(self, name: str) -> bytes:
+        tag = self[name] = name.encode()
+        return tag
+
+
+_TAGS: Final = _Tags()
+_NAMES_OF_ARGS: Final = _NamesOfArgs()
+_NODE: Final = exp.Expression
+_IDENTIFIER: Final = exp.Identifier
 
 
 _TRUE: Final = digest(b"True")
@@ -1433,12 +1439,20 @@ def function_name(node: Any) -> str:
     return str(node.key).lstrip("_")
 
 
-_Handler = Callable[[Any, Any, int], Expr]
-_Rule = tuple[_Handler, frozenset[str] | None]
-"""A method, and the arguments it reads: what is set besides is hashed beside what it makes.
+_Rule = Callable[[Any, Any, int], Expr]
+"""How a node is lowered: a method that leaves nothing of it out, or one with `_reading` around it."""
 
-None where the method leaves nothing out: it reads the rest generically, or raises.
-"""
+
+def _reading(method: _Rule, reads: frozenset[str]) -> _Rule:
+    """A rule that hashes what is set of a node, besides these arguments, beside what the method makes."""
+
+    def rule(walk: Any, node: Any, kind: int) -> Expr:
+        e = method(walk, node, kind)
+        if reads.issuperset(node.args):
+            return e
+        return walk.with_unread(e, node, reads, kind)
+
+    return rule
 
 
 def _args(names: str) -> frozenset[str]:
@@ -1446,13 +1460,18 @@ def _args(names: str) -> frozenset[str]:
 
 
 _READ_OF_COLUMN: Final = _args("this table db catalog")
+_READ_OF_PLAIN: Final = _args("this table")
 _NAME_OF_TYPE: Final = _args("this kind")
 
 
 def _handlers() -> dict[type[Any], _Rule]:
-    """Which method lowers which class of node; the others are lowered generically."""
-    handlers: dict[type[Any], _Rule] = {
-        exp.Column: (Expressions.column, _READ_OF_COLUMN),
+    """Which method lowers which class of node; the others are lowered generically.
+
+    Beside the method the arguments it reads; None where it leaves nothing out: it reads the rest
+    generically, or raises.
+    """
+    handlers: dict[type[Any], tuple[_Rule, frozenset[str] | None]] = {
+        exp.Column: (Expressions.column, None),
         exp.Literal: (Expressions.literal, _args("this is_string")),
         exp.Var: (Expressions.var, None),
         exp.Paren: (Expressions.paren, _args("this")),
@@ -1517,7 +1536,7 @@ def _handlers() -> dict[type[Any], _Rule]:
             handlers.setdefault(t, (Expressions.operator, None))
     # Where a rule reads all that a class can have, there is nothing to look for beyond it.
     return {
-        t: (handler, None if reads is None or reads.issuperset(t.arg_types) else reads)
+        t: handler if reads is None or reads.issuperset(t.arg_types) else _reading(handler, reads)
         for t, (handler, reads) in handlers.items()
     }
 
@@ -1527,7 +1546,7 @@ _HANDLERS: Final = _handlers()
 
 _OPERATORS: Final[frozenset[type]] = frozenset({*_LOGIC_TYPES, *_CHAIN_TYPES, *_BINARY_TYPES})
 _TYPED: Final = {
-    t: (Expressions.typed, None)
+    t: Expressions.typed
     for t in vars(exp).values()
     if isinstance(t, type)
     and issubclass(t, exp.Func)
@@ -1547,7 +1566,7 @@ def _masking(
     """
     names = MASKING_NAMES | {name.rpartition(".")[2].lower() for name in more}
     types = [t for name in names - MASKING_NAMES if (t := exp.FUNCTION_BY_NAME.get(name.upper()))]
-    by_class = _HANDLERS | dict.fromkeys(types, (Expressions.masking, None))
+    by_class = _HANDLERS | dict.fromkeys(types, Expressions.masking)
     return names, by_class, {**by_class, **_TYPED}
 
 
@@ -1555,6 +1574,13 @@ def _masking(
 def _by_name(dialect: str, masking: frozenset[str]) -> dict[tuple[type[Any], str | None], _Rule]:
     """The rules of calls, by class and name, as they are asked for."""
     return {}
+
+
+@lru_cache(maxsize=10_000)
+def _generates(dialect: str, t: type[Any], name: str | None) -> bool:
+    """Whether a call of this class under this name gives several rows for one."""
+    what = functions(dialect).kind(lowered[str(name or "")])
+    return what == "generator" or (what == "unknown" and issubclass(t, _GENERATOR_TYPES))
 
 
 @cache
@@ -1569,6 +1595,7 @@ def _is_marked(node: exp.Case) -> bool:
     return type(mark) is exp.Literal and bool(mark.is_string) and mark.this == MASK_MARK
 
 
-_GENERIC: Final[_Rule] = (Expressions.generic, None)
-_KNOWN_CALL: Final[_Rule] = (Expressions.known_call, None)
-_DOTTED_CALL: Final[_Rule] = (Expressions.dotted_call, None)
+_PARTS: Final = _reading(Expressions.parts, _READ_OF_COLUMN)
+_GENERIC: Final[_Rule] = Expressions.generic
+_KNOWN_CALL: Final[_Rule] = Expressions.known_call
+_DOTTED_CALL: Final[_Rule] = Expressions.dotted_call

@@ -13,6 +13,7 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Collection, Sequence
+from itertools import compress
 from typing import Any, Final
 
 import sqlglot
@@ -843,35 +844,41 @@ class _Lowering(Expressions):
         names: list[str] = []
         keys: list[str] = []
         outs: list[Out] = []
+        scope = self.scopes[-1]
+        of_alias, of_column = exp.Alias, exp.Column
         for node in nodes:
             alias = None
             value = node
-            if type(node) is exp.Alias:
+            if type(node) is of_alias:
                 alias = node.args["alias"]
                 value = node.args["this"]
                 value.parent = None
             # Most items are a column, with or without an alias.
-            if type(value) is exp.Column and (plain := self.plain(value)) is not None:
+            if type(value) is of_column and (plain := self.plain(value)) is not None:
                 if alias is None:
-                    name, key = value.args["this"].args["this"], self.scopes[-1].refs[plain].key
+                    name, key = value.args["this"].args["this"], scope.refs[plain].key
                     if self.as_stored:
-                        self.scopes[-1].as_stored.append(len(outs))
+                        scope.as_stored.append(len(outs))
                 else:
                     name, key = alias.args["this"], self.fold(alias)
-                out: Out = plain
-            elif type(_generator_of(node)) is exp.Stack:
+                aliases[key] = len(outs)
+                names.append(name)
+                keys.append(key)
+                outs.append(plain)
+                continue
+            out: Out
+            if type(_generator_of(node)) is exp.Stack:
                 for name, key, out in self.stack_columns(node):
                     aliases[key] = len(outs)
                     names.append(name)
                     keys.append(key)
                     outs.append(out)
                 continue
-            else:
-                if isinstance(value, _MAY_BE_STRUCTS) and (shape := self.shape(value)) is not None:
-                    self.scopes[-1].shapes[len(outs)] = shape
-                name, key, out = self.projection(node, keys)
-                for made in out.keys or () if type(out) is Made else ():
-                    aliases[made] = len(outs)
+            if isinstance(value, _MAY_BE_STRUCTS) and (shape := self.shape(value)) is not None:
+                scope.shapes[len(outs)] = shape
+            name, key, out = self.projection(node, keys)
+            for made in out.keys or () if type(out) is Made else ():
+                aliases[made] = len(outs)
             if key:
                 aliases[key if key[0] != MADE_UP else key[1:]] = len(outs)
             names.append(name)
@@ -1537,10 +1544,10 @@ class _Lowering(Expressions):
 
 def nothing_beyond(node: Any, reads: frozenset[str]) -> None:
     """Refuse a node of which something is set that no rule reads."""
-    if not reads.issuperset(node.args):
-        for name, value in node.args.items():
-            if value and name not in reads:
-                raise Unsupported(f"{type(node).__name__} with {name.rstrip('_')}")
+    args = node.args
+    if not reads.issuperset(compress(args, args.values())):
+        name = next(name for name, value in args.items() if value and name not in reads)
+        raise Unsupported(f"{type(node).__name__} with {name.rstrip('_')}")
 
 
 def _ordinal(node: Any) -> int | None:
