@@ -13,8 +13,8 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable
-from itertools import compress
-from operator import attrgetter, gt, le
+from itertools import compress, repeat
+from operator import attrgetter, is_not, le
 from typing import Any, Final, NamedTuple
 
 from sqlglot import TokenType, exp
@@ -81,10 +81,7 @@ NOTHING: Final = Dropped([], [])
 
 def holds(read: Collection[str], sql: str, tokens: list[Any]) -> bool:
     """Whether what was read of a tree holds every name and value of its text: nearly always so."""
-    said = _said(tokens, _VALUES if "|>" in sql else _WORDS)
-    if sum(map(hash, said)) == sum(map(hash, read)):
-        return True
-    there, here = Counter(said), Counter(read)
+    there, here = Counter(_said(tokens, _VALUES if "|>" in sql else _WORDS)), Counter(read)
     return all(map(le, there.values(), map(here.__getitem__, there)))
 
 
@@ -139,9 +136,9 @@ def _said(tokens: list[Any], kinds: frozenset[TokenType]) -> list[str]:
     """The values and names of a text, but for what is called: ``f`` of ``f(a)``."""
     # Without a loop in Python: a query has thousands of tokens.
     found = list(map(_kind_of, tokens))
-    named = map(kinds.__contains__, found)
-    called = map(_L_PAREN.__eq__, [*found[1:], TokenType.SEMICOLON])
-    kept = compress(tokens, map(gt, named, called))
+    said = list(map(kinds.__contains__, found))
+    behind = compress([*found[1:], None], said)
+    kept = compress(compress(tokens, said), map(is_not, behind, repeat(_L_PAREN)))
     return list(map(lowered.__getitem__, map(_text_of, kept)))
 
 

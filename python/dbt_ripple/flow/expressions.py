@@ -1314,9 +1314,11 @@ def let_go(node: Any) -> None:
     """
     for value in node.args.values():
         if type(value) is list:
-            for child in value:
-                if isinstance(child, exp.Expression):
+            try:
+                for child in value:
                     child.parent = None
+            except AttributeError:  # a list of texts, which has no more nodes in it
+                continue
         elif isinstance(value, exp.Expression):
             value.parent = None
 

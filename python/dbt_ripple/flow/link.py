@@ -945,8 +945,21 @@ class _Linker:
             for key, (name, column) in merged.items():
                 put(name, key, column)
             waiting = {}
+        all_as_they_are = not (hidden or owner.merged or star.renames or star.replaces)
         for i in sources:
             relation = relation_of(owner, i)
+            if all_as_they_are:  # nearly always
+                names += relation.names
+                keys += relation.keys
+                if owner.wraps[i]:
+                    columns = zip(relation.fps, relation.deps, strict=True)
+                    fps += [owner.wrap(i, column)[0] for column in columns]
+                else:
+                    fps += relation.fps
+                all_deps += relation.deps
+                if relation.rest:
+                    rest.append(PassRest(owner, i, frozenset()))
+                continue
             places: list[int] = list(range(len(relation.keys)))
             if star.source >= 0 and owner.merged and self.dialect in ("spark", "databricks"):
                 # Spark puts the keys of USING first in the star of one side, too.
@@ -1075,7 +1088,8 @@ class _Clauses:
 
     def where(self) -> None:
         """WHERE. What an aggregate runs over is what it leaves."""
-        self.condition(self.rel.where)
+        if self.rel.where:
+            self.condition(self.rel.where)
         self.env.over = self.env.win = self.env.tied = self.fp
 
     def group(self) -> None:
@@ -1105,7 +1119,8 @@ class _Clauses:
     def having(self) -> None:
         """HAVING."""
         self.env.late = True
-        self.condition(self.rel.having)
+        if self.rel.having:
+            self.condition(self.rel.having)
         self.env.keys = frozenset()
 
     def uncertain(self) -> None:
@@ -1199,14 +1214,17 @@ class _Clauses:
             made = [
                 env.fp(value.e)
                 for out in rel.outs
-                if isinstance(value := value_of(out), X) and has_window(value.e)
+                if type(out) is not int
+                and isinstance(value := value_of(out), X)
+                and has_window(value.e)
             ]
             if made:
                 env.incidental = digest(b"windows", env.incidental, *made)
 
     def qualify(self) -> None:
         """QUALIFY."""
-        self.condition(self.rel.qualify)
+        if self.rel.qualify:
+            self.condition(self.rel.qualify)
 
     def distinct(self) -> None:
         """DISTINCT over all outputs."""

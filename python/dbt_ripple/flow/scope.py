@@ -313,7 +313,14 @@ class Env:
             source = 0
         elif ref.up:
             return None
-        return self.known(source, ref.key)
+        relation = self.relations[source]
+        key = ref.key
+        if relation is None or self.wraps[source]:
+            return self.known(source, key)
+        column = (relation.by_key or relation.columns()).get(key)
+        if column is None or key in relation.duplicates:
+            return self.known(source, key)
+        return column
 
     def resolve(self, ref: Ref) -> Column:
         if ref.source == -2:
@@ -647,7 +654,12 @@ class Env:
             fp = self.fp
             if head in COMPARED and len(e) == 5:
                 return compared(head, fp(e[2]), fp(e[4]))
-            return hashed(b"\x00".join([p if type(p) is bytes else fp(p) for p in e]))
+            ref = self.ref
+            return hashed(
+                b"\x00".join(
+                    [p if type(p) is bytes else ref(p)[0] if type(p) is int else fp(p) for p in e]
+                )
+            )
         if head == "F":
             tag = e[1]
             value = self.fp(e[2])

@@ -64,6 +64,7 @@ Fields = list[tuple[str, Any]]
 _MAY_HAVE_FIELDS: Final = ("struct", "row", "object")
 
 
+@lru_cache(maxsize=2_000)
 def may_have_fields(text: str) -> bool:
     """Whether a type could be a struct; most are not, and this reads nothing of them."""
     return len(text) > 6 and text[:6].lower().startswith(_MAY_HAVE_FIELDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Final
 
 from dbt_ripple.artifacts import Node, Project
@@ -22,6 +23,9 @@ from dbt_ripple.graph.settings import Settings, hooks_of
 
 DATASET_PREFIX: Final = "dataset."
 """unique_id prefix of a relation that a query reads and dbt does not know."""
+
+
+_type_of: Final = attrgetter("type")
 
 
 class Leaves:
@@ -74,7 +78,7 @@ class Leaves:
         """The fields of its columns that are a struct: as its query or the warehouse shows them."""
         fields = relation.fields
         known = self.project.catalog.get(unique_id, ())
-        structs = {t for t in {c.type for c in known} if t and may_have_fields(t)}
+        structs = {t for t in set(map(_type_of, known)) if t and may_have_fields(t)}
         types = (
             [(c.name, True, c.type or "") for c in known if c.type in structs] if structs else []
         )

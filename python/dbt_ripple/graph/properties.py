@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain
+from operator import attrgetter
 from typing import Any, Final
 
 from dbt_ripple.artifacts import Column, Node
@@ -128,11 +130,15 @@ def kind_of(node: Node) -> str:
 
 
 def counted(node: Node, adapter: str | None) -> Iterator[tuple[str, Any]]:
-    """The config of a model, seed or snapshot that can change its data by its own words."""
+    """The config of a model, seed or snapshot that can change its data by its own words.
+
+    Sorted by name.
+    """
     kind = kind_of(node)
     harmless = _harmless(kind, node.is_python)
-    for name, value in node.config.items():
-        if name in harmless or not _is_said(node, name, value):
+    for name in sorted(node.config.keys() - harmless):
+        value = node.config[name]
+        if not _is_said(node, name, value):
             continue
         if name in _MICROBATCH and node.config.get("incremental_strategy") != "microbatch":
             continue
@@ -327,14 +333,33 @@ def constraints(node: Node) -> list[tuple[str, Any]]:
     return found
 
 
-def constraints_that_write(node: Node) -> list[tuple[str, Any]]:
-    """Those that may change what is stored or shown, not only whether it is."""
-    return [
+def written_by_declaration(node: Node) -> list[Any]:
+    """What is declared that may change what is stored or shown, not only whether it is.
+
+    Constraints, and what is said of columns under names that dbt does not know, and an adapter may
+    (masks).
+    """
+    columns = node.columns.values()
+    if (
+        not node.constraints  # Without a loop in Python: most nodes have many columns and no such words.
+        and not any(map(_constraints_of, columns))
+        and not any(map(_more_said_of, columns))
+        and _OF_COLUMN_CONFIG.issuperset(chain.from_iterable(map(_config_of, columns)))
+    ):
+        return []
+    writing: list[Any] = [
         (column, said)
         for column, said in constraints(node)
         if said.get("type") not in _ONLY_CHECKED
         or (said.get("type") != "check" and said.get("expression"))
     ]
+    writing += [(c.name, said) for c in columns if (said := _more_of(c))]
+    return writing
+
+
+_constraints_of: Final = attrgetter("constraints")
+_more_said_of: Final = attrgetter("more")
+_config_of: Final = attrgetter("config")
 
 
 def declared(node: Node) -> list[Any]:
@@ -355,11 +380,6 @@ def declared(node: Node) -> list[Any]:
         if said or node.contract_enforced:
             found.append((column.name, said))
     return found
-
-
-def written_by_columns(node: Node) -> list[Any]:
-    """What is said of columns under names that dbt does not know, and an adapter may (masks)."""
-    return [(c.name, said) for c in node.columns.values() if (said := _more_of(c))]
 
 
 def _more_of(column: Column) -> list[Any]:

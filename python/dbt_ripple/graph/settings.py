@@ -28,14 +28,13 @@ from dbt_ripple.graph.macros import (
 from dbt_ripple.graph.properties import (
     KEEPING_ROWS,
     constraints,
-    constraints_that_write,
     counted,
     declared,
     kind_of,
     place,
     read_of,
     run_with,
-    written_by_columns,
+    written_by_declaration,
 )
 from dbt_ripple.graph.reading import (
     NOTHING,
@@ -110,7 +109,7 @@ class Settings:
             said["kind"] = materialized, place(node)
         if node.resource_type != "test":
             said.update(counted(node, self.adapter_type))
-            if writing := [*constraints_that_write(node), *written_by_columns(node)]:
+            if writing := written_by_declaration(node):
                 said["of columns"] = writing
         if columns or materialized not in KEEPING_ROWS:
             for name in OF_COLUMNS if materialized in KEEPING_ROWS else ():
