@@ -358,7 +358,10 @@ class Expressions:
             kind = TRANSFORMATION
         pieces: list[Expr] = [_TAGS[type(node)]]
         self.arguments(node.args, kind, pieces)
-        return merkle(pieces)
+        for piece in pieces:  # as `merkle` does, without a call
+            if type(piece) is not bytes:
+                return pieces
+        return digest(*pieces)
 
     def arguments(self, args: dict[str, Any], kind: int, pieces: list[Expr]) -> None:
         """Add every argument that is set, by name, to the pieces of an expression."""

@@ -679,7 +679,7 @@ class _Lowering(Expressions):
             select.qualify = self.conjuncts(args["qualify"].this, FILTER)
         select.as_stored = scope.as_stored
         select.shapes = scope.shapes
-        if any(name in args for name in _ORDERING):
+        if not args.keys().isdisjoint(_ORDERING):
             self.ordering(args, select, scope)
         if "limit" in args or "offset" in args:
             self.of_one_row = self.one_row
