@@ -486,15 +486,16 @@ class Expressions:
         if self.lambdas or type(this) is not _IDENTIFIER:
             return None
         scope = self.scopes[-1]
-        source: int | None = -1
+        source = -1
         if len(args) > 1:
             if not _READ_OF_PLAIN.issuperset(compress(args, args.values())):
                 return None
             table = args.get("table")
             if table is not None:
-                source = scope.names.get(self.fold(table))
-                if source is None:
+                named = scope.names.get(self.fold(table))
+                if named is None:
                     return None
+                source = named
         this.parent = None
         name = this.args["this"]
         key = self.read[id(this)] = lowered[name]
@@ -518,7 +519,7 @@ class Expressions:
             return plain
         return _PARTS(self, node, kind)
 
-    def parts(self, node: exp.Column, kind: int) -> Expr:
+    def by_parts(self, node: exp.Column, kind: int) -> Expr:
         """A column that takes more than its name: fields, a query outside, the parameter of a lambda."""
         args = node.args
         this = args["this"]
@@ -814,10 +815,11 @@ class Expressions:
         """Whether a call gives several rows for one."""
         if not isinstance(node, exp.Func):
             return False
+        t: Any = type(node)
         if isinstance(node, _NAMED_CALLS):
-            return _generates(self.dialect, type(node), self.fold(node.this))
+            return _generates(self.dialect, t, self.fold(node.this))
         meta = node._meta
-        return _generates(self.dialect, type(node), meta and meta.get(self.name_key))
+        return _generates(self.dialect, t, meta.get(self.name_key) if meta else None)
 
     def typed(self, node: Any, kind: int) -> Expr:
         """A call of a function sqlglot knows: what it does is said by its name on this engine."""
@@ -1600,7 +1602,7 @@ def _is_marked(node: exp.Case) -> bool:
     return type(mark) is exp.Literal and bool(mark.is_string) and mark.this == MASK_MARK
 
 
-_PARTS: Final = _reading(Expressions.parts, _READ_OF_COLUMN)
+_PARTS: Final = _reading(Expressions.by_parts, _READ_OF_COLUMN)
 _GENERIC: Final[_Rule] = Expressions.generic
 _KNOWN_CALL: Final[_Rule] = Expressions.known_call
 _DOTTED_CALL: Final[_Rule] = Expressions.dotted_call
