@@ -25,6 +25,7 @@ work folder, so that a second run only asks `dbt-ripple` again. ``--table`` prin
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import re
@@ -56,7 +57,7 @@ _SELECT: Final = "import sys; from dbt_ripple.cli import main; sys.exit(main())"
 _RELATIONS: Final = frozenset({"model", "seed", "snapshot"})
 
 
-class CannotBuild(Exception):
+class CannotBuildError(Exception):
     """A commit that dbt cannot parse or a pair that it cannot compile: said, and left out."""
 
 
@@ -112,6 +113,7 @@ class History:
         self.work: Path = args.work / self.name
         self.work.mkdir(parents=True, exist_ok=True)
         self.vars = ["--vars", args.vars] if args.vars else []
+        self.said: dict[str, dict[str, Any]] = {}
 
     def run_git(self, *args: str) -> bytes:
         """What git prints."""
@@ -120,7 +122,14 @@ class History:
 
     def commits(self) -> list[str]:
         """The last commits that touch the dbt project, oldest first; one more than pairs."""
-        said = self.run_git("log", "--first-parent", "--format=%x00%H", "--name-only", "--no-renames", self.args.until)
+        said = self.run_git(
+            "log",
+            "--first-parent",
+            "--format=%x00%H",
+            "--name-only",
+            "--no-renames",
+            self.args.until,
+        )
         found: list[str] = []
         for part in said.decode(errors="replace").split("\0")[1:]:
             commit, *files = part.split()
@@ -145,7 +154,9 @@ class History:
         blobs = {os.fsdecode(path): said.split()[2] for said, path in entries if b" blob " in said}
         command = ["git", f"--git-dir={self.git}", "cat-file", "--batch"]
         asked = b"\n".join(blobs.values()) + b"\n"
-        answer = BytesIO(subprocess.run(command, input=asked, capture_output=True, check=True).stdout)
+        answer = BytesIO(
+            subprocess.run(command, input=asked, capture_output=True, check=True).stdout
+        )
         for path in blobs:
             said = answer.readline().split()
             file = folder / path
@@ -201,7 +212,7 @@ class History:
         """Run dbt with its artifacts and its warehouse in a folder; what it printed.
 
         Raises:
-            CannotBuild: it left no manifest.
+            CannotBuildError: it left no manifest.
         """
         target.mkdir(parents=True, exist_ok=True)
         profile = _yaml(project / "dbt_project.yml").get("profile") or "default"
@@ -228,19 +239,19 @@ class History:
         )
         (target / f"{command[0]}.txt").write_text(run.stdout + run.stderr)
         if command != ("deps",) and not (target / "manifest.json").exists():
-            raise CannotBuild(_why(run.stdout + run.stderr))
+            raise CannotBuildError(_why(run.stdout + run.stderr))
         return run.stdout
 
     def built(self, commit: str, again: str = "") -> Built:
         """A commit, built; ``again`` names another build of it.
 
         Raises:
-            CannotBuild: dbt cannot parse it.
+            CannotBuildError: dbt cannot parse it.
         """
         folder = self.work / commit[:10]
         target = folder / f"built{again}"
         if (target / "error.txt").exists():
-            raise CannotBuild((target / "error.txt").read_text())
+            raise CannotBuildError((target / "error.txt").read_text())
         if not (target / "holds.json").exists():
             shutil.rmtree(target, ignore_errors=True)
             try:
@@ -251,8 +262,8 @@ class History:
                 # Seeds stand in for sources that nothing orders: they are there before.
                 self.dbt(project, target, "build", "--exclude", "resource_type:seed")
                 if not (target / "run_results.json").exists():
-                    raise CannotBuild(_why((target / "build.txt").read_text()))
-            except CannotBuild as error:
+                    raise CannotBuildError(_why((target / "build.txt").read_text()))
+            except CannotBuildError as error:
                 (target / "error.txt").write_text(str(error))
                 raise
             manifest = json.loads((target / "manifest.json").read_text())
@@ -284,7 +295,7 @@ class History:
         """What `dbt-ripple select` says.
 
         Raises:
-            CannotBuild: it refuses to say anything.
+            CannotBuildError: it refuses to say anything.
         """
         command = [sys.executable, "-c", _SELECT, "select", "--format", "json", *options]
         command += ["--state", str(self.work / base[:10] / "built")]
@@ -292,16 +303,21 @@ class History:
         command += ["--target-path", str(self.compiled(base, head))]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
         if run.returncode not in (0, 1) or not run.stdout.startswith("{"):
-            raise CannotBuild(f"dbt-ripple: {run.stderr.strip()[-500:]}")
+            raise CannotBuildError(f"dbt-ripple: {run.stderr.strip()[-500:]}")
         (self.work / head[:10] / "said.txt").write_text(run.stderr)
         said: dict[str, Any] = json.loads(run.stdout)
         return said
 
     # -- the comparison ----------------------------------------------------------------------------
 
-    def volatile(self, commit: str) -> set[tuple[str, str]]:
-        """What of a commit differs between two builds of it."""
-        return set(_differing(self.built(commit).holds, self.built(commit, "-again").holds))
+    def volatile(self, commit: str, *, anew: bool = False) -> set[tuple[str, str]]:
+        """What of a commit differs between two builds of it; ``anew`` makes one of them now."""
+        then = self.built(commit).holds
+        found = set(_differing(then, self.built(commit, "-again").holds))
+        if anew:  # a clock may show only after a while
+            shutil.rmtree(self.work / commit[:10] / "built-again")
+            found |= set(_differing(then, self.built(commit, "-again").holds))
+        return found
 
     def pair(self, base: str, head: str) -> Pair:
         """What a change did, and what was said of it."""
@@ -312,7 +328,7 @@ class History:
             said = self.select(base, head)
             pair.seconds = time.monotonic() - begun
             bare = self.select(base, head, "--no-facts")
-        except CannotBuild as error:
+        except CannotBuildError as error:
             pair.error = str(error)
             return pair
         pair.selected = [test["unique_id"] for test in said["tests"]]
@@ -323,11 +339,11 @@ class History:
         pair.tests = said["counts"]["all_tests"]
         pair.models = len(said["models"])
         noise = self.noise()
+        self.said[pair.head] = said
         self.compare(pair, before, now, said, noise)
         if pair.missed:
-            noise |= self.volatile(base)
-            self.noise(noise)
-            self.compare(pair, before, now, said, noise)
+            self.noise(noise | self.volatile(base, anew=True))
+            self.compare(pair, before, now, said, self.noise())
         return pair
 
     def noise(self, found: set[tuple[str, str]] | None = None) -> set[tuple[str, str]]:
@@ -362,10 +378,12 @@ class History:
         pair.missed = [u for u in pair.moved if u not in models]
         selected = set(pair.selected)
         rests_on = {test["unique_id"]: test["facts"] for test in said["held"]}
-        pair.differed, different = [], {}
-        for test, outcome in now.outcomes.items():
-            if outcome != before.outcomes.get(test, ("pass", 0)):
-                different[test] = outcome
+        pair.differed = []
+        different = {
+            test: outcome
+            for test, outcome in now.outcomes.items()
+            if outcome != before.outcomes.get(test, ("pass", 0))
+        }
         for test, (status, _) in different.items():
             if status == "skipped":
                 continue  # a model above it failed, and is among those that moved
@@ -381,16 +399,20 @@ class History:
         commits = self.commits()
         print(f"{self.name}: {len(commits) - 1} pairs", file=sys.stderr)
         pairs = []
-        for base, head in zip(commits, commits[1:], strict=False):
+        for base, head in itertools.pairwise(commits):
             if not (self.work / "volatile.json").exists():
                 try:
                     self.noise(self.volatile(base))
-                except CannotBuild as error:
+                except CannotBuildError as error:
                     print(f"  {base[:10]} cannot be built: {error}", file=sys.stderr)
             pair = self.pair(base, head)
             pairs.append(pair)
             print(f"  {_line(pair)}", file=sys.stderr, flush=True)
-            (self.work / "pairs.json").write_text(json.dumps([vars(p) for p in pairs], indent=1))
+        for pair in pairs:
+            if pair.error is None:  # what is noise may have been found out later
+                sides = self.built(pair.base), self.built(pair.head)
+                self.compare(pair, *sides, self.said[pair.head], self.noise())
+        (self.work / "pairs.json").write_text(json.dumps([vars(p) for p in pairs], indent=1))
         return pairs
 
 
@@ -408,7 +430,9 @@ def _holds(warehouse: Path, manifest: dict[str, Any]) -> dict[str, dict[str, lis
                 columns = connection.execute(f"describe {node['relation_name']}").fetchall()
                 names = {str(name): str(type_) for name, type_, *_ in columns}
                 quoted = ['"' + name.replace('"', '""') + '"' for name in sorted(names)]
-                bags = [f"sum(hash({name})::hugeint)" for name in (*quoted, f"({','.join(quoted)})")]
+                bags = [
+                    f"sum(hash({name})::hugeint)" for name in (*quoted, f"({','.join(quoted)})")
+                ]
                 values = connection.execute(
                     f"select count(*), {', '.join(bags)} from {node['relation_name']}"
                 ).fetchone()

@@ -13,6 +13,8 @@ from functools import cached_property
 from typing import Literal
 
 from dbt_ripple.artifacts import Project
+from dbt_ripple.artifacts.model import WITH_SQL
+from dbt_ripple.changes.compiled import Agreed, agree
 from dbt_ripple.changes.conditions import (
     changed_hooks,
     check,
@@ -151,20 +153,15 @@ def compare(
     comparison.notes += [f"{hook}: every test is selected" for hook in comparison.everything]
     if not comparison.everything:
         comparison.notes += followed_hooks(base, head, before_hooks, comparison.hooks)
-    for unique_id, now in head_analysis.nodes.items():
-        before = base_analysis.nodes.get(unique_id)
-        if before is None:
-            comparison.changed[unique_id] = NodeChange(
-                unique_id, "added", rows=True, added=list(now.columns)
-            )
-        elif before is not now and (
-            before.rows_fingerprint != now.rows_fingerprint
-            or before.fingerprints != now.fingerprints
-            or before.columns != now.columns
-        ):
-            change = node_change(before, now)
-            if change is not None:
-                comparison.changed[unique_id] = change
+    comparison.changed = _changed(base_analysis, head_analysis)
+    agreed = agree(base, head, _suspects(comparison))
+    if agreed:
+        if agreed.base:
+            comparison.base_analysis = analyse(base, cache=cache, seeds=seeds.base)
+        if agreed.head:
+            comparison.head_analysis = analyse(head, cache=cache, seeds=seeds.head)
+        comparison.changed = _changed(comparison.base_analysis, comparison.head_analysis)
+        comparison.notes += _said_of(agreed, head)
     comparison.removed = [
         unique_id
         for unique_id, node in base.nodes.items()
@@ -174,6 +171,65 @@ def compare(
     ]
     prove_reworded(comparison, cache)
     return comparison
+
+
+def _changed(before: Analysis, now: Analysis) -> dict[str, NodeChange]:
+    """The relations of head that differ, in the order of its analysis."""
+    found = {}
+    for unique_id, here in now.nodes.items():
+        then = before.nodes.get(unique_id)
+        if then is None:
+            found[unique_id] = NodeChange(unique_id, "added", rows=True, added=list(here.columns))
+        elif then is not here and (
+            then.rows_fingerprint != here.rows_fingerprint
+            or then.fingerprints != here.fingerprints
+            or then.columns != here.columns
+        ):
+            change = node_change(then, here)
+            if change is not None:
+                found[unique_id] = change
+    return found
+
+
+def _suspects(comparison: Comparison) -> Iterator[str]:
+    """What differs though its code does not, and has not the same compiled SQL on both sides."""
+    base, head = comparison.base.nodes, comparison.head.nodes
+    before = comparison.base_analysis
+    unique_ids = [*comparison.changed]
+    unique_ids += (
+        unique_id
+        for unique_id, here in comparison.head_analysis.tests.items()
+        if (then := before.tests.get(unique_id)) is not None and then is not here and then != here
+    )
+    for unique_id in unique_ids:
+        node, now = base.get(unique_id), head.get(unique_id)
+        if (
+            node is not None
+            and now is not None
+            and now.resource_type in WITH_SQL
+            and node.raw_code == now.raw_code
+            and node.compiled_code != now.compiled_code
+        ):
+            yield unique_id
+
+
+def _said_of(agreed: Agreed, head: Project) -> Iterator[str]:
+    for unique_ids, said in (
+        (
+            agreed.head,
+            "have other compiled SQL on head than on base, and all that decides it is the "
+            "same: taken as base compiled them",
+        ),
+        (
+            agreed.base,
+            "are not compiled on base, and all that decides their SQL is the same: taken as "
+            "head compiled them",
+        ),
+    ):
+        if unique_ids:
+            names = [head.nodes[unique_id].display_name for unique_id in unique_ids]
+            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+            yield f"{', '.join(names[:3])}{more} {said}"
 
 
 def node_change(before: NodeAnalysis, now: NodeAnalysis) -> NodeChange | None:

@@ -12,8 +12,8 @@ means, of everything that enters a compiled text:
   ``state:modified.macros``, which does not see calls in branches that are dead while it parses
   (``is_incremental()``, ``execute``);
 * the context: ``var``, ``env_var``, ``target`` and the like only where the caller has proved them
-  the same (:class:`Conditions`), what looks at the warehouse, the graph or the command line never
-  (rule 11). ``is_incremental()`` and ``should_store_failures()`` are answered as on base,
+  the same (:class:`Conditions`), what looks at the warehouse only where what it sees is compared
+  apart (rule 11), the graph never. ``is_incremental()`` and ``should_store_failures()`` are answered as on base,
   ``run_started_at`` is base's.
 
 Everything else is compiled, not guessed at: the reason says which of these it was.
@@ -22,13 +22,20 @@ Everything else is compiled, not guessed at: the reason says which of these it w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Final
 
+import msgspec
+
 from dbt_ripple.artifacts import Macro, Node, Project, References
+from dbt_ripple.changes.variables import Variables
+from dbt_ripple.graph.introspection import Introspection
 from dbt_ripple.graph.jinja import tags
+from dbt_ripple.graph.macros import INTERNAL, Macros, dispatched
+from dbt_ripple.graph.properties import read_of
+from dbt_ripple.graph.reading import reads_of
 
 _TOKEN: Final = re.compile(
     r"""(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
@@ -56,13 +63,30 @@ _NEVER: Final = frozenset(
 _PURE: Final = frozenset(
     {
         *("adapter.dispatch", "adapter.quote", "adapter.quote_as_configured", "adapter.type"),
+        "target.type",  # both sides are of one adapter
         *("builtins.ref", "builtins.source", "builtins.config"),
     }
 )
+_WAREHOUSE: Final = frozenset(
+    "_sql_results adapter adapter_macro compiled_code load_agate_table load_result store_raw_result "
+    "store_result submit_python_job write".split()
+)
+"""Those of `_NEVER` that show what the warehouse holds, or what was asked of it before."""
+_NODE: Final = frozenset({"model"})
+"""Those that show the properties of the node itself."""
 _ANSWERED_AS_ON_BASE: Final = frozenset(
     f"macro.dbt.{name}"
     for name in ("is_incremental", "should_full_refresh", "should_store_failures")
 )
+_ONLY_LOOK: Final = frozenset({"get_columns_in_relation", "statement"})
+"""Macros of dbt's that look at the warehouse and at nothing else that may differ."""
+_UNSEEN: Final = frozenset(
+    {
+        *("access", "docs", "grants", "group", "meta", "persist_docs", "post-hook", "pre-hook"),
+        "tags",
+    }
+)
+"""Config that dbt itself does not look at while it compiles."""
 _PARTS_OF_NAMES: Final = frozenset(
     {
         *("alias", "api", "database", "identifier", "include", "incorporate", "information_schema"),
@@ -81,12 +105,14 @@ class Conditions:
         environment: environment variables.
         target: the target of the profile, all of it.
         command: the dbt command and its flags.
+        looks: what is looked at while compiling: the warehouse, and properties of the node itself.
     """
 
     variables: bool = False
     environment: bool = False
     target: bool = False
     command: bool = False
+    looks: bool = False
 
 
 NOTHING_PROVED: Final = Conditions()
@@ -128,6 +154,65 @@ def take_over(base: Project, head: Project, conditions: Conditions = NOTHING_PRO
     return done
 
 
+@dataclass
+class Agreed:
+    """What `agree` did.
+
+    Attributes:
+        base: the nodes of base that now have head's compiled SQL; base had none.
+        head: those of head that now have base's; head had none, or other text.
+    """
+
+    base: list[str] = field(default_factory=list)
+    head: list[str] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.base or self.head)
+
+
+def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> Agreed:
+    """Give nodes one text on both sides where only how they were compiled differs between them.
+
+    ``dbt build`` and ``dbt compile`` may write two texts for one code (``flags.WHICH``, the day, a
+    relation that is not there yet), and of a node that failed or was skipped dbt writes none. Where
+    all that decides the text is proved to be the same, by the rules of `take_over`, the node has not
+    changed: it gets base's text on both sides, or head's where base has none. What it looks at while
+    it compiles is part of its fingerprint (rule 11), and so not of its text.
+
+    Args:
+        base: compiled; changed in place.
+        head: likewise.
+        unique_ids: the nodes to ask of, on both sides.
+
+    Returns:
+        The nodes that have changed their text.
+    """
+    done = Agreed()
+    sides: _Sides | None = None
+    for unique_id in unique_ids:
+        before, now = base.nodes[unique_id], head.nodes[unique_id]
+        if before.compiled_code == now.compiled_code:
+            continue
+        if sides is None:
+            variables = Variables(base, head)
+            conditions = Conditions(
+                environment=base.same_environment and head.same_environment,
+                target=variables.same_target,
+                command=True,
+                looks=True,
+            )
+            sides = _Sides(base, head, conditions, variables)
+        if sides.otherwise or sides.differs(unique_id):
+            continue
+        back = before.compiled_code is None
+        of, to = (now, before) if back else (before, now)
+        text = sides.renamed(unique_id, of.compiled_code or "", back=back)
+        if isinstance(text, _Text) and text.sql != to.compiled_code:
+            to.compiled_code = text.sql
+            (done.base if back else done.head).append(unique_id)
+    return done
+
+
 def rename(sql: str, names: Mapping[str, str]) -> str:
     """Replace names of relations, as dbt writes them, by others, all at once.
 
@@ -160,10 +245,17 @@ class _Text:
 class _Sides:
     """Both sides, and what was found out about their macros."""
 
-    def __init__(self, base: Project, head: Project, conditions: Conditions) -> None:
+    def __init__(
+        self,
+        base: Project,
+        head: Project,
+        conditions: Conditions,
+        variables: Variables | None = None,
+    ) -> None:
         self.base = base
         self.head = head
         self.conditions = conditions
+        self.variables = variables
         self.macros = (_by_word(base), _by_word(head))
         self.references = (References(base), References(head))
         self.known = self.macros[0].keys() | self.macros[1].keys()
@@ -194,7 +286,7 @@ class _Sides:
             return "base does not have it"
         if before.raw_code != now.raw_code or before.language != now.language:
             return "its code changed"
-        if before.config != now.config:
+        if before.config != now.config and not self.same_config(before, now):
             return "its config changed"
         if before.test_metadata != now.test_metadata or before.column_name != now.column_name:
             return "its arguments changed"
@@ -203,10 +295,14 @@ class _Sides:
             and self.references[0].of(before) != self.references[1].of(now)
         ):
             return "what it refers to changed"
-        if reason := self.reach(now).reason:
+        reach = self.reach(now)
+        if reason := reach.reason or self.asks(now, reach.words):
             return reason
-        # Base may have run it, and then dbt has noted what ran besides.
-        if not set(before.depends_on.macros).issuperset(now.depends_on.macros):
+        # What one side has compiled or run, dbt has noted besides what both sides' parsing found.
+        less, more = now.depends_on.macros, before.depends_on.macros
+        if before.compiled_code is None and now.compiled_code is not None:
+            less, more = more, less
+        if not set(more).issuperset(less):
             return "its macros are dispatched otherwise"
         for parent in now.depends_on.nodes:
             here, there = self.head.nodes.get(parent), self.base.nodes.get(parent)
@@ -252,6 +348,11 @@ class _Sides:
                     reasons.append(f"macro {macro.name} changed")
                 if unique_id in _ANSWERED_AS_ON_BASE:
                     continue
+                if self.conditions.looks and macro.package_name in INTERNAL:
+                    plain = dispatched(macro.name)
+                    if plain in _ONLY_LOOK:
+                        seen.add(f"adapter.{plain}")
+                        continue
                 texts.append(macro.macro_sql)
                 further = [w for w in _macro_words(macro.macro_sql) - seen if self.tells(w)]
                 seen.update(further)
@@ -261,29 +362,89 @@ class _Sides:
 
     def condition(self, word: str) -> str | None:
         """Why a name of dbt's context may stand for something else than on base."""
-        if word.startswith("adapter.") and word not in _PURE:
+        if word in _PURE:
+            return None
+        name = word.partition(".")[0]
+        if name in _WAREHOUSE | _NODE and self.conditions.looks:
+            return None  # of each node it is asked apart
+        if word.startswith("adapter."):
             return f"it looks at the warehouse while it compiles (`{word}`)"
-        if word.partition(".")[0] in _NEVER and word not in _PURE:
+        if name in _NEVER:
             return f"it asks dbt for `{word}` while it compiles"
         if (
-            (word in _VARIABLES and not self.conditions.variables)
-            or (word in _ENVIRONMENT and not self.conditions.environment)
-            or (word in _TARGET and not self.conditions.target)
-            or (word in _COMMAND and not self.conditions.command)
+            (name in _ENVIRONMENT and not self.conditions.environment)
+            or (name in _TARGET and not self.conditions.target)
+            or (name in _COMMAND and not self.conditions.command)
         ):
             return f"it reads `{word}`, of which the artifacts do not say the value"
         return None
 
+    def same_config(self, before: Node, now: Node) -> bool:
+        """Whether what differs of the config is said to nobody who writes the SQL."""
+        missing = object()
+        differ = {
+            key
+            for key in {*before.config, *now.config}
+            if before.config.get(key, missing) != now.config.get(key, missing)
+        }
+        if not (self.conditions.looks and differ <= _UNSEEN):
+            return False
+        macros = self.macros_of_head
+        called = macros.closure([*now.depends_on.macros, *macros.named_in(now.raw_code)])
+        read = reads_of(now.raw_code, macros.internal)
+        for unique_id in called & macros.user:
+            read |= reads_of(macros.macros[unique_id].macro_sql, macros.internal)
+        return not read.everything and read_of(before, read) == read_of(now, read)
+
+    @cached_property
+    def macros_of_head(self) -> Macros:
+        """Head's macros, by what can call them."""
+        return Macros(self.head)
+
+    def asks(self, node: Node, words: frozenset[str]) -> str | None:
+        """Why what a node asks for by itself may be answered otherwise than on base.
+
+        Its vars are those of its package; what it looks at is compared apart where that is known.
+        """
+        if (
+            not words.isdisjoint(_VARIABLES)
+            and not self.conditions.variables
+            and not (self.variables is not None and self.variables.same(node.package_name))
+        ):
+            return "it reads `var`, of which the artifacts do not say the value"
+        if not self.conditions.looks:
+            return None
+        before = self.base.nodes[node.unique_id]
+        if not words.isdisjoint(_NODE) and _shown(before) != _shown(node):
+            return "it reads its own properties, which changed"
+        looking = any(w.partition(".")[0] in _WAREHOUSE and w not in _PURE for w in words)
+        if looking and not (
+            node.depends_on.nodes
+            and all(s.of(n) for s, n in zip(self.introspection, (before, node), strict=True))
+        ):
+            return "it looks at the warehouse while it compiles, and at what is not known"
+        return None
+
+    @cached_property
+    def introspection(self) -> tuple[Introspection, Introspection]:
+        """What each side's nodes look at."""
+        base, head = (Introspection(side, Macros(side)) for side in (self.base, self.head))
+        return base, head
+
     # -- names of relations -----------------------------------------------------------------------
 
-    def renamed(self, unique_id: str, sql: str) -> _Text | str:
-        """Base's SQL with head's names of relations, or the reason why they cannot be mapped."""
+    def renamed(self, unique_id: str, sql: str, *, back: bool = False) -> _Text | str:
+        """Base's SQL with head's names of relations, or the reason why they cannot be mapped.
+
+        ``back`` is the other way round: head's SQL with base's names.
+        """
         names: dict[str, str] = {}
+        of, to = (self.head, self.base) if back else (self.base, self.head)
         for related in self.related(unique_id):
-            before = self.base.nodes[related].relation_name
-            now = self.head.nodes[related].relation_name
+            before = of.nodes[related].relation_name
+            now = to.nodes[related].relation_name
             if before and now and names.setdefault(before, now) != now:
-                return f"{before} is two relations on head"
+                return f"{before} is two relations on {'base' if back else 'head'}"
         names = {before: now for before, now in names.items() if before != now}
         if not names:
             return _Text(sql)
@@ -324,14 +485,39 @@ _IN_A_STRING: Final = "'"
 """Stands before a word that was found in a string, where it can only be the name of a macro."""
 
 
+def _shown(node: Node) -> Node:
+    """A node without what compiling it adds: what ``model`` shows."""
+    return msgspec.structs.replace(node, compiled=False, compiled_code=None, root_path=None)
+
+
 def _by_word(project: Project) -> dict[str, dict[str, Macro]]:
-    """Macros by every word that may call them: ``spark__star`` is what ``star`` dispatches to."""
+    """Macros by every word that may call them: ``spark__star`` is what ``star`` dispatches to.
+
+    Where it is known which adapters' versions dbt dispatches to, another one's is called by its own
+    name only.
+    """
     found: dict[str, dict[str, Macro]] = {}
+    ours = _DISPATCHED_TO.get(project.metadata.adapter_type or "")
+    others = _DISPATCHED_TO.keys() - ours if ours is not None else frozenset[str]()
     for unique_id, macro in project.macros.items():
         found.setdefault(macro.name, {})[unique_id] = macro
-        if dispatched := macro.name.partition("__")[2]:
-            found.setdefault(dispatched, {})[unique_id] = macro
+        prefix, _, plain = macro.name.partition("__")
+        if plain and prefix not in others:
+            found.setdefault(plain, {})[unique_id] = macro
     return found
+
+
+_DISPATCHED_TO: Final = {
+    "bigquery": frozenset({"bigquery"}),
+    "databricks": frozenset({"databricks", "spark"}),
+    "duckdb": frozenset({"duckdb"}),
+    "postgres": frozenset({"postgres"}),
+    "redshift": frozenset({"redshift", "postgres"}),
+    "snowflake": frozenset({"snowflake"}),
+    "spark": frozenset({"spark"}),
+    "trino": frozenset({"trino"}),
+}
+"""By adapter, the adapters whose versions of a macro `adapter.dispatch` may take."""
 
 
 def _other_dbt(base: Project, head: Project) -> str | None:
@@ -357,7 +543,7 @@ def _macro_words(text: str) -> frozenset[str]:
 def _jinja_words(text: str) -> frozenset[str]:
     """The words in the ``{{ }}`` and ``{% %}`` of a text, names being set left out.
 
-    What is an attribute of ``adapter`` or ``builtins`` stands with it.
+    What is an attribute of ``adapter``, ``builtins`` or ``target`` stands with it.
 
     Example:
         >>> sorted(_jinja_words("select a {# b #} {%- set c = {'d': {'e': adapter.type()}} %}"))
@@ -370,7 +556,7 @@ def _jinja_words(text: str) -> frozenset[str]:
                 words.update(_IN_A_STRING + word for word in _WORD.findall(token["text"]))
             elif not token["set"]:
                 names = _WORD.findall(token["name"])
-                if names[0] in ("adapter", "builtins") and len(names) > 1:
+                if names[0] in ("adapter", "builtins", "target") and len(names) > 1:
                     names[0] = f"{names[0]}.{names[1]}"
                 words.update(names)
     return frozenset(words)

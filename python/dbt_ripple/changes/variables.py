@@ -1,0 +1,239 @@
+"""Whether both sides were compiled with the same vars, as far as what dbt leaves behind tells.
+
+dbt writes the vars of the command line into run_results.json. Those of the project files it writes
+nowhere, but a digest of each file stands in partial_parse.msgpack, and the file may still be where
+dbt found it, or in git. What none of these tells is not proved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from dbt_ripple.artifacts import Project
+
+_FILE: Final = "dbt_project.yml"
+_PARTIAL_PARSE: Final = "partial_parse.msgpack"
+_SLACK: Final = 2.0
+_REVISIONS: Final = 50
+"""Commits of a project file that are looked through for the one with a digest."""
+
+
+class _Hash(msgspec.Struct):
+    name: str = ""
+    checksum: str = ""
+
+
+class _StateCheck(msgspec.Struct):
+    vars_hash: _Hash = msgspec.field(default_factory=_Hash)
+    project_hashes: dict[str, _Hash] = {}
+
+
+class _Metadata(msgspec.Struct):
+    project_name: str | None = None
+    invocation_id: str | None = None
+
+
+class _PartialParse(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    state_check: _StateCheck = msgspec.field(default_factory=_StateCheck)
+
+
+class Variables:
+    """The vars of both sides."""
+
+    def __init__(self, base: Project, head: Project) -> None:
+        self.sides = (_Side(base), _Side(head))
+        self._known: dict[str, bool] = {}
+        self._compared = base.variables is not None and head.variables is not None
+        self._differ = bool(base.variables or head.variables)
+
+    def same(self, package: str) -> bool:
+        """Whether every var that code of a package can ask for is proved to be the same."""
+        if self._compared:
+            return not self._differ
+        known = self._known.get(package)
+        if known is None:
+            root = self.sides[1].name
+            known = self._known[package] = self.same_arguments and all(
+                map(self._same_file, dict.fromkeys((root, package)))
+            )
+        return known
+
+    @cached_property
+    def same_arguments(self) -> bool:
+        """Whether the vars of the command line are the same."""
+        before, now = (side.arguments for side in self.sides)
+        return before is not None and before == now
+
+    @cached_property
+    def same_target(self) -> bool:
+        """Whether both were compiled for one target, by all that the artifacts tell of it.
+
+        That is the name of the target and of the profile, and the place of every relation.
+        """
+        before, now = (side.target for side in self.sides)
+        base, head = (side.project.nodes for side in self.sides)
+        return (
+            before is not None
+            and before == now
+            and all(
+                (then.database, then.schema) == (node.database, node.schema)
+                for unique_id, node in head.items()
+                if (then := base.get(unique_id)) is not None and node.relation_name
+            )
+        )
+
+    def _same_file(self, package: str) -> bool:
+        before, now = (side.digest(package) for side in self.sides)
+        if before is not None and before == now:
+            return True
+        said = [side.vars_in_file(package) for side in self.sides]
+        if said[0] is None:  # it may have been overwritten by head's, and git still have it
+            said[0] = self.sides[0].vars_in_git(self.sides[1].file(package), package)
+        return said[0] is not None and said[0] == said[1]
+
+
+class _Side:
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.name = project.metadata.project_name or ""
+
+    @cached_property
+    def run_args(self) -> dict[str, Any]:
+        """The arguments of the command that wrote the manifest; empty where they are not known."""
+        invocation = self.project.metadata.invocation_id
+        runs = {result.invocation_id for result in self.project.run_results}
+        return self.project.run_args if invocation and runs <= {invocation} else {}
+
+    @cached_property
+    def arguments(self) -> str | None:
+        """The vars of the command line."""
+        said = self.run_args.get("vars", {} if self.run_args else None)
+        return None if said is None else repr(_sorted(said))
+
+    @cached_property
+    def target(self) -> tuple[Any, ...] | None:
+        """What the command line says of the target."""
+        args = self.run_args
+        return (args.get("target"), args.get("profile")) if args else None
+
+    @cached_property
+    def digests(self) -> dict[str, _Hash]:
+        """Of each project file that dbt read, a digest."""
+        try:
+            content = (Path(self.project.target_path) / _PARTIAL_PARSE).read_bytes()
+            found = msgspec.msgpack.decode(content, type=_PartialParse)
+        except (OSError, msgspec.DecodeError):
+            return {}
+        if found.metadata.invocation_id != self.project.metadata.invocation_id:
+            return {}
+        return found.state_check.project_hashes
+
+    def digest(self, package: str) -> tuple[str, str] | None:
+        """The digest of a package's project file, and its kind."""
+        found = self.digests.get(package)
+        return (found.name, found.checksum) if found is not None and found.checksum else None
+
+    def file(self, package: str) -> Path | None:
+        """Where the project file of a package is, or was."""
+        folder = self.run_args.get("project_dir")
+        if not isinstance(folder, str):
+            return None
+        root = Path(folder)
+        if package == self.name:
+            return root / _FILE
+        said = _parsed(_text(root / _FILE)) or {}
+        return root / str(said.get("packages-install-path") or "dbt_packages") / package / _FILE
+
+    def vars_in_file(self, package: str) -> str | None:
+        """What a package's project file says of vars, where it is the one that dbt has read."""
+        file = self.file(package)
+        text = _text(file) if file is not None else None
+        if file is None or text is None:
+            return None
+        digest = self.digest(package)
+        if digest is not None:
+            return _vars_of(text, file) if _has_digest(text, digest) else None
+        made = self.project.metadata.generated_at
+        written = file.stat().st_mtime
+        return _vars_of(text, file) if made and written <= made.timestamp() + _SLACK else None
+
+    def vars_in_git(self, file: Path | None, package: str) -> str | None:
+        """The same of the commit of a file that has the digest of what dbt has read."""
+        digest = self.digest(package)
+        if digest is None or file is None:
+            return None
+        for text in _revisions(file):
+            if _has_digest(text, digest):
+                return _vars_of(text, file)
+        return None
+
+
+def _vars_of(text: str, file: Path) -> str | None:
+    """The vars and the macro order that a project file sets; None where it is not YAML."""
+    said = _parsed(text)
+    if said is None or (file.parent / "vars.yml").exists():
+        return None
+    return repr((_sorted(said.get("vars")), said.get("dispatch")))
+
+
+def _sorted(value: Any) -> Any:
+    """A value of YAML, its keys in one order."""
+    if isinstance(value, dict):
+        return [(repr(key), _sorted(value[key])) for key in sorted(value, key=repr)]
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
+
+
+def _parsed(text: str | None) -> dict[str, Any] | None:
+    try:
+        said = YAML(typ="safe").load(text or "")
+    except YAMLError:
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _text(file: Path) -> str | None:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _has_digest(text: str, digest: tuple[str, str]) -> bool:
+    kind, wanted = digest
+    known = kind in hashlib.algorithms_available
+    return known and hashlib.new(kind, text.encode("utf-8")).hexdigest() == wanted
+
+
+def _revisions(file: Path) -> Iterator[str]:
+    """The texts of a file in the last commits that touch it, newest first."""
+    folder = file.resolve().parent
+    log = _git(folder, "log", f"-{_REVISIONS}", "--format=%H", "--", _FILE) or ""
+    for commit in log.split():
+        text = _git(folder, "show", f"{commit}:./{_FILE}")
+        if text is not None:
+            yield text
+
+
+def _git(folder: Path, *args: str) -> str | None:
+    try:
+        run = subprocess.run(
+            ["git", "-C", str(folder), *args],
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=30,
+            check=False,
+        )
+    except (OSError, UnicodeDecodeError, subprocess.SubprocessError):
+        return None
+    return run.stdout if run.returncode == 0 else None

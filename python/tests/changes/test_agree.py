@@ -1,0 +1,310 @@
+"""What has other compiled SQL, or none, on one side and has not changed, and what has all the same."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import os
+import subprocess
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from dbt_ripple.artifacts import Macro, Metadata, Node, Project
+from dbt_ripple.artifacts.model import CatalogColumn, DependsOn
+from dbt_ripple.changes import compare
+from dbt_ripple.changes.variables import Variables
+
+PROJECT_FILE = "name: shop\nversion: '1'\nvars: {limit: 3, shop: {deep: [1, 2]}}\n"
+
+
+def model(name: str, raw: str, compiled: str | None, *parents: str, **more: Any) -> Node:
+    fields: dict[str, Any] = {
+        "unique_id": f"model.shop.{name}",
+        "name": name,
+        "alias": name,
+        "resource_type": "model",
+        "package_name": "shop",
+        "schema": "s",
+        "raw_code": raw,
+        "compiled_code": compiled,
+        "relation_name": f"s.{name}",
+        "config": {"materialized": "table"},
+        "depends_on": DependsOn(nodes=[f"model.shop.{parent}" for parent in parents]),
+    }
+    return Node(**(fields | more))
+
+
+def macro(name: str, text: str, package: str = "shop", *calls: str) -> Macro:
+    return Macro(
+        unique_id=f"macro.{package}.{name}",
+        name=name,
+        package_name=package,
+        macro_sql=f"{{% macro {name}() %}}{text}{{% endmacro %}}",
+        depends_on=DependsOn(macros=list(calls)),
+    )
+
+
+RUN_QUERY = macro(
+    "run_query", "{{ statement() }}{{ load_result('x') }}", "dbt", "macro.dbt.statement"
+)
+STATEMENT = macro("statement", "{{ write(model) }}{{ adapter.execute(sql) }}", "dbt")
+
+
+def side(folder: Path, which: str, *nodes: Node, macros: tuple[Macro, ...] = ()) -> Project:
+    """A project in a folder of its own, whose artifacts one command has written."""
+    (folder / "target").mkdir(parents=True, exist_ok=True)
+    file = folder / "dbt_project.yml"
+    if not file.exists():
+        file.write_text(PROJECT_FILE)
+    return Project(
+        target_path=str(folder / "target"),
+        metadata=Metadata(
+            project_name="shop",
+            dbt_version="1.11.1",
+            adapter_type="duckdb",
+            invocation_id=which,
+            generated_at=datetime.now(UTC),
+        ),
+        nodes={n.unique_id: n for n in nodes},
+        parents={n.unique_id: list(n.depends_on.nodes) for n in nodes},
+        children={},
+        macros={m.unique_id: m for m in (RUN_QUERY, STATEMENT, *macros)},
+        run_args={"vars": {}, "project_dir": str(folder), "which": which},
+    )
+
+
+ORDERS = model("orders", "select 1 as id, 2 as v", "select 1 as id, 2 as v")
+BELOW = model("below", "select * from {{ ref('top') }}", "select * from s.top", "top")
+
+
+class World:
+    """Base and head of one small project, equal but for the compiled SQL of ``top``."""
+
+    def __init__(self, folder: Path, raw: str, before: str | None, now: str | None) -> None:
+        self.folder = folder
+        macros = (
+            macro("ours", "{{ return(adapter.dispatch('ours')()) }}"),
+            macro("default__ours", "1"),
+            macro("spark__ours", "2"),
+        )
+        nodes = [ORDERS, model("top", raw, before, "orders"), BELOW]
+        self.base = side(folder / "base", "build", *copy.deepcopy(nodes), macros=macros)
+        nodes[1] = model("top", raw, now, "orders")
+        self.head = side(folder / "head", "compile", *copy.deepcopy(nodes), macros=macros)
+
+    def changed(self) -> list[str]:
+        found = compare(self.base, self.head).changed
+        return sorted(unique_id.rpartition(".")[2] for unique_id in found)
+
+    @property
+    def top(self) -> Node:
+        """Head's."""
+        return self.head.nodes["model.shop.top"]
+
+
+FROM = " id from {{ ref('orders') }}"
+ONE, OTHER = "select 1 as id from s.orders", "select 2 as id from s.orders where v > 1"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "select {% if flags.WHICH in ('run', 'build') %} 1 {% else %} 2 {% endif %} as" + FROM,
+        "select '{{ run_started_at }}' as" + FROM,
+        "select {{ var('limit') }} as" + FROM,
+        "select {% if target.type == 'duckdb' %} 1 {% endif %} as" + FROM,
+        "select '{{ target.name }}' as" + FROM,
+        "select {{ run_query('select max(v) from ' ~ ref('orders')) }} as" + FROM,
+        "select {{ ours() }} as" + FROM,
+        "{% if adapter.get_columns_in_relation(ref('orders')) %}" + FROM,
+    ],
+)
+@pytest.mark.parametrize(("before", "now"), [(ONE, OTHER), (None, ONE), (ONE, None)])
+def test_one_code_compiled_to_two_texts_has_not_changed(
+    tmp_path: Path, raw: str, before: str | None, now: str | None
+) -> None:
+    world = World(tmp_path, raw, before, now)
+    assert world.changed() == []
+    assert world.top.compiled_code == (before or now)
+
+
+def of_macro(name: str) -> Callable[[World], None]:
+    return lambda world: world.head.macros.update({f"macro.shop.{name}": macro(name, "3")})
+
+
+def of_vars(text: str) -> Callable[[World], None]:
+    return lambda world: (world.folder / "head" / "dbt_project.yml").write_text(text) and None
+
+
+def of_node(**fields: Any) -> Callable[[World], None]:
+    return lambda world: (
+        [setattr(world.top, name, value) for name, value in fields.items()] and None
+    )
+
+
+def of_arguments(**said: Any) -> Callable[[World], None]:
+    return lambda world: world.head.run_args.update(said)
+
+
+def elsewhere(world: World) -> None:
+    for node in world.head.nodes.values():
+        node.schema = "ci"
+
+
+@pytest.mark.parametrize(
+    ("raw", "edit"),
+    [
+        ("select {{ ours() }} as" + FROM, of_macro("default__ours")),
+        ("select {{ ours() }} as" + FROM, of_macro("duckdb__ours")),
+        ("select {{ spark__ours() }} as" + FROM, of_macro("spark__ours")),
+        ("select {{ var('limit') }} as" + FROM, of_vars(PROJECT_FILE.replace("3", "4"))),
+        ("select {{ var('deep') }} as" + FROM, of_vars(PROJECT_FILE.replace("2]", "5]"))),
+        ("select {{ var('limit') }} as" + FROM, of_vars("name: [")),
+        ("select {{ var('limit') }} as" + FROM, of_arguments(vars={"limit": 4})),
+        ("select {{ var('limit') }} as" + FROM, of_arguments(project_dir="/nowhere")),
+        ("select '{{ target.name }}' as" + FROM, of_arguments(target="prod")),
+        ("select '{{ target.schema }}' as" + FROM, elsewhere),
+        ("select {{ env_var('X') }} as" + FROM, of_node()),
+        ("select {{ graph.nodes | length }} as" + FROM, of_node()),
+        ("select {{ context['var']('limit') }} as" + FROM, of_node()),
+        ("select '{{ model.description }}' as" + FROM, of_node(description="new")),
+        (
+            "select '{{ config.get('meta') }}' as" + FROM,
+            of_node(config={"materialized": "table", "meta": {"a": 1}}),
+        ),
+        ("select 1 as" + FROM, of_node(config={"materialized": "incremental"})),
+        ("select {{ run_query('select 1') }} as id", of_node(depends_on=DependsOn())),
+    ],
+)
+@pytest.mark.parametrize("before", [ONE, None])
+def test_what_may_be_the_reason_for_another_text_counts(
+    tmp_path: Path, raw: str, edit: Callable[[World], None], before: str | None
+) -> None:
+    world = World(tmp_path, raw, before, OTHER)
+    edit(world)
+    if not world.top.depends_on.nodes:
+        world.base.nodes["model.shop.top"].depends_on = DependsOn()
+    assert "top" in world.changed()
+
+
+@pytest.mark.parametrize(
+    ("raw", "edit"),
+    [
+        ("select {{ ours() }} as" + FROM, of_macro("spark__ours")),
+        ("select {{ ours() }} as" + FROM, of_vars(PROJECT_FILE.replace("3", "4"))),
+        ("select {{ var('limit') }} as" + FROM, of_vars(PROJECT_FILE.replace("'1'", "'2'"))),
+        (
+            "{{ config(meta={}) }} select 1 as" + FROM,
+            of_node(config={"materialized": "table", "meta": {"a": 1}, "persist_docs": {"x": 1}}),
+        ),
+        ("select 1 as" + FROM, of_node(description="new")),
+        ("select '{{ run_started_at }}' as" + FROM, of_arguments(target="prod")),
+    ],
+)
+@pytest.mark.parametrize("before", [ONE, None])
+def test_what_no_text_can_show_does_not(
+    tmp_path: Path, raw: str, edit: Callable[[World], None], before: str | None
+) -> None:
+    world = World(tmp_path, raw, before, OTHER)
+    edit(world)
+    assert world.changed() == []
+
+
+@pytest.mark.parametrize("before", [ONE, None])
+def test_what_it_looks_at_counts(tmp_path: Path, before: str | None) -> None:
+    raw = "select {{ run_query('select max(v) from ' ~ ref('orders')) }} as" + FROM
+    world = World(tmp_path, raw, before, OTHER)
+    world.head.nodes["model.shop.orders"].compiled_code = "select 1 as id, 3 as v"
+    world.head.nodes["model.shop.orders"].raw_code = "select 1 as id, 3 as v"
+    assert world.changed() == ["below", "orders", "top"]
+
+
+def test_a_node_that_is_inlined_is_part_of_the_text(tmp_path: Path) -> None:
+    world = World(tmp_path, "select 1 as" + FROM, None, ONE)
+    for project in (world.base, world.head):
+        project.nodes["model.shop.orders"].config = {"materialized": "ephemeral"}
+    assert world.changed() == []
+    world = World(tmp_path, "select 1 as" + FROM, None, ONE)
+    for project in (world.base, world.head):
+        project.nodes["model.shop.orders"].config = {"materialized": "ephemeral"}
+    world.head.nodes["model.shop.orders"].raw_code = "select 2 as id, 2 as v"
+    assert "top" in world.changed()
+
+
+def test_names_are_those_of_the_side(tmp_path: Path) -> None:
+    world = World(
+        tmp_path, "select '{{ run_started_at }}' as" + FROM, None, "select 1 as id from c.orders"
+    )
+    for node in world.head.nodes.values():
+        node.schema, node.relation_name = "c", f"c.{node.name}"
+        node.compiled_code = (node.compiled_code or "").replace(" s.", " c.")
+    world.head.catalog = {"model.shop.top": [CatalogColumn(name="id")]}
+    assert world.changed() == []
+    assert world.base.nodes["model.shop.top"].compiled_code == "select 1 as id from s.orders"
+
+
+# -- vars -------------------------------------------------------------------------------------------
+
+
+def parsed_with(project: Project, text: str, invocation: str | None = None) -> None:
+    """Leave what dbt leaves of its parsing."""
+    digest = {"name": "sha256", "checksum": hashlib.sha256(text.encode()).hexdigest()}
+    said = {
+        "metadata": {
+            "project_name": "shop",
+            "invocation_id": invocation or project.metadata.invocation_id,
+        },
+        "state_check": {"project_hashes": {"shop": digest}},
+        "nodes": {"a": 1},
+    }
+    content = msgspec.msgpack.encode(said)
+    (Path(project.target_path) / "partial_parse.msgpack").write_bytes(content)
+
+
+def two_sides(folder: Path) -> tuple[Project, Project]:
+    return side(folder / "base", "build", ORDERS), side(folder / "head", "compile", ORDERS)
+
+
+def test_vars_are_the_same_where_the_files_are_at_hand_and_say_the_same(tmp_path: Path) -> None:
+    base, head = two_sides(tmp_path)
+    assert Variables(base, head).same("shop")
+    assert not Variables(base, head).same("a_package")  # whose file is not at hand
+    head.run_args = {}
+    assert not Variables(base, head).same("shop")
+
+
+def test_a_file_that_is_newer_than_the_artifacts_tells_nothing(tmp_path: Path) -> None:
+    base, head = two_sides(tmp_path)
+    later = datetime.now(UTC).timestamp() + 60
+    os.utime(tmp_path / "base" / "dbt_project.yml", (later, later))
+    assert not Variables(base, head).same("shop")
+    parsed_with(base, PROJECT_FILE)
+    assert Variables(base, head).same("shop")
+    parsed_with(base, PROJECT_FILE + "x: 1")
+    assert not Variables(base, head).same("shop")
+    parsed_with(base, PROJECT_FILE, "another invocation")
+    assert not Variables(base, head).same("shop")
+
+
+def test_the_file_that_dbt_has_read_is_found_in_git(tmp_path: Path) -> None:
+    """Base was built in the folder that now has head."""
+    before = PROJECT_FILE.replace("version: '1'", "version: '0'")
+    base, head = two_sides(tmp_path)
+    base.run_args = head.run_args
+    folder = tmp_path / "head"
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    for text in (before, PROJECT_FILE):
+        (folder / "dbt_project.yml").write_text(text)
+        subprocess.run([*git, "add", "dbt_project.yml"], check=True)
+        subprocess.run([*git, "commit", "-qm", "x"], check=True)
+    parsed_with(head, PROJECT_FILE)
+    parsed_with(base, before)
+    assert Variables(base, head).same("shop")
+    parsed_with(base, before.replace("3", "4"))
+    assert not Variables(base, head).same("shop")
