@@ -35,8 +35,8 @@ from dbt_ripple.selection import Selection
 from dbt_ripple.selection.answer import CutSelection
 from dbt_ripple.selection.bags import Column, NotHashed, engines, hash_sql
 from dbt_ripple.selection.cutoff import (
+    THIS,
     Answer,
-    Columns,
     Cutoff,
     Question,
     Types,
@@ -101,6 +101,12 @@ class Warehouse:
             adapter.create_schema(self.schema)
         return relation
 
+    def is_there(self, adapter: Any, node: Node) -> bool:
+        """Whether a node's relation is there already."""
+        relation = self.relation(adapter, node)
+        found = adapter.get_relation(relation.database, relation.schema, relation.identifier)
+        return found is not None
+
     def make(self, adapter: Any, relation: Any, node: Node, sql: str) -> None:
         """Make a table of a query."""
         using = ""
@@ -121,10 +127,12 @@ class Warehouse:
                 self.columns_of[name] = None
         return self.columns_of[name]
 
-    def hash(self, adapter: Any, relation: Any, columns: Types) -> tuple[Any, ...]:
+    def hash(
+        self, adapter: Any, relation: Any, columns: Types, *, in_order: bool
+    ) -> tuple[Any, ...]:
         """The hash of a relation's rows over some of its columns."""
         listed = [Column(name, type_) for name, type_ in columns.items()]
-        sql = hash_sql(self.adapter_type, relation.render(), listed)
+        sql = hash_sql(self.adapter_type, relation.render(), listed, in_order=in_order)
         _, table = adapter.execute(sql, auto_begin=False, fetch=True)
         return tuple(map(str, tuple(table.rows[0])))
 
@@ -170,15 +178,24 @@ class Comparer:
         with self.warehouse.connected() as adapter:
             return self.warehouse.columns(adapter, self.warehouse.relation(adapter, node))
 
+    def note_grown(self, models: list[str]) -> None:
+        """Note the incremental models that are there before they are built."""
+        nodes = [self.cutoff.head.nodes[u] for u in models]
+        asked = [node for node in nodes if node.materialized == "incremental"]
+        if asked:
+            with self.warehouse.connected() as adapter:
+                there = {n.unique_id for n in asked if self.warehouse.is_there(adapter, n)}
+            self.cutoff.grown |= there
+
     def answers(self, questions: list[Question]) -> dict[str, Answer]:
         """Compare each relation with base's, over each set of columns asked for."""
-        asked: dict[str, list[Columns]] = {}
-        for relation, columns in questions:
-            asked.setdefault(relation, []).append(columns)
+        asked: dict[str, list[Question]] = {}
+        for question in questions:
+            asked.setdefault(question.relation, []).append(question)
         with self.warehouse.connected() as adapter:
             return {u: self._answer(adapter, u, sets) for u, sets in asked.items()}
 
-    def _answer(self, adapter: Any, unique_id: str, sets: list[Columns]) -> Answer:
+    def _answer(self, adapter: Any, unique_id: str, sets: list[Question]) -> Answer:
         warehouse = self.warehouse
         now = warehouse.relation(adapter, self.cutoff.head.nodes[unique_id])
         head = warehouse.columns(adapter, now)
@@ -195,8 +212,9 @@ class Comparer:
         )
 
     def _unequal(
-        self, adapter: Any, then: Any, now: Any, base: Types, head: Types, columns: Columns
+        self, adapter: Any, then: Any, now: Any, base: Types, head: Types, question: Question
     ) -> Unequal | None:
+        columns = question.columns
         why = equal_columns(base, head, columns)
         if why is not None:
             return Unequal(why)
@@ -205,8 +223,12 @@ class Comparer:
             for side in (base, head)
         ]
         try:
-            one = self.warehouse.hash(adapter, then, dict(sorted(sides[0].items())))
-            other = self.warehouse.hash(adapter, now, dict(sorted(sides[1].items())))
+            one, other = (
+                self.warehouse.hash(
+                    adapter, relation, dict(sorted(side.items())), in_order=question.in_order
+                )
+                for relation, side in zip((then, now), sides, strict=True)
+            )
         except NotHashed as error:
             return Unequal(str(error), seen=False)
         except _errors() as error:
@@ -233,6 +255,8 @@ class Comparer:
         relation = self.warehouse.beside(adapter, node)
         try:
             self.warehouse.make(adapter, relation, node, cutoff.base_text(unique_id, names))
+            for hook in cutoff.own_hooks(0, unique_id) or ():
+                adapter.execute(hook.replace(THIS, relation.render()), auto_begin=False)
         except _errors() as error:
             self.failed[unique_id] = f"base's SQL could not be built ({_short(error)})"
             return None
@@ -265,7 +289,12 @@ def check_adapter(adapter_type: str | None) -> None:
 
 
 def cutoff_of(
-    comparison: Comparison, selection: Selection, critical: str | None, *, as_it_is: bool
+    comparison: Comparison,
+    selection: Selection,
+    critical: str | None,
+    *,
+    as_it_is: bool = False,
+    anew: bool = False,
 ) -> Cutoff:
     """What decides of a selection, ready to outlive the artifacts it was made of.
 
@@ -274,6 +303,8 @@ def cutoff_of(
         selection: what can differ.
         critical: the tier of which all tests run, whatever is seen.
         as_it_is: whether base's relations are compared with as they are.
+        anew: whether base is compiled as if nothing were there; the results of its build may say so,
+            too.
 
     Raises:
         RippleError: the adapter's relations cannot be hashed.
@@ -290,7 +321,13 @@ def cutoff_of(
     }
     always = dict(tests_of_critical(comparison, critical)) if critical is not None else {}
     cutoff = Cutoff(
-        comparison, selection, lambda _: None, always=always, kept=kept, as_it_is=as_it_is
+        comparison,
+        selection,
+        lambda _: None,
+        always=always,
+        kept=kept,
+        as_it_is=as_it_is,
+        anew=anew or bool(base.run_args.get("full_refresh")),
     )
     cutoff.prepare()
     return cutoff
@@ -334,6 +371,7 @@ def run_cutoff(
             chosen = {*step.models, *step.tests, *step.unit_tests}
             if state is None:
                 chosen |= read_by(manifest, chosen) - ran.statuses.keys()
+            comparer.note_grown(step.models)
             warn(
                 f"level {level}: {count(len(step.models), 'model')}, "
                 f"{count(len(step.tests) + len(step.unit_tests), 'test')}"

@@ -151,7 +151,11 @@ def select(
                 from dbt_ripple.cli.run_cutoff import cutoff_of
 
                 deciding = cutoff_of(
-                    comparison, selection, critical, as_it_is=cutoff_base == "state"
+                    comparison,
+                    selection,
+                    critical,
+                    as_it_is=cutoff_base == "state",
+                    anew=base_ref is not None,
                 )
     if deciding is not None:
         from dbt_ripple.cli.run_cutoff import run_cutoff, show_cutoff

@@ -8,6 +8,7 @@ of a row, a sum of floating point numbers. Only what is known to be repeatable i
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
 import sqlglot
@@ -18,16 +19,22 @@ from dbt_ripple.flow.functions import functions
 from dbt_ripple.flow.vocabulary import VOLATILE_NAMES
 
 
-class Unrepeatable(NamedTuple):
-    """Why a query may give other rows of the same.
+class By(IntEnum):
+    """What may make a query give another bag of rows; each is worse than those before."""
 
-    Attributes:
-        reason: one phrase.
-        volatile: whether it may give others of the very same tables, whatever their order.
-    """
+    TIES = 1
+    """Which of rows that its own order holds for equal comes first, or by what way a sum is made."""
+    ORDER = 2
+    """The order in which rows lie or come, where it asks for none."""
+    CHANCE = 3
+    """Anything: the time, chance, the session, a function nobody knows."""
+
+
+class Unrepeatable(NamedTuple):
+    """Why a query may give other rows of the same."""
 
     reason: str
-    volatile: bool
+    by: By
 
 
 def unrepeatable(sql: str, dialect: str, inexact: Iterable[str] | None) -> Unrepeatable | None:
@@ -43,8 +50,25 @@ def unrepeatable(sql: str, dialect: str, inexact: Iterable[str] | None) -> Unrep
     try:
         tree = sqlglot.parse_one(sql, dialect=dialect)
     except (SqlglotError, RecursionError) as error:
-        return Unrepeatable(f"its SQL is not followed ({type(error).__name__})", True)
+        return Unrepeatable(f"its SQL is not followed ({type(error).__name__})", By.CHANCE)
     return _Query(tree, dialect, None if inexact is None else {n.lower() for n in inexact}).reason()
+
+
+def changes_only(statement: str, dialect: str, table: str) -> bool:
+    """Whether a statement deletes or updates rows of one table by what that holds, and no more.
+
+    So that what it leaves is the same bag of rows of the same bag.
+    """
+    try:
+        tree = sqlglot.parse_one(statement, dialect=dialect)
+    except (SqlglotError, RecursionError):
+        return False
+    return (
+        isinstance(tree, exp.Delete | exp.Update)
+        and all(found.name == table and not found.db for found in tree.find_all(exp.Table))
+        and not any(tree.find_all(exp.Returning))
+        and _Query(tree, dialect, None).reason() is None
+    )
 
 
 class _Query:
@@ -71,31 +95,35 @@ class _Query:
                     changed = True
 
     def reason(self) -> Unrepeatable | None:
+        """The worst of what makes it unrepeatable."""
         found = None
         for node in self.tree.walk():
             why = self.of(node)
-            if why is not None and (why.volatile or found is None):
+            if why is not None and (found is None or why.by > found.by):
                 found = why
-                if why.volatile:
-                    return why
         return found
 
     def of(self, node: Any) -> Unrepeatable | None:
         """Why one piece of the query is not repeatable."""
         if isinstance(node, _VOLATILE):
-            return Unrepeatable(f"{node.sql(self.dialect)[:40]} is another value each time", True)
+            said = node.sql(self.dialect)[:40]
+            return Unrepeatable(f"{said} is another value each time", By.CHANCE)
         if isinstance(node, _UNKNOWN):
-            return Unrepeatable(f"{node.key} is not followed", True)
+            return Unrepeatable(f"{node.key} is not followed", By.CHANCE)
         if isinstance(node, exp.Func):
             return self.function(node)
-        if isinstance(node, _ORDERED):
-            return Unrepeatable(f"{node.key} takes some of the rows", False)
+        if isinstance(node, _LIMITING):
+            return Unrepeatable(f"{node.key} takes some of the rows", _by_order_of(node.parent))
+        if isinstance(node, exp.WithinGroup):
+            return Unrepeatable("WITHIN GROUP sees the order of rows", By.TIES)
+        if isinstance(node, exp.Pivot):
+            return Unrepeatable("PIVOT groups by columns it does not name", By.TIES)
         if isinstance(node, exp.Column) and not node.table and node.name.lower() in _BARE:
-            return Unrepeatable(f"{node.name} is another value each time", True)
+            return Unrepeatable(f"{node.name} is another value each time", By.CHANCE)
         if isinstance(node, exp.Distinct):
-            if node.args.get("on") is not None:
-                return Unrepeatable("DISTINCT ON takes some of the rows", False)
             select = node.parent
+            if node.args.get("on") is not None:
+                return Unrepeatable("DISTINCT ON takes some of the rows", _by_order_of(select))
             values = node.expressions or (
                 select.expressions if isinstance(select, exp.Select) else [exp.Star()]
             )
@@ -108,63 +136,63 @@ class _Query:
             return self.of_keys([v for s in _branches(node) for v in s.expressions], node.key)
         if isinstance(node, exp.Window):
             return self.window(node)
-        if isinstance(node, exp.Join) and (
-            str(node.args.get("method") or "").upper() in ("ASOF", "POSITIONAL")
-            or str(node.args.get("kind") or "").upper() in ("ASOF", "POSITIONAL")
-        ):
-            return Unrepeatable("a join takes some of the rows", False)
+        if isinstance(node, exp.Join):
+            said = {str(node.args.get(name) or "").upper() for name in ("method", "kind")}
+            if "ASOF" in said:
+                return Unrepeatable("an ASOF join takes some of the rows", By.TIES)
+            if "POSITIONAL" in said:
+                return Unrepeatable("a positional join sees the order of rows", By.ORDER)
         if isinstance(node, exp.With) and node.args.get("recursive"):
-            return Unrepeatable("WITH RECURSIVE", False)
+            return Unrepeatable("WITH RECURSIVE", By.TIES)
         if isinstance(node, exp.Subquery) and _is_value(node) and not _is_one_row(node.this):
-            return Unrepeatable("a subquery may be the first of several rows", False)
+            return Unrepeatable("a subquery may be the first of several rows", By.ORDER)
         return None
 
     def of_keys(self, values: Iterable[Any], clause: str) -> Unrepeatable | None:
         if all(map(self.exact, values)):
             return None
-        return Unrepeatable(f"{clause} of values that may be equal and not the same", False)
+        return Unrepeatable(f"{clause} of values that may be equal and not the same", By.TIES)
 
     def function(self, node: Any) -> Unrepeatable | None:
         if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
             name = node.name.lower()
             kind = self.functions.kind(name)
             if name in VOLATILE_NAMES or name in _SESSION:
-                return Unrepeatable(f"{name}() is another value each time", True)
-            if name in _EXACT_AGGREGATES:
-                return None
-            if kind == "scalar":
+                return Unrepeatable(f"{name}() is another value each time", By.CHANCE)
+            if kind == "scalar" or name in _EXACT_AGGREGATES:
                 return None
             if kind == "generator" and name in _GENERATORS:
                 return None
-            if kind == "unknown":
-                return Unrepeatable(f"{name}() is on no list of the engine", True)
-            return Unrepeatable(f"{name}() sees the order of rows", False)
+            if kind in ("aggregate", "window"):
+                return Unrepeatable(f"{name}() sees the order of rows", _by_order_in(node))
+            return Unrepeatable(f"{name}() is on no list of the engine", By.CHANCE)
         if isinstance(node, _FREE):
             return None
         if isinstance(node, exp.Sum | exp.Avg):
             if self.exact(node.this):
                 return None
-            return Unrepeatable(f"a {node.key} of what may be floating point numbers", False)
+            return Unrepeatable(f"a {node.key} of what may be floating point numbers", By.TIES)
         if isinstance(node, exp.Min | exp.Max):
             if not node.expressions and self.exact(node.this):
                 return None
-            return Unrepeatable(f"a {node.key} of what may be equal and not the same", False)
-        if isinstance(node, exp.AggFunc | exp.RowNumber | exp.Array) and (
-            not isinstance(node, exp.Array) or any(node.find_all(exp.Select))
-        ):
-            return Unrepeatable(f"{node.key} sees the order of rows", False)
+            return Unrepeatable(f"a {node.key} of what may be equal and not the same", By.TIES)
+        if isinstance(node, exp.Array):
+            if not any(node.find_all(exp.Select)):
+                return None
+            return Unrepeatable("an array of a query sees the order of rows", By.ORDER)
+        if isinstance(node, exp.AggFunc | exp.RowNumber):
+            return Unrepeatable(f"{node.key} sees the order of rows", _by_order_in(node))
         if node.sql_name().lower() in VOLATILE_NAMES | _SESSION:
-            return Unrepeatable(f"{node.sql_name().lower()}() is another value each time", True)
+            return Unrepeatable(
+                f"{node.sql_name().lower()}() is another value each time", By.CHANCE
+            )
         return None
 
     def window(self, node: Any) -> Unrepeatable | None:
-        if node.args.get("alias") is not None or node.args.get("spec") is not None:
-            return Unrepeatable("a window of named or counted rows", False)
-        if node.args.get("first") is not None:
-            return Unrepeatable("a window takes the first of rows", False)
-        if isinstance(node.this, exp.IgnoreNulls | exp.RespectNulls):
-            return Unrepeatable("a window takes one of the rows", False)
         order = node.args.get("order")
+        if any(node.args.get(name) is not None for name in ("alias", "spec", "first")):
+            by = By.TIES if order is not None else By.ORDER
+            return Unrepeatable("a window of named or counted rows", by)
         keys = [*(node.args.get("partition_by") or ())]
         keys += [o.this for o in order.expressions] if order is not None else []
         return self.of_keys(keys, "a window") if keys else None
@@ -218,9 +246,16 @@ _VOLATILE: Final[tuple[Any, ...]] = tuple(
         "Shuffle", "Uniform"}
 )  # fmt: skip
 _UNKNOWN: Final = _classes(
-    "Command Parameter SessionParameter Placeholder Pivot Lateral TableSample MatchRecognize"
+    "Command Parameter SessionParameter Placeholder TableSample MatchRecognize"
 )
-_ORDERED: Final = _classes("Limit Offset Fetch WithinGroup")
+_LIMITING: Final = _classes("Limit Offset Fetch")
+_NUMERIC: Final = _classes(
+    "ArgMax ArgMin Corr CovarPop CovarSamp Kurtosis Median PercentileCont PercentileDisc Quantile "
+    "RegrAvgx RegrAvgy RegrCount RegrIntercept RegrR2 RegrSlope RegrSxx RegrSxy RegrSyy Skewness "
+    "Stddev StddevPop StddevSamp Variance VariancePop ApproxDistinct ApproxQuantile"
+)
+"""Aggregates that take rows in an order of their own, or add floating point numbers."""
+
 _FREE: Final = _classes(
     "Count CountIf LogicalAnd LogicalOr BitwiseAndAgg BitwiseOrAgg BitwiseXorAgg Grouping GroupingId "
     "Rank DenseRank PercentRank CumeDist"
@@ -295,6 +330,22 @@ _GENERATORS: Final = frozenset(
 )
 
 
+def _by_order_of(query: Any) -> By:
+    """What decides which rows a query takes of those it has."""
+    return By.TIES if query is not None and query.args.get("order") is not None else By.ORDER
+
+
+def _by_order_in(function: Any) -> By:
+    """What decides of the value of an aggregate, or of a function over a window."""
+    above = function.parent
+    while isinstance(above, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+        above = above.parent
+    if isinstance(above, exp.Window):
+        return _by_order_of(above)
+    ordered = isinstance(function.this, exp.Order) or isinstance(above, exp.WithinGroup)
+    return By.TIES if ordered or isinstance(function, _NUMERIC) else By.ORDER
+
+
 def _group_keys(group: Any) -> Iterator[Any]:
     """What a GROUP BY groups by: ordinals stand for outputs, and ALL for those that do not add up."""
     outputs = group.parent.expressions if isinstance(group.parent, exp.Select) else []
@@ -332,6 +383,7 @@ def _is_value(subquery: Any) -> bool:
         | exp.SetOperation
         | exp.Subquery
         | exp.With
+        | exp.Lateral
         | exp.Any
         | exp.All
         | type(None),

@@ -32,6 +32,8 @@ class _Engine(NamedTuple):
     row: Callable[[Sequence[str]], str]
     hashes: str
     """Numbers that add up, of ``{row}``."""
+    place: str | None = None
+    """The place of a row in a table, where the engine keeps it."""
 
 
 def engines() -> list[str]:
@@ -39,13 +41,16 @@ def engines() -> list[str]:
     return sorted(_ENGINES)
 
 
-def hash_sql(adapter: str, relation: str, columns: Sequence[Column]) -> str:
+def hash_sql(
+    adapter: str, relation: str, columns: Sequence[Column], *, in_order: bool = False
+) -> str:
     """A query of one row: how many rows a relation has, and what their hashes add up to.
 
     Args:
         adapter: the adapter's type, one of `engines`.
         relation: its name, as SQL.
         columns: those that count; of none of them only the number of rows is told.
+        in_order: whether the place of each row counts, too.
 
     Raises:
         NotHashed: of one of the columns.
@@ -61,6 +66,10 @@ def hash_sql(adapter: str, relation: str, columns: Sequence[Column]) -> str:
             texts.append(text)
     if without:
         raise NotHashed(f"no exact hash of {', '.join(without)}")
+    if in_order:
+        if engine.place is None:
+            raise NotHashed(f"rows of {adapter} have no order that could be seen")
+        texts.append(engine.place)
     if not texts:
         return f"select count(*) from {relation}"
     hashes = engine.hashes.format(row="ripple_row")
@@ -158,6 +167,7 @@ _ENGINES: Final = {
         _of_duckdb,
         _with_lengths("length({})", _CONCAT),
         "sum(md5_number_lower({row})::hugeint), sum(md5_number_upper({row})::hugeint)",
+        "cast(row_number() over (order by rowid) as varchar)",
     ),
     "spark": _SPARK,
     "databricks": _SPARK,

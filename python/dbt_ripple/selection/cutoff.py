@@ -11,7 +11,8 @@ A reader stops only where all of this is so:
 
 * It is what it was: its compiled SQL, its settings, how it was seen. What may have stopped to build
   (see `selection.inlined`) or runs for another reason than a moved column is built in any case.
-* It gives the same bag of rows of the same bags (`flow.repeatable`).
+* It gives the same bag of rows of the same bags (`flow.repeatable`); where it sees an order, what it
+  reads has to be equal in that, too, which only tables of DuckDB show.
 * Of each relation it reads that was rebuilt, what it reads was seen to be equal, names and types
   included; and nothing else that it reads has moved.
 
@@ -33,7 +34,7 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compiled import other_names, rename
 from dbt_ripple.flow.names import dialect_of
-from dbt_ripple.flow.repeatable import Unrepeatable, inexact_type, unrepeatable
+from dbt_ripple.flow.repeatable import By, Unrepeatable, changes_only, inexact_type, unrepeatable
 from dbt_ripple.graph.analysis import Analysis
 from dbt_ripple.graph.beyond import CATALOG
 from dbt_ripple.graph.jinja import normalised
@@ -59,14 +60,23 @@ Types = Mapping[str, str]
 _TABLES: Final = frozenset({"table", "view"})
 _ANY_COLUMN: Final = re.compile(r"\*|\bcolumns\b|\bnatural\b|\bunpivot\b|\bby\s+(?:name|all)\b")
 """What may mean a column without its name."""
+THIS: Final = "ripple_this"
+"""Stands for a node's own relation in its hooks."""
+
+_THIS: Final = re.compile(r"\{\{-?\s*this\s*-?\}\}")
 _KEEPS: Final = frozenset({"incremental", "snapshot"})
 
 
 class Question(NamedTuple):
-    """Whether a rebuilt relation holds, over some columns, the rows of base's."""
+    """Whether a rebuilt relation holds, over some columns, the rows of base's.
+
+    Attributes:
+        in_order: and in the same order, as tables of DuckDB keep it.
+    """
 
     relation: str
     columns: Columns
+    in_order: bool = False
 
 
 class Unequal(NamedTuple):
@@ -82,12 +92,12 @@ class Answer(NamedTuple):
     Attributes:
         base: the columns of base's, None where there is none to compare with.
         head: those of the rebuilt one.
-        unequal: for each set of columns asked for why it is not equal; None where it is.
+        unequal: for each question why it is not equal; None where it is.
     """
 
     base: Types | None
     head: Types
-    unequal: Mapping[Columns, Unequal | None]
+    unequal: Mapping[Question, Unequal | None]
 
 
 class Step(NamedTuple):
@@ -133,6 +143,7 @@ class Cutoff:
         kept: seeds whose relation on base is known to hold base's file.
         as_it_is: whether base's relations are compared with as they are, because somebody knows them
             to be made of the same inputs.
+        anew: whether base is compiled as if no relation were there (``--full-refresh``).
     """
 
     def __init__(
@@ -144,6 +155,7 @@ class Cutoff:
         always: Collection[str] = (),
         kept: Collection[str] = (),
         as_it_is: bool = False,
+        anew: bool = False,
     ) -> None:
         self.comparison = comparison
         self.base, self.head = comparison.base, comparison.head
@@ -151,6 +163,9 @@ class Cutoff:
         self.always = frozenset(always)
         self.kept = frozenset(kept)
         self.as_it_is = as_it_is
+        self.anew = anew
+        self.grown: set[str] = set()
+        """Incremental models that were there before head built them; whoever builds notes them."""
         self.selection = selection
         self.models = list(selection.models)
         self.tests = [test.unique_id for test in selection.tests]
@@ -213,7 +228,8 @@ class Cutoff:
         for unique_id in (*self.models, *self.tests):
             if unique_id in self.decided or self.own(unique_id) is not None:
                 continue
-            if self._unrepeatable(1, unique_id, frozenset()) is not None:
+            order = self.repeatable(1, unique_id)
+            if order is not None and order.by == By.CHANCE:
                 continue
             for relation, columns in self.reads(unique_id).items():
                 if (
@@ -222,7 +238,7 @@ class Cutoff:
                     and relation not in self.answers
                     and self.uncounted(relation) is None
                 ):
-                    asked[Question(relation, columns)] = None
+                    asked[Question(relation, columns, order is not None)] = None
         return list(asked)
 
     def answer(self, answers: Mapping[str, Answer]) -> None:
@@ -244,23 +260,24 @@ class Cutoff:
         why = self.own(unique_id)
         equal: list[str] = []
         seen: list[str] = []
+        order = self.repeatable(1, unique_id) if why is None else None
+        if order is not None and order.by == By.CHANCE:
+            why = order.reason
         if why is None:
             for relation, columns in read.items():
                 if relation in self.decided.stopped:
                     equal += self.decided.stopped[relation]
                 elif relation in self.decided.built:
-                    differs = self.differs(unique_id, relation, columns)
+                    question = Question(relation, columns, order is not None)
+                    differs = self.differs(unique_id, question)
                     if differs is None:
                         equal.append(relation)
                         continue
                     why = why or differs
-                    if self._was_seen(relation, columns):
+                    if self._was_seen(question):
                         seen.append(relation)
                 elif relation in self.comparison.changed:
                     why = why or f"{self._name(relation)} changed, and is not built here"
-            if why is None:
-                order = self.repeatable(1, unique_id)
-                why = order and f"{order.reason}, so that equal rows may give others"
             if why is None and not equal:
                 why = "what moved it was not seen"
         if why is None:
@@ -271,20 +288,21 @@ class Cutoff:
                 self.decided.seen[unique_id] = seen
         return True
 
-    def _was_seen(self, relation: str, columns: Columns) -> bool:
-        answer = self.answers.get(relation)
-        why = answer.unequal.get(columns) if answer is not None else None
+    def _was_seen(self, question: Question) -> bool:
+        answer = self.answers.get(question.relation)
+        why = answer.unequal.get(question) if answer is not None else None
         return why is not None and why.seen
 
-    def differs(self, reader: str, relation: str, columns: Columns) -> str | None:
+    def differs(self, reader: str, question: Question) -> str | None:
         """Why a rebuilt relation may be another one to a reader; None where it was seen not to be."""
+        relation = question.relation
         name = self._name(relation)
         if (why := self.uncounted(relation)) is not None:
             return f"{name} is rebuilt, and {why}"
         answer = self.answers.get(relation)
-        if answer is None or columns not in answer.unequal:
+        if answer is None or question not in answer.unequal:
             return f"{name} is rebuilt and was not compared"
-        unequal = answer.unequal[columns]
+        unequal = answer.unequal[question]
         if unequal is not None:
             how = "was seen to differ" if unequal.seen else "is rebuilt and could not be compared"
             return f"{name} {how}: {unequal.reason}"
@@ -339,7 +357,7 @@ class Cutoff:
             return "tests wait for it"
         if self._settings_differ(then, node):
             return "its own settings changed"
-        if hooks_of(node) or hooks_of(then) or node.config.get("sql_header"):
+        if self.own_hooks(0, unique_id) is None or self.own_hooks(1, unique_id) is None:
             return "it has hooks"
         if unique_id in self._hooked:
             return "a hook writes to it"
@@ -445,6 +463,12 @@ class Cutoff:
 
     def uncounted(self, relation: str) -> str | None:
         """Why a rebuilt relation never counts as equal; None where it may."""
+        if self.as_it_is and any(
+            _kind(node) in _KEEPS
+            for side in (self.base, self.head)
+            if (node := side.nodes.get(relation)) is not None
+        ):
+            return "it is made of what was there before"
         return self.unmade(relation) or self.unsettled(relation)
 
     def unmade(self, relation: str) -> str | None:
@@ -455,14 +479,17 @@ class Cutoff:
         if node.resource_type == "seed":
             return None if relation in self.kept else "base's file is not known to be loaded"
         for side in (then, node):
-            if side.resource_type != "model" or _kind(side) not in _TABLES:
-                return f"it is of the kind {_kind(side)}"
+            kind = _kind(side)
+            if side.resource_type != "model" or not (
+                kind in _TABLES or (kind == "incremental" and self._is_whole(relation))
+            ):
+                return f"it is of the kind {kind}"
             if side.is_python or not side.compiled_code:
                 return "it has no compiled SQL"
             if side.contract_enforced:
                 return "its contract makes the types of its columns"
-            if hooks_of(side) or side.config.get("sql_header"):
-                return "it has hooks"
+        if self.own_hooks(0, relation) is None or self.own_hooks(1, relation) is None:
+            return "it has hooks"
         if relation in self._hooked or self.comparison.everything:
             return "hooks write to it"
         for analysis in self._analyses:
@@ -487,6 +514,30 @@ class Cutoff:
             if (self.base.nodes[parent].relation_name or "?") not in (then.compiled_code or ""):
                 return f"base's does not read {self._name(parent)} by its name"
         return None
+
+    def _is_whole(self, relation: str) -> bool:
+        """Whether both sides of an incremental model are all that its query gives."""
+        if relation in self.grown:
+            return False
+        return self.anew or not (
+            self._settings[0].said(self.base.nodes[relation]).keys() & {"branches"}
+        )
+
+    def own_hooks(self, side: int, unique_id: str) -> list[str] | None:
+        """What a node does to its own relation once it is built, of `THIS`; None where it does more.
+
+        That is deletes and updates that only that relation decides on.
+        """
+        node = (self.base, self.head)[side].nodes[unique_id]
+        if node.config.get("sql_header"):
+            return None
+        said = []
+        for when, sql in hooks_of(node):
+            text = _THIS.sub(THIS, sql)
+            if when != "post-hook" or "{" in text or not changes_only(text, self.dialect, THIS):
+                return None
+            said.append(text)
+        return said
 
     def base_parents(self, relation: str) -> list[str]:
         """The relations that base's SQL of a model reads, through ephemeral models."""
@@ -518,8 +569,12 @@ class Cutoff:
         """Why a relation may come out otherwise each time it is built."""
         if self.head.nodes[relation].resource_type == "seed":
             return None
+        stored = _kind(self.head.nodes[relation]) != "view"
         for side in (0, 1):
-            found = self.repeatable(side, relation) or self._unsettled_above(side, relation)
+            found = self.repeatable(side, relation)
+            if found is not None and found.by == By.TIES and stored:
+                found = None  # whoever reads it reads the rows that were looked at
+            found = found or self._unsettled_above(side, relation)
             if found is not None:
                 return f"it is not the same each time: {found.reason}"
         return None
@@ -540,7 +595,7 @@ class Cutoff:
                     continue
                 seen.add(parent)
                 found = self.repeatable(side, parent)
-                if found is not None and (found.volatile or view):
+                if found is not None and (found.by == By.CHANCE or view):
                     return found
                 ahead.append((parent, stored or not view))
         return None
@@ -561,7 +616,7 @@ class Cutoff:
     ) -> Unrepeatable | None:
         node = (self.base, self.head)[side].nodes[unique_id]
         if node.is_python or not node.compiled_code:
-            return Unrepeatable("it has no compiled SQL", True)
+            return Unrepeatable("it has no compiled SQL", By.CHANCE)
         return unrepeatable(node.compiled_code, self.dialect, inexact)
 
     def _inexact(self, unique_id: str) -> set[str] | None:

@@ -1,6 +1,6 @@
 """The campaign: edits made, built, tested, and held against what the selector says.
 
-    python campaign.py [--mutants N] [--seed S] [--engine duckdb|spark] [--jobs N] [--out FOLDER]
+    python campaign.py [--mutants N] [--seed S] [--engine duckdb|spark] [--jobs N] [--cutoff] [--out FOLDER]
     python campaign.py --seed S --repeat "lab 1001:37"      one edit again, as a report names it
 
 Every edit is executed: base and head are built with real data, all tests run on both. A *miss* is a
@@ -22,7 +22,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,6 +73,7 @@ class Task:
         only: the number of the one edit that is made, as a report names it.
         insist: how often a kind that has changed nothing is tried again once all are made: three
             tries of a kind can all be in vain, and a kind that changed nothing proves nothing.
+        cutoff: whether ``--cutoff`` is tried on each edit that is made in memory.
     """
 
     world: str
@@ -83,6 +84,7 @@ class Task:
     dbt_rounds: int = 0
     only: str | None = None
     insist: int = 0
+    cutoff: bool = False
 
     def rng(self, number: str) -> random.Random:
         """The generator of an edit."""
@@ -195,7 +197,9 @@ def edit(world: World, folder: Folder, task: Task, say: Say = lambda text: None)
 def mutate(world: World, task: Task, report: Report, say: Say) -> None:
     """Edit one world, the kinds in turn."""
     judge = Judge(world)
-    for done, (number, kind, unique_id, changes, outcome) in enumerate(made(world, task, report)):
+    for done, (number, kind, unique_id, changes, outcome) in enumerate(
+        made(world, task, report, look=judge.cut_off if task.cutoff else None)
+    ):
         what = {
             "repeat": f"{task.world}:{number}",
             "node": unique_id,
@@ -208,7 +212,11 @@ def mutate(world: World, task: Task, report: Report, say: Say) -> None:
 
 
 def made(
-    world: World, task: Task, report: Report, kinds: Sequence[str] = KINDS
+    world: World,
+    task: Task,
+    report: Report,
+    kinds: Sequence[str] = KINDS,
+    look: Callable[[Outcome], None] | None = None,
 ) -> Iterator[tuple[int, str, str, Edit, Outcome]]:
     """A task's edits in memory, executed: number, kind, edited node, edit, and what it did."""
     mutator = Mutator(world, task.rng(""))
@@ -228,7 +236,7 @@ def made(
         if found is None:
             continue
         try:
-            outcome = world.try_head(found[1])
+            outcome = world.try_head(found[1], look)
         except TooLong:
             report.kinds.setdefault(kind, Count()).given_up += 1
             continue
@@ -254,6 +262,16 @@ def add_up(
         count.unseen += len(verdict.selected)
         count.unseen_without_facts += len(verdict.selected_without_facts)
     count.truly += len(verdict.changed)
+    if outcome.cut:
+        count.cut += len(outcome.cut[0].tests)
+        count.cut_without_facts += len(outcome.cut[1].tests)
+        count.models += verdict.models
+        count.cut_models += len(outcome.cut[0].models)
+        count.truly_models += len(outcome.relations)
+        count.due += len(outcome.cut[0].due & outcome.cut[0].tests)
+        count.due_models += len(outcome.cut[0].due & outcome.cut[0].models)
+        for why, number in outcome.cut[0].why.items():
+            report.cut_why[why] = report.cut_why.get(why, 0) + number
     queries = [*what.get("base", {}).values(), *what.get("edit", {}).get("sql", {}).values()]
     for construct in constructs_of(*queries):
         of = report.constructs.setdefault(construct, Count())
@@ -346,6 +364,7 @@ def main() -> int:
     )
     parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb")
     parser.add_argument("--jobs", type=int, default=1, help="how many processes")
+    parser.add_argument("--cutoff", action="store_true", help="try --cutoff on each edit, too")
     parser.add_argument("--repeat", metavar="EDIT", help="make one edit of a report again")
     parser.add_argument("--out", type=Path, default=Path("target/campaign"))
     given = parser.parse_args()
@@ -355,7 +374,8 @@ def main() -> int:
         doing = [Task(ON_SPARK, given.seed, given.mutants, insist=20)]
     if given.repeat:
         doing = [repeated(given.seed, given.repeat)]
-    name = given.out / f"{given.engine}-{given.seed}"
+    doing = [replace(task, cutoff=given.cutoff) for task in doing]
+    name = given.out / f"{given.engine}-{given.seed}{'-cutoff' if given.cutoff else ''}"
 
     def keep(report: Report) -> None:
         if not given.repeat:

@@ -7,13 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from cutoffs import Trial
 from world import BELOW, Outcome, World
 
 from dbt_ripple.artifacts import Project
+from dbt_ripple.changes import compare
 from dbt_ripple.graph.analyse import analyse
 from dbt_ripple.graph.analysis import Analysis
 from dbt_ripple.graph.cache import Cache
-from dbt_ripple.selection import Selection, select
+from dbt_ripple.selection import Selection, select, select_from
 
 
 @dataclass
@@ -25,6 +27,7 @@ class Verdict:
         missed: what is wrong, one sentence each; empty where nothing is.
         modified: how many tests ``state:modified+`` runs.
         changed: the tests whose rows differ.
+        models: how many models are to be built.
     """
 
     selected: set[str]
@@ -33,6 +36,7 @@ class Verdict:
     changed: set[str]
     missed: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    models: int = 0
 
 
 class Judge:
@@ -55,6 +59,20 @@ class Judge:
         ]
         return ways[0], ways[1]
 
+    def cut_off(self, outcome: Outcome) -> None:
+        """Try ``--cutoff`` on what an edit did, while its relations are there."""
+        head = outcome.head
+        comparison = compare(
+            self.base,
+            head,
+            base_analysis=self.analysis,
+            head_analysis=analyse(head, cache=self.cache),
+            cache=self.cache,
+        )
+        for facts in (True, False):
+            selection = select_from(comparison, cache=self.cache, facts=facts)
+            outcome.cut.append(Trial(self.world, comparison, selection).run(outcome))
+
     def judge(self, outcome: Outcome) -> Verdict:
         """Whether the selector saw all of what an edit did."""
         start = time.perf_counter()
@@ -66,7 +84,10 @@ class Judge:
             facts.counts.state_modified_tests,
             outcome.tests,
             seconds=seconds,
+            models=len(facts.models),
         )
+        for cut, how in zip(outcome.cut, ("with facts", "without facts"), strict=False):
+            verdict.missed += [f"--cutoff, {how}: {missed}" for missed in cut.missed]
         held = {h.unique_id: h for h in facts.held}
         for test in sorted(outcome.tests):
             if test not in verdict.selected_without_facts:

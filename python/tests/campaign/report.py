@@ -27,6 +27,14 @@ class Count:
         unseen: of `selected` and of `without_facts`, those of edits that ``state:modified+`` does not
             see (of sources, vars, project hooks): it would run none.
         unseen_without_facts: see there.
+        cut: tests that run with ``--cutoff``, over all edits; `cut_without_facts` without what passed on
+            base.
+        cut_without_facts: see there.
+        models: models to build; `cut_models` with ``--cutoff``, `truly_models` those that differ.
+        cut_models: see there.
+        truly_models: see there.
+        due: tests that run with ``--cutoff`` and differ, were edited or read something that differs.
+        due_models: likewise, of models.
         given_up: edits that took too long or made too many rows; not among those tried.
     """
 
@@ -41,6 +49,13 @@ class Count:
     unseen: int = 0
     unseen_without_facts: int = 0
     given_up: int = 0
+    cut: int = 0
+    cut_without_facts: int = 0
+    models: int = 0
+    cut_models: int = 0
+    truly_models: int = 0
+    due: int = 0
+    due_models: int = 0
 
     def add(self, other: Count) -> None:
         _add(self, other)
@@ -78,6 +93,7 @@ class Report:
     stopped: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     selector_seconds: float = 0.0
+    cut_why: dict[str, int] = field(default_factory=dict)
 
     def add(self, other: Report) -> None:
         """Take in what another found, in other worlds."""
@@ -87,6 +103,8 @@ class Report:
             self.constructs.setdefault(construct, Count()).add(count)
         for name, refactored in other.refactors.items():
             self.refactors.setdefault(name, Refactored()).add(refactored)
+        for why, number in other.cut_why.items():
+            self.cut_why[why] = self.cut_why.get(why, 0) + number
         self.misses += other.misses
         self.selecting += other.selecting
         self.worlds |= other.worlds
@@ -157,6 +175,7 @@ def table(report: Report) -> str:
         *(f"{name}: {what}" for name, what in report.worlds.items()),
         *(f"{name}: stopped by {why}" for name, why in report.stopped.items()),
         *bounds(report),
+        *cut_off(report),
         f"misses: {len(report.misses)}; refactors that select: {len(report.selecting)}; "
         f"kinds that changed nothing: {', '.join(report.idle()) or 'none'}",
         *(
@@ -194,6 +213,26 @@ def bounds(report: Report) -> list[str]:
     if every.unseen:
         said.append(f"{every.unseen} tests more, of edits that state:modified+ does not see")
     return said
+
+
+def cut_off(report: Report) -> list[str]:
+    """What ``--cutoff`` left, and the commonest reasons why something ran that had not changed."""
+    every = report.total()
+    if not every.cut_models:
+        return []
+    rows = [("with --cutoff", "selected", "run", "due", "truly changed", "run/due", "run/truly")]
+    for name, *figures in (
+        ("tests", every.selected, every.cut, every.due, every.truly),
+        ("models", every.models, every.cut_models, every.due_models, every.truly_models),
+    ):
+        _, ran, due, truly = figures
+        shares = [f"{ran / n:.2f}" if n else "-" for n in (due, truly)]
+        rows.append((name, *map(str, figures), *shares))
+    rows.append(
+        ("tests, no facts", str(every.without_facts), str(every.cut_without_facts), *[""] * 4)
+    )
+    why = sorted(report.cut_why.items(), key=lambda item: -item[1])[:25]
+    return ["", columns(rows), *(f"{number} ran and were not due: {w}" for w, number in why)]
 
 
 def columns(rows: list[tuple[str, ...]]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +18,7 @@ from typing import Any, Final
 import jinja2
 import msgspec
 import sqlglot
+from cutoffs import Cut
 from engines import Engine, EngineError, Interrupted, bag_of_rows
 from sqlglot import exp
 
@@ -81,6 +82,7 @@ class Outcome:
         failing: tests that return rows on head (among those run again).
         blocked: tests that could not be run because a model under them was not built.
         columns: names and types of what was built anew.
+        cut: what ``--cutoff`` left of the selections, with facts and without, where it was tried.
     """
 
     head: Project
@@ -90,6 +92,7 @@ class Outcome:
     failing: set[str] = field(default_factory=set)
     blocked: set[str] = field(default_factory=set)
     columns: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    cut: list[Cut] = field(default_factory=list)
 
 
 class World:
@@ -295,8 +298,12 @@ class World:
             node, root_path=str(root), checksum=checksum(file.read_text(encoding="utf-8"))
         )
 
-    def try_head(self, edit: Edit) -> Outcome:
+    def try_head(self, edit: Edit, look: Callable[[Outcome], None] | None = None) -> Outcome:
         """Build what the edit reaches, run the tests that could see it, and put everything back.
+
+        Args:
+            edit: what head says instead of base.
+            look: is shown what happened while head's relations are there.
 
         Raises:
             TooLong: it was given up.
@@ -311,6 +318,8 @@ class World:
             if edit.sources:
                 seen = {u: self.described(head.nodes[u]) for u in edit.sources}
                 outcome.head.catalog = {**head.catalog, **seen}
+            if look is not None:
+                look(outcome)
         except Interrupted as error:
             raise TooLong(str(error)) from error
         finally:
