@@ -30,6 +30,14 @@ if TYPE_CHECKING:
     from dbt_ripple.selection.cutoff import Cutoff
 
 
+CUTOFF_BASE = click.option(
+    "--cutoff-base",
+    type=click.Choice(["beside", "state"]),
+    help="What is compared with. beside: base's SQL, built beside over the same parents; state: base's "
+    "relations as they are, which you know to be of the same inputs (a clone).  [default: beside]",
+)
+
+
 @click.command(
     epilog="""\b
 Examples:
@@ -58,13 +66,7 @@ Examples:
     help="With --run: build level by level, and neither build nor test what only reads what came "
     "out equal to base's.",
 )
-@click.option(
-    "--cutoff-base",
-    type=click.Choice(["beside", "state"]),
-    help="With --cutoff, what is compared with. beside: base's SQL, built beside over the same "
-    "parents; state: base's relations as they are, which you know to be of the same inputs (a clone).  "
-    "[default: beside]",
-)
+@CUTOFF_BASE
 @click.option(
     "--critical",
     metavar="TIER",

@@ -7,7 +7,7 @@ of a row, a sum of floating point numbers. Only what is known to be repeatable i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Any, Final, NamedTuple
 
@@ -51,6 +51,8 @@ def unrepeatable(sql: str, dialect: str, inexact: Iterable[str] | None) -> Unrep
         tree = sqlglot.parse_one(sql, dialect=dialect)
     except (SqlglotError, RecursionError) as error:
         return Unrepeatable(f"its SQL is not followed ({type(error).__name__})", By.CHANCE)
+    if not isinstance(tree, exp.Query):
+        return Unrepeatable("it is no query that is followed", By.CHANCE)
     return _Query(tree, dialect, None if inexact is None else {n.lower() for n in inexact}).reason()
 
 
@@ -110,7 +112,7 @@ class _Query:
             return Unrepeatable(f"{said} is another value each time", By.CHANCE)
         if isinstance(node, _UNKNOWN):
             return Unrepeatable(f"{node.key} is not followed", By.CHANCE)
-        if isinstance(node, exp.Func):
+        if isinstance(node, exp.Func) and not isinstance(node, exp.Cast):
             return self.function(node)
         if isinstance(node, _LIMITING):
             return Unrepeatable(f"{node.key} takes some of the rows", _by_order_of(node.parent))
@@ -118,8 +120,10 @@ class _Query:
             return Unrepeatable("WITHIN GROUP sees the order of rows", By.TIES)
         if isinstance(node, exp.Pivot):
             return Unrepeatable("PIVOT groups by columns it does not name", By.TIES)
-        if isinstance(node, exp.Column) and not node.table and node.name.lower() in _BARE:
+        if isinstance(node, exp.Column) and _is_bare(node):
             return Unrepeatable(f"{node.name} is another value each time", By.CHANCE)
+        if isinstance(node, exp.Cast) and str(node.this.this).strip().lower() in _MOMENTS:
+            return Unrepeatable(f"{node.this.this} is another moment each time", By.CHANCE)
         if isinstance(node, exp.Distinct):
             select = node.parent
             if node.args.get("on") is not None:
@@ -157,7 +161,7 @@ class _Query:
         if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
             name = node.name.lower()
             kind = self.functions.kind(name)
-            if name in VOLATILE_NAMES or name in _SESSION:
+            if name in VOLATILE_NAMES or name in _SESSION or _is_of_now(name, node.expressions):
                 return Unrepeatable(f"{name}() is another value each time", By.CHANCE)
             if kind == "scalar" or name in _EXACT_AGGREGATES:
                 return None
@@ -246,7 +250,7 @@ _VOLATILE: Final[tuple[Any, ...]] = tuple(
         "Shuffle", "Uniform"}
 )  # fmt: skip
 _UNKNOWN: Final = _classes(
-    "Command Parameter SessionParameter Placeholder TableSample MatchRecognize"
+    "Command Parameter SessionParameter Placeholder TableSample MatchRecognize Version HistoricalData"
 )
 _LIMITING: Final = _classes("Limit Offset Fetch")
 _NUMERIC: Final = _classes(
@@ -317,10 +321,28 @@ _SESSION: Final = frozenset(
 """Functions that ask for the time or the session, or do something."""
 
 _BARE: Final = frozenset(
-    "current_date current_time current_timestamp current_user localtime localtimestamp rowid "
-    "session_user sysdate systimestamp user _metadata".split()
+    "current_date current_time current_timestamp current_user localtime localtimestamp "
+    "session_user sysdate systimestamp user".split()
 )
-"""Names that are no column where no table has them, or that say where a row lies."""
+"""Names that are no column where no table has them."""
+_PLACES: Final = frozenset("ctid oid rowid _rowid_ xmin _metadata _file _partitiontime".split())
+"""Columns that say where a row lies, and that nobody defines."""
+_MOMENTS: Final = frozenset("now today tomorrow yesterday".split())
+"""Texts that some engines cast to a moment."""
+_OF_NOW: Final = {"age": 1, "unix_timestamp": 0, "date": 0, "time": 0, "datetime": 0}
+"""Functions that count from now where they are given so few arguments."""
+
+
+def _is_of_now(name: str, arguments: Sequence[Any]) -> bool:
+    return len(arguments) <= _OF_NOW.get(name, -1)
+
+
+def _is_bare(column: Any) -> bool:
+    name = column.name.lower()
+    if name in _PLACES or name.startswith("metadata$"):
+        return True
+    return not column.table and name in _BARE
+
 
 _EXACT_AGGREGATES: Final = frozenset(
     "bool_and bool_or every some any_true count_if countif bit_and bit_or bit_xor".split()

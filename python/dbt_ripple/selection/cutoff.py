@@ -237,6 +237,7 @@ class Cutoff:
                     and relation not in self.failed
                     and relation not in self.answers
                     and self.uncounted(relation) is None
+                    and (order is None or _kind(self.head.nodes[relation]) != "view")
                 ):
                     asked[Question(relation, columns, order is not None)] = None
         return list(asked)

@@ -10,6 +10,9 @@ import pytest
 from test_run_tests import relations, ripple
 from tiny_project import dbt, write
 
+from dbt_ripple.cli.run_cutoff import check_adapter
+from dbt_ripple.errors import RippleError
+
 pytestmark = pytest.mark.slow
 
 AMOUNT = (
@@ -68,3 +71,71 @@ def test_what_comes_out_otherwise_goes_on(tiny: Path, monkeypatch: Patch, capsys
     assert {test["rests_on"] for test in cut["tests"]} == {"seen to differ"}
     assert cut["stopped"] == []
     assert "fct_customers" in relations(tiny)["dev"]
+
+
+def test_a_failing_model_leaves_what_is_below_and_is_exit_code_1(
+    tiny: Path, monkeypatch: Patch, capsys: Captured
+) -> None:
+    write(tiny, {"models/stg_orders.sql": AMOUNT.format(amount="no_such_function(amount)")})
+    said, _ = run(tiny, monkeypatch, capsys, code=1)
+    cut = said["cutoff"]
+    assert set(cut["built"]) == {"model.tiny.stg_orders"}
+    assert cut["tests"] == cut["stopped"] == []
+    assert "model.tiny.fct_customers" in cut["skipped"]
+
+
+def test_a_failing_test_is_exit_code_1(tiny: Path, monkeypatch: Patch, capsys: Captured) -> None:
+    write(tiny, {"models/stg_orders.sql": AMOUNT.format(amount="nullif(amount, 20)")})
+    said, _ = run(tiny, monkeypatch, capsys, code=1)
+    assert "not_null_big_orders_amount" not in names(said["cutoff"]["stopped"])
+
+
+def test_base_is_built_beside_also_below_what_moved(
+    tiny: Path, monkeypatch: Patch, capsys: Captured
+) -> None:
+    # What base has in `prod` is of older data: only the same inputs count.
+    write(
+        tiny,
+        {
+            "models/stg_orders.sql": AMOUNT.format(amount="amount + 0 * id").replace(
+                "status from", "upper(status) as status from"
+            ),
+        },
+    )
+    said, _ = run(tiny, monkeypatch, capsys, "--no-facts", code=1)
+    cut = said["cutoff"]
+    assert "model.tiny.big_orders" in {m["unique_id"] for m in cut["stopped_models"]}
+    assert "accepted_values_stg_orders_status__new__paid" in names(cut["tests"])
+
+
+def test_run_is_select_run_cutoff(tiny: Path, monkeypatch: Patch, capsys: Captured) -> None:
+    write(tiny, {"models/stg_orders.sql": SAME})
+    code, out, err = ripple(monkeypatch, capsys, "run", "--base-ref", "main", "--target", "prod")
+    assert code == 0, err
+    assert out.startswith("0 of 7 tests ran, ")
+    assert "did not run:" in out
+    assert not [schema for schema in relations(tiny) if "__ripple_base" in schema]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--cutoff"], "--cutoff looks at what is built: give --run, too"),
+        (["--cutoff-base", "state"], "--cutoff-base says what --cutoff compares with"),
+        (["--run", "--cutoff", "--full"], "which --full does not look at"),
+        (["--run", "--cutoff", "--output", "names"], "with --cutoff that is known afterwards"),
+        (["--run", "--cutoff", "--cutoff-base", "x"], "'x' is not one of 'beside', 'state'"),
+    ],
+)
+def test_what_says_nothing_together_is_refused(
+    options: list[str], said: str, monkeypatch: Patch, capsys: Captured
+) -> None:
+    code, out, err = ripple(monkeypatch, capsys, "select", "--state", "x", *options)
+    assert (code, out) == (2, "")
+    assert said in err
+    assert len(err.splitlines()) == 1
+
+
+def test_an_adapter_that_cannot_be_hashed_is_refused() -> None:
+    with pytest.raises(RippleError, match="relations of adapter oracle cannot be hashed"):
+        check_adapter("oracle")

@@ -1,0 +1,55 @@
+"""`dbt-ripple run`: build and test what a change makes differ, and stop where nothing does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dbt_ripple.cli.options import analysis_options, format_option, project_options
+from dbt_ripple.cli.select import CUTOFF_BASE, select
+from dbt_ripple.cli.state import facts_options, sides_options
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  dbt-ripple run --state prod-artifacts
+  dbt-ripple run --base-ref origin/main --target ci --format markdown
+""",
+)
+@sides_options
+@format_option("text", "json", "markdown")
+@CUTOFF_BASE
+@click.option(
+    "--critical",
+    metavar="TIER",
+    help="Also all tests of impacted nodes whose meta.criticality is TIER.",
+)
+@click.option(
+    "--select", "selected", metavar="SPEC", multiple=True, help="Only what dbt selects so."
+)
+@click.option(
+    "--exclude", "excluded", metavar="SPEC", multiple=True, help="Not what dbt selects so."
+)
+@facts_options
+@analysis_options
+@project_options
+@click.pass_context
+def run(context: click.Context, /, style: str, project_dir: Path, **given: Any) -> Any:
+    """Build and test what the change from base to this project makes differ.
+
+    It is `select --run --cutoff`: what can differ is built level by level, and where a relation
+    comes out equal to base's in what something reads of it, that is neither built nor tested.
+    """
+    return context.invoke(
+        select,
+        **given,
+        style=style,
+        project_dir=project_dir,
+        run=True,
+        cutoff=True,
+        output=None,
+        full=False,
+    )
