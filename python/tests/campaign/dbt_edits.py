@@ -24,6 +24,7 @@ from random_project import CATALOG, SCHEMA
 from world import BELOW, Outcome, World, relation, topological
 
 from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.graph.hooks import hooks_that_write
 
 KINDS: Final = (
     "macro",
@@ -201,6 +202,15 @@ class DbtEdits:
         failed = {u: why for u, why in made[1].items() if u not in base[1]}
         outcome.unbuilt.update(failed)
         stale = {*made[1], *base[1]}
+        # A hook of what was not built did not run: what it writes to, and all that reads this, holds
+        # what was there before. CI is red by then, as it is for what stands below.
+        for side in (head, self.base):
+            ahead = [u for h in hooks_that_write(side) if h.owner in stale for u in h.writes]
+            while ahead:
+                unwritten = ahead.pop()
+                if unwritten not in stale:
+                    stale.add(unwritten)
+                    ahead += side.children.get(unwritten, ())
         for unique_id in topological(head):
             if unique_id not in made[0].tables or unique_id in stale:
                 continue
