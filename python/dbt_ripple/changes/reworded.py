@@ -57,8 +57,9 @@ def prove_reworded(comparison: Comparison, cache: Cache | None = None) -> None:
             and (then.status, then.order, then.incidental, then.columns)
             == (now.status, now.order, now.incidental, now.columns)
         )
-    one = CanonicalLinker(comparison.base, base, unmoved, cache, comparison.seeds.base)
-    other = CanonicalLinker(comparison.head, head, unmoved, cache, comparison.seeds.head)
+    catalog = comparison.base.catalog
+    one = CanonicalLinker(comparison.base, base, unmoved, catalog, cache, comparison.seeds.base)
+    other = CanonicalLinker(comparison.head, head, unmoved, catalog, cache, comparison.seeds.head)
     nodes = _nodes(comparison, one, other, moved)
     proven = _tests(comparison, one, other, tests)
     if nodes or proven:

@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 
 _BAG: Final = "UNION ALL"
 _SET: Final = "UNION DISTINCT"
+_TYPED_AT_ONCE: Final = frozenset({"bigquery", "duckdb", "postgres"})
+"""Dialects in which a column of a UNION has one type, whatever the order of its branches.
+
+Elsewhere the types of three branches are found two by two: a number may become a decimal with one
+and a text with the other, or a text at once.
+"""
 
 
 def unite(linker: _Linker, rel: SetOp, env: Env | None) -> Relation | None:
@@ -42,17 +48,32 @@ def unite(linker: _Linker, rel: SetOp, env: Env | None) -> Relation | None:
     """
     if any(rel.by_name) or not {_BAG, _SET}.issuperset(rel.ops):
         return None
-    first = linker.rel(rel.branches[0], env)
-    branches = [first]
+    at_once = linker.dialect in _TYPED_AT_ONCE
+    if len(rel.branches) > 2 and not at_once:
+        return None
+    branches = [linker.rel(branch, env) for branch in _flat(rel.branches[0], at_once)]
+    first = branches[0]
     distinct = False
     for branch, op in zip(rel.branches[1:], rel.ops, strict=True):
         if op == _BAG and distinct:
             branches, distinct = [_united(linker, branches, True)], False
-        branches.append(linker.rel(branch, env))
+        branches += (linker.rel(part, env) for part in _flat(branch, at_once))
         distinct = distinct or op == _SET
     if any(b.rest or b.ghost or len(b.names) != len(first.names) for b in branches):
         return None
     return _united(linker, branches, distinct)
+
+
+def _flat(rel: Rel, at_once: bool) -> list[Rel]:
+    """The branches of a branch that is a UNION ALL itself."""
+    if (
+        not at_once
+        or type(rel) is not SetOp
+        or any(rel.by_name)
+        or any(op != _BAG for op in rel.ops)
+    ):
+        return [rel]
+    return [part for branch in rel.branches for part in _flat(branch, at_once)]
 
 
 def _united(linker: _Linker, written: list[Relation], distinct: bool) -> Relation:

@@ -13,19 +13,21 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
+from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import Lowered
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.lower import lower_tree, parse
 from dbt_ripple.flow.names import fold
 from dbt_ripple.flow.relation import Relation
-from dbt_ripple.flow.rewrites import Rewriting, rewrite
+from dbt_ripple.flow.rewrites import RULES, Rewriting, rewrite, settle
+from dbt_ripple.flow.rewrites.queries import sees_order
 
 logging.getLogger("sqlglot").addFilter(lambda record: "optimizer" not in record.pathname)
 
@@ -33,6 +35,7 @@ MAX_LENGTH: Final = 100_000
 """Characters of a query above which its canonical form is not looked for."""
 
 FindTable = Callable[[str, str], Relation]
+FindTypes = Callable[[str], Mapping[str, str]]
 
 
 class Canonical(NamedTuple):
@@ -48,6 +51,7 @@ def canonical(
     plain: Linked,
     table: FindTable,
     masking: Collection[str] = (),
+    types: FindTypes | None = None,
 ) -> Canonical | None:
     """The canonical form of a query.
 
@@ -57,6 +61,7 @@ def canonical(
         plain: the query as it stands, linked to the same relations.
         table: the relation behind a name, as for `link`.
         masking: functions that mask their arguments, besides those known to.
+        types: the types of a relation's columns by name, as far as they are known, given its key.
 
     Returns:
         None where there is none: its columns are not all known, or it cannot be read for sure. It
@@ -68,7 +73,7 @@ def canonical(
     limit = sys.getrecursionlimit()
     try:
         sys.setrecursionlimit(max(limit, 20_000))
-        return _canonical(sql, dialect, plain, table, masking)
+        return _canonical(sql, dialect, plain, table, masking, types)
     except (SqlglotError, RecursionError):
         return None
     finally:
@@ -76,8 +81,62 @@ def canonical(
 
 
 def _canonical(
-    sql: str, dialect: str, plain: Linked, table: FindTable, masking: Collection[str]
+    sql: str,
+    dialect: str,
+    plain: Linked,
+    table: FindTable,
+    masking: Collection[str],
+    types: FindTypes | None,
 ) -> Canonical | None:
+    made = _prepared(sql, dialect, plain, table, masking, types)
+    if made is None:
+        return None
+    tree, rewriting = made
+    tree = settle(rewrite(tree, rewriting), rewriting)
+    linked = _linked(lower_tree(tree, dialect, masking), dialect, table, in_any_order=True)
+    if linked is None or linked.relation.keys != plain.relation.keys:
+        return None
+    if any(RULES[name].moves for name in rewriting.used):
+        relation, as_written = linked.relation, plain.relation
+        said = (as_written.rows_fp, as_written.order, as_written.incidental, *as_written.fps)
+        relation.incidental = digest(b"rewritten", relation.incidental, *said)
+    return Canonical(linked, list(rewriting.used))
+
+
+def in_other_words(
+    sql: str, dialect: str, plain: Linked, table: FindTable, types: FindTypes | None = None
+) -> tuple[str, str] | None:
+    """A query as sqlglot writes it, and in canonical form as far as that can be written.
+
+    For tests, which execute both; None where the query has no canonical form or it is its own.
+    """
+    if plain.missing or plain.unknown or plain.relation.rest:
+        return None
+    made = _prepared(sql, dialect, plain, table, (), types)
+    if made is None:
+        return None
+    tree, rewriting = made
+    before = tree.sql(dialect)
+    tree = rewrite(tree, rewriting)
+    around = (exp.Connector, exp.Predicate, exp.Not, exp.Binary, exp.Neg)
+    for node in list(tree.find_all(exp.Connector, exp.Predicate, exp.Not, exp.Binary)):
+        plainly = isinstance(node, (exp.Dot, exp.PropertyEQ, exp.Exists))
+        if isinstance(node.parent, around) and not plainly:
+            paren = exp.Paren()
+            node.replace(paren)
+            paren.set("this", node)
+    return (before, tree.sql(dialect)) if rewriting.used else None
+
+
+def _prepared(
+    sql: str,
+    dialect: str,
+    plain: Linked,
+    table: FindTable,
+    masking: Collection[str],
+    types: FindTypes | None,
+) -> tuple[Any, Rewriting] | None:
+    """The parse tree of a query, its names resolved where they are believed, and what is known."""
     tree = parse(sql, dialect)
     if tree is None or not _is_same(tree, dialect, plain, table, masking):
         return None
@@ -91,11 +150,44 @@ def _canonical(
         tree, rewriting.qualified = named, True
     elif not _is_same(tree, dialect, plain, table, masking):
         return None
-    tree = rewrite(tree, rewriting)
-    linked = _linked(lower_tree(tree, dialect, masking), dialect, table, in_any_order=True)
-    if linked is None or linked.relation.keys != plain.relation.keys:
-        return None
-    return Canonical(linked, list(rewriting.used))
+    rewriting.apart = rewriting.qualified and _are_apart(tree)
+    if types is not None and rewriting.apart:
+        rewriting.types = _types(tree, dialect, types)
+    rewriting.order_seen = sees_order(tree, dialect)
+    return tree, rewriting
+
+
+def _types(tree: Any, dialect: str, types: FindTypes) -> dict[str, dict[str, str]]:
+    """The types of the columns of each source that is a relation, by its alias."""
+    found: dict[str, dict[str, str]] = {}
+    for node in tree.find_all(exp.Table):
+        parts = [fold(p.name, bool(p.args.get("quoted")), dialect) for p in node.parts]
+        known = {}
+        for name, text in types(".".join(parts)).items():
+            try:
+                known[name] = exp.DataType.build(text, dialect=dialect).sql()
+            except (SqlglotError, ValueError):
+                continue
+        found[node.alias_or_name] = known
+    return found
+
+
+def _are_apart(tree: Any) -> bool:
+    """Whether each column has a source, and each source an alias of its own."""
+    aliases = [
+        source.this.alias_or_name
+        for source in tree.find_all(exp.From, exp.Join)
+        if isinstance(source.this, (exp.Table, exp.Subquery))
+    ]
+    if len(set(aliases)) < len(aliases):
+        return False
+    for column in tree.find_all(exp.Column):
+        if not column.table:
+            order = column.find_ancestor(exp.Order, exp.Select)
+            select = order.parent if isinstance(order, exp.Order) else None
+            if not isinstance(select, exp.Query) or column.name not in select.named_selects:
+                return False
+    return True
 
 
 def _query_of(tree: Any) -> Any:
@@ -175,6 +267,7 @@ def _qualified(tree: Any, dialect: str, table: FindTable) -> Any:
             validate_qualify_columns=False,
             quote_identifiers=False,
             identify=False,
+            canonicalize_table_aliases=True,
         )
     except Exception:  # of a query that sqlglot's optimizer does not expect
         return None

@@ -124,6 +124,11 @@ _BLIND_TO_TIES: Final = tuple(
 """Functions of a window that see which rows there are, and of rows that are equal no order."""
 
 
+IN_ANY_ORDER: Final = "\x00in any order "
+"""Begins the name of what is no function: an operator whose operands may change places, which
+`flow.rewrites` makes of one. No text is read as that."""
+
+
 class Unsupported(Exception):  # noqa: N818  (it is a reason, not an error of the user's)
     """The query holds something this module does not follow; the message says what."""
 
@@ -787,6 +792,9 @@ class Expressions:
         if what == "generator":
             return self.generator(node, kind)
         if what != "scalar":
+            if name.startswith(IN_ANY_ORDER):
+                kind = _direct(kind)
+                return ["C", name.encode(), *(self.expr(item, kind) for item in node.expressions)]
             return self.uncertain(node, kind, _KNOWN_CALL)
         return self.known_call(node, kind)
 

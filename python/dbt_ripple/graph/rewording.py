@@ -9,12 +9,13 @@ relations that are the same.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 
-from dbt_ripple.artifacts import Node, Project, masking_functions
+from dbt_ripple.artifacts import CatalogColumn, Node, Project, masking_functions
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import IDENTITY
 from dbt_ripple.flow.link import Linked, link
+from dbt_ripple.flow.names import fold_stored
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.graph.analysis import Analysis, NodeAnalysis
 from dbt_ripple.graph.cache import Cache
@@ -31,6 +32,7 @@ class CanonicalLinker(TestLinker):
         project: the side.
         analysis: of this side, plain.
         unmoved: the nodes that are the same on both sides, by unique_id.
+        catalog: base's, which holds of what is the same on both sides.
         cache: where lowered queries may be found.
         seeds: the files of seeds.
 
@@ -43,12 +45,14 @@ class CanonicalLinker(TestLinker):
         project: Project,
         analysis: Analysis,
         unmoved: Collection[str],
+        catalog: Mapping[str, Sequence[CatalogColumn]],
         cache: Cache | None,
         seeds: SeedFiles,
     ) -> None:
         super().__init__(project, False, cache, None, seeds)
         self.analysis = analysis
         self.unmoved = unmoved
+        self.catalog = catalog
         self.rules: dict[str, list[str]] = {}
         self.masking = tuple(sorted(masking_functions(project)))
 
@@ -92,7 +96,7 @@ class CanonicalLinker(TestLinker):
             # Here, because it takes its time and most comparisons never come here.
             from dbt_ripple.flow.canonical import canonical
 
-            found = canonical(sql, self.dialect, linked, table, self.masking)
+            found = canonical(sql, self.dialect, linked, table, self.masking, self.types_of)
             self.above[unique_id] = above
         except Exception as error:  # a defect of ours is this node's, not the whole project's
             return f"a defect of dbt_ripple, please report it: {type(error).__name__}: {error}"
@@ -100,6 +104,17 @@ class CanonicalLinker(TestLinker):
             return {}, linked
         self.rules[unique_id] = found.rules
         return {}, found.linked
+
+    def types_of(self, key: str) -> dict[str, str]:
+        """The types of a relation's columns, where it is the same on both sides and base knows them."""
+        unique_id = self.names.node_of(key)
+        if unique_id is None or unique_id not in self.unmoved:
+            return {}
+        return {
+            fold_stored(c.name, self.dialect): c.type
+            for c in self.catalog.get(unique_id, ())
+            if c.type
+        }
 
     def of_test(self, unique_id: str) -> NodeAnalysis:
         """A test's fingerprints."""

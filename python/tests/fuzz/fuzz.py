@@ -25,7 +25,7 @@ from spark_grammar import SparkGrammar
 from tables import UnknownTableError
 from token_edits import KINDS as TOKEN_KINDS
 from token_edits import TokenEdits, smallest
-from verdict import Prints, Verdict, judge, prints
+from verdict import Prints, Verdict, judge, prints, reworded
 
 from dbt_ripple.flow.facts import Book
 
@@ -75,6 +75,7 @@ class Report:
     seed: int = 0
     bases: int = 0
     written: int = 0
+    reworded: int = 0
     seconds: float = 0.0
     kinds: dict[str, Count] = field(default_factory=dict)
     constructs: dict[str, Count] = field(default_factory=dict)
@@ -88,6 +89,7 @@ class Report:
     def add(self, other: Report) -> None:
         self.bases += other.bases
         self.written += other.written
+        self.reworded += other.reworded
         for name in ("kinds", "constructs", "functions"):
             mine = getattr(self, name)
             for kind, count in getattr(other, name).items():
@@ -185,6 +187,7 @@ class Fuzzer:
         if b is None or self.run(sql) != base:
             return
         self.report.bases += 1
+        self.reword(number, sql, base)
         for at, (kind, head_sql) in enumerate(self.heads(number, sql, grammar)):
             if only is not None and at != only:
                 continue
@@ -217,6 +220,45 @@ class Fuzzer:
             ):
                 for name in names:
                     counts.setdefault(name, Count()).add(one)
+
+    def reword(self, number: int, sql: str, base: Result) -> None:
+        """Execute what the rules of the second comparison make of a query: it is the same."""
+        try:
+            texts = reworded(sql, self.engine.dialect)
+        except Exception as error:  # whatever a query says, the analysis may not raise
+            texts = None
+            missed = f"raised {type(error).__name__}: {error}"
+            self.report.misses.append(
+                {
+                    "repeat": f"{self.seed}:{number}",
+                    "kind": "reworded",
+                    "missed": missed,
+                    "base": sql,
+                    "head": sql,
+                }
+            )
+        if texts is None:
+            return
+        before, after = texts
+        one, other = self.run(before), self.run(after)
+        # How sqlglot writes a query is not ours: where that is another one, it shows nothing.
+        if not isinstance(one, Result) or one.bag() != base.bag():
+            return
+        self.report.reworded += 1
+        if isinstance(other, Result) and other.bag() == one.bag() and other.names == one.names:
+            return
+        if isinstance(other, str) or (
+            self.engine.determined(before, one) and self.engine.determined(after, other)
+        ):
+            self.report.misses.append(
+                {
+                    "repeat": f"{self.seed}:{number}",
+                    "kind": "reworded",
+                    "missed": f"rewritten, it gives {other if isinstance(other, str) else 'others'}",
+                    "base": before,
+                    "head": after,
+                }
+            )
 
     def stands(self, verdict: Verdict, sql: str, base: Result, head_sql: str, head: Result) -> bool:
         """Whether it is the queries that make the difference, not where rows happen to lie."""
@@ -350,7 +392,8 @@ def run(engine: str, seed: int, pairs: int, jobs: int, say: Any, keep: Any) -> R
 def table(report: Report) -> str:
     """The report as text."""
     lines = [
-        f"seed {report.seed}: {report.ran():,} pairs of {report.bases:,} queries in {report.seconds:.0f} s"
+        f"seed {report.seed}: {report.ran():,} pairs of {report.bases:,} queries in {report.seconds:.0f} s; "
+        f"{report.reworded:,} queries executed as the second comparison rewrites them"
     ]
     for title, counts in (("kind of edit", report.kinds), ("construct", report.constructs)):
         lines.append(

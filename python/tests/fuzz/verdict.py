@@ -10,7 +10,7 @@ from typing import Any
 from engine import Result
 from tables import OF_DIALECT, table
 
-from dbt_ripple.flow.canonical import canonical
+from dbt_ripple.flow.canonical import canonical, in_other_words
 from dbt_ripple.flow.facts import Book
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import link
@@ -90,9 +90,20 @@ def prints(sql: str, dialect: str, book: Book | None = None) -> Prints:
     missing = tuple(linked.missing)
     names = refused(sql, dialect) if missing else ()
     known = functools.partial(table, tables=tables)
-    form = canonical(sql, dialect, linked, known)
+    form = canonical(sql, dialect, linked, known, types=lambda key: tables.get(key, {}))
     reworded = form.linked.relation if form is not None else None
     return Prints(None, linked.relation, proven, missing, reworded, names)
+
+
+def reworded(sql: str, dialect: str) -> tuple[str, str] | None:
+    """A query as it is, and as the rules of the second comparison rewrite it; None without them."""
+    lowered = lower(sql, dialect)
+    if lowered.rel is None:
+        return None
+    tables = OF_DIALECT[dialect]
+    known = functools.partial(table, tables=tables)
+    linked = link(lowered, known, dialect)
+    return in_other_words(sql, dialect, linked, known, lambda key: tables.get(key, {}))
 
 
 def refused(sql: str, dialect: str) -> tuple[str, ...]:

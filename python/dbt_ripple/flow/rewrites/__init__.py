@@ -9,6 +9,6 @@ query means, nor is which of two errors it raises first.
 from __future__ import annotations
 
 from dbt_ripple.flow.rewrites import conditions, queries, values  # noqa: F401  (they register rules)
-from dbt_ripple.flow.rewrites.rules import RULES, Rewriting, rewrite
+from dbt_ripple.flow.rewrites.rules import RULES, Rewriting, rewrite, settle
 
-__all__ = ["RULES", "Rewriting", "rewrite"]
+__all__ = ["RULES", "Rewriting", "rewrite", "settle"]

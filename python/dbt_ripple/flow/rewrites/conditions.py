@@ -19,6 +19,7 @@ from dbt_ripple.flow.rewrites.rules import (
     rule,
     said,
     terms,
+    type_of,
 )
 
 MAX_CLAUSES: Final = 32
@@ -66,7 +67,9 @@ def not_compared(node: exp.Not, rewriting: Rewriting) -> Any:
         opposite = _OPPOSITE_ORDER.get(type(inner))
     if opposite is None or any(isinstance(part, exp.Tuple) for part in inner.args.values()):
         return None
-    if isinstance(inner.expression, (exp.Any, exp.All)) or len(inner.args) != 2:
+    if any(isinstance(part, (exp.Any, exp.All)) for part in inner.args.values()):
+        return None
+    if len(inner.args) != 2:
         return None
     return opposite(**inner.args)
 
@@ -106,6 +109,10 @@ def between(node: exp.Between, rewriting: Rewriting) -> Any:
     args = {name for name, value in node.args.items() if value}
     if args != {"this", "low", "high"} or not is_pure(node.this, rewriting.dialect):
         return None
+    if rewriting.dialect == "duckdb":  # which compares all three as one type
+        types = {type_of(node.args[bound], rewriting) for bound in ("low", "high")}
+        if len(types) > 1 or None in types:
+            return None
     return exp.And(
         this=exp.GTE(this=node.this.copy(), expression=node.args["low"]),
         expression=exp.LTE(this=node.this.copy(), expression=node.args["high"]),
@@ -124,6 +131,8 @@ def in_list(node: exp.In, rewriting: Rewriting) -> Any:
     if args != {"this", "expressions"} or not is_pure(node.this, rewriting.dialect):
         return None
     if isinstance(node.this, exp.Tuple) or len(items) > MAX_CLAUSES:
+        return None
+    if rewriting.dialect == "clickhouse":
         return None
     if not all(isinstance(item, exp.Literal) for item in items):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -49,11 +50,19 @@ class Rewriting:
         dialect: it is written in.
         qualified: whether each column says by an alias which source it is of, and each source that
             is a query lists its columns.
+        apart: whether, besides, no two sources of the whole query have one alias.
+        order_seen: whether something in the query asks in which order rows come.
+        types: of the columns of a source by its alias, as far as they are known.
+        fresh: how many names have been made up.
         used: the rules that applied, in order.
     """
 
     dialect: str
     qualified: bool = False
+    apart: bool = False
+    order_seen: bool = True
+    types: dict[str, dict[str, str]] = field(default_factory=dict)
+    fresh: int = 0
     used: dict[str, None] = field(default_factory=dict)
 
 
@@ -62,23 +71,34 @@ Rule = Callable[[Any, Rewriting], Any]
 
 @dataclass(frozen=True)
 class Named:
-    """A rule with the classes of nodes it looks at."""
+    """A rule with the classes of nodes it looks at.
+
+    Attributes:
+        of_sources: whether it asks which source a column is of.
+        moves: whether the rows may come in another order.
+        at_last: whether it applies once no other rule does any more.
+    """
 
     name: str
     on: tuple[type, ...]
     apply: Rule
+    of_sources: bool = False
+    moves: bool = False
+    at_last: bool = False
 
 
 RULES: Final[dict[str, Named]] = {}
 """Every rule by its name."""
 
 
-def rule(name: str, *on: type) -> Callable[[Rule], Rule]:
+def rule(
+    name: str, *on: type, of_sources: bool = False, moves: bool = False, at_last: bool = False
+) -> Callable[[Rule], Rule]:
     """Put a rule into the registry."""
 
     def register(apply: Rule) -> Rule:
         assert name not in RULES, name
-        RULES[name] = Named(name, on, apply)
+        RULES[name] = Named(name, on, apply, of_sources, moves, at_last)
         return apply
 
     return register
@@ -94,25 +114,50 @@ def rewrite(tree: Any, rewriting: Rewriting) -> Any:
     Returns:
         The new root.
     """
-    by_type: dict[type, list[Named]] = {}
-    for named in RULES.values():
-        for t in named.on:
-            by_type.setdefault(t, []).append(named)
     holder = exp.Tuple(expressions=[tree])
     for paren in list(holder.find_all(exp.Paren)):  # the tree holds what they say
-        if not isinstance(paren.this, exp.Query):
+        if not isinstance(paren.this, exp.Query) and not isinstance(
+            paren.parent, (exp.Any, exp.All)
+        ):
             paren.replace(paren.this)
+    by_type = _by_type(rewriting, at_last=False)
     for _ in range(MAX_ROUNDS):
         if sum(1 for _ in holder.walk()) > MAX_NODES or not _visit(holder, by_type, rewriting):
             break
+    return _let_out(holder)
+
+
+def settle(tree: Any, rewriting: Rewriting) -> Any:
+    """Apply the rules that come last: what they leave cannot be written as SQL any more."""
+    holder = exp.Tuple(expressions=[tree])
+    by_type = _by_type(rewriting, at_last=True)
+    while _visit(holder, by_type, rewriting):
+        pass
+    return _let_out(holder)
+
+
+def _let_out(holder: Any) -> Any:
     root = holder.expressions[0]
     root.parent = None
     return root
 
 
+def _by_type(rewriting: Rewriting, *, at_last: bool) -> dict[type, list[Named]]:
+    """The rules that may apply to a query, by the class of node they look at."""
+    found: dict[type, list[Named]] = {}
+    for named in RULES.values():
+        if (named.of_sources and not rewriting.apart) or (named.moves and rewriting.order_seen):
+            continue
+        for t in named.on if named.at_last == at_last else ():
+            found.setdefault(t, []).append(named)
+    return found
+
+
 def _visit(node: Any, by_type: dict[type, list[Named]], rewriting: Rewriting) -> bool:
     """Rewrite what is below a node, then the node; whether anything has changed."""
     changed = False
+    if isinstance(node, exp.Pivot):  # its IN is none
+        return False
     for child in list(node.iter_expressions()):
         changed |= _visit(child, by_type, rewriting)
     for named in by_type.get(type(node), ()):
@@ -209,11 +254,13 @@ def is_not_null(node: Any) -> bool:
 
 
 _STRICT: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Like, exp.ILike)
-_STRICT_VALUES: Final = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Paren)
+_STRICT_VALUES: Final = (exp.Sub, exp.Mul, exp.Neg)
 
 
 def operands_not_null(condition: Any) -> list[Any]:
     """The expressions that are not NULL where a condition is true."""
+    if any(isinstance(part, (exp.Any, exp.All)) for part in condition.iter_expressions()):
+        return []  # `a = all (select ...)` is true of no rows
     if is_not_null(condition):
         return _strictly_of(condition.this.this)
     if isinstance(condition, exp.Not) and isinstance(condition.this, (exp.Like, exp.ILike, exp.In)):
@@ -228,9 +275,61 @@ def operands_not_null(condition: Any) -> list[Any]:
 def _strictly_of(value: Any) -> list[Any]:
     """A value and the parts of it that make it NULL where they are."""
     found = [value]
-    if isinstance(value, _STRICT_VALUES):
+    if isinstance(value, _STRICT_VALUES) or (type(value) is exp.Add and is_scalar(value)):
         for part in value.iter_expressions():
             found += _strictly_of(part)
     if type(value) is exp.Cast:
         found += _strictly_of(value.this)
     return found
+
+
+_SCALARS: Final = (
+    exp.Mul, exp.Div, exp.Mod, exp.Sub, exp.Neg, exp.Count, exp.Sum, exp.Avg, exp.Length,
+    exp.Extract, exp.Year, exp.Month, exp.Day, exp.Literal, exp.Boolean, exp.Round, exp.Abs,
+)  # fmt: skip
+_LISTS: Final = re.compile(r"\[|list|array|struct|map|variant|json|super|object|union", re.I)
+
+
+def is_scalar(value: Any, rewriting: Rewriting | None = None) -> bool:
+    """Whether a value is surely no list, which `+` puts together, in order."""
+    if isinstance(value, _SCALARS):
+        return True
+    if isinstance(value, exp.Add):
+        return any(is_scalar(part, rewriting) for part in (value.this, value.expression))
+    if isinstance(value, exp.Coalesce):
+        return any(is_scalar(part, rewriting) for part in (value.this, *value.expressions))
+    known = type_of(value, rewriting)
+    return known is not None and not _LISTS.search(known)
+
+
+def type_of(value: Any, rewriting: Rewriting | None) -> str | None:
+    """The type of an expression, where the text or the warehouse tells it; None where they do not."""
+    if isinstance(value, exp.Literal):
+        return "VARCHAR" if value.is_string else "INT" if value.is_int else None
+    if isinstance(value, exp.Null):
+        return "NULL"
+    if type(value) in (exp.Cast, exp.TryCast):
+        return str(value.to.sql())
+    if is_predicate(value):
+        return "BOOLEAN"
+    if isinstance(value, exp.Count):
+        return "BIGINT"
+    if isinstance(value, (exp.Lower, exp.Upper, exp.Trim)):
+        return "VARCHAR"
+    if isinstance(value, exp.Column) and rewriting is not None:
+        return rewriting.types.get(value.table, {}).get(value.name)
+    if isinstance(value, exp.Coalesce):
+        return one_type([value.this, *value.expressions], rewriting)
+    if isinstance(value, exp.Case):
+        given = [branch.args["true"] for branch in value.args["ifs"]]
+        default = value.args.get("default")
+        return one_type([*given, *([default] if default is not None else [])], rewriting)
+    return None
+
+
+def one_type(values: Iterable[Any], rewriting: Rewriting | None) -> str | None:
+    """The one type that all of these have, or NULL; None where that is not known."""
+    found = {type_of(value, rewriting) for value in values} - {"NULL"}
+    if not found:
+        return "NULL"
+    return found.pop() if len(found) == 1 else None

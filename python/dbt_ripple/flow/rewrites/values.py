@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from sqlglot import exp
 
+from dbt_ripple.flow.expressions import IN_ANY_ORDER
 from dbt_ripple.flow.rewrites.rules import (
     Rewriting,
     is_not_null,
     is_null,
     is_predicate,
     is_pure,
+    is_scalar,
     rule,
     said,
+    type_of,
 )
 
 _PLUS_JOINS_TEXT: Final = frozenset({"tsql", "fabric"})
@@ -64,11 +68,22 @@ def null_if(node: exp.Nullif, rewriting: Rewriting) -> Any:
     return exp.Case(ifs=[exp.If(this=test, true=exp.Null())], default=node.this)
 
 
+def _of_one_type(node: Any, rewriting: Rewriting) -> bool:
+    """Whether what is chosen from has one type, however it is put together.
+
+    DuckDB refuses a choice of a text and a number; elsewhere a number may become a decimal first and
+    a text then.
+    """
+    return rewriting.dialect == "duckdb" or type_of(node, rewriting) is not None
+
+
 @rule("CASE within ELSE", exp.Case)
 def case_in_else(node: exp.Case, rewriting: Rewriting) -> Any:
     """A CASE in the ELSE of another is more branches of it."""
     inner = node.args.get("default")
     if node.this is not None or not isinstance(inner, exp.Case) or inner.this is not None:
+        return None
+    if not _of_one_type(node, rewriting):
         return None
     node.set("ifs", [*node.args["ifs"], *inner.args["ifs"]])
     node.set("default", inner.args.get("default"))
@@ -152,32 +167,66 @@ def coalesces(node: exp.Coalesce, rewriting: Rewriting) -> Any:
     parts = [node.this, *node.expressions]
     if not any(type(part) is exp.Coalesce for part in parts):
         return None
+    if not _of_one_type(node, rewriting):
+        return None
     flat: list[Any] = []
     for part in parts:
         flat += [part.this, *part.expressions] if type(part) is exp.Coalesce else [part]
     return exp.Coalesce(this=flat[0], expressions=flat[1:])
 
 
-@rule("operands in order", exp.Add, exp.Mul, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)
+@rule(
+    "operands in any order",
+    exp.Add,
+    exp.Mul,
+    exp.BitwiseAnd,
+    exp.BitwiseOr,
+    exp.BitwiseXor,
+    at_last=True,
+)
 def operands(node: Any, rewriting: Rewriting) -> Any:
-    """`a + b` is `b + a`, and `a * b` is `b * a`; three of them are not added up in another order."""
+    """`a + b` is `b + a`, and `a * b` is `b * a`; three of them are not added up in another order.
+
+    Not of lists, which DuckDB puts together.
+    """
     if rewriting.dialect in _PLUS_JOINS_TEXT or len(node.args) != 2:
         return None
-    if any(value.find(exp.Query) is not None for value in node.args.values()):
+    if type(node) is exp.Add and not is_scalar(node, rewriting):
         return None
-    if said(node.this) <= said(node.expression):
-        return None
-    return type(node)(this=node.expression, expression=node.this)
+    name = type(node).__name__
+    return exp.Anonymous(this=IN_ANY_ORDER + name, expressions=[node.this, node.expression])
 
 
-@rule("arguments in order", exp.Greatest, exp.Least)
+_EQUAL_IS_SAME: Final = re.compile(
+    r"(u?(tiny|small|big|huge)?int|integer|long|date|boolean|bool|timestamp)", re.I
+)
+"""Types of which equal values are one value; 0.0 and -0.0 are two, as are texts in a collation."""
+
+
+@rule("arguments in any order", exp.Greatest, exp.Least, at_last=True)
 def arguments(node: Any, rewriting: Rewriting) -> Any:
     """GREATEST and LEAST ask all of their arguments alike."""
     parts = [node.this, *node.expressions]
-    ordered = sorted(parts, key=said)
-    if list(map(said, ordered)) == list(map(said, parts)):
+    if not {k for k, v in node.args.items() if v} <= {
+        "this",
+        "expressions",
+        "ignore_nulls",
+    }:
         return None
-    return type(node)(**{**node.args, "this": ordered[0], "expressions": ordered[1:]})
+    if any(not _EQUAL_IS_SAME.fullmatch(type_of(part, rewriting) or "") for part in parts):
+        return None
+    flag = "ignoring NULLs" if node.args.get("ignore_nulls") else ""
+    return exp.Anonymous(this=f"{IN_ANY_ORDER}{type(node).__name__}{flag}", expressions=parts)
+
+
+@rule("PARTITION BY in any order", exp.Window, at_last=True)
+def partitions(node: exp.Window, rewriting: Rewriting) -> Any:
+    """Rows are of one partition where they agree in all of its keys."""
+    keys = node.args.get("partition_by") or []
+    if len(keys) < 2:
+        return None
+    node.set("partition_by", [exp.Anonymous(this=IN_ANY_ORDER + "keys", expressions=list(keys))])
+    return node
 
 
 _BY_CONDITION: Final = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
