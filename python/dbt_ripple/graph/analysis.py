@@ -49,6 +49,7 @@ class NodeAnalysis:
         looks_at: the relations its Jinja or its hooks look at besides its query (rule 11).
         incidental: fingerprint of what else that order may come of (`flow.relation.Relation`).
         in_vain: the names in its query that are not there, where its engine does not mind.
+        looked: fingerprint of what it looks at besides its query; empty for nothing.
     """
 
     unique_id: str
@@ -62,6 +63,7 @@ class NodeAnalysis:
     looks_at: list[str] = field(default_factory=list)
     incidental: str = ""
     in_vain: list[str] = field(default_factory=list)
+    looked: str = ""
 
     @property
     def is_unseen(self) -> bool:

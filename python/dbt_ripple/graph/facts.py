@@ -24,6 +24,7 @@ from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.rowset import Group, IsNull, Leaf, Match, MoreThan, Rows, conditions, sides
 from dbt_ripple.graph.analysis import Analysis, NodeAnalysis
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.introspection import Looks
 from dbt_ripple.graph.linker import Linker
 from dbt_ripple.graph.relations import RELATIONS, Known, SelfRest, cannot_see, stand_in
 from dbt_ripple.graph.rows import ROWS
@@ -62,6 +63,8 @@ class FactAnalyser(Linker):
         columns: the columns of a relation as the warehouse has them on this side.
         cache: where lowered queries may be found.
         seeds: the files of seeds.
+        settled: the nodes that look at the warehouse while they compile, and of which compiled SQL
+            says all the same (see `selection.facts`).
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class FactAnalyser(Linker):
         columns: Callable[[str], Iterable[CatalogColumn]],
         cache: Cache | None = None,
         seeds: SeedFiles | None = None,
+        settled: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(project, False, cache, None, seeds or SeedFiles())
         self.analysis = analysis
@@ -81,6 +85,7 @@ class FactAnalyser(Linker):
         self.book = book
         self.holds = holds
         self.columns = columns
+        self.settled = settled
         self.steps: dict[str, dict[Step, None]] = {}
         self.linked: dict[str, Linked] = {}
         self.tested: dict[str, TestRows | None] = {}
@@ -233,6 +238,10 @@ class FactAnalyser(Linker):
             self.book.steps.update(self.steps.get(unique_id, {}))
         return relation
 
+    def aside(self, unique_id: str, node: Node, looks: Looks) -> bytes:
+        """As without facts, but nothing where compiled SQL says it all."""
+        return b"" if unique_id in self.settled else super().aside(unique_id, node, looks)
+
     def left_in(self, key: str) -> bytes:
         """What hooks leave is not looked into here: it is equal to nothing on the other side."""
         return digest(key.encode(), str(id(self)).encode())
@@ -302,7 +311,7 @@ class FactAnalyser(Linker):
             not plain
             or self.settings.of(node)
             or self.aside(unique_id, node, self.introspection.of(node))
-            or self.analysis.nodes[unique_id].looks_at
+            or (self.analysis.nodes[unique_id].looks_at and unique_id not in self.settled)
             or self.analysis.nodes[unique_id].reason  # it reads, or is, what hooks write
         ):
             return None

@@ -327,6 +327,7 @@ class Linker(Leaves):
             list(dict.fromkeys(looks_at)),
             relation.incidental.hex(),
             [name for name in linked.missing if name not in missing],
+            aside.hex(),
         )
         return Known(analysis, visible, deps, rows)
 

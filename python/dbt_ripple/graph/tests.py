@@ -130,6 +130,7 @@ class TestLinker(Linker):
                 rows_fp.hex(),
                 looks_at=looks_at,
                 in_vain=[name for name in linked.missing if name not in missing],
+                looked=aside.hex(),
             )
         return analysis, list(reads)
 

@@ -24,10 +24,12 @@ from typing import Final
 
 from dbt_ripple.artifacts import CatalogColumn, Node, Project
 from dbt_ripple.changes import Comparison
+from dbt_ripple.changes.compiled import other_names, rename
 from dbt_ripple.flow.facts import Book, Step
 from dbt_ripple.flow.rowset import INJECTIVE, ONTO, Embeddings
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.facts import FactAnalyser
+from dbt_ripple.graph.settings import hooks_of
 from dbt_ripple.selection.answer import HeldTest
 
 STALE: Final = (
@@ -151,6 +153,7 @@ class _Holding:
                 == (seen.status, seen.order, seen.incidental)
             )
         )
+        settled = frozenset(self.settled())
         book = Book()
         seeds = comparison.seeds
         columns = base.catalog
@@ -167,20 +170,56 @@ class _Holding:
             lambda unique_id: columns.get(unique_id, ()),
             cache,
             seeds.base,
+            settled,
         )
         self.head = FactAnalyser(
-            head, now, unmoved, book, self.holds_on_head, of_unmoved, cache, seeds.head
+            head, now, unmoved, book, self.holds_on_head, of_unmoved, cache, seeds.head, settled
         )
         self.embeddings = Embeddings()
-        # What their columns are once they are built, compiled SQL does not tell (rule 11). What they
-        # look at enters each column: where none moved, that did not.
+        # What their columns are once they are built, compiled SQL does not tell (rule 11), unless
+        # they are settled. What they look at enters each column: where none moved, that did not.
         self.blurred = {
             unique_id
             for unique_id, change in comparison.changed.items()
             if (seen := now.nodes.get(unique_id)) is not None
-            and (seen.status in ("opaque", "broken") or seen.looks_at)
+            and (
+                seen.status in ("opaque", "broken") or (seen.looks_at and unique_id not in settled)
+            )
             and (change.moved or change.added or change.removed or not seen.columns)
         }
+
+    def settled(self) -> Iterator[str]:
+        """The nodes and tests that look at the warehouse, and whose compiled SQL is the truth.
+
+        What they look at is the same on both sides, and it was there when head was compiled: where
+        its relations have base's names, as base has built them; else head's SQL is base's.
+        """
+        comparison = self.comparison
+        base, head = comparison.base, comparison.head
+        before, now = comparison.base_analysis, comparison.head_analysis
+        names: dict[str, str] | None = None
+        for sides in ((before.nodes, now.nodes), (before.tests, now.tests)):
+            for unique_id, seen in sides[1].items():
+                then = sides[0].get(unique_id)
+                if (
+                    not seen.looks_at
+                    or then is None
+                    or then.status != "analysed"
+                    or seen.status != "analysed"
+                    or then.looked != seen.looked
+                    or then.looks_at != seen.looks_at
+                    or then.reason
+                    or seen.reason
+                ):
+                    continue
+                there, here = base.nodes[unique_id], head.nodes[unique_id]
+                if hooks_of(there) or hooks_of(here) or _calls_functions(here):
+                    continue
+                names = other_names(base, head) if names is None else names
+                there_sql, here_sql = there.compiled_code or "", here.compiled_code or ""
+                moved = {base.nodes[u].relation_name for u in seen.looks_at if u in base.nodes}
+                if moved.isdisjoint(names) or rename(there_sql, names) == here_sql:
+                    yield unique_id
 
     def rows(self, test: str) -> int | None:
         """The rows a test returned on base, where it passed; None where that is not known."""
@@ -374,6 +413,10 @@ class _Argument:
     def __init__(self, steps: list[Step], same: bool) -> None:
         self.steps = steps
         self.same = same
+
+
+def _calls_functions(node: Node) -> bool:
+    return any(parent.startswith("function.") for parent in node.depends_on.nodes)
 
 
 def _passes_without_rows(node: Node) -> bool:
