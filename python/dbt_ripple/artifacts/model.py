@@ -365,6 +365,8 @@ class Project:
         environment: the environment variables that are known not to be the same on the two sides, with
             their values here; dbt writes only those of `CUSTOM_ENVIRONMENT` into its manifest.
         same_environment: whether the others are known to be the same, too.
+        blind: the nodes whose compiled SQL may not say what their edited code means, because what they
+            look at was not there when they were compiled.
         freshness: of sources.json; empty without one.
         disabled: the unique_ids of disabled nodes.
         digest: XXH3 over manifest.json, catalog.json and run_results.json as they were read.
@@ -387,6 +389,7 @@ class Project:
     variables: dict[str, str] | None = None
     environment: dict[str, str] = field(default_factory=dict)
     same_environment: bool = False
+    blind: frozenset[str] = frozenset()
     freshness: Later[list[SourceFreshness]] = Later(list)
     disabled: list[str] = field(default_factory=list)
     digest: Later[str] = Later(str)

@@ -18,6 +18,7 @@ from dbt_ripple.changes.compiled import Agreed, agree
 from dbt_ripple.changes.conditions import (
     changed_hooks,
     check,
+    compiled_blindly,
     environment_differs,
     followed_hooks,
 )
@@ -141,7 +142,7 @@ def compare(
     anew = environment_differs(base, head)
     conditions = check(base, head)
     seeds = pair_seeds(base, head)
-    anew = anew or seeds.one_sided
+    anew = anew or seeds.one_sided or compiled_blindly(base, head)
     if base_analysis is None or seeds.base.by_content or anew:
         base_analysis = analyse(base, cache=cache, seeds=seeds.base)
     if head_analysis is None or seeds.head.by_content or seeds.head.digests or anew:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from dbt_ripple.artifacts import Project
-from dbt_ripple.artifacts.model import CUSTOM_ENVIRONMENT
+from dbt_ripple.artifacts.model import CUSTOM_ENVIRONMENT, WITH_SQL
+from dbt_ripple.changes.compiled import other_names
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.hooks import Hook, not_followed, when_it_runs
+from dbt_ripple.graph.introspection import Introspection
+from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.macros import ANY, Macros, environment_in, project_hooks
 from dbt_ripple.graph.settings import Settings
 
@@ -101,6 +104,38 @@ def environment_differs(base: Project, head: Project) -> bool:
             if not names.isdisjoint(asked):
                 return True
     return False
+
+
+def compiled_blindly(base: Project, head: Project) -> bool:
+    """Tell both sides whose edited code was compiled where what it looks at may not be yet.
+
+    That is a node that looks at the warehouse while it compiles (rule 11), of which the code or a
+    macro differs, and below a relation that has another name on head than base has built it under:
+    in the empty schema of CI, a star has no columns. What it is edited to, its SQL need not show.
+
+    Returns:
+        Whether there is one.
+    """
+    names = other_names(base, head)
+    found: set[str] = set()
+    sides: list[Introspection] = []
+    for unique_id, now in head.nodes.items() if names else ():
+        then = base.nodes.get(unique_id)
+        if then is None or now.resource_type not in WITH_SQL or now.is_python:
+            continue
+        above = (base.nodes[p].relation_name for p in then.depends_on.nodes if p in base.nodes)
+        if names.keys().isdisjoint(filter(None, above)):
+            continue
+        sides = sides or [Introspection(side, Macros(side)) for side in (base, head)]
+        if any(side.of(node) for side, node in zip(sides, (then, now), strict=True)):
+            code = [
+                (normalised(node.raw_code), side.macros.fingerprint(node.depends_on.macros))
+                for side, node in zip(sides, (then, now), strict=True)
+            ]
+            if code[0] != code[1]:
+                found.add(unique_id)
+    base.blind = head.blind = frozenset(found)
+    return bool(found)
 
 
 def set_variables(

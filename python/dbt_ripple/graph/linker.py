@@ -21,6 +21,7 @@ from dbt_ripple.graph.code import code_of, type_text
 from dbt_ripple.graph.doubts import in_doubt
 from dbt_ripple.graph.hooks import Hook, Hooks, when_it_runs
 from dbt_ripple.graph.introspection import Introspection, Looks, Sees
+from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.leaves import DATASET_PREFIX, Leaves
 from dbt_ripple.graph.names import Names
 from dbt_ripple.graph.properties import declared
@@ -426,6 +427,13 @@ class Linker(Leaves):
         the functions it calls.
         """
         parts: list[bytes] = []
+        if unique_id in self.project.blind:
+            called = self.macros.fingerprint(node.depends_on.macros)
+            parts += [
+                b"as written",
+                normalised(node.raw_code).encode("utf-8", "surrogatepass"),
+                called,
+            ]
         sees = Sees.EVERYTHING if self.settings.hooks_read(node) else looks.sees
         if sees:
             for parent in sorted(self.relations_above(unique_id)):

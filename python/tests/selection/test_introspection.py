@@ -153,12 +153,15 @@ def test_what_looks_at_the_same_is_held_as_its_compiled_sql_says() -> None:
     """Where what it looks at is as it was, and was there when head was compiled."""
 
     def starred(
-        query: str = "select id, amount from s.stg", stg: str = STG, schema: str = "s", more: str = ""
+        query: str = "select id, amount from `s`.`stg`",
+        stg: str = STG,
+        schema: str = "s",
+        more: str = "",
     ) -> Project:
         never = "select amount from s.a where amount is null"
         star = node(
             "model.p.a",
-            query.replace("s.stg", f"{schema}.stg"),
+            query.replace("`s`", f"`{schema}`"),
             "model.p.stg",
             raw="{{ dbt_utils.star(ref('stg')) }}" + more,
             macros=[STAR.unique_id],
@@ -174,15 +177,36 @@ def test_what_looks_at_the_same_is_held_as_its_compiled_sql_says() -> None:
         assert len(chosen.held) + len(chosen.tests) == 1
         return [test.unique_id for test in chosen.held]
 
-    fewer = "select id, amount from s.stg where id > 0"
+    fewer = "select id, amount from `s`.`stg` where id > 0"
     assert held(starred(fewer, more=" where id > 0")) == ["test.p.t"]
     assert held(starred(stg=ROWS)) == ["test.p.t"]
     # What it looks at is another thing, so that it may compile to anything.
     assert held(starred(fewer, stg=COLUMN, more=" where id > 0")) == []
     # In CI's schema there may be nothing yet, and the star compiles to whatever is written then.
     assert held(starred(fewer, schema="ci", more=" where id > 0")) == []
-    assert held(starred("select * from s.stg", stg=ROWS, schema="ci")) == []
+    assert held(starred("select * from `s`.`stg`", stg=ROWS, schema="ci")) == []
     assert held(starred(stg=ROWS, schema="ci")) == ["test.p.t"]
+
+
+def test_edited_code_that_was_compiled_where_nothing_is_yet_counts_as_written() -> None:
+    """In CI's empty schema a star is `*`, whatever it leaves out: the text shows no edit."""
+
+    def starred(raw: str, compiled: str = "select * from ci.stg", schema: str = "ci") -> Project:
+        a = node("model.p.a", compiled, "model.p.stg", raw=raw, macros=[STAR.unique_id])
+        stg = node("model.p.stg", STG, RAW)
+        for each in (a, stg):
+            each.schema, each.relation_name = schema, f"`{schema}`.`{each.name}`"
+        below = check("t", f"select id from {schema}.a where id is null", "model.p.a")
+        return project(orders(), stg, a, below, catalog=LISTED, macros=ALL)
+
+    star = "select {{ dbt_utils.star(ref('stg')) }} from {{ ref('stg') }}"
+    built = starred(star, "select id, amount from s.stg", "s")
+    assert names(built, starred(star)) == []
+    assert names(built, starred(star + "  -- why")) == []
+    assert names(built, starred(star.replace("('stg')", "('stg'), except=['id']", 1))) == ["t"]
+    # Beside what base has built, the text shows it.
+    shown = starred(star + " where 1 = 1", "select id, amount from s.stg", "s")
+    assert names(built, shown) == []
 
 
 def test_the_packages_tags_touch_no_rows() -> None:
