@@ -162,6 +162,7 @@ class Scope:
         "aliases",
         "around",
         "as_stored",
+        "collates",
         "extra",
         "full_names",
         "generators",
@@ -205,6 +206,7 @@ class Scope:
         self.place = resolution.SELECT
         self.windowed = False
         self.volatile: dict[str, int] = {}
+        self.collates = False
         self.aliases: dict[str, int] = {}
         self.as_stored: list[int] = []
         self.shapes: dict[int, Shape] = {}
@@ -720,7 +722,10 @@ class Expressions:
     def collation(self, node: Any, kind: int) -> Expr:
         """A text under a collation, whose name is no column."""
         kind = TRANSFORMATION if kind == IDENTITY else kind
-        return merkle([b"Collate", self.expr(node.this, kind), written(node.expression)])
+        if self.scopes:
+            self.scopes[-1].collates = True
+        # A node even of constants, so that a proof about equal texts sees it.
+        return [b"Collate", self.expr(node.this, kind), written(node.expression)]
 
     def null_if(self, node: exp.Nullif, kind: int) -> Expr:
         """NULLIF(a, b) is CASE WHEN a = b THEN NULL ELSE a END: both choose, a is the value."""
@@ -905,7 +910,7 @@ class Expressions:
             if type(piece) is int:
                 ref = refs[piece]
                 bare = ref.source == -3 or (ref.source == -1 and not self.scopes[-1].sources)
-                if ref.source == -2 or (ref.up <= 0 and not bare and ref.source != -1):
+                if ref.source == -2 or (ref.up <= 0 and not bare and not self.may_be_outside(ref)):
                     return
                 used.append(piece)
                 if ref.up <= 0 and not bare:
@@ -921,6 +926,13 @@ class Expressions:
             return
         for scope in self.scopes[-1 - outwards : -1]:
             scope.lifted = True
+
+    def may_be_outside(self, ref: Ref) -> bool:
+        """Whether a name of this query may yet be one of a query around, which linking will know."""
+        if ref.source < 0:
+            return ref.source == -1
+        alias = self.scopes[-1].sources[ref.source].alias
+        return any(alias in scope.names for scope in self.scopes[:-1])
 
     def dotted(self, node: exp.Dot, kind: int) -> Expr:
         """``schema.function(...)``, or ``column.function(...)`` where an engine has that.

@@ -178,7 +178,7 @@ def type_family(name: str | None) -> str | None:
         >>> type_family("double") is None, type_family("decimal(10, 2)")
         (True, 'decimal(10,2)')
     """
-    if not name:
+    if not name or "collate" in name.lower():
         return None
     plain = "".join(name.lower().split())
     base = " ".join(name.lower().partition("(")[0].split())
@@ -200,6 +200,7 @@ class Book:
         steps: the facts used since the list was last taken away (`graph.facts` does, per query).
         reader: whose query is being linked.
         named: what a joined relation is called in words.
+        collates: whether any query so far has a COLLATE.
     """
 
     def __init__(self, named: Callable[[str], str] = str) -> None:
@@ -208,6 +209,7 @@ class Book:
         self.reader = ""
         self.named = named
         self.counts: dict[bytes, tuple[bytes, bytes, bool]] = {}
+        self.collates = False
 
     def typed(self, column: bytes, family: str | None) -> None:
         """Note the type of a column."""
@@ -379,7 +381,7 @@ class Book:
         if type(e) is not list:
             return None
         if e[0] in _TEXT:
-            return "text"
+            return None if self.is_collated(env, e) else "text"
         if e[0] in (b"Cast", b"TryCast") and len(e) == 5 and type(e[4]) is bytes:
             return _CAST_TYPES.get(e[4])
         if e[0] == b"Coalesce" and e[1] == b"this" and e[3:4] in ([], [b"expressions"]):
@@ -390,6 +392,20 @@ class Book:
             if inner[0] in (b"Min", b"Max", b"Window"):
                 return self.family(env, inner[2] if inner[0] != b"Window" else inner[1])
         return None
+
+    def is_collated(self, env: Env, e: Expr) -> bool:
+        """Whether a text may be equal to other texts than its letters: it came by COLLATE."""
+        stack = [e]
+        while stack:
+            piece = stack.pop()
+            if type(piece) is int:
+                if self.collates and self.types.get(env.ref(piece)[0], "") is None:
+                    return True
+            elif type(piece) is list:
+                if piece[0] == b"Collate":
+                    return True
+                stack.extend(piece)
+        return False
 
     def _paired(
         self, env: Env, source: int, key: str, left: bytes, raw: bytes | None, family: str | None
@@ -494,9 +510,12 @@ class Book:
         if unique is not None:
             env.facts.one_each = unique.proof
 
-    def outputs(self, env: Env, outs: Sequence[Out], fps: Sequence[bytes], wide: bool) -> None:
-        """Note which outputs are a ``row_number()``, a count, or a cast."""
+    def outputs(
+        self, env: Env, outs: Sequence[Out], fps: Sequence[bytes], wide: bool, collates: bool
+    ) -> None:
+        """Note which outputs are a ``row_number()``, a count, a cast, or a text under a collation."""
         facts = env.facts
+        self.collates = self.collates or collates
         _, first = sides(facts.rows)[0]
         for i, out in enumerate(outs):
             if not isinstance(out, X) or type(out.e) is not list:
@@ -517,7 +536,9 @@ class Book:
                 self.counts[fp] = (first.fp, *found)
                 facts.not_null[fp] = OF_ITSELF
             family = self.family(env, e)
-            if family is not None:
+            if self.collates and family is None and self.is_collated(env, e):
+                self.typed(env.fp(e), None)
+            elif family is not None:
                 self.typed(env.fp(e) if wide else fps[i], family)
 
     def one_row(self, n: bytes) -> Facts:

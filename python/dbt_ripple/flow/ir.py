@@ -290,6 +290,7 @@ class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
     outward: Sequence[Sequence[int]] = ()
     may_lift: Sequence[int] = ()
     group_spelled: bytes = b""
+    collates: bool = False
 
 
 class Cte(msgspec.Struct, array_like=True, gc=False):

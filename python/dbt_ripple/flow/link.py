@@ -61,6 +61,7 @@ from dbt_ripple.flow.relation import (
     union,
 )
 from dbt_ripple.flow.resolution import (
+    LOOKS_FARTHER,
     MERGED_IN_PLACE,
     ORDERED_BY_ANY_BRANCH,
     SUBQUERY,
@@ -155,6 +156,7 @@ class _Linker:
         self.dialect = dialect
         self.folds = folds(dialect)
         self.in_subquery = resolution(dialect)[SUBQUERY]
+        self.looks_farther = dialect in LOOKS_FARTHER
         self.ctes: list[Relation | None] = [None] * ctes
         self.missing: dict[str, set[str]] = {}
         self.unknown: str | None = None
@@ -827,7 +829,7 @@ class _Linker:
         for place, (name, key, out) in enumerate(zip(rel.names, rel.keys, outs, strict=True)):
             stands += [len(names)] * (len(rest) - len(stands))
             if isinstance(out, Star):
-                self.star(rel, env, out, names, keys, fps, all_deps, rest)
+                self.star(rel, env, out, names, keys, fps, all_deps, rest, stands)
             elif not isinstance(out, Made):
                 fp, deps = env.value(out)
                 names.append(env.spelled(cast("int", out)) if place in as_stored else name)
@@ -855,14 +857,21 @@ class _Linker:
         stands += [len(names)] * (len(rest) - len(stands))
         if rest and len(outs) + len(rel.sources) > 2 and tells_apart(self.dialect):
             # A name may be that of a column not known: this one is then `name_1`.
-            for i, (name, key) in enumerate(zip(names, keys, strict=True)):
+            places: dict[str, list[int]] = {}
+            for i, key in enumerate(keys):
+                places.setdefault(key, []).append(i)
+            for key, same in places.items():
                 there = [
-                    digest(b"before" if at <= i else b"behind", other[0])
+                    (at - 0.5, other[0])
                     for r, at in zip(rest, stands, strict=True)
-                    if (other := r.get(key, name)) is not None
+                    if (other := r.get(key, names[same[0]])) is not None
                 ]
                 if there:
-                    fps[i] = digest(b"any", fps[i], *there)
+                    inside = dict.fromkeys(at for at, _ in there)
+                    there += [(i, fps[i]) for i in same]
+                    order = [b"?" + fp if at in inside else fp for at, fp in sorted(there)]
+                    for i in same:
+                        fps[i] = digest(b"any", fps[i], *order)
         return names, keys, fps, all_deps, rest
 
     def struct_star(
@@ -911,7 +920,9 @@ class _Linker:
         fps: list[bytes],
         all_deps: list[Deps],
         rest: list[Rest],
+        stands: list[int],
     ) -> None:
+        """The columns of a ``*``; ``stands`` has where among them those stand that are not known."""
         if star.source == -2:
             self.struct_star(env, star, names, keys, fps, all_deps, rest)
             return
@@ -979,6 +990,7 @@ class _Linker:
                     left_out | hidden | set(star.renames) | set(star.replaces) | set(merged)
                 )
                 rest.append(PassRest(owner, i, excluded))
+                stands.append(len(names))
         for key, (name, column) in waiting.items():  # of sources whose columns are not known
             put(name, key, column)
         if star.renames:
@@ -1208,7 +1220,7 @@ class _Clauses:
             env.show(keys, columns)
             env.sorts.update(dict.fromkeys(map(env.fp, rel.sorts_late)))
         if self.book is not None:
-            self.book.outputs(env, rel.outs, self.fps, rel.wide)
+            self.book.outputs(env, rel.outs, self.fps, rel.wide, rel.collates)
         if rel.windowed:
             # An engine sorts for them, and may leave the rows as they were sorted.
             made = [

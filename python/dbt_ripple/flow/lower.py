@@ -604,8 +604,10 @@ class _Lowering(Expressions):
         self.of_one_row = self.one_row
         from_ = args.get("from_")
         if from_ is not None:
+            # FROM before SELECT: sqlglot hangs the joins on the first relation.
+            joins = _taken_joins(from_.this)
             scope.items.append(self.from_item(from_.this, ""))
-            for join in from_.this.args.get("joins") or ():
+            for join in joins:
                 scope.items.append(self.join(join))
         for join in args.get("joins", ()):
             scope.items.append(self.join(join))
@@ -717,6 +719,7 @@ class _Lowering(Expressions):
             select.sorts_late = scope.sorts
         select.outward = scope.outward
         select.may_lift = scope.may_lift
+        select.collates = scope.collates
         select.volatile = bool(scope.volatile)
         return select
 
@@ -1173,8 +1176,9 @@ class _Lowering(Expressions):
         ):
             # Parenthesised joins: their names stay visible outside, unless an alias hides them.
             self.beyond(node, _READ_OF_NESTED_JOINS)
+            joins = _taken_joins(node.this)
             nested = [self.from_item(node.this, "")]
-            nested.extend(self.join(j) for j in node.this.args.get("joins") or [])
+            nested.extend(self.join(j) for j in joins)
             nested.extend(self.join(j) for j in node.args.get("joins") or [])
             return FromItem(-1, kind, nested)
         return FromItem(self.source(node), kind)
@@ -1613,7 +1617,17 @@ def _is_bare(node: Any) -> bool:
     """Whether a parenthesis in FROM holds joined relations rather than a query."""
     if isinstance(node, exp.Table):
         return True
-    return isinstance(node, exp.Subquery) and _is_bare(node.this) and not node.args.get("alias")
+    if not isinstance(node, exp.Subquery):
+        return False
+    return bool(node.args.get("joins")) or (_is_bare(node.this) and not node.args.get("alias"))
+
+
+def _taken_joins(first: Any) -> list[Any]:
+    """The joins that sqlglot hangs on the first of the joined relations."""
+    joins = first.args.get("joins") or []
+    if isinstance(first, exp.Subquery):  # a bracket reads those inside itself
+        first.args["joins"] = None
+    return list(joins)
 
 
 def _name_of(node: Any) -> str:

@@ -121,6 +121,9 @@ RESOLUTION: Final[dict[str, dict[str, int]]] = {
 MERGED_IN_PLACE: Final = frozenset({"duckdb"})
 """Dialects whose star leaves a column of USING or NATURAL where the left side has it; elsewhere first."""
 
+LOOKS_FARTHER: Final = frozenset({"databricks", "duckdb", "spark"})
+"""Dialects that look for `a.b` in the queries around where the nearest relation a has no column b."""
+
 ORDERED_BY_ANY_BRANCH: Final = frozenset({"duckdb"})
 """Dialects in which ORDER BY after a set operation knows the names of every branch, by position."""
 

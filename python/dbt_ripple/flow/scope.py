@@ -55,6 +55,8 @@ class Linking(Protocol):
     """Whether names that are data are folded, too (`flow.names`)."""
     in_subquery: int
     """What a subquery sees of the query around (`flow.resolution`)."""
+    looks_farther: bool
+    """Whether `a.b` may be of a farther relation a, where the nearest has no b (`flow.resolution`)."""
 
     def miss(self, name: str, how: str = "absent") -> None:
         """Note a name that is nowhere, or in two places, and how that came (`Linked.how`)."""
@@ -338,12 +340,16 @@ class Env:
                 struct = self._struct_named(env, source, ref)
                 if struct is not None:
                     return struct
+                farther, _ = self._farther(env, source, ref)
+                if farther is not None and self.linker.looks_farther:
+                    return farther
                 is_of_table = type(source.rel) is Table
                 self.linker.miss(
                     f"{source.alias}.{ref.name}" if source.alias else ref.name,
                     "absent in a table" if is_of_table else "absent",
                 )
-                return self.lost(ref, [(env, ref.source, ref.up)])
+                lost = self.lost(ref, [(env, ref.source, ref.up)])
+                return lost if farther is None else combine([lost, farther])
             return outer(column, ref.up)
         rule = ref.rule
         if rule == KEY_FIRST:
@@ -428,6 +434,21 @@ class Env:
             relations = [env.relations[source] for env, source, _ in where]
             missing = digest(missing, *(r.rows_fp + r.order for r in relations if r is not None))
         return combine([(missing, NOTHING), *found]) if found else (missing, NOTHING)
+
+    def _farther(self, env: Env, source: Source, ref: Ref) -> tuple[Column | None, int]:
+        """`a.b` where the nearest source a has no column b, but one of a query around has.
+
+        And how many queries outwards that is.
+        """
+        up = ref.up
+        while source.alias is not None and env.parent is not None:
+            env, up = env.parent, up + 1
+            for i, other in enumerate(env.sources):
+                if other.alias == source.alias and env.relations[i] is not None:
+                    column = env.column(i, ref.key, ref.name)
+                    if column is not None:
+                        return outer(column, up), up
+        return None, 0
 
     def _struct_named(self, env: Env, source: Source, ref: Ref) -> Column | None:
         """`a.b` where the source a has no column b, but some source has a struct column a."""
@@ -632,7 +653,11 @@ class Env:
         return True
 
     def scopes_up(self, ref: Ref) -> int:
-        """How many queries outwards a bare name is a column; none where that is not known."""
+        """How many queries outwards a name is a column; none where that is not known."""
+        if ref.source >= 0:
+            if self.column(ref.source, ref.key, ref.name) is not None:
+                return 0
+            return self._farther(self, self.sources[ref.source], ref)[1]
         env: Env | None = self
         up = 0
         while env is not None:

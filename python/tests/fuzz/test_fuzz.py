@@ -192,6 +192,33 @@ ONCE_MISSED = [
         "with b as (select 5 k, 1 id) from histogram_values(b, id)",
     ),
     ("select bin from histogram(b, id)", "select bin from histogram(b, id, bin_count := 2)"),
+    (
+        "select *, t.* from summary((from b)) join a t on true",
+        "select t.*, * from summary((from b)) join a t on true",
+    ),
+    (
+        "select k from (select k, v > 10 p from a) i where exists (select * from c i where i.p)",
+        "select k from (select k, v > 0 p from a) i where exists (select * from c i where i.p)",
+    ),
+    (
+        "select (select max(i.f) from b i limit 1) x from a i",
+        "select (select max(i.p) from b i limit 1) x from a i",
+    ),
+    (
+        "from (a t left join b on t.k = b.k) o join a on o.v = a.v",
+        "from (a t left join b on t.k = b.k) o join a on o.v = a.id",
+    ),
+    *(
+        (
+            f"select y.k from ({y}) y left join (select distinct s from a) x on x.s = y.s",
+            f"select y.k from ({y}) y left join (select distinct s from a where s <> 'A') x on x.s = y.s",
+        )
+        for y in (
+            "select k, upper(s collate nocase) s from b",
+            "select k, trim(s) s from (select k, s collate nocase s from b)",
+            "select k, replace(s, 'x' collate nocase, 'y') s from b",
+        )
+    ),
 ]
 
 
@@ -227,6 +254,9 @@ def test_what_runs_is_not_called_broken(fuzzer: Fuzzer) -> None:
         "select bin from histogram_values(main.b, id + k)",
         "select * from a order by 8",
         "select k from a order by v, 2 desc",
+        "select k from a i where exists (select * from c i where i.p)",
+        "from (a t join b on t.k = b.k) o join c on o.v = c.v",
+        "select t.k from ((select * from a) t join b on t.k = b.k) join c on t.k = c.k",
     ):
         assert isinstance(fuzzer.engine.run(sql), Result), sql
         assert verdict.refused(sql, "duckdb") == (), sql
