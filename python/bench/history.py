@@ -256,11 +256,15 @@ class History:
             shutil.rmtree(target, ignore_errors=True)
             try:
                 project = self.checked_out(commit)
+                if self.args.load:
+                    target.mkdir(parents=True, exist_ok=True)
+                    with duckdb.connect(str(target / "warehouse.duckdb")) as connection:
+                        connection.execute(self.args.load.replace("{project}", str(project)))
                 self.dbt(project, target, "seed", "--full-refresh")
                 for file in ("manifest.json", "run_results.json"):
                     (target / file).unlink(missing_ok=True)
                 # Seeds stand in for sources that nothing orders: they are there before.
-                self.dbt(project, target, "build", "--exclude", "resource_type:seed")
+                self.dbt(project, target, "build", "--exclude-resource-type", "seed")
                 if not (target / "run_results.json").exists():
                     raise CannotBuildError(_why((target / "build.txt").read_text()))
             except CannotBuildError as error:
@@ -574,6 +578,9 @@ def main() -> int:
     )
     parser.add_argument(
         "--lacking", type=Path, help="a folder with the files that a partial copy of it lacks"
+    )
+    parser.add_argument(
+        "--load", metavar="SQL", help="loads sources first; {project} is the folder of the project"
     )
     parser.add_argument(
         "--empty", action="store_true", help="compile head over an empty warehouse, not base's"

@@ -225,8 +225,13 @@ def _read(target_path: Path, held: Held) -> Project:
     macros = _entries(manifest.macros, Macro, manifest_path, "macros", notes)
     groups = _entries(manifest.groups, Group, manifest_path, "groups", notes)
     disabled = _entries(manifest.disabled, None, manifest_path, "disabled", notes)
-    # dbt keeps the generic tests of a node that dbt_project.yml disables, and never compiles them.
-    idle = [u for u, node in nodes.items() if node.attached_node in disabled]
+    # dbt keeps the generic tests of a node that dbt_project.yml disables, and some that are disabled
+    # themselves, and never compiles them.
+    idle = [
+        unique_id
+        for unique_id, node in nodes.items()
+        if node.attached_node in disabled or node.config.get("enabled") is False
+    ]
     for unique_id in idle:
         disabled[unique_id] = nodes.pop(unique_id)
     parent_map = _entries(manifest.parent_map, list[str], manifest_path, "parent_map", notes)

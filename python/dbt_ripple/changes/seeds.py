@@ -39,6 +39,7 @@ def pair_seeds(base: Project, head: Project) -> SeedPair:
     ]
     changed: set[str] = set()
     by_content: set[str] = set()
+    reordered: set[str] = set()
     differ: dict[str, bytes] = {}
     one_sided = False
     notes: list[str] = []
@@ -52,6 +53,8 @@ def pair_seeds(base: Project, head: Project) -> SeedPair:
             then, now = files.read(before), files.read(node)
             if then is not None and now is not None and then.values and now.values:
                 by_content.add(node.unique_id)
+                if then.bag == now.bag and then.values != now.values:
+                    reordered.add(node.unique_id)
             continue
         own = SeedFiles()
         one_sided = one_sided or (
@@ -64,8 +67,8 @@ def pair_seeds(base: Project, head: Project) -> SeedPair:
             if differs:
                 differ[node.unique_id] = b"head"
     return SeedPair(
-        SeedFiles(folders, changed, by_content),
-        SeedFiles(folders, changed, by_content, differ),
+        SeedFiles(folders, changed, by_content, reordered=reordered),
+        SeedFiles(folders, changed, by_content, differ, reordered),
         one_sided,
         notes,
     )

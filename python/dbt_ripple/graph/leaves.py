@@ -103,11 +103,12 @@ class Leaves:
             file = self.seeds.read(node)
         if file is not None and {n.lower() for n in names} != {n.lower() for n in file.header}:
             names = file.header
-        said = (node.config.get("delimiter") or ",", node.config.get("quote_columns"))
-        config = digest(repr(said).encode(), self.settings.of(node))
         by_content = file is not None and file.values and unique_id in self.seeds.by_content
         if hooks_of(node):  # which may make one column out of another
             by_content = False
+        # What was read by its delimiter tells what was read, whatever it was.
+        said = (None if by_content else node.config.get("delimiter") or ",", self.quoted(node))
+        config = digest(repr(said).encode(), self.settings.of(node))
         content = b"" if by_content else repr(checksum(node)).encode()
         content += self.seeds.digests.get(unique_id, b"")
         fingerprint = digest(b"seed", unique_id.encode(), config, content)
@@ -118,6 +119,10 @@ class Leaves:
         relation = known.relation
         if file is not None and by_content:
             values = dict(zip((n.lower() for n in file.header), file.values, strict=True))
+            if unique_id in self.seeds.reordered:
+                relation.incidental = digest(b"order of a file", *file.values)
+                known.analysis.incidental = relation.incidental.hex()
+                values = dict.fromkeys(values, file.bag)
             relation.rows_fp = digest(relation.rows_fp, str(file.rows).encode())
             for i, name in enumerate(names):
                 relation.fps[i] = digest(relation.fps[i], values.get(name.lower(), b""))
@@ -130,6 +135,22 @@ class Leaves:
         known.analysis.fingerprints = [fp.hex() for fp in relation.fps]
         known.analysis.rows_fingerprint = relation.rows_fp.hex()
         return known
+
+    def quoted(self, node: Node) -> bool | None:
+        """Whether the names of a seed's columns are quoted; None where it makes no other name.
+
+        That is so where the engine does not tell names apart by it, or where the file has each name
+        as the engine stores it.
+        """
+        if fold("aB", False, self.dialect) == fold("aB", True, self.dialect):
+            return None
+        quoted = node.config.get("quote_columns")
+        if quoted is not None and (file := self.seeds.read(node)) is not None:
+            plain = all(
+                fold(n, False, self.dialect) == fold(n, True, self.dialect) for n in file.header
+            )
+            return None if plain else bool(quoted)
+        return quoted
 
     def open_leaf(
         self, unique_id: str, fingerprint: bytes, names: list[str], closed: bool

@@ -29,12 +29,14 @@ class SeedFile:
             shorter than the header.
         rows: how many rows follow the header.
         text: the names, in lower case, of the columns that no loader takes for anything but text.
+        bag: a fingerprint of the rows in whatever order; empty where ``values`` is.
     """
 
     header: list[str]
     values: list[bytes]
     rows: int
     text: frozenset[str] = frozenset()
+    bag: bytes = b""
 
 
 class SeedFiles:
@@ -47,6 +49,7 @@ class SeedFiles:
         by_content: those of them whose columns are told apart by their values; for all others it is
             the checksum that counts.
         digests: what stands for the contents of a seed instead of its checksum.
+        reordered: those of ``by_content`` that hold the same rows on the other side, in another order.
     """
 
     def __init__(
@@ -55,11 +58,13 @@ class SeedFiles:
         changed: Collection[str] = (),
         by_content: Collection[str] = (),
         digests: Mapping[str, bytes] | None = None,
+        reordered: Collection[str] = (),
     ) -> None:
         self.folders = list(folders)
         self.changed = changed
         self.by_content = by_content
         self.digests = digests or {}
+        self.reordered = reordered
 
     def read(self, node: Node) -> SeedFile | None:
         """The file of a seed; None where no file with its checksum can be read."""
@@ -107,14 +112,16 @@ def _parsed(content: bytes, node: Node) -> SeedFile | None:
         return None
     header = [name.strip() for name in rows[0]]
     values: list[bytes] = []
+    bag = b""
     if all(len(row) == len(header) for row in rows):
+        bag = digest(*(repr(row).encode() for row in [header, *sorted(rows[1:])]))
         values = [
             digest(*(f"{len(value)}:{value}".encode() for value in column))
             for column in zip(*rows[1:], strict=True)
         ] or [digest(b"no rows")] * len(header)
     texts = zip(header, zip(*rows[1:], strict=True), strict=True) if values and rows[1:] else ()
     text_only = frozenset(name.lower() for name, column in texts if any(map(_is_text, column)))
-    return SeedFile(header, values, len(rows) - 1, text_only)
+    return SeedFile(header, values, len(rows) - 1, text_only, bag)
 
 
 def _is_text(value: str) -> bool:

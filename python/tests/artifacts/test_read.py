@@ -614,3 +614,21 @@ def test_a_catalog_that_is_no_text(target: Path) -> None:
     catalog = read_project(target).catalog
     with pytest.raises(RippleError, match=r"catalog\.json: not valid JSON"):
         catalog["model.shop.stg_orders"]
+
+
+def test_a_disabled_test_is_no_test(tmp_path: Path) -> None:
+    """dbt keeps it in the manifest and never runs it."""
+    model = {"resource_type": "model", "name": "a", "config": {"enabled": True}}
+    test = {
+        "resource_type": "test",
+        "name": "t",
+        "config": {"enabled": False},
+        "depends_on": {"nodes": ["model.shop.a"]},
+    }
+    nodes = {"model.shop.a": model, "test.shop.t": test}
+    project = read_project(a_manifest(tmp_path, nodes=nodes))
+    assert list(project.nodes) == ["model.shop.a"]
+    assert project.children == {"model.shop.a": []}
+    assert project.disabled == ["test.shop.t"]
+    test["config"] = {"enabled": True}
+    assert "test.shop.t" in read_project(a_manifest(tmp_path, nodes=nodes)).nodes

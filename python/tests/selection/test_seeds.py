@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from hand_made import check, names, node, picked, project
 
@@ -195,3 +196,77 @@ def test_a_type_that_is_set_is_the_type(tmp_path: Path) -> None:
     base = with_kinds(tmp_path / "base of numbers", "tea,Tea\n", **numbers)
     head = with_kinds(tmp_path / "head of numbers", "tea,Tea\nb,Pot\n", **numbers)
     assert held(base, head) == []
+
+
+READERS = {
+    "greatest": ("select max(price) as p, sum(price) as q from s.prices", False),
+    "sorted": ("select * from s.prices order by sku", False),
+    "counted": ("select name, count(*) as n from s.prices group by name", False),
+    "met": ("select a.sku from s.prices a join s.prices b on a.sku = b.sku", False),
+    "first": ("select * from s.prices limit 1", True),
+    "listed": ("select array_agg(sku) as skus from s.prices", True),
+    "numbered": ("select sku, row_number() over () as n from s.prices", True),
+    "latest": ("select sku, row_number() over (order by name) as n from s.prices", True),
+    "first_of_a_view": ("select * from (select sku from s.prices) limit 1", True),
+}
+REORDERED = "sku,price,name\nc,3,Tea\nb,2,Pot\na,1.50,Tea\n"
+IN_ORDER = "sku,price,name\na,1.50,Tea\nb,2,Pot\nc,3,Tea\n"
+
+
+def with_readers(root: Path, text: str) -> Project:
+    tests = [check(f"on_{name}", sql, SEED) for name, (sql, _) in READERS.items()]
+    return project(side(root, text).nodes[SEED], *tests, catalog={SEED: ["sku", "price", "name"]})
+
+
+def test_rows_in_another_order_count_where_something_sees_it(tmp_path: Path) -> None:
+    base, head = (
+        with_readers(tmp_path / name, text)
+        for name, text in (("base", IN_ORDER), ("head", REORDERED))
+    )
+    found = picked(base, head)
+    seen = {f"on_{name}" for name, (_, sees) in READERS.items() if sees}
+    assert {test.name for test in found.tests} == seen
+    assert found.models == [SEED]
+    moved = names(base, with_readers(tmp_path / "moved", REORDERED.replace("3", "4")))
+    assert set(moved) == {f"on_{name}" for name in READERS} - {"on_counted"}  # names stay in place
+
+
+@pytest.mark.parametrize(("sql", "sees"), READERS.values(), ids=[*READERS])
+def test_what_sees_the_order_of_rows_does_when_executed(
+    tmp_path: Path, sql: str, sees: bool
+) -> None:
+    results = []
+    for name, text in (("base", IN_ORDER), ("head", REORDERED)):
+        file = tmp_path / f"{name}.csv"
+        file.write_text(text)
+        with duckdb.connect() as connection:
+            connection.execute("create schema s")
+            connection.execute(f"create table s.prices as from read_csv('{file}')")
+            results.append(sorted(map(repr, connection.execute(sql).fetchall())))
+    assert (results[0] != results[1]) == sees
+
+
+@pytest.mark.parametrize("adapter", ["duckdb", "spark", "postgres", "snowflake"])
+def test_quoted_names_count_where_they_are_other_names(tmp_path: Path, adapter: str) -> None:
+    def quoting(name: str, text: str, **config: Any) -> Project:
+        found = side(tmp_path / name, text, **config)
+        found.metadata.adapter_type = adapter
+        return found
+
+    base, head = quoting("base", OLD), quoting("head", OLD, quote_columns=False)
+    assert bool(names(base, head)) == (adapter == "snowflake")  # ID is not "id"
+    text = OLD.replace("price", "Price")
+    base, head = quoting("base", text), quoting("head", text, quote_columns=False)
+    assert bool(names(base, head)) == (adapter in ("postgres", "snowflake"))
+    assert picked(base, head).models == [SEED]  # a word may need its quotes
+
+
+def test_a_delimiter_with_its_file_loads_the_same_table(tmp_path: Path) -> None:
+    base = side(tmp_path / "base", OLD)
+    other = OLD.replace(",", ";")
+    assert names(base, side(tmp_path / "head", other, delimiter=";")) == []
+    assert picked(base, side(tmp_path / "built", other, delimiter=";")).models == [SEED]
+    changed = side(tmp_path / "changed", other.replace("Pot", "Mug"), delimiter=";")
+    assert names(base, changed) == ["on_name", "on_all"]
+    assert len(names(base, side(tmp_path / "alone", OLD, delimiter=";"))) == 4
+    assert len(names(base, side(tmp_path / "file", other))) == 4
