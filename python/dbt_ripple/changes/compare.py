@@ -140,9 +140,10 @@ def compare(
         RippleError: the two are not sides of one project.
     """
     anew = environment_differs(base, head)
+    anew = compiled_blindly(base, head) or anew
     conditions = check(base, head)
     seeds = pair_seeds(base, head)
-    anew = anew or seeds.one_sided or compiled_blindly(base, head)
+    anew = anew or seeds.one_sided
     if base_analysis is None or seeds.base.by_content or anew:
         base_analysis = analyse(base, cache=cache, seeds=seeds.base)
     if head_analysis is None or seeds.head.by_content or seeds.head.digests or anew:

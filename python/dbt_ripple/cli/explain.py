@@ -125,6 +125,8 @@ def _text(found: Explanation, head: Project) -> Iterator[str]:
             yield from (click.style(f"      + {_one_line(t)}", fg="green") for t in found.after)
     for fact in found.facts:
         yield f"  {_rests_on(fact)} {head.nodes[fact].display_name if fact in head.nodes else fact}"
+    if found.not_held:
+        yield f"  not held: {_one_line(found.not_held)}"
 
 
 def _markdown(found: Explanation, head: Project) -> Iterator[str]:
@@ -146,3 +148,6 @@ def _markdown(found: Explanation, head: Project) -> Iterator[str]:
         yield "```"
     for fact in found.facts:
         yield f"- {_rests_on(fact)} `{head.nodes[fact].display_name if fact in head.nodes else fact}`"
+    if found.not_held:
+        yield ""
+        yield f"Not held: {_one_line(found.not_held)}."

@@ -342,10 +342,20 @@ def _sections(selection: Selection, head: Project) -> Iterator[tuple[str, list[t
     )
     held = [test for test in selection.held if not test.waits]
     yield "held", [(name(test.unique_id), _ground(test, name)) for test in held]
+    yield "not held", _not_held(selection)
     yield "to build", [(name(u), "") for u in selection.models]
     yield "unit tests", [(name(u), "") for u in selection.unit_tests]
     yield "exposures", [(name(u), "") for u in selection.exposures]
     yield "not seen through", [(name(o.unique_id), o.reason) for o in selection.opaque]
+
+
+def _not_held(selection: Selection) -> list[tuple[str, str]]:
+    """What is missing to hold the selected tests, and for how many; the notes say it where for all."""
+    from dbt_ripple.selection.answer import NO_RESULTS
+
+    reasons = Counter(" ".join(t.not_held.split()) for t in selection.tests if t.not_held)
+    del reasons[NO_RESULTS]
+    return [(count(number, "test"), reason) for reason, number in reasons.most_common()]
 
 
 def _ground(test: HeldTest, name: Callable[[str], str]) -> str:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+NO_RESULTS: Final = "base has no results of tests that belong to its manifest"
+"""What is missing to hold any test, where it is that."""
 
 
 class SelectedTest(msgspec.Struct, kw_only=True):
@@ -12,12 +17,15 @@ class SelectedTest(msgspec.Struct, kw_only=True):
         reason: one phrase: what changed, where it began.
         path: vertices from where it began down to the test, as ``unique_id.column`` (``*rows*`` for
             the row set); the last is the test itself.
+        not_held: what is missing to hold it by what passed on base, in words; not there where
+            that was not looked at.
     """
 
     unique_id: str
     name: str
     reason: str
     path: list[str] = []
+    not_held: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class HeldTest(msgspec.Struct, kw_only=True):

@@ -40,6 +40,7 @@ class Explanation(msgspec.Struct, kw_only=True):
         before: at the beginning of the path, what base has there: an expression, or clauses.
         after: likewise, of head.
         facts: of a held test, the tests it rests on.
+        not_held: of a selected test, what is missing to hold it, where that was looked at.
     """
 
     unique_id: str
@@ -50,6 +51,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     before: list[str] = []
     after: list[str] = []
     facts: list[str] = []
+    not_held: str | msgspec.UnsetType = msgspec.UNSET
 
 
 def find_test(head: Project, text: str) -> Node:
@@ -102,6 +104,7 @@ def explain(comparison: Comparison, selection: Selection, test: Node) -> Explana
     held = next((t for t in selection.held if t.unique_id == unique_id), None)
     if selected is not None:
         said.verdict, said.reason = "selected", selected.reason
+        said.not_held = selected.not_held
         _put_way(said, comparison, texts, _nearest_moved(comparison, unique_id))
     elif held is not None:
         said.verdict, said.reason, said.facts = "held", held.reason, held.facts

@@ -18,7 +18,7 @@ qualify like generic ones.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import groupby
 from typing import Final
 
@@ -30,7 +30,7 @@ from dbt_ripple.flow.rowset import INJECTIVE, ONTO, Embeddings
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.facts import FactAnalyser
 from dbt_ripple.graph.settings import hooks_of
-from dbt_ripple.selection.answer import HeldTest
+from dbt_ripple.selection.answer import NO_RESULTS, HeldTest
 
 STALE: Final = (
     "run_results.json in the state is of another dbt command than manifest.json, so that no "
@@ -58,8 +58,8 @@ def held_tests(
     assume_passed: bool = False,
     runs: Callable[[str], bool] | None = None,
     cache: Cache | None = None,
-) -> tuple[list[HeldTest], list[str]]:
-    """The impacted tests that need not run, and notes.
+) -> tuple[list[HeldTest], list[str], dict[str, str]]:
+    """The impacted tests that need not run, notes, and what is missing to hold the others.
 
     Args:
         comparison: of base and head.
@@ -72,21 +72,23 @@ def held_tests(
 
     Returns:
         The held tests in the order of ``impacted``, each with the argument in words and the tests
-        it rests on; and sentences about what could not be used.
+        it rests on; sentences about what could not be used; and of each test that is not held, in
+        words, what is missing for it.
     """
     impacted = list(impacted)
     base = comparison.base
     if not impacted or comparison.everything:
-        return [], []
+        return [], [], {}
     passed: dict[str, int] | None = None
     if not assume_passed:
         passed = _passed(base)
         if not passed:
             stale = any(r.status == "pass" for r in base.run_results)
-            return [], [STALE if stale else NOTHING_TESTED]
+            return [], [STALE if stale else NOTHING_TESTED], dict.fromkeys(impacted, NO_RESULTS)
     holding = _Holding(comparison, frozenset(impacted), passed, runs, cache)
     held = holding.held(impacted)
-    return held, [] if base.catalog or len(held) == len(impacted) else [UNTYPED]
+    notes = [] if base.catalog or len(held) == len(impacted) else [UNTYPED]
+    return held, notes, holding.missing(impacted, {test.unique_id for test in held})
 
 
 def _passed(base: Project) -> dict[str, int]:
@@ -302,6 +304,83 @@ class _Holding:
         if self.empty(test) and _passes_without_rows(head.nodes[test]):
             return _Argument(steps, False)
         return None
+
+    def missing(self, tests: Iterable[str], held: Collection[str]) -> dict[str, str]:
+        """Of each of these tests that is not held, what is missing for it."""
+        return {test: self.what_is_missing(test) for test in tests if test not in held}
+
+    def what_is_missing(self, test: str) -> str:
+        """Why no argument was found for a test; the first thing that stands in its way."""
+        base, head = self.comparison.base, self.comparison.head
+        if test not in base.nodes or test not in self.comparison.base_analysis.tests:
+            return "base has no such test"
+        if self.rows(test) is None:
+            return self.what_base_says(test)
+        for side, analysis in (
+            ("base", self.comparison.base_analysis),
+            ("head", self.comparison.head_analysis),
+        ):
+            seen = analysis.tests[test]
+            if seen.status != "analysed":
+                return f"its query cannot be followed on {side}: {seen.reason}"
+        for unique_id in self.above(test):
+            if unique_id in self.blurred:
+                return self.why_blurred(unique_id)
+        then, now = self.base.rows_of(test), self.head.rows_of(test)
+        if then is None or now is None:
+            return "of its query it is not known which rows it returns" + self.of_its_own(test)
+        if self.argument(test) is not None:
+            return "it has to run: it shows whether a view that moved can be read"
+        if self.embeddings.embed(now.facts.rows, then.facts.rows) is None:
+            return (
+                "the rows it looks at are not known to be among those that were there on base, or "
+                "what it asks of them moved"
+            )
+        if not _passes_without_rows(head.nodes[test]):
+            return "it may pass while it returns rows: warn_if, error_if, limit or fail_calc"
+        if not self.empty(test):
+            return f"on base it returned {self.rows(test)} rows, and passed"
+        return "what it rests on is not known to hold on head"
+
+    def what_base_says(self, test: str) -> str:
+        """Why a test is not known to have passed on base."""
+        base = self.comparison.base
+        found = [r for r in base.run_results if r.unique_id == test]
+        if not found:
+            return (
+                "it was not run on base"
+                if self.passed is not None
+                else "it may pass while it returns rows, and base's results are not looked at"
+            )
+        status = found[-1].status
+        return (
+            "its result on base is of another dbt command than the manifest"
+            if status == "pass"
+            else f"on base its result was {status}"
+        )
+
+    def why_blurred(self, unique_id: str) -> str:
+        """Why nothing can be said of the rows below a relation."""
+        name = self.comparison.head.nodes[unique_id].display_name
+        seen = self.comparison.head_analysis.nodes[unique_id]
+        if seen.status == "broken":
+            return f"{name} cannot be built: {seen.reason}"
+        if seen.status == "opaque":
+            return f"{name} is not seen through: {seen.reason}"
+        if hooks_of(self.comparison.head.nodes[unique_id]):
+            return f"hooks of {name} read other relations or the project, and may write any row"
+        return (
+            f"{name} looks at the warehouse while it compiles, and what it looks at moved or may not "
+            "have been there"
+        )
+
+    def of_its_own(self, test: str) -> str:
+        node = self.comparison.head.nodes[test]
+        if self.head.settings.of(node):
+            return ": a macro of the project stands in for what dbt runs for it"
+        if self.comparison.head_analysis.tests[test].looks_at:
+            return ": it looks at the warehouse while it compiles, or reads what it does not name"
+        return ""
 
     def above(self, test: str) -> Iterator[str]:
         """Everything on head that a test reads, however far up."""

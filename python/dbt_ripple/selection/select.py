@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
+import msgspec
+
 from dbt_ripple.artifacts import Node, Project, criticality, referenced_columns
 from dbt_ripple.changes import Comparison, compare
 from dbt_ripple.changes.state import modified, modified_tests
@@ -101,6 +103,7 @@ def select_from(
     models = to_build(comparison)
     held: list[HeldTest] = []
     said: list[str] = []
+    missing: dict[str, str] = {}
     if facts:
         moved = [test for test, own in impacted.items() if own is None and test not in wanted]
         # What a test asks may hold, and its new words still be no query: only running them shows it.
@@ -111,7 +114,7 @@ def select_from(
             comparison, moved, models if chosen is None else chosen.intersection(models), cache
         )
         skipped = {test.unique_id for test in waiting}
-        held, said = held_tests(
+        held, said, missing = held_tests(
             comparison,
             [test for test in moved if test not in skipped],
             assume_passed=assume_passed,
@@ -130,7 +133,15 @@ def select_from(
     tests = []
     for unique_id, (reason, path) in reasons.of_tests(impacted).items():
         name = head.nodes[unique_id].name
-        tests.append(SelectedTest(unique_id=unique_id, name=name, reason=reason, path=path))
+        tests.append(
+            SelectedTest(
+                unique_id=unique_id,
+                name=name,
+                reason=reason,
+                path=path,
+                not_held=missing.get(unique_id, msgspec.UNSET),
+            )
+        )
     order = {unique_id: position for position, unique_id in enumerate(head.nodes)}
     tests.sort(key=lambda test: order[test.unique_id])
     held.sort(key=lambda test: order[test.unique_id])

@@ -459,6 +459,40 @@ def test_a_test_that_warned_on_base_is_not_held() -> None:
     assert picked(base, shop(test, stg_orders=FILTER)) == (["not_null_orders_id"], {})
 
 
+def test_what_is_missing_to_hold_a_test_is_said() -> None:
+    fewer = PLAIN + " where o.amount > 0"
+    more = PLAIN + " union all select 1, 2, 3"
+
+    def missing(head: str, test: Node | None = None, failures: int | None = 0) -> str:
+        test = test or not_null("id")
+        tests = (test, not_null("product_id", of="stg_orders"))
+        base = passed(shop(*tests), **{test.name: failures})
+        (found,) = select(base, shop(*tests, orders=head)).tests
+        assert isinstance(found.not_held, str)
+        return found.not_held
+
+    assert missing(more).startswith("the rows it looks at are not known to be among those")
+    assert missing(fewer, failures=1) == "on base its result was fail"
+    limited = not_null("id", config={"limit": 5})
+    assert "warn_if, error_if, limit" in missing(fewer, limited)
+    frobnicated = not_null("id")
+    frobnicated.compiled_code = frobnicated.raw_code = "frobnicate"
+    assert missing(fewer, frobnicated).startswith("its query cannot be followed on base: ")
+    python = node("model.p.orders", None, "model.p.stg_orders", raw="x", language="python")
+    base = passed(shop(not_null("id")), not_null_orders_id=0)
+    head = shop(not_null("id"))
+    (found,) = select(base, project(*{**head.nodes, python.unique_id: python}.values())).tests
+    assert str(found.not_held).startswith("orders is not seen through: ")
+    ran = passed(shop(not_null("id"), unique("id")), not_null_orders_id=None)
+    (other,) = (
+        t
+        for t in select(ran, shop(not_null("id"), unique("id"), orders=fewer)).tests
+        if t.name == "not_null_orders_id"
+    )
+    assert other.not_held == "it was not run on base"
+    assert picked(base, shop(not_null("id"), orders=fewer))[0] == []
+
+
 def test_results_of_another_invocation_are_not_used_and_that_is_said() -> None:
     test = not_null("id")
     base, head = passed(shop(test)), shop(test, stg_orders=FILTER)
