@@ -384,7 +384,10 @@ def run_cutoff(
             results += _results(target_path)
             built += step.models
             warehouse.columns_of.clear()
-            cutoff.built(u for u in step.models if ran.statuses.get(u) not in PASSED)
+            cutoff.built(
+                [u for u in step.models if ran.statuses.get(u) not in PASSED],
+                [u for u in (*step.models, *step.tests) if ran.statuses.get(u) == "skipped"],
+            )
             cutoff.answer(comparer.answers(cutoff.questions()))
     finally:
         warehouse.clean()

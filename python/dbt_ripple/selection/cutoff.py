@@ -209,18 +209,21 @@ class Cutoff:
     def _has_its_inputs(self, unit_test: str) -> bool:
         """Whether all that the model of a unit test reads is decided: dbt types the fixture by it."""
         models = self.head.parents.get(unit_test, ())
-        return not any(self._is_open(u) for model in models for u in self.above(model))
-
-    def _is_open(self, unique_id: str) -> bool:
-        return unique_id in self._to_build and (
-            unique_id not in self.decided
-            or (unique_id in self.decided.built and unique_id not in self.done)
+        return not any(
+            u in self._to_build and u not in self.decided
+            for model in models
+            for u in self.above(model)
         )
 
-    def built(self, failed: Iterable[str]) -> None:
-        """What was next has been built; these of it have not been."""
+    def built(self, failed: Iterable[str], skipped: Iterable[str] = ()) -> None:
+        """What was next has been built; these of it have not been, or were not come to."""
         self.done.update(self.decided.built)
         self.failed.update(failed)
+        for unique_id in skipped:
+            self.decided.built.pop(unique_id, None)
+            above = [u for u in self.above(unique_id) if u in self._to_build]
+            gone = [u for u in above if u in self.failed or u in self.decided.skipped]
+            self.decided.skipped[unique_id] = (gone or above or [unique_id])[0]
 
     def questions(self) -> list[Question]:
         """What is to be asked of what was built: each set of columns that may stop a reader."""
@@ -249,22 +252,25 @@ class Cutoff:
     # -- deciding -----------------------------------------------------------------------------------
 
     def _decide(self, unique_id: str) -> bool:
-        """Decide of a model or test, where all that it reads is decided and built."""
+        """Decide of a model or test, where all that it reads is decided.
+
+        What is to be compared has to be built before; what runs whatever is seen goes with it.
+        """
         read = self.reads(unique_id)
         above = [u for u in self.above(unique_id) if u in self._to_build]
-        if any(map(self._is_open, above)):
+        if any(u not in self.decided for u in above):
             return False
         missing = next((u for u in above if u in self.failed or u in self.decided.skipped), None)
         if missing is not None:
             self.decided.skipped[unique_id] = missing
             return True
-        why = self.own(unique_id)
+        why = self._whatever(unique_id)
+        if why is None and any(u in self.decided.built and u not in self.done for u in above):
+            return False
         equal: list[str] = []
         seen: list[str] = []
-        order = self.repeatable(1, unique_id) if why is None else None
-        if order is not None and order.by == By.CHANCE:
-            why = order.reason
         if why is None:
+            order = self.repeatable(1, unique_id)
             for relation, columns in read.items():
                 if relation in self.decided.stopped:
                     equal += self.decided.stopped[relation]
@@ -277,8 +283,6 @@ class Cutoff:
                     why = why or differs
                     if self._was_seen(question):
                         seen.append(relation)
-                elif relation in self.comparison.changed:
-                    why = why or f"{self._name(relation)} changed, and is not built here"
             if why is None and not equal:
                 why = "what moved it was not seen"
         if why is None:
@@ -288,6 +292,22 @@ class Cutoff:
             if seen:
                 self.decided.seen[unique_id] = seen
         return True
+
+    def _whatever(self, unique_id: str) -> str | None:
+        """Why a model or test runs whatever is seen; None where that decides."""
+        why = self.own(unique_id)
+        if why is not None:
+            return why
+        order = self._unrepeatable(1, unique_id, frozenset())
+        if order is not None and order.by == By.CHANCE:
+            return order.reason
+        for relation in self.reads(unique_id):
+            if relation in self.decided.built:
+                if (why := self.uncounted(relation)) is not None:
+                    return f"{self._name(relation)} is rebuilt, and {why}"
+            elif relation not in self.decided and relation in self.comparison.changed:
+                return f"{self._name(relation)} changed, and is not built here"
+        return None
 
     def _was_seen(self, question: Question) -> bool:
         answer = self.answers.get(question.relation)
@@ -506,9 +526,12 @@ class Cutoff:
             same = then.relation_name == node.relation_name
             return "it is built in the place of base's" if same else None
         for parent in self.base_parents(relation):
+            source = parent in self.base.nodes and self.base.nodes[parent].resource_type == "source"
+            if source and (parent in self.comparison.changed or parent not in self.head.nodes):
+                return f"its source {self._name(parent)} is another one"
             if parent not in self._to_build or parent in self.decided.stopped:
                 continue
-            if parent not in self.done:
+            if parent not in self.decided.built:
                 return f"base's reads {self._name(parent)}, which is not built yet"
             if (why := self.unmade(parent)) is not None:
                 return f"of {self._name(parent)} below it, {why}"
@@ -559,23 +582,27 @@ class Cutoff:
 
     def base_text(self, relation: str, names: Mapping[str, str]) -> str:
         """Base's SQL of a model over relations in the place of base's, by unique_id."""
-        moved = {
-            said: names[parent]
-            for parent in self.base_parents(relation)
-            if parent in names and (said := self.base.nodes[parent].relation_name)
-        }
+        moved = {}
+        for parent in self.base_parents(relation):
+            node = self.base.nodes.get(parent)
+            if node is None or not node.relation_name:
+                continue
+            if parent in names:
+                moved[node.relation_name] = names[parent]
+            elif node.resource_type == "source" and parent in self.head.nodes:
+                # Under another target a source may lie elsewhere: read is what head reads.
+                now = self.head.nodes[parent].relation_name
+                moved[node.relation_name] = now or node.relation_name
         return rename(self.base.nodes[relation].compiled_code or "", moved)
 
     def unsettled(self, relation: str) -> str | None:
         """Why a relation may come out otherwise each time it is built."""
         if self.head.nodes[relation].resource_type == "seed":
             return None
-        stored = _kind(self.head.nodes[relation]) != "view"
         for side in (0, 1):
             found = self.repeatable(side, relation)
-            if found is not None and found.by == By.TIES and stored:
-                found = None  # whoever reads it reads the rows that were looked at
-            found = found or self._unsettled_above(side, relation)
+            if found is None or found.by == By.TIES:
+                found = self._unsettled_above(side, relation)
             if found is not None:
                 return f"it is not the same each time: {found.reason}"
         return None
@@ -596,7 +623,7 @@ class Cutoff:
                     continue
                 seen.add(parent)
                 found = self.repeatable(side, parent)
-                if found is not None and (found.by == By.CHANCE or view):
+                if found is not None and found.by >= (By.ORDER if view else By.CHANCE):
                     return found
                 ahead.append((parent, stored or not view))
         return None
