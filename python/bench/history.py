@@ -95,6 +95,7 @@ class Pair:
     cannot_run: int = 0
     tests: int = 0
     models: int = 0
+    unbuilt: list[str] = field(default_factory=list)
     seconds: float = 0.0
     error: str | None = None
     reasons: dict[str, str] = field(default_factory=dict)
@@ -396,6 +397,11 @@ class History:
             reads = set(now.manifest[test]["depends_on"]["nodes"])
             if test not in selected and not grounds and not reads & loud:
                 pair.missed.append(test)
+        pair.unbuilt = sorted(
+            u
+            for u in models
+            if "error" in (sides := (before.built.get(u), now.built.get(u))) or "skipped" in sides
+        )
         pair.cannot_run = sum(status in ("error", "skipped") for status, _ in now.outcomes.values())
 
     def run(self) -> list[Pair]:
@@ -536,13 +542,15 @@ def table(work: Path) -> str:
     rows.append(
         f"{above} pairs select more than `state:modified+`. {left_out} pairs are left out: dbt cannot "
         f"parse or compile one of the two. Of {sum(pair.tests for pair in total):,} tests "
-        f"{sum(pair.cannot_run for pair in total):,} cannot run on head."
+        f"{sum(pair.cannot_run for pair in total):,} cannot run on head. In "
+        f"{sum(bool(pair.unbuilt) for pair in total)} pairs a model that is said to have changed could "
+        "not be built on one side, so that nobody knows: they are not among those that moved nothing."
     )
     return "\n".join(rows)
 
 
 def _row(name: str, pairs: list[Pair]) -> str:
-    still = [pair for pair in pairs if not pair.moved]
+    still = [pair for pair in pairs if not pair.moved and not pair.unbuilt]
     selected, modified = (
         sum(len(pair.selected) for pair in pairs),
         sum(pair.state_modified for pair in pairs),

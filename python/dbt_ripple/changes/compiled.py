@@ -87,6 +87,8 @@ _UNSEEN: Final = frozenset(
     }
 )
 """Config that dbt itself does not look at while it compiles."""
+_OF_MORE: Final = frozenset({"PROFILE", "PROFILES_DIR", "PROJECT_DIR", "TARGET", "VARS"})
+"""Flags that tell of more than of the command."""
 _PARTS_OF_NAMES: Final = frozenset(
     {
         *("alias", "api", "database", "identifier", "include", "incorporate", "information_schema"),
@@ -191,8 +193,10 @@ def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> Agreed:
     sides: _Sides | None = None
     for unique_id in unique_ids:
         before, now = base.nodes[unique_id], head.nodes[unique_id]
-        if before.compiled_code == now.compiled_code:
-            continue
+        if before.compiled_code is not None and now.compiled_code is not None:
+            names = _names(base, head, _related(head, unique_id))
+            if isinstance(names, dict) and rename(before.compiled_code, names) == now.compiled_code:
+                continue
         if sides is None:
             variables = Variables(base, head)
             conditions = Conditions(
@@ -330,7 +334,8 @@ class _Sides:
 
     def tells(self, word: str) -> bool:
         """Whether a word of Jinja can be a macro, or a name of dbt's context that may vary."""
-        return word.lstrip(_IN_A_STRING) in self.known or word.partition(".")[0] in _CONTEXT
+        plain = word.lstrip(_IN_A_STRING)
+        return plain in self.known or plain in _OF_MORE or word.partition(".")[0] in _CONTEXT
 
     def _reach(self, words: frozenset[str]) -> _Reach:
         waiting = sorted(words)
@@ -414,6 +419,10 @@ class _Sides:
             return "it reads `var`, of which the artifacts do not say the value"
         if not self.conditions.looks:
             return None
+        if "flags" in words and (
+            more := {w.lstrip(_IN_A_STRING).upper() for w in words} & _OF_MORE
+        ):
+            return f"it reads `flags.{min(more)}`, of which the artifacts do not say the value"
         before = self.base.nodes[node.unique_id]
         if not words.isdisjoint(_NODE) and _shown(before) != _shown(node):
             return "it reads its own properties, which changed"
@@ -438,14 +447,10 @@ class _Sides:
 
         ``back`` is the other way round: head's SQL with base's names.
         """
-        names: dict[str, str] = {}
         of, to = (self.head, self.base) if back else (self.base, self.head)
-        for related in self.related(unique_id):
-            before = of.nodes[related].relation_name
-            now = to.nodes[related].relation_name
-            if before and now and names.setdefault(before, now) != now:
-                return f"{before} is two relations on {'base' if back else 'head'}"
-        names = {before: now for before, now in names.items() if before != now}
+        names = _names(of, to, _related(self.head, unique_id))
+        if isinstance(names, str):
+            return f"{names} is two relations on {'base' if back else 'head'}"
         if not names:
             return _Text(sql)
         node = self.head.nodes[unique_id]
@@ -457,18 +462,6 @@ class _Sides:
             if name in written:
                 return f"{name} is written into its code"
         return _Text(rename(sql, names))
-
-    def related(self, unique_id: str) -> Iterator[str]:
-        """The node and all relations its text may name, through what is ephemeral."""
-        waiting, seen = [unique_id], {unique_id}
-        while waiting:
-            current = waiting.pop()
-            yield current
-            if current == unique_id or self.head.nodes[current].is_ephemeral:
-                for parent in self.head.nodes[current].depends_on.nodes:
-                    if parent not in seen:
-                        seen.add(parent)
-                        waiting.append(parent)
 
 
 @dataclass(frozen=True)
@@ -483,6 +476,31 @@ class _Reach:
 _CONTEXT: Final = _NEVER | _VARIABLES | _ENVIRONMENT | _TARGET | _COMMAND | _PARTS_OF_NAMES
 _IN_A_STRING: Final = "'"
 """Stands before a word that was found in a string, where it can only be the name of a macro."""
+
+
+def _names(of: Project, to: Project, unique_ids: Iterable[str]) -> dict[str, str] | str:
+    """The names of relations that are others on another side; or one that is two relations there."""
+    names: dict[str, str] = {}
+    for unique_id in unique_ids:
+        if unique_id in of.nodes and unique_id in to.nodes:
+            before, now = of.nodes[unique_id].relation_name, to.nodes[unique_id].relation_name
+            if before and now and names.setdefault(before, now) != now:
+                return before
+    return {before: now for before, now in names.items() if before != now}
+
+
+def _related(head: Project, unique_id: str) -> Iterator[str]:
+    """The node and all relations its text may name, through what is ephemeral."""
+    waiting, seen = [unique_id], {unique_id}
+    while waiting:
+        current = waiting.pop()
+        yield current
+        node = head.nodes.get(current)
+        if node is not None and (current == unique_id or node.is_ephemeral):
+            for parent in node.depends_on.nodes:
+                if parent not in seen:
+                    seen.add(parent)
+                    waiting.append(parent)
 
 
 def _shown(node: Node) -> Node:

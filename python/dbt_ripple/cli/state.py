@@ -266,7 +266,8 @@ def check_side(project: Project, side: str, fix: str) -> None:
     warn(
         f"{where}: {count(len(missing), 'model')} of {len(models)} on {side} not compiled "
         f"({', '.join(node.name for node in missing[:3])}{', ...' if len(missing) > 3 else ''}), "
-        f"taken as changed: `dbt compile` on the whole project mends it"
+        "taken as changed unless all that decides their SQL is the same: `dbt compile` on the whole "
+        "project mends it"
     )
 
 
