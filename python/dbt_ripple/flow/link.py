@@ -1254,10 +1254,12 @@ class _Clauses:
     def sorting(self, keys: Sequence[X], ordinals: Sequence[int], kind: int) -> list[bytes]:
         """What an ORDER BY's items, and its like, mean; positions are those of the outputs.
 
-        DuckDB knows positions beyond these, of what it sorts by and does not show.
+        DuckDB knows positions beyond these, of what it needs for QUALIFY or to sort by, and does not
+        show.
         """
         found = []
         hidden = len(keys) - len(ordinals) if kind == SORT else len(keys)
+        unknown = self.rest or self.rel.qualify
         for x in keys:
             fp, deps = self.env.value(x)
             found.append(fp)
@@ -1266,7 +1268,7 @@ class _Clauses:
             if 0 < ordinal <= len(self.fps):
                 found.append(self.fps[ordinal - 1])
                 self.add(self.deps[ordinal - 1], kind)
-            elif not self.rest and not 0 < ordinal <= len(self.fps) + hidden:
+            elif not unknown and not 0 < ordinal <= len(self.fps) + hidden:
                 clause = "ORDER BY" if kind == SORT else "DISTINCT ON"
                 self.linker.miss(f"{clause} {ordinal}", "ordinal")
         return found

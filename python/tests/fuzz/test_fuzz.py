@@ -254,6 +254,7 @@ def test_what_runs_is_not_called_broken(fuzzer: Fuzzer) -> None:
         "select bin from histogram_values(main.b, id + k)",
         "select * from a order by 8",
         "select k from a order by v, 2 desc",
+        "select k from a qualify row_number() over () > 1 order by 2",
         "select k from a i where exists (select * from c i where i.p)",
         "from (a t join b on t.k = b.k) o join c on o.v = c.v",
         "select t.k from ((select * from a) t join b on t.k = b.k) join c on t.k = c.k",
