@@ -468,6 +468,18 @@ class Expressions:
             return _type_name(name)
         return digest(b"type", repr(name).encode(), repr(kind_).encode())
 
+    def field_of_type(self, node: exp.ColumnDef, kind: int) -> Expr:
+        """A field in the type of a struct, whose name is data."""
+        pieces: list[Expr] = [b"ColumnDef"]
+        name = node.args.get("this")
+        if isinstance(name, exp.Identifier):
+            self.fold(name)
+            pieces.append(self.spelled(name))
+            self.arguments({**node.args, "this": None}, kind, pieces)
+        else:
+            self.arguments(node.args, kind, pieces)
+        return merkle(pieces)
+
     def ref(self, up: int, source: int, key: str, name: str) -> int:
         """The index of a reference in its scope; a bare name may also mean an earlier output."""
         scope = self.scopes[-1]
@@ -1539,6 +1551,7 @@ def _handlers() -> dict[type[Any], _Rule]:
         exp.Order: (Expressions.inner_order, _args("this expressions")),
         exp.Lambda: (Expressions.lambda_, _args("this expressions")),
         exp.DataType: (Expressions.data_type, None),
+        exp.ColumnDef: (Expressions.field_of_type, None),
         exp.Anonymous: (Expressions.anonymous, _args("this expressions")),
         exp.Grouping: (Expressions.grouping, None),
         exp.GroupingId: (Expressions.grouping, None),

@@ -353,7 +353,7 @@ class Grammar(Choices):
         return f"{self.pick('function', ('range', 'generate_series'))}({self.of('int', atoms, 0)}, {self.of('int', atoms, 0)})"
 
     def struct_(self, atoms: Sequence[Atom], depth: int) -> str:
-        way = self.pick("struct", range(4))
+        way = self.pick("struct", range(5))
         x, y = self.of("int", atoms, depth), self.of("str", atoms, depth)
         self.used("struct literal")
         if way == 0:
@@ -362,6 +362,10 @@ class Grammar(Choices):
             return f"struct_pack(x := {x}, y := {y})"
         if way == 2:
             return f"{self.case('struct', atoms, 0)}"
+        if way == 3:
+            self.used("cast to a struct")
+            names = self.pick("key", ("x int, y varchar", "X int, y varchar", "x int, Y varchar"))
+            return f"({{'x': {x}, 'y': {y}}}::struct({names}))"
         return f"struct_pack(x := {x}, {self.pick('key', ('y', 'Y'))} := {y})"
 
     def map_(self, atoms: Sequence[Atom], depth: int) -> str:

@@ -191,6 +191,10 @@ ONCE_MISSED = [
         "with b as (select 5 k, 1 id) from histogram_values(b, k)",
         "with b as (select 5 k, 1 id) from histogram_values(b, id)",
     ),
+    (
+        "select {'a': k}::struct(a int, c int) x from a",
+        "select {'a': k}::struct(A int, c int) x from a",
+    ),
     ("select bin from histogram(b, id)", "select bin from histogram(b, id, bin_count := 2)"),
     (
         "select *, t.* from summary((from b)) join a t on true",
