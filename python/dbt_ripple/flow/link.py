@@ -1205,7 +1205,8 @@ class _Clauses:
         rel, env = self.rel, self.env
         env.win = in_order(self.fp, env.order, b"")
         env.tied = in_order(self.fp, env.order, env.incidental)
-        env.sorts = dict.fromkeys(map(env.fp, rel.sorts))
+        if rel.sorts:
+            env.sorts = dict.fromkeys(map(env.fp, rel.sorts))
         self.names, self.keys, self.fps, self.deps, self.rest = self.linker.outputs(rel, env)
         if self.extra:
             self.fps = [digest(self.extra, fp) for fp in self.fps]
@@ -1218,7 +1219,8 @@ class _Clauses:
                     keys = [*keys, *(key for _ in places)]
                     columns += [columns[i] for i in places]
             env.show(keys, columns)
-            env.sorts.update(dict.fromkeys(map(env.fp, rel.sorts_late)))
+            if rel.sorts_late:
+                env.sorts = dict.fromkeys([*env.sorts, *map(env.fp, rel.sorts_late)])
         if self.book is not None:
             self.book.outputs(env, rel.outs, self.fps, rel.wide, rel.collates)
         if rel.windowed:

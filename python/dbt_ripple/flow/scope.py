@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
 from dbt_ripple.flow.engine_checks import is_hidden
@@ -179,6 +179,9 @@ class BlendRest:
         return deps
 
 
+_NONE: Final[frozenset[int]] = frozenset()
+
+
 class Env:
     """One scope being linked: its sources, its references, its outputs so far."""
 
@@ -240,13 +243,13 @@ class Env:
         self.in_from = False
         self.late = False
         self.lifted = False
-        self.lifting: set[int] = set()
+        self.lifting: frozenset[int] = _NONE
         self.shown: dict[str, Column] | None = None
         self.keys: frozenset[bytes] = frozenset()
         self.over = b""
         self.win = b""
         self.tied = b""
-        self.sorts: dict[bytes, None] = {}
+        self.sorts: Collection[bytes] = ()
         self.order = b""
         self.incidental = b""
         self.generated = b""
@@ -629,7 +632,7 @@ class Env:
             before, self.lifted = self.lifted, False
             relation = self.sub_relations[i] = self.linker.rel(self.subs[i], self)
             if self.lifted:
-                self.lifting.add(i)
+                self.lifting |= {i}
             self.lifted = before or self.lifted
         return relation
 
