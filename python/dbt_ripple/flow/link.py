@@ -1257,11 +1257,11 @@ class _Clauses:
         """What an ORDER BY's items, and its like, mean; positions are those of the outputs.
 
         DuckDB knows positions beyond these, of what it needs for QUALIFY or to sort by, and does not
-        show.
+        show: only where there is none of it, a position that is not there is broken.
         """
         found = []
-        hidden = len(keys) - len(ordinals) if kind == SORT else len(keys)
-        unknown = self.rest or self.rel.qualify
+        only_ordinals = len(keys) == (len(ordinals) if kind == SORT else 0)
+        all_shown = only_ordinals and not self.rest and not self.rel.qualify
         for x in keys:
             fp, deps = self.env.value(x)
             found.append(fp)
@@ -1270,7 +1270,7 @@ class _Clauses:
             if 0 < ordinal <= len(self.fps):
                 found.append(self.fps[ordinal - 1])
                 self.add(self.deps[ordinal - 1], kind)
-            elif not unknown and not 0 < ordinal <= len(self.fps) + hidden:
+            elif all_shown:
                 clause = "ORDER BY" if kind == SORT else "DISTINCT ON"
                 self.linker.miss(f"{clause} {ordinal}", "ordinal")
         return found
