@@ -120,8 +120,8 @@ def in_other_words(
     tree = rewrite(tree, rewriting)
     around = (exp.Connector, exp.Predicate, exp.Not, exp.Binary, exp.Neg)
     for node in list(tree.find_all(exp.Connector, exp.Predicate, exp.Not, exp.Binary)):
-        plainly = isinstance(node, (exp.Dot, exp.PropertyEQ, exp.Exists))
-        if isinstance(node.parent, around) and not plainly:
+        plainly = isinstance(node, (exp.Dot, exp.PropertyEQ, exp.SubqueryPredicate))
+        if isinstance(node.parent, around) and not plainly and type(node.parent) is not exp.Escape:
             paren = exp.Paren()
             node.replace(paren)
             paren.set("this", node)
