@@ -24,7 +24,14 @@ from dbt_ripple.flow.names import dialect_of
 from dbt_ripple.graph.jinja import names, normalised, tagged
 from dbt_ripple.graph.macros import APPLY_TAGS, Macros
 from dbt_ripple.graph.names import Names
-from dbt_ripple.graph.run_texts import BRANCH, GIVEN, SAYS, RunTexts, is_boundary
+from dbt_ripple.graph.run_texts import (
+    BRANCH,
+    GIVEN,
+    SAYS,
+    RunTexts,
+    is_boundary,
+    without_conditions,
+)
 from dbt_ripple.graph.settings import Settings, hooks_of
 
 THIS: Final = "__this__"
@@ -115,6 +122,7 @@ _OF_DATABASE: Final = frozenset("attach detach install load".split())
 _OF_SESSION: Final = frozenset("discard pragma reset set unset use".split())
 """Statements that decide what others after them find, in the database or in their session."""
 
+_SESSION_ALTERED: Final = re.compile(r"\s*alter\s+session\b", re.I)
 _TAKES_RIGHTS: Final = frozenset({"deny", "revoke"})
 _INDEX: Final = re.compile(
     rf"\s*(?:create|alter)\s[^();]*?\bindex\b[^();]*?\bon\s+(?:only\s+)?{_NAME}", re.I
@@ -467,7 +475,7 @@ class Hooks:
             pieces.append(self.mark(inside, of) if tag.kind == "{{" else between)
             literals = _JINJA_LITERAL.findall(inside)
             if any(" " in literal and _SQL.search(literal) for literal in literals):
-                inner.append(self.as_sql(inside, of))
+                inner.append(self.as_sql(without_conditions(inside), of))
             elif not given and tag.kind == "{{":
                 for literal in literals:
                     if _PLAIN_NAME.fullmatch(literal[1:-1]):
@@ -545,7 +553,7 @@ class Hooks:
             anything = False
         else:
             known = first in _DOES_ANYTHING or first in _OF_DATABASE
-            of_session = first in _OF_SESSION
+            of_session = first in _OF_SESSION or _SESSION_ALTERED.match(statement) is not None
             anything = known or (not of_session and (not given or _PARTS.match(statement) is None))
         return _Done(set(), makes, anything, of_session)
 

@@ -196,7 +196,7 @@ class RunTexts:
             of: in which text.
             to_run: whether it is a statement, and not a relation.
         """
-        whole, expression = expression, self.without_arguments(expression)
+        whole, expression = expression, self.without_arguments(without_conditions(expression))
         literals = _LITERAL.findall(expression) if to_run else ()
         if not all(self.read(literal[1:-1]) for literal in literals):
             return False
@@ -322,6 +322,17 @@ class RunTexts:
                     if not told(given[0], where):
                         return False
         return calls > 0
+
+
+def without_conditions(expression: str) -> str:
+    """An expression without what only decides which of its parts it is."""
+    pieces = []
+    at = 0
+    masked = _LITERAL.sub(lambda found: "'" * len(found[0]), expression)
+    for condition in re.finditer(r"\bif\b.*?(?:\belse\b|\Z)", masked, re.S):
+        pieces.append(expression[at : condition.start()])
+        at = condition.end()
+    return " ".join((*pieces, expression[at:]))
 
 
 def _arguments(text: str, start: int) -> list[str]:
