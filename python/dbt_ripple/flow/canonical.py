@@ -118,6 +118,9 @@ def in_other_words(
     tree, rewriting = made
     before = tree.sql(dialect)
     tree = rewrite(tree, rewriting)
+    linked = _linked(lower_tree(tree, dialect), dialect, table)
+    if linked is None or linked.relation.keys != plain.relation.keys:
+        return None  # as in `_canonical`: a name that the engine makes up has changed
     around = (exp.Connector, exp.Predicate, exp.Not, exp.Binary, exp.Neg)
     for node in list(tree.find_all(exp.Connector, exp.Predicate, exp.Not, exp.Binary)):
         plainly = isinstance(node, (exp.Dot, exp.PropertyEQ, exp.SubqueryPredicate))
