@@ -42,8 +42,18 @@ class _Metadata(msgspec.Struct):
     invocation_id: str | None = None
 
 
-class _PartialParse(msgspec.Struct):
+class _Parsed(msgspec.Struct):
+    created_at: float | None = None
+
+
+class _Manifest(msgspec.Struct):
+    """What both the manifest and partial_parse.msgpack say."""
+
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    nodes: dict[str, _Parsed] = {}
+
+
+class _PartialParse(_Manifest):
     state_check: _StateCheck = msgspec.field(default_factory=_StateCheck)
 
 
@@ -72,7 +82,13 @@ class Variables:
     def same_arguments(self) -> bool:
         """Whether the vars of the command line are the same."""
         before, now = (side.arguments for side in self.sides)
-        return before is not None and before == now
+        return (before is not None and before == now) or self._same_command_line
+
+    @cached_property
+    def _same_command_line(self) -> bool:
+        """Whether vars, profile and target of the command line are the same, by dbt's digest."""
+        before, now = (side.state_check.vars_hash.checksum for side in self.sides)
+        return bool(before) and before == now
 
     @cached_property
     def same_target(self) -> bool:
@@ -82,14 +98,10 @@ class Variables:
         """
         before, now = (side.target for side in self.sides)
         base, head = (side.project.nodes for side in self.sides)
-        return (
-            before is not None
-            and before == now
-            and all(
-                (then.database, then.schema) == (node.database, node.schema)
-                for unique_id, node in head.items()
-                if (then := base.get(unique_id)) is not None and node.relation_name
-            )
+        return ((before is not None and before == now) or self._same_command_line) and all(
+            (then.database, then.schema) == (node.database, node.schema)
+            for unique_id, node in head.items()
+            if (then := base.get(unique_id)) is not None and node.relation_name
         )
 
     def _same_file(self, package: str) -> bool:
@@ -97,6 +109,8 @@ class Variables:
         if before is not None and before == now:
             return True
         said = [side.vars_in_file(package) for side in self.sides]
+        if before is None and self.sides[0].file(package) == self.sides[1].file(package):
+            return False  # the file is head's, however old it looks: base may be of elsewhere
         if said[0] is None:  # it may have been overwritten by head's, and git still have it
             said[0] = self.sides[0].vars_in_git(self.sides[1].file(package), package)
         return said[0] is not None and said[0] == said[1]
@@ -127,20 +141,28 @@ class _Side:
         return (args.get("target"), args.get("profile")) if args else None
 
     @cached_property
-    def digests(self) -> dict[str, _Hash]:
-        """Of each project file that dbt read, a digest."""
+    def state_check(self) -> _StateCheck:
+        """What dbt knows its parsing by; empty where it is not known to be the manifest's.
+
+        A command for which nothing has changed does not parse again, and leaves the file alone. One
+        for which a project file, a var or the target has, parses every node again.
+        """
+        folder = Path(self.project.target_path)
         try:
-            content = (Path(self.project.target_path) / _PARTIAL_PARSE).read_bytes()
+            content = (folder / _PARTIAL_PARSE).read_bytes()
             found = msgspec.msgpack.decode(content, type=_PartialParse)
+            if found.metadata.invocation_id != self.project.metadata.invocation_id:
+                content = (folder / "manifest.json").read_bytes()
+                said = msgspec.json.decode(content, type=_Manifest).nodes
+                if not said or any(found.nodes.get(u) != node for u, node in said.items()):
+                    return _StateCheck()
         except (OSError, msgspec.DecodeError):
-            return {}
-        if found.metadata.invocation_id != self.project.metadata.invocation_id:
-            return {}
-        return found.state_check.project_hashes
+            return _StateCheck()
+        return found.state_check
 
     def digest(self, package: str) -> tuple[str, str] | None:
         """The digest of a package's project file, and its kind."""
-        found = self.digests.get(package)
+        found = self.state_check.project_hashes.get(package)
         return (found.name, found.checksum) if found is not None and found.checksum else None
 
     def file(self, package: str) -> Path | None:

@@ -262,11 +262,38 @@ def parsed_with(project: Project, text: str, invocation: str | None = None) -> N
             "project_name": "shop",
             "invocation_id": invocation or project.metadata.invocation_id,
         },
-        "state_check": {"project_hashes": {"shop": digest}},
-        "nodes": {"a": 1},
+        "state_check": {"project_hashes": {"shop": digest}, "vars_hash": {"checksum": "0"}},
+        "nodes": {"model.shop.a": {"created_at": 1.5, "name": "a"}},
     }
     content = msgspec.msgpack.encode(said)
     (Path(project.target_path) / "partial_parse.msgpack").write_bytes(content)
+
+
+def test_one_folder_has_the_file_of_one_side(tmp_path: Path) -> None:
+    """Base may have been built in a folder of the same name on another machine."""
+    base, head = two_sides(tmp_path)
+    base.run_args = head.run_args
+    assert not Variables(base, head).same("shop")
+    parsed_with(base, PROJECT_FILE)
+    assert Variables(base, head).same("shop")
+
+
+def test_a_command_that_need_not_parse_leaves_the_file_of_an_earlier_one(tmp_path: Path) -> None:
+    base, head = two_sides(tmp_path)
+    for project in (base, head):
+        project.run_args = {}
+        parsed_with(project, PROJECT_FILE, "dbt seed, before")
+    assert not Variables(base, head).same("shop")  # nothing says that it is of this manifest
+
+    def written(project: Project, created_at: float) -> None:
+        said = {"metadata": {}, "nodes": {"model.shop.a": {"created_at": created_at}}}
+        (Path(project.target_path) / "manifest.json").write_bytes(msgspec.json.encode(said))
+
+    for project in (base, head):
+        written(project, 1.5)
+    assert Variables(base, head).same("shop")
+    written(base, 2.5)  # parsed again: by another project file, for one
+    assert not Variables(base, head).same("shop")
 
 
 def two_sides(folder: Path) -> tuple[Project, Project]:
