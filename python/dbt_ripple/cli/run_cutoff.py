@@ -76,6 +76,13 @@ class Warehouse:
         adapter.set_macro_context_generator(generate_runtime_macro_context)
         with adapter.connection_named("dbt_ripple"):
             yield adapter
+            self.commit(adapter)
+
+    @staticmethod
+    def commit(adapter: Any) -> None:
+        """End what the adapter's own macros have begun, or it would be undone with the connection."""
+        if adapter.connections.get_thread_connection().transaction_open:
+            adapter.commit_if_has_connection()
 
     def relation(self, adapter: Any, node: Node) -> Any:
         """A node's relation."""
@@ -233,7 +240,7 @@ class Comparer:
             return Unequal(str(error), seen=False)
         except _errors() as error:
             return Unequal(f"its rows could not be hashed ({_short(error)})", seen=False)
-        return unequal_rows(one, other)
+        return unequal_rows(one, other, in_order=question.in_order)
 
     def _base(self, adapter: Any, unique_id: str) -> Any:
         """Base's relation, made beside head's where it is not yet; None where that fails."""
@@ -249,7 +256,8 @@ class Comparer:
             if parent in cutoff.decided.built:
                 made = self._base(adapter, parent)
                 if made is None:
-                    self.failed[unique_id] = f"{parent} of base could not be built"
+                    name = cutoff.base.nodes[parent].display_name
+                    self.failed[unique_id] = f"{name} of base could not be built"
                     return None
                 names[parent] = made.render()
         relation = self.warehouse.beside(adapter, node)
@@ -260,6 +268,7 @@ class Comparer:
         except _errors() as error:
             self.failed[unique_id] = f"base's SQL could not be built ({_short(error)})"
             return None
+        self.warehouse.commit(adapter)
         self.made[unique_id] = relation
         return relation
 

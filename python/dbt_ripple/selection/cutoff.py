@@ -321,6 +321,8 @@ class Cutoff:
         if (why := self.uncounted(relation)) is not None:
             return f"{name} is rebuilt, and {why}"
         answer = self.answers.get(relation)
+        if question.in_order and _kind(self.head.nodes[relation]) == "view":
+            return f"{name} is rebuilt, and the order of its rows, which is seen, is a view's"
         if answer is None or question not in answer.unequal:
             return f"{name} is rebuilt and was not compared"
         unequal = answer.unequal[question]
@@ -702,12 +704,16 @@ class Cutoff:
         return node.display_name if node else unique_id
 
 
-def unequal_rows(base: tuple[Any, ...], head: tuple[Any, ...]) -> Unequal | None:
+def unequal_rows(
+    base: tuple[Any, ...], head: tuple[Any, ...], *, in_order: bool = False
+) -> Unequal | None:
     """What two hashes of `selection.bags` say, the number of rows first."""
     if base == head:
         return None
     if base[0] != head[0]:
         return Unequal(f"it had {base[0]} rows and has {head[0]}")
+    if in_order:
+        return Unequal("its rows are others, or come in another order, which is seen", seen=False)
     return Unequal("its rows are others")
 
 
