@@ -144,7 +144,7 @@ def _prepared(
     if tree is None or not _is_same(tree, dialect, plain, table, masking):
         return None
     tree = _query_of(tree)
-    if tree is None:
+    if tree is None or tree.find(exp.PositionalColumn) is not None:  # a rule may move columns
         return None
     _name_outputs(tree, plain.relation.names)
     rewriting = Rewriting(dialect)

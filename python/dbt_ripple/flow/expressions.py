@@ -610,6 +610,13 @@ class Expressions:
             self.scopes[-1].refs.append(Ref(source, -2, "*", known[2]))
         return self.depend(index, _direct(kind))
 
+    def position(self, node: exp.PositionalColumn, kind: int) -> Expr:
+        """DuckDB's ``#2``, the second column of FROM: made of all of them, in their order."""
+        if not self.scopes:
+            return self.generic(node, kind)
+        nth = self.expr(node.this, kind)
+        return merkle([b"position", nth, self.inner_star(exp.Star(), kind)])
+
     def subquery(self, node: Any, mode: str, kind: int) -> Expr:
         while isinstance(node, exp.Paren):
             node = node.this
@@ -1551,6 +1558,7 @@ def _handlers() -> dict[type[Any], _Rule]:
         exp.Order: (Expressions.inner_order, _args("this expressions")),
         exp.Lambda: (Expressions.lambda_, _args("this expressions")),
         exp.DataType: (Expressions.data_type, None),
+        exp.PositionalColumn: (Expressions.position, _args("this")),
         exp.ColumnDef: (Expressions.field_of_type, None),
         exp.Anonymous: (Expressions.anonymous, _args("this expressions")),
         exp.Grouping: (Expressions.grouping, None),

@@ -499,7 +499,7 @@ class _Lowering(Expressions):
         for ordered in order.expressions:
             target = unwrapped(ordered.this if isinstance(ordered, exp.Ordered) else ordered)
             named = isinstance(target, exp.Column) and self.fold(target.this) in names
-            named = named or _ordinal(target) is not None
+            named = named or (_ordinal(target) or _hash_ordinal(target)) is not None
             places = {} if named else items.get(written(target).lower(), {})
             for i in places:
                 position = exp.Literal.number(i + 1)
@@ -747,6 +747,8 @@ class _Lowering(Expressions):
             if (ordinal := self.ordinal(key)) is not None:
                 ordinals.append(ordinal)
                 continue
+            if (ordinal := _hash_ordinal(key)) is not None:
+                ordinals.append(ordinal)
             bare = isinstance(key, exp.Column)
             scope.place = resolution.DISTINCT_ON if bare else resolution.DISTINCT_ON_IN
             keys.append(self.x(key, GROUP_BY))
@@ -818,6 +820,8 @@ class _Lowering(Expressions):
                     order.append(X(digest(b"order by all", written(flags)), {}, {}))
                     order_outs.extend(range(1, len(select.outs) + 1))
                 else:
+                    if (ordinal := _hash_ordinal(target)) is not None:
+                        order_outs.append(ordinal)
                     order.append(self.x(item, SORT))
         select.order, select.order_outs = order, order_outs
 
@@ -1562,6 +1566,11 @@ def _ordinal(node: Any) -> int | None:
         except ValueError:
             return None
     return None
+
+
+def _hash_ordinal(node: Any) -> int | None:
+    """The position that ``#2`` is in ORDER BY and DISTINCT ON; inside of expressions it is not."""
+    return _ordinal(node.this) if isinstance(node, exp.PositionalColumn) else None
 
 
 def _positions(structure: Any) -> list[int]:

@@ -110,6 +110,7 @@ SAMPLES: Final[dict[str, list[str]]] = {
         "select distinct on (a) a, b from t order by b desc, 1",
         "select distinct a from t limit 3 offset 2",
         "from (select a, b from t) as s join u on s.a = u.a",
+        "select #1 + a as x, b from t order by #2 limit 1",
         "select * from t limit 10 percent",
         "select * exclude (a) replace (b + 1 as b) rename (c as e) from t",
         "select t.*, u.* exclude (a) from t join u on t.a = u.a",

@@ -195,6 +195,16 @@ ONCE_MISSED = [
         "select {'a': k}::struct(a int, c int) x from a",
         "select {'a': k}::struct(A int, c int) x from a",
     ),
+    ("select #1 x from (select v, k from a)", "select #1 x from (select k, v from a)"),
+    (
+        "select sum(v) x from a join b using (k) where #1 > 1",
+        "select sum(v) x from b join a using (k) where #1 > 1",
+    ),
+    ("select k, v from a order by #1 limit 2", "select v, k from a order by #1 limit 2"),
+    (
+        "select k x from (select k, v, id from a) order by -#2, id limit 2",
+        "select k x from (select k, id as v, id from a) order by -#2, id limit 2",
+    ),
     ("select bin from histogram(b, id)", "select bin from histogram(b, id, bin_count := 2)"),
     (
         "select *, t.* from summary((from b)) join a t on true",
