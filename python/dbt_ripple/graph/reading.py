@@ -104,6 +104,50 @@ def asks_the_graph(text: str) -> bool:
     return any(token["name"] in _ALL_NODES for i in tags(text) for token in _TOKEN.finditer(i))
 
 
+_TYPES: Final = {
+    "nodes": frozenset(
+        "analysis model operation rpc rpc_call seed snapshot sql_operation test".split()
+    ),
+    "exposures": frozenset({"exposure"}),
+    "metrics": frozenset({"metric"}),
+    "saved_queries": frozenset({"saved_query"}),
+    "semantic_models": frozenset({"semantic_model"}),
+    "sources": frozenset({"source"}),
+    "unit_tests": frozenset({"unit_test"}),
+}
+"""The types of nodes that each part of ``graph`` holds."""
+
+_PART_OF_GRAPH: Final = re.compile(r"\bgraph\s*(?:\.\s*(\w+)|\[\s*['\"](\w+)['\"]\s*\])")
+
+
+def types_in_graph(texts: Iterable[str]) -> frozenset[str] | None:
+    """The types of nodes that texts walk over by ``graph``; None where that may be any.
+
+    Example:
+        >>> types_in_graph(["{% for e in graph.exposures.values() %}"]) == {"exposure"}
+        True
+        >>> types_in_graph(["{% for e in graph.get('exposures') %}"]) is None
+        True
+    """
+    found: set[str] = set()
+    for text in texts:
+        for inside in tags(text):
+            said = [token["name"] for token in _TOKEN.finditer(inside)]
+            parts = [m[1] or m[2] for m in _PART_OF_GRAPH.finditer(inside)]
+            if "results" in said or said.count("graph") > len(parts):
+                return None
+            for part in parts:
+                if part not in _TYPES:
+                    return None
+                found |= _TYPES[part]
+    return frozenset(found)
+
+
+def every_word_of(text: str) -> Reads:
+    """Of a text that may be handed a node: every word in it may be what it asks that for."""
+    return _every_word([token for inside in tags(text) for token in _TOKEN.finditer(inside)])
+
+
 def _of_all_nodes(insides: Iterable[str]) -> Reads:
     """Of a text that walks over all nodes: every word in it may be what it asks them for."""
     tokens = [token for inside in insides for token in _TOKEN.finditer(inside)]
@@ -112,6 +156,11 @@ def _of_all_nodes(insides: Iterable[str]) -> Reads:
         return EVERYTHING
     if not said & _ALL_NODES:
         return NOTHING
+    return _every_word(tokens)
+
+
+def _every_word(tokens: list[re.Match[str]]) -> Reads:
+    said = {token["name"] for token in tokens if token["name"]}
     if said & _DUMPS:
         return EVERYTHING
     strings = (word for token in tokens if token["text"] for word in _WORD.findall(token["text"]))

@@ -196,7 +196,7 @@ class RunTexts:
             of: in which text.
             to_run: whether it is a statement, and not a relation.
         """
-        whole, expression = expression, self.without_arguments(without_conditions(expression))
+        whole, expression = expression, self.withoutarguments_in(without_conditions(expression))
         literals = _LITERAL.findall(expression) if to_run else ()
         if not all(self.read(literal[1:-1]) for literal in literals):
             return False
@@ -221,7 +221,7 @@ class RunTexts:
                 return False
         return True
 
-    def without_arguments(self, expression: str) -> str:
+    def withoutarguments_in(self, expression: str) -> str:
         """An expression without what the user's macros are given in it: see `arguments`."""
         pieces = []
         at = 0
@@ -294,7 +294,7 @@ class RunTexts:
         begin = _MACRO.match(signature)
         if begin is None:
             return False
-        parameters = _arguments(signature, begin.end())
+        parameters = arguments_in(signature, begin.end())
         names = [p.partition("=")[0].strip() for p in parameters]
         place = names.index(parameter) if parameter in names else -1
         name = dispatched(begin[1])
@@ -309,7 +309,7 @@ class RunTexts:
                     continue
                 for call in called.finditer(tag.inside):
                     calls += 1
-                    arguments = _arguments(tag.inside, call.end())
+                    arguments = arguments_in(tag.inside, call.end())
                     by_name = [a for a in arguments if _KEYWORD.match(a)]
                     given = [
                         a.partition("=")[2] for a in by_name if a.split("=")[0].strip() == parameter
@@ -335,7 +335,7 @@ def without_conditions(expression: str) -> str:
     return " ".join((*pieces, expression[at:]))
 
 
-def _arguments(text: str, start: int) -> list[str]:
+def arguments_in(text: str, start: int) -> list[str]:
     """The arguments of a call, as they are written, from behind its bracket."""
     inside = _up_to_its_end(text, start)
     found = [""]

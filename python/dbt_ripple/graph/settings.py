@@ -16,6 +16,7 @@ from dbt_ripple.artifacts import Node, Project, References
 from dbt_ripple.artifacts.model import WITH_SQL
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, JOIN
+from dbt_ripple.graph.branches_taken import texts_taken
 from dbt_ripple.graph.jinja import both_branches, names, normalised, tags, without_tags
 from dbt_ripple.graph.macros import (
     OWN,
@@ -40,8 +41,10 @@ from dbt_ripple.graph.reading import (
     NOTHING,
     Reads,
     asks_the_graph,
+    every_word_of,
     reads_of,
     reads_of_python,
+    types_in_graph,
 )
 
 OF_COLUMNS: Final = ("unique_key", "updated_at", "check_cols")
@@ -73,7 +76,7 @@ class Settings:
     def __init__(self, project: Project, macros: Macros) -> None:
         self.project = project
         self.macros = macros
-        self._of_all_nodes: dict[Reads, bytes] = {}
+        self._of_all_nodes: dict[tuple[Reads, frozenset[str] | None], bytes] = {}
         self.adapter_type = project.metadata.adapter_type
 
     def of(self, node: Node, *, columns: bool = False) -> bytes:
@@ -130,8 +133,9 @@ class Settings:
         if unseen or ours or node.is_python or self.read_by_project_hooks:
             if reads := self.reads(node, unseen):
                 said["read"] = read_of(node, reads)
-            if everywhere := self.reads_everywhere(node, unseen):
-                said["read of all nodes"] = self.of_all_nodes(everywhere)
+            everywhere, kinds = self.reads_everywhere(node, unseen)
+            if everywhere:
+                said["read of all nodes"] = self.of_all_nodes(everywhere, kinds)
         return said
 
     def of_function(self, node: Node) -> list[tuple[str, Any]]:
@@ -168,20 +172,33 @@ class Settings:
             texts.append(hidden)
         return [text for text in texts if text]
 
-    def reads_everywhere(self, node: Node, unseen: list[str]) -> Reads:
+    def reads_everywhere(
+        self, node: Node, unseen: list[str]
+    ) -> tuple[Reads, frozenset[str] | None]:
         """What of *all* nodes is read for one of them: by ``graph``, in a hook or its like."""
         return self.reads_everywhere_by(unseen, self.macros.run_by(kind_of(node)))
 
-    def reads_everywhere_by(self, texts: list[str], start: Iterable[str] = ()) -> Reads:
-        """What of all nodes these texts read, and the macros they call or that these are."""
-        called = [u for text in texts for u in self.macros.named_in(text)]
-        run = self.macros.closure([*called, *start]) & self.macros.user
+    def reads_everywhere_by(
+        self, texts: list[str], start: Iterable[str] = ()
+    ) -> tuple[Reads, frozenset[str] | None]:
+        """What of all nodes these texts read, and the macros they call or that these are.
+
+        Returns:
+            What is read; and of which types of nodes, None where that may be any.
+        """
+        run = self.macros.closure(start) & self.macros.user
         macros = [self.project.macros[u] for u in sorted(run)]
+        pieces = [m.macro_sql for m in macros if m.package_name != OWN]
+        for text in texts:
+            pieces += texts_taken(text, self.macros)
+        asking = [piece for piece in pieces if asks_the_graph(piece)]
         found = NOTHING
-        for text in (*texts, *(m.macro_sql for m in macros if m.package_name != OWN)):
-            if asks_the_graph(text):
-                found |= reads_of(text, self.macros.internal)
-        return found
+        for piece in asking:
+            found |= reads_of(piece, self.macros.internal)
+        if asking:  # what it finds there, it may hand on
+            for piece in pieces:
+                found |= every_word_of(piece)
+        return found, types_in_graph(asking)
 
     def read_by(self, text: str, node: Node) -> bytes:
         """A fingerprint of the properties that a hook of a node reads; empty for none."""
@@ -190,17 +207,25 @@ class Settings:
         reads |= self.macros.reads(self.macros.named_in(text))
         if reads:
             parts.append(repr(read_of(node, reads)).encode())
-        if everywhere := self.reads_everywhere_by([text]):
-            parts.append(self.of_all_nodes(everywhere))
+        everywhere, kinds = self.reads_everywhere_by([text])
+        if everywhere:
+            parts.append(self.of_all_nodes(everywhere, kinds))
         return digest(*parts) if parts else b""
 
-    def of_all_nodes(self, reads: Reads) -> bytes:
-        """A fingerprint of what is read of all nodes."""
-        known = self._of_all_nodes.get(reads)
+    def of_all_nodes(self, reads: Reads, types: frozenset[str] | None) -> bytes:
+        """A fingerprint of what is read of all nodes of these types."""
+        known = self._of_all_nodes.get((reads, types))
         if known is None:
-            nodes = sorted(self.project.nodes.items())
+            nodes = sorted(
+                (
+                    (u, node)
+                    for u, node in self.project.nodes.items()
+                    if types is None or node.resource_type in types
+                ),
+                key=lambda pair: pair[0],
+            )
             known = digest(*(repr((u, read_of(node, reads))).encode() for u, node in nodes))
-            self._of_all_nodes[reads] = known
+            self._of_all_nodes[reads, types] = known
         return known
 
     @cached_property
@@ -209,7 +234,7 @@ class Settings:
         found = NOTHING
         for hook in self.project.of_type("operation"):
             if hook.package_name != OWN:
-                found |= self.reads_everywhere_by([hook.raw_code])
+                found |= self.reads_everywhere_by([hook.raw_code])[0]
         return found
 
     @cached_property

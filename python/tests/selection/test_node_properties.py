@@ -379,6 +379,45 @@ def test_what_a_project_hook_reads_of_all_nodes() -> None:
     assert found(base, head) == TESTS
 
 
+INSERTS = macro(
+    "macro.p.inserts",
+    "{% macro inserts(into, kind='nodes', deep=False) %}{% set q %}insert into {{ into }} values "
+    "({{ rows(kind, deep) }}){% endset %}{% do run_query(q) %}{% endmacro %}",
+    "macro.p.rows",
+)
+ROWS_OF = macro(
+    "macro.p.rows",
+    "{% macro rows(what, deep) %}{% if deep %}{{ graph.nodes | tojson }}"
+    "{% elif what == 'nodes' %}{% for n in graph.nodes.values() %}{{ line(n) }}{% endfor %}"
+    "{% elif what == 'sources' %}{% for n in graph.sources.values() %}{{ n.name }}{% endfor %}"
+    "{% else %}{% for n in graph.exposures.values() %}{{ n.name }}{% endfor %}{% endif %}{% endmacro %}",
+    "macro.p.line",
+)
+LINE = macro("macro.p.line", "{% macro line(it) %}{{ it.meta.limit }}{% endmacro %}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "counts"),
+    [
+        ("this", True),
+        ("this, kind='nodes'", True),
+        ("this, 'exposures'", False),
+        ('this, kind="sources"', False),
+        ("this, 'exposures', true", True),
+        ("this, kind='exposures', deep=var('deep')", True),
+        ("this, kind=var('kind')", True),
+    ],
+)
+def test_a_hook_reads_in_the_branches_that_its_arguments_take(arguments: str, counts: bool) -> None:
+    def with_limit(limit: int) -> Project:
+        hook = f"{{{{ inserts({arguments}) }}}}"
+        made = side({}, INSERTS, ROWS_OF, LINE, hook=hook)
+        made.nodes["model.p.other"] = node("model.p.other", "select 1 as id", meta={"limit": limit})
+        return project(*made.nodes.values(), catalog=LISTED, macros=list(made.macros.values()))
+
+    assert found(with_limit(1), with_limit(2))[0] == (TESTS[0] if counts else [])
+
+
 def test_a_hook_that_walks_over_all_nodes_reads_each() -> None:
     walks = "{% for n in graph.nodes.values() %} drop {{ n.meta.limit }} {% endfor %}"
 
