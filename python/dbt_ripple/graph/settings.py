@@ -77,6 +77,7 @@ class Settings:
         self.project = project
         self.macros = macros
         self._of_all_nodes: dict[tuple[Reads, frozenset[str] | None], bytes] = {}
+        self._taken: dict[str, list[str]] = {}
         self.adapter_type = project.metadata.adapter_type
 
     def of(self, node: Node, *, columns: bool = False) -> bytes:
@@ -190,7 +191,7 @@ class Settings:
         macros = [self.project.macros[u] for u in sorted(run)]
         pieces = [m.macro_sql for m in macros if m.package_name != OWN]
         for text in texts:
-            pieces += texts_taken(text, self.macros)
+            pieces += self.taken(text)
         asking = [piece for piece in pieces if asks_the_graph(piece)]
         found = NOTHING
         for piece in asking:
@@ -199,6 +200,16 @@ class Settings:
             for piece in pieces:
                 found |= every_word_of(piece)
         return found, types_in_graph(asking)
+
+    def taken(self, text: str) -> list[str]:
+        """The texts that run for a hook, where one of them may walk over all nodes."""
+        known = self._taken.get(text)
+        if known is None:
+            called = self.macros.closure(self.macros.named_in(text)) & self.macros.user
+            reached = (text, *(self.project.macros[u].macro_sql for u in called))
+            asks = any("graph" in each or "results" in each for each in reached)
+            known = self._taken[text] = texts_taken(text, self.macros) if asks else []
+        return known
 
     def read_by(self, text: str, node: Node) -> bytes:
         """A fingerprint of the properties that a hook of a node reads; empty for none."""
