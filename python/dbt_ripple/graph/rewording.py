@@ -61,7 +61,9 @@ class CanonicalLinker(TestLinker):
         known = self.known.get(unique_id)
         if known is None and unique_id in self.unmoved:
             seen = self.analysis.nodes[unique_id]
-            if seen.status == "analysed":
+            # What hooks write to holds, on both sides, what they have left in it.
+            listed = unique_id in self.hooks.writing and self.project.catalog.get(unique_id)
+            if seen.status == "analysed" or listed:
                 relation = stand_in(unique_id, seen, self.dialect)
                 known = self.known[unique_id] = Known(seen, relation, [], {})
         return known or super().node(unique_id)

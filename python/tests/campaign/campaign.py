@@ -20,7 +20,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -32,7 +32,7 @@ from dbt_edits import KINDS as DBT_KINDS
 from dbt_edits import DbtEdits
 from judge import Judge
 from mutations import QUERY_KINDS, Mutator
-from refactors import CATALOGUE
+from refactors import CATALOGUE, IN_OTHER_WORDS, Refactor
 from report import Count, Refactored, Report, table
 from world import Edit, Outcome, TooLong, World
 from worlds import lab, shop, shop_on_spark
@@ -305,11 +305,15 @@ def build_by_dbt(world: World, edits: DbtEdits, task: Task, report: Report, say:
         say(f"{world.name}: {number + 1} of {task.dbt_rounds} rounds by dbt")
 
 
-def refactor(world: World, report: Report) -> None:
+def refactor(
+    world: World,
+    report: Report,
+    catalogue: Mapping[str, Refactor] = CATALOGUE | IN_OTHER_WORDS,
+) -> None:
     """Every refactor on every model of a world where it applies."""
     judge = Judge(world)
     nodes = world.project.nodes
-    for name, make in CATALOGUE.items():
+    for name, make in catalogue.items():
         count = report.refactors.setdefault(name, Refactored())
         for unique_id in world.relations:
             node = nodes[unique_id]

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 import sqlglot
+from rewordings import REWORDINGS
 from sqlglot import exp
 from sqlglot.tokens import TokenType
 from world import Edit, World, relation, with_inlined, without_inlined
@@ -502,3 +503,14 @@ CATALOGUE: Final[dict[str, Refactor]] = {
     "new column nobody reads": new_column,
 }
 """Every refactor by the name the report has."""
+
+
+def in_words(reword: Callable[[Any], Any]) -> Refactor:
+    return on_tree(lambda world, tree: reword(tree))
+
+
+IN_WORDS: Final = "in other words: "
+IN_OTHER_WORDS: Final[dict[str, Refactor]] = {
+    IN_WORDS + name: in_words(reword) for name, reword in REWORDINGS.items()
+}
+"""Those that only the second comparison sees through."""
