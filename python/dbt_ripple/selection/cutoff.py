@@ -509,8 +509,8 @@ class Cutoff:
                 return f"it is of the kind {kind}"
             if side.is_python or not side.compiled_code:
                 return "it has no compiled SQL"
-            if side.contract_enforced:
-                return "its contract makes the types of its columns"
+        if _contract(then) != _contract(node):
+            return "another contract makes the types of its columns"
         if self.own_hooks(0, relation) is None or self.own_hooks(1, relation) is None:
             return "it has hooks"
         if relation in self._hooked or self.comparison.everything:
@@ -730,6 +730,13 @@ def equal_columns(base: Types, head: Types, columns: Columns) -> str | None:
         if then[name] != now[name]:
             return f"{name} was {then[name]} and is {now[name]}"
     return None
+
+
+def _contract(node: Node) -> list[tuple[str, str | None]] | None:
+    """The types that a contract gives to columns; None without one."""
+    if not node.contract_enforced:
+        return None
+    return [(column.name or key, column.data_type) for key, column in node.columns.items()]
 
 
 def _kind(node: Node) -> str:

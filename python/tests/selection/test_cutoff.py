@@ -240,7 +240,6 @@ NEVER = {
     "hooks that write elsewhere": {"config": {"post-hook": ["insert into s.log select 1"]}},
     "hooks of Jinja": {"config": {"post-hook": ["delete from {{ this }} where id > {{ var('x') }}"]}},
     "an own materialization": {"config": {"materialized": "their_own"}},
-    "a contract": {"config": {"contract": {"enforced": True}}},
     "a reader that takes the first rows": {"reader": READER + " limit 5"},
     "a reader that asks for the time": {"reader": READER + " and current_timestamp() > '2020-01-01'"},
     "a reader that adds floats": {
@@ -260,6 +259,18 @@ NEVER = {
 @pytest.mark.parametrize("given", NEVER.values(), ids=NEVER)
 def test_what_never_stops_a_reader(given: dict[str, Any]) -> None:
     assert MART in built_models(decided(**given))
+
+
+def test_a_contract_is_the_same_one_or_nothing_is_equal() -> None:
+    enforced = {"contract": {"enforced": True}}
+    assert built_models(decided(config=enforced)) == {STG}
+    base, head = (
+        project(RAW, node(STG, sql, RAW.unique_id, config=enforced, columns=types), adapter="spark")
+        for sql, types in ((BEFORE, TYPES), (AFTER, {**TYPES, "amount": "BIGINT"}))
+    )
+    comparison = compare(base, head)
+    cutoff = Cutoff(comparison, select_from(comparison, facts=False), {}.get)
+    assert cutoff.unmade(STG) == "another contract makes the types of its columns"
 
 
 def test_a_hook_on_its_own_rows_is_followed() -> None:
