@@ -8,6 +8,7 @@ comparisons: that two of its columns stay side by side is shown by one of them, 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.flow.fingerprint import digest
@@ -43,7 +44,13 @@ def prove_reworded(comparison: Comparison, cache: Cache | None = None) -> None:
         and _is_followed(then)
         and _is_followed(now)
     ]
-    if not moved and not tests:
+    edited = {
+        unique_id
+        for unique_id in (*moved, *tests)
+        if comparison.base.nodes[unique_id].compiled_code
+        != comparison.head.nodes[unique_id].compiled_code
+    }
+    if not edited:
         return
     from dbt_ripple.graph.rewording import CanonicalLinker
 
@@ -58,10 +65,14 @@ def prove_reworded(comparison: Comparison, cache: Cache | None = None) -> None:
             == (now.status, now.order, now.incidental, now.columns)
         )
     catalog = comparison.base.catalog
-    one = CanonicalLinker(comparison.base, base, unmoved, catalog, cache, comparison.seeds.base)
-    other = CanonicalLinker(comparison.head, head, unmoved, catalog, cache, comparison.seeds.head)
+    one = CanonicalLinker(
+        comparison.base, base, unmoved, edited, catalog, cache, comparison.seeds.base
+    )
+    other = CanonicalLinker(
+        comparison.head, head, unmoved, edited, catalog, cache, comparison.seeds.head
+    )
     nodes = _nodes(comparison, one, other, moved)
-    proven = _tests(comparison, one, other, tests)
+    proven = _tests(comparison, one, other, tests, nodes)
     if nodes or proven:
         comparison.head_analysis = dataclasses.replace(
             head, nodes={**head.nodes, **nodes}, tests={**head.tests, **proven}
@@ -100,6 +111,8 @@ def _nodes(
 
     found: dict[str, NodeAnalysis] = {}
     for unique_id in moved:
+        if not _may_be_less(unique_id, comparison, one, found):
+            continue
         then = comparison.base_analysis.nodes[unique_id]
         now = comparison.head_analysis.nodes[unique_id]
         before, here = (linker.node(unique_id).analysis for linker in (one, other))
@@ -120,12 +133,28 @@ def _nodes(
     return found
 
 
+def _may_be_less(
+    unique_id: str, comparison: Comparison, one: CanonicalLinker, found: Collection[str]
+) -> bool:
+    """Whether less can have moved than is said: in other words, or below something of which it has."""
+    if unique_id in one.edited:
+        return True
+    parents = comparison.head.parents.get(unique_id, ())
+    return any(one.names.canonical.get(parent, parent) in found for parent in parents)
+
+
 def _tests(
-    comparison: Comparison, one: CanonicalLinker, other: CanonicalLinker, tests: list[str]
+    comparison: Comparison,
+    one: CanonicalLinker,
+    other: CanonicalLinker,
+    tests: list[str],
+    nodes: Collection[str],
 ) -> dict[str, NodeAnalysis]:
     """The tests that ask the same of the same, as head has them now."""
     found: dict[str, NodeAnalysis] = {}
     for test in tests:
+        if not _may_be_less(test, comparison, one, nodes):
+            continue
         then = comparison.base_analysis.tests[test]
         now = comparison.head_analysis.tests[test]
         before, here = one.of_test(test), other.of_test(test)

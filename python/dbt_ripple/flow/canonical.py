@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from sqlglot import exp
@@ -91,9 +91,10 @@ def _canonical(
     made = _prepared(sql, dialect, plain, table, masking, types)
     if made is None:
         return None
-    tree, rewriting = made
+    tree, tokens, rewriting = made
     tree = settle(rewrite(tree, rewriting), rewriting)
-    linked = _linked(lower_tree(tree, dialect, masking), dialect, table, in_any_order=True)
+    lowered = lower_tree(tree, tokens, dialect, masking)
+    linked = _linked(lowered, dialect, table, in_any_order=True)
     if linked is None or linked.relation.keys != plain.relation.keys:
         return None
     if any(RULES[name].moves for name in rewriting.used):
@@ -115,10 +116,10 @@ def in_other_words(
     made = _prepared(sql, dialect, plain, table, (), types)
     if made is None:
         return None
-    tree, rewriting = made
+    tree, tokens, rewriting = made
     before = tree.sql(dialect)
     tree = rewrite(tree, rewriting)
-    linked = _linked(lower_tree(tree, dialect), dialect, table)
+    linked = _linked(lower_tree(tree, tokens, dialect), dialect, table)
     if linked is None or linked.relation.keys != plain.relation.keys:
         return None  # as in `_canonical`: a name that the engine makes up has changed
     around = (exp.Connector, exp.Predicate, exp.Not, exp.Binary, exp.Neg)
@@ -138,26 +139,34 @@ def _prepared(
     table: FindTable,
     masking: Collection[str],
     types: FindTypes | None,
-) -> tuple[Any, Rewriting] | None:
+) -> tuple[Any, Sequence[Any], Rewriting] | None:
     """The parse tree of a query, its names resolved where they are believed, and what is known."""
-    tree = parse(sql, dialect)
-    if tree is None or not _is_same(tree, dialect, plain, table, masking):
+    parsed = parse(sql, dialect)
+    if parsed is None:
         return None
-    tree = _query_of(tree)
-    if tree is None or tree.find(exp.PositionalColumn) is not None:  # a rule may move columns
+    tree, tokens = _query_of(parsed[0]), parsed[1]
+
+    def is_same(tree: Any) -> bool:
+        """Whether a tree has the fingerprints of the query as it stands."""
+        lowered = lower_tree(tree, tokens, dialect, masking)
+        return _is_same(_linked(lowered, dialect, table), plain)
+
+    if tree is None or not is_same(tree):
+        return None
+    if tree.find(exp.PositionalColumn) is not None:  # a rule may move columns
         return None
     _name_outputs(tree, plain.relation.names)
     rewriting = Rewriting(dialect)
     named = _qualified(tree, dialect, table)
-    if named is not None and _is_same(named, dialect, plain, table, masking):
+    if named is not None and is_same(named):
         tree, rewriting.qualified = named, True
-    elif not _is_same(tree, dialect, plain, table, masking):
+    elif not is_same(tree):
         return None
     rewriting.apart = rewriting.qualified and _are_apart(tree)
     if types is not None and rewriting.apart:
         rewriting.types = _types(tree, dialect, types)
     rewriting.order_seen = sees_order(tree, dialect)
-    return tree, rewriting
+    return tree, tokens, rewriting
 
 
 def _types(tree: Any, dialect: str, types: FindTypes) -> dict[str, dict[str, str]]:
@@ -207,11 +216,7 @@ def _linked(
     return None if linked.missing or linked.unknown or linked.relation.rest else linked
 
 
-def _is_same(
-    tree: Any, dialect: str, plain: Linked, table: FindTable, masking: Collection[str]
-) -> bool:
-    """Whether a tree has the fingerprints of the query as it stands."""
-    linked = _linked(lower_tree(tree, dialect, masking), dialect, table)
+def _is_same(linked: Linked | None, plain: Linked) -> bool:
     if linked is None:
         return False
     one, other = linked.relation, plain.relation

@@ -237,8 +237,8 @@ def lower(
         sys.setrecursionlimit(limit)
 
 
-def parse(sql: str, dialect: str) -> exp.Expression | None:
-    """The parse tree of one statement; None where `lower` would not follow it either."""
+def parse(sql: str, dialect: str) -> tuple[exp.Expression, Sequence[Any]] | None:
+    """The parse tree of one statement, and its tokens; None where `lower` would not follow it."""
     try:
         tokenizer, parser = _reader(dialect)
         tokens = tokenizer.tokenize(sql)
@@ -247,15 +247,26 @@ def parse(sql: str, dialect: str) -> exp.Expression | None:
         statements = _statements(parser, tokens, sql)
     except (Unsupported, SqlglotError, RecursionError):
         return None
-    return statements[0] if len(statements) == 1 else None
+    return (statements[0], tokens) if len(statements) == 1 else None
 
 
-def lower_tree(tree: exp.Expression, dialect: str, masking: Collection[str] = ()) -> Lowered:
-    """Lower a parse tree, which is left as it is; what sqlglot drops of a text is not looked for."""
+def lower_tree(
+    tree: exp.Expression, tokens: Sequence[Any], dialect: str, masking: Collection[str] = ()
+) -> Lowered:
+    """Lower a parse tree, which is left as it is; what sqlglot drops of a text is not looked for.
+
+    Args:
+        tree: the tree, made of a text's or rewritten from that.
+        tokens: of the text.
+        dialect: it is written in.
+        masking: functions that mask their arguments, besides those known to.
+    """
     limit = sys.getrecursionlimit()
     try:
         sys.setrecursionlimit(max(limit, 20_000))
-        return _Lowering(dialect, masking).statement(tree.copy())
+        lowering = _Lowering(dialect, masking)
+        lowering.tokens = tokens
+        return lowering.statement(tree.copy())
     except Unsupported as why:
         return Lowered(None, str(why))
     except Exception as error:  # of a tree that is none

@@ -32,6 +32,8 @@ class CanonicalLinker(TestLinker):
         project: the side.
         analysis: of this side, plain.
         unmoved: the nodes that are the same on both sides, by unique_id.
+        edited: the nodes that have another text on the other side: only these are rewritten, since
+            one text over relations that are the same is the same as it stands.
         catalog: base's, which holds of what is the same on both sides.
         cache: where lowered queries may be found.
         seeds: the files of seeds.
@@ -45,6 +47,7 @@ class CanonicalLinker(TestLinker):
         project: Project,
         analysis: Analysis,
         unmoved: Collection[str],
+        edited: Collection[str],
         catalog: Mapping[str, Sequence[CatalogColumn]],
         cache: Cache | None,
         seeds: SeedFiles,
@@ -52,6 +55,7 @@ class CanonicalLinker(TestLinker):
         super().__init__(project, False, cache, None, seeds)
         self.analysis = analysis
         self.unmoved = unmoved
+        self.edited = edited
         self.catalog = catalog
         self.rules: dict[str, list[str]] = {}
         self.masking = tuple(sorted(masking_functions(project)))
@@ -94,6 +98,8 @@ class CanonicalLinker(TestLinker):
                 return lowered.reason or "it is not a query"
             linked = link(lowered, table, self.dialect)
             self.called[unique_id] = linked.called
+            if unique_id not in self.edited:
+                return {}, linked
             above = set(self.above.get(unique_id, ()))
             # Here, because it takes its time and most comparisons never come here.
             from dbt_ripple.flow.canonical import canonical

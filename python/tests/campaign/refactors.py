@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 import sqlglot
+from report import IN_WORDS
 from rewordings import REWORDINGS
 from sqlglot import exp
 from sqlglot.tokens import TokenType
@@ -509,7 +510,6 @@ def in_words(reword: Callable[[Any], Any]) -> Refactor:
     return on_tree(lambda world, tree: reword(tree))
 
 
-IN_WORDS: Final = "in other words: "
 IN_OTHER_WORDS: Final[dict[str, Refactor]] = {
     IN_WORDS + name: in_words(reword) for name, reword in REWORDINGS.items()
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from constructs import CONSTRUCTS
 from mutations import VALUE_KINDS
@@ -59,6 +59,12 @@ class Count:
 
     def add(self, other: Count) -> None:
         _add(self, other)
+
+
+IN_WORDS: Final = "in other words: "
+"""Begins the names of refactors that only the second comparison sees through."""
+WORDS: Final = 0.1
+"""The share of these that may select something."""
 
 
 @dataclass
@@ -123,7 +129,18 @@ class Report:
         return [k for k, n in self.kinds.items() if not n.changed and n.built == n.tried]
 
     def wrong(self) -> bool:
-        return bool(self.misses or self.selecting or self.stopped or self.idle())
+        return bool(
+            self.misses or self.alike() or self.words() > WORDS or self.stopped or self.idle()
+        )
+
+    def alike(self) -> list[dict[str, Any]]:
+        """The refactors that select, but those that only say the same in other words."""
+        return [s for s in self.selecting if not s["refactor"].startswith(IN_WORDS)]
+
+    def words(self) -> float:
+        """The share of refactors in other words that select."""
+        said = [c for name, c in self.refactors.items() if name.startswith(IN_WORDS)]
+        return sum(c.selected for c in said) / max(1, sum(c.made for c in said))
 
 
 def table(report: Report) -> str:
@@ -176,7 +193,8 @@ def table(report: Report) -> str:
         *(f"{name}: stopped by {why}" for name, why in report.stopped.items()),
         *bounds(report),
         *cut_off(report),
-        f"misses: {len(report.misses)}; refactors that select: {len(report.selecting)}; "
+        f"misses: {len(report.misses)}; refactors that select: {len(report.alike())}; "
+        f"in other words: {report.words():.0%}; "
         f"kinds that changed nothing: {', '.join(report.idle()) or 'none'}",
         *(
             f"missed, --seed {report.seed} --repeat '{m['repeat']}' ({m['kind']}): "

@@ -51,7 +51,9 @@ def de_morgan(node: Any) -> Any:
 @each(exp.GT, exp.LT, exp.GTE, exp.LTE)
 def negated(node: Any) -> Any:
     other = {exp.GT: exp.LTE, exp.LTE: exp.GT, exp.LT: exp.GTE, exp.GTE: exp.LT}[type(node)]
-    return exp.Not(this=exp.Paren(this=other(this=node.this.copy(), expression=node.expression.copy())))
+    return exp.Not(
+        this=exp.Paren(this=other(this=node.this.copy(), expression=node.expression.copy()))
+    )
 
 
 @each(exp.GT, exp.LT, exp.GTE, exp.LTE)
@@ -101,7 +103,12 @@ def where_true(tree: Any) -> Any:
     made = False
     for select in tree.find_all(exp.Select):
         if select.args.get("from_") is not None and select.args.get("where") is None:
-            select.set("where", exp.Where(this=exp.EQ(this=exp.Literal.number(1), expression=exp.Literal.number(1))))
+            select.set(
+                "where",
+                exp.Where(
+                    this=exp.EQ(this=exp.Literal.number(1), expression=exp.Literal.number(1))
+                ),
+            )
             made = True
     return tree if made else None
 
@@ -117,7 +124,9 @@ def not_null_too(node: Any) -> Any:
     first = node.this
     while isinstance(first, (exp.And, exp.Paren)):
         first = first.this
-    if not isinstance(first, (exp.GT, exp.LT, exp.EQ, exp.NEQ)) or not isinstance(first.this, exp.Column):
+    if not isinstance(first, (exp.GT, exp.LT, exp.EQ, exp.NEQ)) or not isinstance(
+        first.this, exp.Column
+    ):
         return None
     known = exp.Not(this=exp.Is(this=first.this.copy(), expression=exp.Null()))
     node.set("this", exp.And(this=known, expression=paren(node.this)))
@@ -157,7 +166,9 @@ def case_as_if(node: Any) -> Any:
     if node.this is not None or len(branches) != 1:
         return None
     false = node.args.get("default") or exp.Null()
-    return exp.If(this=branches[0].this.copy(), true=branches[0].args["true"].copy(), false=false.copy())
+    return exp.If(
+        this=branches[0].this.copy(), true=branches[0].args["true"].copy(), false=false.copy()
+    )
 
 
 @each(exp.Coalesce)
@@ -165,7 +176,9 @@ def case_for_coalesce(node: Any) -> Any:
     if len(node.expressions) != 1 or node.this.find(exp.Query):
         return None
     test = exp.Not(this=exp.Is(this=exp.Paren(this=node.this.copy()), expression=exp.Null()))
-    return exp.Case(ifs=[exp.If(this=test, true=node.this.copy())], default=node.expressions[0].copy())
+    return exp.Case(
+        ifs=[exp.If(this=test, true=node.this.copy())], default=node.expressions[0].copy()
+    )
 
 
 @each(exp.Coalesce)
@@ -173,7 +186,9 @@ def case_on_null_for_coalesce(node: Any) -> Any:
     if len(node.expressions) != 1 or node.this.find(exp.Query):
         return None
     test = exp.Is(this=exp.Paren(this=node.this.copy()), expression=exp.Null())
-    return exp.Case(ifs=[exp.If(this=test, true=node.expressions[0].copy())], default=node.this.copy())
+    return exp.Case(
+        ifs=[exp.If(this=test, true=node.expressions[0].copy())], default=node.this.copy()
+    )
 
 
 @each(exp.Nullif)
@@ -224,7 +239,9 @@ def plain_joins(select: Any) -> list[Any]:
     """The joins of a SELECT, where all are inner or left joins of relations by ON."""
     joins = select.args.get("joins") or []
     ours = {"this", "on", "kind", "side"}
-    relations = [select.args["from_"].this, *(j.this for j in joins)] if select.args.get("from_") else []
+    relations = (
+        [select.args["from_"].this, *(j.this for j in joins)] if select.args.get("from_") else []
+    )
     good = all(
         {k for k, v in j.args.items() if v} <= ours
         and j.args.get("on") is not None
@@ -232,7 +249,11 @@ def plain_joins(select: Any) -> list[Any]:
         and (j.args.get("kind") or "") in ("", "INNER", "OUTER")
         for j in joins
     ) and all(isinstance(r, (exp.Table, exp.Subquery)) and r.alias_or_name for r in relations)
-    seen = select.is_star or select.args.get("laterals") or any(r.args.get("pivots") for r in relations)
+    seen = (
+        select.is_star
+        or select.args.get("laterals")
+        or any(r.args.get("pivots") for r in relations)
+    )
     return list(joins) if good and not seen else []
 
 
@@ -261,7 +282,11 @@ def conditions_in_where(select: Any) -> Any:
         join.set("on", None)
         join.set("kind", "CROSS")
         where = select.args.get("where")
-        both = paren(condition) if where is None else exp.And(this=paren(where.this), expression=paren(condition))
+        both = (
+            paren(condition)
+            if where is None
+            else exp.And(this=paren(where.this), expression=paren(condition))
+        )
         select.set("where", exp.Where(this=both))
     return select
 
@@ -281,7 +306,10 @@ def left_and_not_null(select: Any) -> Any:
     join.set("kind", None)
     met = exp.Not(this=exp.Is(this=keys[0].copy(), expression=exp.Null()))
     where = select.args.get("where")
-    select.set("where", exp.Where(this=met if where is None else exp.And(this=met, expression=paren(where.this))))
+    select.set(
+        "where",
+        exp.Where(this=met if where is None else exp.And(this=met, expression=paren(where.this))),
+    )
     return select
 
 
@@ -309,7 +337,9 @@ def filter_before_join(select: Any) -> Any:
     if where.find(exp.Query) or any(c.table != alias for c in where.find_all(exp.Column)):
         return None
     inner = exp.select("*").from_(first.copy()).where(where.this.copy())
-    select.args["from_"].set("this", exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(alias))))
+    select.args["from_"].set(
+        "this", exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(alias)))
+    )
     select.set("where", None)
     return select
 
@@ -317,7 +347,11 @@ def filter_before_join(select: Any) -> Any:
 @each(exp.Union)
 def branches_swapped(node: Any) -> Any:
     left, right = node.this, node.expression
-    if node.args.get("by_name") or not isinstance(left, exp.Select) or not isinstance(right, exp.Select):
+    if (
+        node.args.get("by_name")
+        or not isinstance(left, exp.Select)
+        or not isinstance(right, exp.Select)
+    ):
         return None
     if left.is_star or right.is_star or node.args.get("order") or node.args.get("with_"):
         return None
@@ -355,7 +389,11 @@ def having_for_where(select: Any) -> Any:
         return None
     keys = {k.sql() for k in group.expressions if isinstance(k, exp.Column)}
     columns = [c.sql() for c in where.find_all(exp.Column)]
-    if not columns or not keys.issuperset(columns) or select.find(exp.Func, exp.Cast) in where.walk():
+    if (
+        not columns
+        or not keys.issuperset(columns)
+        or select.find(exp.Func, exp.Cast) in where.walk()
+    ):
         return None
     select.set("having", exp.Having(this=where.this.copy()))
     select.set("where", None)
@@ -379,9 +417,13 @@ def exists_for_in(select: Any) -> Any:
         query = query.this if isinstance(query, exp.Subquery) else query
         if not isinstance(query, exp.Select) or isinstance(node.parent, exp.Not):
             continue
-        if set(k for k, v in query.args.items() if v) - {"expressions", "from_", "where"}:
+        if {k for k, v in query.args.items() if v} - {"expressions", "from_", "where"}:
             continue
-        if not isinstance(node.this, exp.Column) or not node.this.table or len(query.expressions) != 1:
+        if (
+            not isinstance(node.this, exp.Column)
+            or not node.this.table
+            or len(query.expressions) != 1
+        ):
             continue
         alias = query.args["from_"].this.alias_or_name
         if alias == node.this.table:

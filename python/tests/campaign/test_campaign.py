@@ -9,8 +9,8 @@ import pytest
 from campaign import KINDS, Task, edit
 from constructs import CONSTRUCTS, constructs_of
 from random_project import Maker
-from refactors import CATALOGUE
-from report import Count, Report, table
+from refactors import CATALOGUE, IN_OTHER_WORDS
+from report import WORDS, Count, Report, table
 from worlds import lab, shop
 
 pytestmark = pytest.mark.slow
@@ -45,9 +45,13 @@ def test_every_kind_of_edit_is_made(report: Report) -> None:
 
 
 def test_refactors_select_nothing(report: Report) -> None:
-    assert report.selecting == []
-    assert set(report.refactors) == set(CATALOGUE)
-    assert [name for name, count in report.refactors.items() if not count.made] == []
+    assert report.alike() == []
+    assert set(report.refactors) == {*CATALOGUE, *IN_OTHER_WORDS}
+    assert [name for name in CATALOGUE if not report.refactors[name].made] == []
+
+
+def test_of_refactors_in_other_words_few_select(report: Report) -> None:
+    assert report.words() <= WORDS
 
 
 def test_facts_leave_out_more_than_fingerprints_alone(report: Report) -> None:
