@@ -95,6 +95,7 @@ class Pair:
     cannot_run: int = 0
     tests: int = 0
     models: int = 0
+    seeds: int = 0
     unbuilt: list[str] = field(default_factory=list)
     seconds: float = 0.0
     error: str | None = None
@@ -343,6 +344,7 @@ class History:
         pair.state_modified = said["counts"]["state_modified_tests"]
         pair.tests = said["counts"]["all_tests"]
         pair.models = len(said["models"])
+        pair.seeds = sum(model.startswith("seed.") for model in said["models"])
         noise = self.noise()
         self.said[pair.head] = said
         self.compare(pair, before, now, said, noise)
@@ -537,14 +539,19 @@ def table(work: Path) -> str:
         total += pairs
         rows.append(_row(file.parent.name, pairs))
     rows.append(_row("all", total))
-    above = sum(len(pair.selected) > pair.state_modified for pair in total)
+    above = [pair for pair in total if len(pair.selected) > pair.state_modified]
+    unknown = [pair for pair in total if pair.unbuilt and not pair.moved]
     rows.append("")
     rows.append(
-        f"{above} pairs select more than `state:modified+`. {left_out} pairs are left out: dbt cannot "
+        f"{len(above)} pairs select more than `state:modified+`, which does not know that a seed stands "
+        f"behind a source; in {sum(pair.seeds > 0 for pair in above)} of them one changed. {left_out} pairs are left out: dbt cannot "
         f"parse or compile one of the two. Of {sum(pair.tests for pair in total):,} tests "
         f"{sum(pair.cannot_run for pair in total):,} cannot run on head. In "
-        f"{sum(bool(pair.unbuilt) for pair in total)} pairs a model that is said to have changed could "
-        "not be built on one side, so that nobody knows: they are not among those that moved nothing."
+        f"{sum(bool(pair.unbuilt) for pair in total)} pairs a model that is to be built cannot be, on one "
+        "side or both, so that nobody knows what moved: they are not among those that moved nothing. "
+        f"Of them {len(unknown)} moved nothing else, and select "
+        f"{sum(len(pair.selected) for pair in unknown)} tests of "
+        f"{sum(pair.state_modified for pair in unknown)}."
     )
     return "\n".join(rows)
 
