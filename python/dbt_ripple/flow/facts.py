@@ -402,8 +402,10 @@ class Book:
                 if self.collates and self.types.get(env.ref(piece)[0], "") is None:
                     return True
             elif type(piece) is list:
-                if piece[0] == b"Collate":
+                if piece[0] == b"Collate" or (piece[0] == "Q" and self.collates):
                     return True
+                if piece[0] == "Q":
+                    continue
                 stack.extend(piece)
         return False
 

@@ -815,7 +815,10 @@ class _Lowering(Expressions):
             self.beyond(clause, _READ_OF_ORDER)
             for item in clause.expressions:
                 target = unwrapped(item.this if isinstance(item, exp.Ordered) else item)
-                bare = isinstance(target, exp.Column)
+                sorted_by = target
+                while isinstance(sorted_by, exp.Collate) and self.dialect == "duckdb":
+                    sorted_by = unwrapped(sorted_by.this)  # it is the name alone to DuckDB
+                bare = isinstance(sorted_by, exp.Column)
                 scope.place = resolution.ORDER if bare else resolution.ORDER_IN
                 fill = item.args.get("with_fill")
                 if fill is not None:  # it adds rows

@@ -195,6 +195,16 @@ ONCE_MISSED = [
         "select {'a': k}::struct(a int, c int) x from a",
         "select {'a': k}::struct(A int, c int) x from a",
     ),
+    (
+        "select reverse(s) s, id from a order by s collate nocase, id limit 2",
+        "select upper(s) s, id from a order by s collate nocase, id limit 2",
+    ),
+    (
+        "select y.k from (select upper((select min(s collate nocase) from b where s > '2')) s, k from b) y "
+        "left join (select 'a' s union select 'A') x on x.s = y.s",
+        "select y.k from (select upper((select min(s collate nocase) from b where s > '2')) s, k from b) y "
+        "left join (select 'A' s union select 'c') x on x.s = y.s",
+    ),
     ("select #1 x from (select v, k from a)", "select #1 x from (select k, v from a)"),
     (
         "select sum(v) x from a join b using (k) where #1 > 1",
