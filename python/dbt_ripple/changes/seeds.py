@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.graph.seeds import SeedFiles, checksum
+from dbt_ripple.graph.seeds import SeedFile, SeedFiles, checksum
 
 
 @dataclass(slots=True)
@@ -40,6 +40,7 @@ def pair_seeds(base: Project, head: Project) -> SeedPair:
     changed: set[str] = set()
     by_content: set[str] = set()
     reordered: set[str] = set()
+    formerly: dict[str, dict[str, str]] = {}
     differ: dict[str, bytes] = {}
     one_sided = False
     notes: list[str] = []
@@ -53,6 +54,7 @@ def pair_seeds(base: Project, head: Project) -> SeedPair:
             then, now = files.read(before), files.read(node)
             if then is not None and now is not None and then.values and now.values:
                 by_content.add(node.unique_id)
+                formerly[node.unique_id] = _renamed(then, now)
                 if then.bag == now.bag and then.values != now.values:
                     reordered.add(node.unique_id)
             continue
@@ -68,10 +70,35 @@ def pair_seeds(base: Project, head: Project) -> SeedPair:
                 differ[node.unique_id] = b"head"
     return SeedPair(
         SeedFiles(folders, changed, by_content, reordered=reordered),
-        SeedFiles(folders, changed, by_content, differ, reordered),
+        SeedFiles(folders, changed, by_content, differ, reordered, formerly),
         one_sided,
         notes,
     )
+
+
+def _renamed(then: SeedFile, now: SeedFile) -> dict[str, str]:
+    """The columns that only have another name: what they were called, by what they are called now.
+
+    They hold the same values, and no other column that came or went does.
+    """
+    before = {name.lower() for name in then.header}
+    here = {name.lower() for name in now.header}
+    gone = [
+        (name, v)
+        for name, v in zip(then.header, then.values, strict=True)
+        if name.lower() not in here
+    ]
+    came = [
+        (name, v)
+        for name, v in zip(now.header, now.values, strict=True)
+        if name.lower() not in before
+    ]
+    found = {}
+    for name, values in came:
+        old = [n for n, v in gone if v == values]
+        if len(old) == 1 and sum(v == values for _, v in came) == 1:
+            found[name.lower()] = old[0]
+    return found
 
 
 def _listed(project: Project, seed: Node) -> bool:

@@ -124,7 +124,11 @@ class Leaves:
                 known.analysis.incidental = relation.incidental.hex()
                 values = dict.fromkeys(values, file.bag)
             relation.rows_fp = digest(relation.rows_fp, str(file.rows).encode())
+            formerly = self.seeds.formerly.get(unique_id, {})
             for i, name in enumerate(names):
+                if name.lower() in formerly:  # the same column, under another name
+                    key = fold_stored(formerly[name.lower()], self.dialect)
+                    relation.fps[i] = digest(fingerprint, key.encode())
                 relation.fps[i] = digest(relation.fps[i], values.get(name.lower(), b""))
         types = node.config.get("column_types")
         if isinstance(types, dict) and types:

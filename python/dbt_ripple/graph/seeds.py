@@ -50,6 +50,8 @@ class SeedFiles:
             the checksum that counts.
         digests: what stands for the contents of a seed instead of its checksum.
         reordered: those of ``by_content`` that hold the same rows on the other side, in another order.
+        formerly: the names that columns of ``by_content`` with the same values have on base, by
+            their names in lower case.
     """
 
     def __init__(
@@ -59,12 +61,14 @@ class SeedFiles:
         by_content: Collection[str] = (),
         digests: Mapping[str, bytes] | None = None,
         reordered: Collection[str] = (),
+        formerly: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         self.folders = list(folders)
         self.changed = changed
         self.by_content = by_content
         self.digests = digests or {}
         self.reordered = reordered
+        self.formerly = formerly or {}
 
     def read(self, node: Node) -> SeedFile | None:
         """The file of a seed; None where no file with its checksum can be read."""

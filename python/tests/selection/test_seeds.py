@@ -270,3 +270,18 @@ def test_a_delimiter_with_its_file_loads_the_same_table(tmp_path: Path) -> None:
     assert names(base, changed) == ["on_name", "on_all"]
     assert len(names(base, side(tmp_path / "alone", OLD, delimiter=";"))) == 4
     assert len(names(base, side(tmp_path / "file", other))) == 4
+
+
+def test_a_column_renamed_with_its_readers_is_the_same_column(tmp_path: Path) -> None:
+    def renamed(text: str, **config: Any) -> Project:
+        head = side(tmp_path / "head", text.replace("price", "cost"), **config)
+        node_of_test = head.nodes["test.p.on_price"]
+        node_of_test.compiled_code = node_of_test.raw_code = "select cost from s.prices"
+        head.catalog.clear()
+        return head
+
+    base = side(tmp_path / "base", OLD)
+    assert names(base, renamed(OLD)) == []
+    assert names(base, renamed(OLD.replace("1.50", "1.75"))) == ["on_price", "on_all"]
+    typed = side(tmp_path / "base", OLD, column_types={"price": "text"})
+    assert "on_price" in names(typed, renamed(OLD, column_types={"price": "text"}))
