@@ -153,7 +153,7 @@ def _prepared(
 
     if tree is None or not is_same(tree):
         return None
-    if tree.find(exp.PositionalColumn) is not None:  # a rule may move columns
+    if tree.find(*_UNMOVED) is not None:
         return None
     _name_outputs(tree, plain.relation.names)
     rewriting = Rewriting(dialect)
@@ -167,6 +167,11 @@ def _prepared(
         rewriting.types = _types(tree, dialect, types)
     rewriting.order_seen = sees_order(tree, dialect)
     return tree, tokens, rewriting
+
+
+_UNMOVED: Final = (exp.PositionalColumn, exp.TableSample)
+"""What a rule would change by moving columns or conditions: ``#2`` counts the columns of FROM, and a
+sample is taken behind ON and before WHERE."""
 
 
 def _types(tree: Any, dialect: str, types: FindTypes) -> dict[str, dict[str, str]]:

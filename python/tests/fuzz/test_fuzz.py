@@ -205,6 +205,10 @@ ONCE_MISSED = [
         "select y.k from (select upper((select min(s collate nocase) from b where s > '2')) s, k from b) y "
         "left join (select 'A' s union select 'c') x on x.s = y.s",
     ),
+    (
+        "select count(*) n from a join b on a.k = b.k using sample 3 rows (reservoir, 1)",
+        "select count(*) n from a cross join b where a.k = b.k using sample 3 rows (reservoir, 1)",
+    ),
     ("select #1 x from (select v, k from a)", "select #1 x from (select k, v from a)"),
     (
         "select sum(v) x from a join b using (k) where #1 > 1",
