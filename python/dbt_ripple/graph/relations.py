@@ -78,16 +78,19 @@ class _Open:
 class LeafRest(_Open):
     """Columns of a source that nothing lists: each is taken as existing once it is read."""
 
-    __slots__ = ("fingerprint",)
+    __slots__ = ("fingerprint", "left")
 
-    def __init__(self, analyser: Discoverer, unique_id: str, fingerprint: bytes) -> None:
+    def __init__(
+        self, analyser: Discoverer, unique_id: str, fingerprint: bytes, left: tuple[bytes, ...] = ()
+    ) -> None:
         super().__init__(analyser, unique_id)
         self.fingerprint = fingerprint
+        self.left = left
 
     def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
         """Its fingerprint and what it depends on; None where there is no such column."""
         known = self.analyser.known[self.unique_id]
-        fp = digest(self.fingerprint, key.encode())
+        fp = self._left(digest(self.fingerprint, key.encode()))
         noted = self.analyser.discover(known, key, name, fp, {})
         if self.analyser.notes is not None:
             self.analyser.notes[self.unique_id, key, name, noted] = None
@@ -95,11 +98,16 @@ class LeafRest(_Open):
 
     def fp(self) -> bytes:
         """A fingerprint of all of them."""
-        return digest(self.fingerprint, b"*")
+        return self._left(digest(self.fingerprint, b"*"))
 
     def after(self, left: bytes) -> LeafRest:
-        """The same columns, as hooks have left them."""
-        return LeafRest(self.analyser, self.unique_id, digest(left, self.fingerprint))
+        """The same columns, as hooks have left them: told as those are that something lists."""
+        return LeafRest(self.analyser, self.unique_id, self.fingerprint, (*self.left, left))
+
+    def _left(self, fp: bytes) -> bytes:
+        for left in self.left:
+            fp = digest(left, fp)
+        return fp
 
 
 class NodeRest(_Open):
