@@ -315,8 +315,8 @@ class _Linker:
         for name, key, a, b in pairs:
             names.append(name)
             keys.append(key)
-            if not is_union:
-                fps.append(a[0])
+            if not is_union:  # the values of the left, as the type that both sides have
+                fps.append(a[0] if b is None or a[0] == b[0] else digest(b"kept", a[0], b[0]))
                 deps.append(a[1])
             elif b is None:
                 fps.append(digest(b"UNION", a[0]))
@@ -785,7 +785,9 @@ class _Linker:
                 ]
             rows_fp = digest(b"sets", rows_fp, rel.group_tag, *spelled, *keys)
         else:
-            tag = b"G all" if loose else b"G"
+            tag = b"G"
+            if loose:
+                tag = b"G all of aggregates" if rel.aggregated else b"G all"
             rows_fp = digest(tag, rows_fp, *sorted(set(keys)))
         if self.book is not None:
             self.book.group(env, keys, bool(rel.group_tag) or loose, rows_fp)
@@ -937,11 +939,15 @@ class _Linker:
         )
         hidden = set(star.except_)
         first = len(names)
+        replaced: set[str] = set()
 
         def put(name: str, key: str, column: Column) -> None:
             if key in hidden:
                 return
             if key in star.replaces:
+                if self.dialect == "duckdb" and key in replaced:
+                    return  # of several columns of that name one is left
+                replaced.add(key)
                 column = env.value(star.replaces[key])
             if key in star.renames:
                 name, key = star.renames[key]

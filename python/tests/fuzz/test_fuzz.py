@@ -209,6 +209,15 @@ ONCE_MISSED = [
         "select count(*) n from a join b on a.k = b.k using sample 3 rows (reservoir, 1)",
         "select count(*) n from a cross join b where a.k = b.k using sample 3 rows (reservoir, 1)",
     ),
+    ("select [], count(*) x from a group by all", "select [] from a group by all"),
+    (
+        "(select n k, n v from b) intersect (select n, n::double from b)",
+        "(select n v, n k from b) intersect (select n, n::double from b)",
+    ),
+    (
+        "select t.*, * replace (() as k) from b join b t on t.q",
+        "select * replace (() as k), t.* from b join b t on t.q",
+    ),
     ("select #1 x from (select v, k from a)", "select #1 x from (select k, v from a)"),
     (
         "select sum(v) x from a join b using (k) where #1 > 1",
