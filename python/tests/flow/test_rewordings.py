@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import duckdb
 import pytest
-from rewordings import COLUMNS, FORMS, NEAR_MISSES
+from reworded_pairs import COLUMNS, FORMS, NEAR_MISSES
 
 from dbt_ripple.flow.canonical import Canonical, canonical
 from dbt_ripple.flow.fingerprint import digest
