@@ -803,7 +803,16 @@ class Linker(Leaves):
         for other in (unique_id, *self.project.parents.get(unique_id, ())):
             if name := self.project.nodes[other].relation_name:
                 text = text.replace(name, other)
-        return text
+        if self.dialect not in _LAYOUT_SAYS_NOTHING or "/*+" in text or "/*!" in text:
+            return text
+        return normalised(text)
+
+
+_LAYOUT_SAYS_NOTHING: Final = frozenset({"databricks", "duckdb", "postgres", "redshift", "spark"})
+"""Dialects where comments and white space decide nothing, not even what a column is called.
+
+Snowflake calls a column what its expression looks like, and ``5--3`` is 8 in MySQL.
+"""
 
 
 def _text_that_names(node: Node) -> str:

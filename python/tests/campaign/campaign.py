@@ -324,6 +324,10 @@ def refactor(
             changes = make(world, unique_id)
             if changes is None:
                 continue
+            seen = [judge.analysis.nodes.get(u) for u in changes.sql]
+            if any(one is not None and one.status == "opaque" for one in seen):
+                count.opaque += 1  # a text that is not seen through is compared as text
+                continue
             outcome = world.try_head(changes)
             own = {*changes.sql, *(n.unique_id for n in changes.added)}
             if outcome.tests or outcome.unbuilt or outcome.relations - own:

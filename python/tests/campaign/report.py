@@ -69,11 +69,15 @@ WORDS: Final = 0.1
 
 @dataclass
 class Refactored:
-    """What became of the refactors of one kind: on how many models, how many selected something."""
+    """What became of the refactors of one kind: on how many models, how many selected something.
+
+    Left out are those that reach further than a refactor may, and those of queries that are opaque.
+    """
 
     made: int = 0
     selected: int = 0
     not_one: int = 0
+    opaque: int = 0
 
     def add(self, other: Refactored) -> None:
         _add(self, other)
@@ -164,9 +168,9 @@ def table(report: Report) -> str:
     lines.append(
         columns(
             [
-                ("refactor", "models", "selected something", "reached further"),
+                ("refactor", "models", "selected something", "reached further", "opaque"),
                 *(
-                    (name, str(c.made), str(c.selected), str(c.not_one))
+                    (name, str(c.made), str(c.selected), str(c.not_one), str(c.opaque))
                     for name, c in report.refactors.items()
                 ),
             ]

@@ -649,3 +649,24 @@ def test_generic_tests_are_compared_like_any_other() -> None:
 
     assert names(side("id > 0"), side("id > 1")) == ["not_null_id"]
     assert names(side("id > 0"), side("id  >  0")) == []
+
+
+@pytest.mark.parametrize(
+    ("adapter", "text", "selected"),
+    [
+        ("duckdb", "  select columns(*)\n-- all of them\nfrom s.orders ", []),
+        ("duckdb", "select /*+ a hint */ columns(*) from s.orders", ["t"]),
+        ("duckdb", "select columns(*) from s.orders where 'a  b' = ''", ["t"]),
+        ("snowflake", "select   columns(*) from s.orders", ["t"]),
+    ],
+)
+def test_an_opaque_query_is_compared_without_its_layout(
+    adapter: str, text: str, selected: list[str]
+) -> None:
+    def side(sql: str) -> Project:
+        model = node("model.p.a", sql, RAW, config={"materialized": "unknown to us"})
+        return project(
+            orders(), model, check("t", "select id from s.a", "model.p.a"), adapter=adapter
+        )
+
+    assert names(side("select columns(*) from s.orders"), side(text)) == selected
