@@ -97,7 +97,7 @@ def _canonical(
     linked = _linked(lowered, dialect, table, in_any_order=True)
     if linked is None or linked.relation.keys != plain.relation.keys:
         return None
-    if any(RULES[name].moves for name in rewriting.used):
+    if rewriting.moved or any(RULES[name].moves for name in rewriting.used):
         relation, as_written = linked.relation, plain.relation
         said = (as_written.rows_fp, as_written.order, as_written.incidental, *as_written.fps)
         relation.incidental = digest(b"rewritten", relation.incidental, *said)

@@ -8,7 +8,7 @@ named where it is applied.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from dbt_ripple.flow.any_order import arrange, unite
@@ -540,7 +540,9 @@ class _Linker:
 
     # -- SELECT --
 
-    def from_items(self, items: Sequence[FromItem], env: Env) -> _Joined:
+    def from_items(
+        self, items: Sequence[FromItem], env: Env, *, in_brackets: bool = False
+    ) -> _Joined:
         """Link a left-deep FROM tree.
 
         Rule 2: the join tree with kinds, conditions and each side's N.
@@ -558,7 +560,7 @@ class _Linker:
             items, linked, moved = arrange(self, items, env)
         for position, item in enumerate(items):
             if item.nested:
-                right = self.from_items(item.nested, env)
+                right = self.from_items(item.nested, env, in_brackets=True)
             else:
                 source = env.sources[item.source]
                 known = linked.get(item.source)
@@ -592,6 +594,11 @@ class _Linker:
                 env.wraps[i] = (*env.wraps[i], token)
             rows = dict(rows) if position == 1 else rows
             conditions = [env.value(x) for x in item.conds] if not item.natural else []
+            if in_brackets:
+                conditions = [
+                    _told_from_outside(env, x, value, (*members, *side))
+                    for x, value in zip(item.conds, conditions, strict=False)
+                ]
             using = item.using
             if item.natural:
                 using = self.natural(env, members, side)
@@ -1424,6 +1431,18 @@ over its rows. Everywhere the groups have been made, and DISTINCT, ORDER BY and 
 """
 _EVALUATED_SOMEHOW: Final = (*_FIRST, *_GENERATE, *_WINDOWS, *_GENERATE, *_LAST)
 """Of other engines that is not known, so that it is done in both places."""
+
+
+def _told_from_outside(env: Env, x: X, value: Column, inside: Collection[int]) -> Column:
+    """A condition of a join in brackets, told from one on another source of the same relation.
+
+    Sources outside are told apart among themselves, and so are those inside.
+    """
+    refs = [env.refs[i] for i in x.deps]
+    outside = sorted(r.key for r in refs if r.up == 0 <= r.source and r.source not in inside)
+    if not outside:
+        return value
+    return digest(b"outside", value[0], *(key.encode() for key in outside)), value[1]
 
 
 def _in_order(items: Sequence[FromItem]) -> Iterable[int]:

@@ -108,6 +108,29 @@ def test_a_near_miss_is_not_proven(miss: str, engines: list[duckdb.DuckDBPyConne
     assert not equal(one, other)
 
 
+@pytest.mark.parametrize("end", ["limit 3", "qualify row_number() over (order by 1) < 3"])
+def test_keys_of_a_partition_keep_their_order_where_something_sees_the_rows_in_it(end: str) -> None:
+    """DuckDB sorts by them, and leaves the rows as they were sorted."""
+    sides = [
+        f"select * from (select k, ntile(x) over (partition by {keys}) as v from a) as o {end}"
+        for keys in ("k, y", "y, k")
+    ]
+    assert not equal(*sides)
+
+
+def test_a_join_of_what_is_pivoted_is_not_made_a_cross_join(
+    engines: list[duckdb.DuckDBPyConnection],
+) -> None:
+    """Behind CROSS JOIN, DuckDB's UNPIVOT looks for its NULLs in another column of that name."""
+    sides = [
+        f"select count(*) as n from range(4) as c (x) {join} (select k, x as one, y as two from b)"
+        f" unpivot (x for name in (one, two)) as u {on}"
+        for join, on in (("join", "on true"), ("cross join", ""))
+    ]
+    assert any(result(engine, sides[0]) != result(engine, sides[1]) for engine in engines)
+    assert not equal(*sides)
+
+
 def test_every_rule_has_a_form_it_is_executed_in() -> None:
     used: set[str] = set()
     for sides in FORMS.values():

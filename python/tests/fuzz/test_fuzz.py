@@ -48,6 +48,10 @@ def test_a_miss_is_seen_and_what_is_right_is_not(fuzzer: Fuzzer, one: str, other
 
 ONCE_MISSED = [
     (
+        "select t2.k as v from (values (1)) t1(k) join c t2 using (k) join (a join c t4 on t4.k) on true",
+        "select t4.k as v from (values (1)) t1(k) join c t2 using (k) join (a join c t4 on t2.k) on true",
+    ),
+    (
         "with recursive r (k, x) as (select k, id from a union select 1, 4) from r",
         "with recursive r (k, x) using key (x) as (select k, id from a union select 1, 4) from r",
     ),

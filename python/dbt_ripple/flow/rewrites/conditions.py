@@ -315,6 +315,8 @@ def on_true(node: exp.Join, rewriting: Rewriting) -> Any:
     on = node.args.get("on")
     if not isinstance(on, exp.Boolean) or not on.this or node.args.get("side"):
         return None
+    if node.this.args.get("pivots"):  # DuckDB's UNPIVOT does not do the same behind both
+        return None
     if str(node.args.get("kind") or "INNER").upper() != "INNER" or node.args.get("method"):
         return None
     node.set("on", None)

@@ -37,10 +37,12 @@ _PLAIN: Final = frozenset({"expressions", "from_", "joins", "where"})
 """What a SELECT has that only chooses rows of its sources and computes values of each."""
 
 
-def sees_order(tree: Any, dialect: str) -> bool:
-    """Whether a query asks anywhere in which order rows come."""
+def sees_order(tree: Any, dialect: str, beside: Any = None) -> bool:
+    """Whether a query asks anywhere in which order rows come, but in the node `beside`."""
     kind = functions(dialect).kind
     for node in tree.walk():
+        if node is beside:
+            continue
         if isinstance(node, _SEES_ORDER):
             return True
         if isinstance(node, exp.Distinct) and node.args.get("on"):

@@ -54,6 +54,7 @@ class Rewriting:
         order_seen: whether something in the query asks in which order rows come.
         types: of the columns of a source by its alias, as far as they are known.
         fresh: how many names have been made up.
+        moved: whether rows may come in another order by a rule that is not one that ``moves``.
         used: the rules that applied, in order.
     """
 
@@ -63,6 +64,7 @@ class Rewriting:
     order_seen: bool = True
     types: dict[str, dict[str, str]] = field(default_factory=dict)
     fresh: int = 0
+    moved: bool = False
     used: dict[str, None] = field(default_factory=dict)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from dbt_ripple.flow.expressions import IN_ANY_ORDER
+from dbt_ripple.flow.rewrites.queries import sees_order
 from dbt_ripple.flow.rewrites.rules import (
     Rewriting,
     is_not_null,
@@ -221,10 +222,15 @@ def arguments(node: Any, rewriting: Rewriting) -> Any:
 
 @rule("PARTITION BY in any order", exp.Window, at_last=True)
 def partitions(node: exp.Window, rewriting: Rewriting) -> Any:
-    """Rows are of one partition where they agree in all of its keys."""
+    """Rows are of one partition where they agree in all of its keys.
+
+    An engine sorts by these keys, in their order, and leaves the rows sorted: only where nothing
+    else in the query asks for the order of rows, and whoever reads the query has to know.
+    """
     keys = node.args.get("partition_by") or []
-    if len(keys) < 2:
+    if len(keys) < 2 or sees_order(node.root(), rewriting.dialect, beside=node):
         return None
+    rewriting.moved = True
     node.set("partition_by", [exp.Anonymous(this=IN_ANY_ORDER + "keys", expressions=list(keys))])
     return node
 
