@@ -153,7 +153,10 @@ class _Side:
             found = msgspec.msgpack.decode(content, type=_PartialParse)
             if found.metadata.invocation_id != self.project.metadata.invocation_id:
                 content = (folder / "manifest.json").read_bytes()
-                said = msgspec.json.decode(content, type=_Manifest).nodes
+                there = msgspec.json.decode(content, type=_Manifest)
+                if there.metadata.invocation_id != self.project.metadata.invocation_id:
+                    return _StateCheck()  # of a command that has run since the project was read
+                said = there.nodes
                 if not said or any(found.nodes.get(u) != node for u, node in said.items()):
                     return _StateCheck()
         except (OSError, msgspec.DecodeError):

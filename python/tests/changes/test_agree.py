@@ -285,13 +285,17 @@ def test_a_command_that_need_not_parse_leaves_the_file_of_an_earlier_one(tmp_pat
         parsed_with(project, PROJECT_FILE, "dbt seed, before")
     assert not Variables(base, head).same("shop")  # nothing says that it is of this manifest
 
-    def written(project: Project, created_at: float) -> None:
-        said = {"metadata": {}, "nodes": {"model.shop.a": {"created_at": created_at}}}
+    def written(project: Project, created_at: float, invocation: str | None = None) -> None:
+        invocation = invocation or project.metadata.invocation_id
+        metadata = {"invocation_id": invocation}
+        said = {"metadata": metadata, "nodes": {"model.shop.a": {"created_at": created_at}}}
         (Path(project.target_path) / "manifest.json").write_bytes(msgspec.json.encode(said))
 
     for project in (base, head):
         written(project, 1.5)
     assert Variables(base, head).same("shop")
+    written(base, 1.5, "a command that has run since base was read")
+    assert not Variables(base, head).same("shop")
     written(base, 2.5)  # parsed again: by another project file, for one
     assert not Variables(base, head).same("shop")
 
