@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from dbt_ripple.cli.options import analysis_options, format_option, project_options
-from dbt_ripple.cli.select import CUTOFF_BASE, select
+from dbt_ripple.cli.select import choice_options, select
 from dbt_ripple.cli.state import facts_options, sides_options
 
 
@@ -21,18 +21,7 @@ Examples:
 )
 @sides_options
 @format_option("text", "json", "markdown")
-@CUTOFF_BASE
-@click.option(
-    "--critical",
-    metavar="TIER",
-    help="Also all tests of impacted nodes whose meta.criticality is TIER.",
-)
-@click.option(
-    "--select", "selected", metavar="SPEC", multiple=True, help="Only what dbt selects so."
-)
-@click.option(
-    "--exclude", "excluded", metavar="SPEC", multiple=True, help="Not what dbt selects so."
-)
+@choice_options
 @facts_options
 @analysis_options
 @project_options

@@ -38,6 +38,27 @@ CUTOFF_BASE = click.option(
 )
 
 
+def choice_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say what is compared by `--cutoff`, and which tests are in the answer."""
+    options = (
+        CUTOFF_BASE,
+        click.option(
+            "--critical",
+            metavar="TIER",
+            help="Also all tests of impacted nodes whose meta.criticality is TIER.",
+        ),
+        click.option(
+            "--select", "selected", metavar="SPEC", multiple=True, help="Only what dbt selects so."
+        ),
+        click.option(
+            "--exclude", "excluded", metavar="SPEC", multiple=True, help="Not what dbt selects so."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 @click.command(
     epilog="""\b
 Examples:
@@ -66,18 +87,7 @@ Examples:
     help="With --run: build level by level, and neither build nor test what only reads what came "
     "out equal to base's.",
 )
-@CUTOFF_BASE
-@click.option(
-    "--critical",
-    metavar="TIER",
-    help="Also all tests of impacted nodes whose meta.criticality is TIER.",
-)
-@click.option(
-    "--select", "selected", metavar="SPEC", multiple=True, help="Only what dbt selects so."
-)
-@click.option(
-    "--exclude", "excluded", metavar="SPEC", multiple=True, help="Not what dbt selects so."
-)
+@choice_options
 @click.option("--full", is_flag=True, help="What state:modified+ would be, for comparison.")
 @facts_options
 @analysis_options

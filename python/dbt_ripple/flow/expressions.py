@@ -100,7 +100,7 @@ _GENERATOR_TYPES: Final = tuple(
     )
 )
 
-_VOLATILE_TYPES: Final = tuple(
+VOLATILE_TYPES: Final = tuple(
     t
     for n in "Rand Randn Randstr Seq1 Seq2 Seq4 Seq8 Shuffle Uniform Uuid".split()
     if (t := getattr(exp, n, None)) is not None
@@ -1577,7 +1577,7 @@ def _handlers() -> dict[type[Any], _Rule]:
         handlers[t] = (Expressions.generator, None)
     for t in _MASKING_TYPES:
         handlers[t] = (Expressions.masking, None)
-    for t in _VOLATILE_TYPES:
+    for t in VOLATILE_TYPES:
         handlers[t] = (Expressions.volatile, None)
     for t in vars(exp).values():
         if isinstance(t, type) and issubclass(t, (exp.Binary, exp.Unary, exp.Between)):

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from dbt_ripple.flow.expressions import _VOLATILE_TYPES as VOLATILE_TYPES
+from dbt_ripple.flow.expressions import VOLATILE_TYPES
 from dbt_ripple.flow.functions import functions
 from dbt_ripple.flow.ir import EPHEMERAL_PREFIX
 from dbt_ripple.flow.rewrites.rules import (

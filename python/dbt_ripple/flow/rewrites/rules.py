@@ -9,8 +9,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
-from dbt_ripple.flow.expressions import _VOLATILE_TYPES as VOLATILE_TYPES
-from dbt_ripple.flow.expressions import written
+from dbt_ripple.flow.expressions import VOLATILE_TYPES, written
 from dbt_ripple.flow.functions import functions
 from dbt_ripple.flow.vocabulary import VOLATILE_NAMES
 
