@@ -714,6 +714,9 @@ class _Lowering(Expressions):
                 for name, value in args.items()
                 if name not in reads
             ]
+        if "sample" in args and not (len(scope.items) == 1 and type(scope.sources[0].rel) is Table):
+            # Which rows it takes of what is not a table rests on the plan, and that on all of the text.
+            scope.extra.append(X(digest(b"plan", *(t.text.encode() for t in self.tokens)), {}, {}))
         if "kind" in args or "for_" in args:
             # AS STRUCT, FOR JSON: the names of its columns are data.
             said = select.keys if self.folds else select.names

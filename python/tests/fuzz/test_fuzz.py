@@ -249,6 +249,12 @@ ONCE_MISSED = [
         "from (a t left join b on t.k = b.k) o join a on o.v = a.v",
         "from (a t left join b on t.k = b.k) o join a on o.v = a.id",
     ),
+    (
+        "select m, t1.k from c t1 asof left join b t2 on v >= t2.k"
+        " join (select id from b) unpivot(x for y in (id)) on 2 using sample 2 (reservoir, 1)",
+        "select y, t1.k from c t1 asof left join b t2 on v >= t2.k"
+        " join (select id from b) unpivot(x for y in (id)) on 2 using sample 2 (reservoir, 1)",
+    ),
     *(
         (
             f"select y.k from ({y}) y left join (select distinct s from a) x on x.s = y.s",
