@@ -6,6 +6,7 @@ import msgspec
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes.compare import Comparison, NodeChange
+from dbt_ripple.changes.gone import Broken, Unfound
 from dbt_ripple.flow.names import dialect_of
 from dbt_ripple.flow.written import Written, written
 from dbt_ripple.graph.jinja import branches
@@ -60,9 +61,15 @@ class NodeDiff(msgspec.Struct, kw_only=True):
 
 
 class Diff(msgspec.Struct, kw_only=True):
-    """All that differs, in the order of head's lineage; what only base has comes last."""
+    """All that differs, in the order of head's lineage; what only base has comes last.
+
+    Attributes:
+        broken: what cannot compile on head and could on base, tests among it.
+        notes: what the answer had to assume, one sentence each.
+    """
 
     nodes: list[NodeDiff] = []
+    broken: list[Broken] = []
     notes: list[str] = []
 
 
@@ -71,7 +78,7 @@ def diff(comparison: Comparison) -> Diff:
     texts = Texts(comparison)
     nodes = [_node(comparison, texts, change) for change in comparison.changed.values()]
     nodes += [NodeDiff(unique_id=unique_id, change="removed") for unique_id in comparison.removed]
-    return Diff(nodes=nodes, notes=comparison.notes)
+    return Diff(nodes=nodes, broken=Unfound(comparison).broken(), notes=comparison.notes)
 
 
 class Texts:

@@ -53,10 +53,11 @@ def diff(
 
     Columns are added, removed, renamed (the same definition under another name), redefined or
     retyped; rows change where a join, a filter, a grouping or a setting does. What only reads
-    something that changed is counted. A pure refactor is no change, and prints nothing.
+    something that changed is counted. A pure refactor is no change.
     """
     from dbt_ripple.changes import compare
     from dbt_ripple.changes.diff import diff as diff_of
+    from dbt_ripple.changes.unchanged import NOTHING, nothing_changed
 
     options = DbtOptions.taken({**dbt_arguments, "threads": threads})
     with (
@@ -78,9 +79,10 @@ def diff(
         warn(note)
     if style == "json":
         answer(as_json(found))
-    elif found.nodes:
-        lines = _markdown if style == "markdown" else _text
-        answer("\n".join(lines(found, base.project, head.project)))
+        return
+    lines = _markdown if style == "markdown" else _text
+    said = list(lines(found, base.project, head.project))
+    answer("\n".join(said) or nothing_changed(comparison) or NOTHING)
 
 
 def name_of(unique_id: str, head: Project, base: Project) -> str:
@@ -167,6 +169,10 @@ def _text(found: Diff, base: Project, head: Project) -> Iterator[str]:
                 yield "    " + click.style(line, fg="red" if line.startswith("-") else "green")
     if below := _below(found):
         yield below
+    if found.broken:
+        yield click.style("cannot compile:", bold=True)
+    for broken in found.broken:
+        yield f"  {name_of(broken.unique_id, head, base)}: {_one_line(broken.reason)}"
 
 
 def _markdown(found: Diff, base: Project, head: Project) -> Iterator[str]:
@@ -189,3 +195,9 @@ def _markdown(found: Diff, base: Project, head: Project) -> Iterator[str]:
         yield ""
     if below := _below(found):
         yield f"{below.capitalize()}."
+    if found.broken:
+        yield ""
+        yield "Cannot compile:"
+        yield ""
+    for broken in found.broken:
+        yield f"- `{name_of(broken.unique_id, head, base)}`: {_one_line(broken.reason)}"

@@ -114,6 +114,8 @@ def _text(found: Explanation, head: Project) -> Iterator[str]:
     reason = f": {found.reason}" if not arguments else ", because"
     yield f"{click.style(found.name, bold=True)}: {found.verdict}{reason}"
     yield from (f"  - {argument}" for argument in arguments)
+    if found.broken and found.broken != found.reason:
+        yield f"  cannot compile: {_one_line(found.broken)}"
     for depth, step in enumerate(found.path):
         arrow = "  " * depth + ("└── " if depth else "")
         text = f"  {arrow}{_spoken(step, head)}"
@@ -135,6 +137,9 @@ def _markdown(found: Explanation, head: Project) -> Iterator[str]:
     if arguments:
         yield ""
         yield from (f"- {argument}" for argument in arguments)
+    if found.broken and found.broken != found.reason:
+        yield ""
+        yield f"It cannot compile: {_one_line(found.broken)}."
     if found.path:
         yield ""
     for step in found.path:

@@ -428,8 +428,8 @@ def _write_results(target_path: Path, results: list[msgspec.Raw]) -> None:
         (target_path / "run_results.json").write_bytes(msgspec.json.encode(said))
 
 
-def show_cutoff(cutoff: Cutoff, head: Project, style: str) -> None:
-    """Print what became of a selection, on stdout."""
+def show_cutoff(cutoff: Cutoff, head: Project, style: str, nothing: str) -> None:
+    """Print what became of a selection, on stdout; ``nothing`` where there is none."""
     said = cutoff.said()
     selection = cutoff.selection
     if style == "json":
@@ -437,6 +437,7 @@ def show_cutoff(cutoff: Cutoff, head: Project, style: str) -> None:
         answer(as_json(CutSelection(**fields, cutoff=said)))
         return
     if is_empty(selection):
+        answer(nothing)
         return
 
     def name(unique_id: str) -> str:

@@ -118,10 +118,10 @@ def select(
     Base is what --state holds, or the project at --base-ref.
 
     Nothing else can break by it: a test that is not listed reads, down to the sources, only what is
-    defined as before. What could not be seen through counts as changed, and is named. Where base
-    and head are equal, nothing is printed.
+    defined as before. What could not be seen through counts as changed, and is named.
     """
     from dbt_ripple.changes import compare
+    from dbt_ripple.changes.unchanged import NOTHING, nothing_changed
     from dbt_ripple.selection import select_from, state_modified
 
     if output and style != "text":
@@ -143,6 +143,7 @@ def select(
             _check_tier(head.project, critical)
         if full:
             selection = state_modified(base.project, head.project, only)
+            nothing = "dbt's state:modified+ would run nothing"
         else:
             comparison = compare(
                 base.project,
@@ -158,6 +159,9 @@ def select(
                 facts=facts,
                 assume_passed=assume_passed,
                 cache=cache,
+            )
+            nothing = nothing_changed(comparison) or (
+                "nothing of what is selected by name changed" if only is not None else NOTHING
             )
             if cutoff:
                 from dbt_ripple.cli.run_cutoff import cutoff_of
@@ -177,9 +181,9 @@ def select(
         folder = artifacts_folder(project_dir, target_path)
         deferred = state_folder(project_dir, state) if state is not None else None
         ran = run_cutoff(deciding, project_dir, folder, options, state=deferred)
-        show_cutoff(deciding, head.project, style)
+        show_cutoff(deciding, head.project, style, nothing)
         return int(ran.failed)
-    show(selection, head.project, style, output)
+    show(selection, head.project, style, output, nothing)
     if output == "selector":
         from dbt_ripple.cli.selector import NAME, write_selector
 
@@ -225,8 +229,18 @@ def _check_tier(head: Project, tier: str) -> None:
         warn(f"no node of this project has meta.criticality {tier!r}{there}")
 
 
-def show(selection: Selection, head: Project, style: str, output: str | None = None) -> None:
-    """Print a selection on stdout, and what it had to assume on stderr."""
+def show(
+    selection: Selection, head: Project, style: str, output: str | None = None, nothing: str = ""
+) -> None:
+    """Print a selection on stdout, and what it had to assume on stderr.
+
+    Args:
+        selection: what is printed.
+        head: has the names.
+        style: how.
+        output: what is printed instead.
+        nothing: what people are told where it is empty.
+    """
     for note in selection.notes:
         warn(note)
     if output == "selector":
@@ -235,6 +249,8 @@ def show(selection: Selection, head: Project, style: str, output: str | None = N
         text = "\n".join(names(selection, head))
     elif style == "json":
         text = as_json(selection)
+    elif is_empty(selection):
+        text = nothing
     else:
         text = "\n".join(
             _markdown(selection, head) if style == "markdown" else _text(selection, head)
@@ -382,8 +398,6 @@ _FACTS = 2
 
 
 def _text(selection: Selection, head: Project) -> Iterator[str]:
-    if is_empty(selection):
-        return
     yield headline(selection)
     width = min(60, max((len(test.name) for test in selection.tests), default=0))
     for test in selection.tests:
@@ -405,8 +419,6 @@ _SHOWN = 10
 
 
 def _markdown(selection: Selection, head: Project) -> Iterator[str]:
-    if is_empty(selection):
-        return
     yield f"**{headline(selection)}**"
     if selection.tests:
         yield ""

@@ -31,7 +31,7 @@ from dbt_ripple.artifacts import (
     referenced_columns,
 )
 from dbt_ripple.changes import Comparison
-from dbt_ripple.governance.columns import vanished
+from dbt_ripple.changes.gone import vanished
 from dbt_ripple.graph.analysis import ColumnEdge
 from dbt_ripple.graph.edges import edges_into, exposure_edges_of
 from dbt_ripple.graph.rows import ROWS

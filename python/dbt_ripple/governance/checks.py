@@ -16,8 +16,9 @@ from dbt_ripple.artifacts import (
     referenced_columns,
 )
 from dbt_ripple.changes import Comparison
+from dbt_ripple.changes.gone import Unfound, vanished
 from dbt_ripple.flow.names import dialect_of
-from dbt_ripple.governance.columns import catalog_types, declared_types, retyped, vanished
+from dbt_ripple.governance.columns import catalog_types, declared_types, retyped
 from dbt_ripple.governance.contracts import Breach
 from dbt_ripple.graph.analysis import Analysis
 from dbt_ripple.graph.edges import edges_into, exposure_edges_of
@@ -118,12 +119,8 @@ def _pii(project: Project, analysis: Analysis) -> dict[tuple[str, str, str], Pii
 
 def reader_breaches(comparison: Comparison) -> Iterator[Breach]:
     """Models, snapshots, tests and consumers that read a column that is not there any more."""
-    before, now = comparison.base_analysis, comparison.head_analysis
-    for side, was in ((now.nodes, before.nodes), (now.tests, before.tests)):
-        for unique_id, seen in side.items():
-            then = was.get(unique_id)
-            if seen.status == "broken" and (then is None or then.reason != seen.reason):
-                yield Breach("reader_broken", unique_id, None, seen.reason or "cannot compile")
+    for broken in Unfound(comparison).broken():
+        yield Breach("reader_broken", broken.unique_id, None, broken.reason)
     yield from _consumers(comparison)
 
 

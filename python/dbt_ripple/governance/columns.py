@@ -46,19 +46,3 @@ def retyped(base: Project, head: Project, unique_id: str) -> dict[str, tuple[str
             if not same_type(was, now, dialect):
                 found[name] = (was, now)
     return found
-
-
-def vanished(base: Project, head: Project) -> dict[str, list[str]]:
-    """Columns of sources that base's catalog has and head's has not, by unique_id.
-
-    The analysis alone does not tell: a column that is still read is one of the relation to it.
-    """
-    found = {}
-    for node in head.of_type("source"):
-        then, now = base.catalog.get(node.unique_id), head.catalog.get(node.unique_id)
-        if not then or not now or now == then:
-            continue
-        left = {c.name.lower() for c in now}
-        if gone := [c.name for c in then if c.name.lower() not in left]:
-            found[node.unique_id] = gone
-    return found

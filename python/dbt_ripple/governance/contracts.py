@@ -18,7 +18,8 @@ import msgspec
 from dbt_ripple.artifacts import Node, Project, contract_version
 from dbt_ripple.changes import Comparison, NodeChange
 from dbt_ripple.changes.compare import Vertex
-from dbt_ripple.governance.columns import retyped, vanished
+from dbt_ripple.changes.gone import vanished
+from dbt_ripple.governance.columns import retyped
 from dbt_ripple.graph.rows import ROWS
 
 _RELATIONS: Final = frozenset({"model", "seed", "snapshot", "source"})

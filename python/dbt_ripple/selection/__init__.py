@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dbt_ripple.selection.answer import Broken, Counts, HeldTest, Opaque, SelectedTest, Selection
+from dbt_ripple.changes.gone import Broken
+from dbt_ripple.selection.answer import Counts, HeldTest, Opaque, SelectedTest, Selection
 from dbt_ripple.selection.select import select, select_from, state_modified
 
 __all__ = [

@@ -6,6 +6,8 @@ from typing import Final
 
 import msgspec
 
+from dbt_ripple.changes.gone import Broken
+
 NO_RESULTS: Final = "base has no results of tests that belong to its manifest"
 """What is missing to hold any test, where it is that."""
 
@@ -50,13 +52,6 @@ class HeldTest(msgspec.Struct, kw_only=True):
 def waited_for(fact: str) -> bool:
     """Whether what a held test rests on is a relation."""
     return fact.startswith(("model.", "snapshot."))
-
-
-class Broken(msgspec.Struct, kw_only=True):
-    """A node that cannot compile on head; the reason has the name that is missing."""
-
-    unique_id: str
-    reason: str
 
 
 class Opaque(msgspec.Struct, kw_only=True):

@@ -10,6 +10,7 @@ from dbt_ripple.artifacts import Node, Project, nearest
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compare import Vertex
 from dbt_ripple.changes.diff import Texts
+from dbt_ripple.changes.gone import Unfound
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.selection.answer import Selection
@@ -41,6 +42,7 @@ class Explanation(msgspec.Struct, kw_only=True):
         after: likewise, of head.
         facts: of a held test, the tests it rests on.
         not_held: of a selected test, what is missing to hold it, where that was looked at.
+        broken: why its query cannot compile on head; None where it can.
     """
 
     unique_id: str
@@ -52,6 +54,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     after: list[str] = []
     facts: list[str] = []
     not_held: str | msgspec.UnsetType = msgspec.UNSET
+    broken: str | None = None
 
 
 def find_test(head: Project, text: str) -> Node:
@@ -102,6 +105,8 @@ def explain(comparison: Comparison, selection: Selection, test: Node) -> Explana
     said = Explanation(unique_id=unique_id, name=test.name, verdict="not selected", reason="")
     selected = next((t for t in selection.tests if t.unique_id == unique_id), None)
     held = next((t for t in selection.held if t.unique_id == unique_id), None)
+    unfound = Unfound(comparison)
+    said.broken = unfound.reason(unique_id) if unique_id in unfound.reasons else None
     if selected is not None:
         said.verdict, said.reason = "selected", selected.reason
         said.not_held = selected.not_held

@@ -12,6 +12,7 @@ import msgspec
 
 from dbt_ripple.artifacts import Node, Project, criticality, referenced_columns
 from dbt_ripple.changes import Comparison, compare
+from dbt_ripple.changes.gone import Unfound
 from dbt_ripple.changes.state import modified, modified_tests
 from dbt_ripple.graph.analysis import Analysis
 from dbt_ripple.graph.cache import Cache
@@ -20,7 +21,6 @@ from dbt_ripple.graph.properties import of_test
 from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.graph.settings import Settings
 from dbt_ripple.selection.answer import (
-    Broken,
     Counts,
     HeldTest,
     Opaque,
@@ -130,6 +130,8 @@ def select_from(
     alone = only_tests_compile(comparison, impacted)
     impacted |= alone
     held = [test for test in held if test.unique_id not in alone]
+    unfound = Unfound(comparison)
+    impacted |= {test: unfound.reason(test) for test in unfound.new if test in impacted}
     tests = []
     for unique_id, (reason, path) in reasons.of_tests(impacted).items():
         name = head.nodes[unique_id].name
@@ -150,7 +152,7 @@ def select_from(
         tests=tests,
         held=held,
         models=models,
-        broken=_broken(comparison),
+        broken=unfound.broken(),
         exposures=list(_exposures(comparison)),
         unit_tests=list(impacted_unit_tests(comparison)),
         opaque=_opaque(comparison),
@@ -305,19 +307,6 @@ def tests_of_critical(comparison: Comparison, tier: str) -> Iterator[tuple[str, 
             if parent in wanted:
                 yield unique_id, f"{wanted[parent]} is impacted and {tier}"
                 break
-
-
-def _broken(comparison: Comparison) -> list[Broken]:
-    found = []
-    before, now = comparison.base_analysis, comparison.head_analysis
-    for side, was in ((now.nodes, before.nodes), (now.tests, before.tests)):
-        for unique_id, seen in side.items():
-            if seen.status != "broken":
-                continue
-            then = was.get(unique_id)
-            if then is None or then.reason != seen.reason:
-                found.append(Broken(unique_id=unique_id, reason=seen.reason or ""))
-    return found
 
 
 def _opaque(comparison: Comparison) -> list[Opaque]:

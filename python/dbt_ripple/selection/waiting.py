@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable
 
 from dbt_ripple.artifacts import CatalogColumn
 from dbt_ripple.changes import Comparison
+from dbt_ripple.changes.gone import GoneColumn, Unfound
 from dbt_ripple.flow.engine_checks import named
 from dbt_ripple.flow.names import dialect_of
 from dbt_ripple.graph.cache import Cache
@@ -111,10 +112,24 @@ def waiting_tests(
                     following.append(child)
         ahead = following
     held = []
+    unfound = Unfound(comparison)
     for test in impacted:
         model = waits_for.get(test)
         if model is not None:
             name = head.nodes[model].display_name
             said = f"{name} cannot be built: there is no {named(missing[model])}"
+            if gone := unfound.of(model) or _gone_in_inlined(unfound, model):
+                said += f": {'; '.join(map(unfound.said, gone))}"
             held.append(HeldTest(unique_id=test, reason=said, facts=[model]))
     return held
+
+
+def _gone_in_inlined(unfound: Unfound, model: str) -> list[GoneColumn]:
+    """What the ephemeral models that a relation inlines look for in vain."""
+    head = unfound.comparison.head
+    return [
+        gone
+        for unique_id in unfound.new
+        if head.nodes[unique_id].is_ephemeral and model in inlined_by(head, unique_id)[0]
+        for gone in unfound.of(unique_id)
+    ]

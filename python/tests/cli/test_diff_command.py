@@ -5,13 +5,17 @@ from __future__ import annotations
 from two_sides import FROM_RAW, STG, Sides
 
 
-def test_nothing_changed_prints_nothing_and_a_refactor_neither(sides: Sides) -> None:
-    for sql in (None, f"/* why */ with t as ({FROM_RAW}) select * from t"):
+def test_nothing_changed_is_said_and_so_is_a_refactor(sides: Sides) -> None:
+    refactored = "no column and no row set changed (edited: stg_orders)"
+    for sql, said in (
+        (None, "nothing changed"),
+        (f"/* why */ with t as ({FROM_RAW}) select * from t", refactored),
+    ):
         if sql:
             sides.write_sql(STG, sql)
         for form in ("text", "markdown"):
             done = sides("diff", "--format", form)
-            assert (done.code, done.out, done.err) == (0, "", "")
+            assert (done.code, done.out, done.err) == (0, f"{said}\n", "")
         assert sides("diff", "--format", "json").json["nodes"] == []
 
 
@@ -30,12 +34,16 @@ def test_columns_and_rows(sides: Sides) -> None:
     at = lines.index("  amount: redefined")
     assert lines[at + 1 : at + 3] == ["    - amount", "    + amount * 2"]
     assert "  one: added" in lines
-    assert lines[-1].startswith("downstream: ")
+    at = next(i for i, line in enumerate(lines) if line.startswith("downstream: "))
+    gone = "cannot find customer_id: eph_orders.customer_id is gone (renamed to buyer_id)"
+    assert lines[at + 1] == "cannot compile:"
+    assert f"  dim_customers.v2: {gone}" in lines[at + 2 :]
     nodes = {node["unique_id"]: node for node in sides("diff", "--format", "json").json["nodes"]}
     changes = {column["name"]: column["change"] for column in nodes[STG]["columns"]}
     assert changes["buyer_id"] == "renamed"
     markdown = sides("diff", "--format", "markdown").out
     assert markdown.startswith("### `stg_orders` (changed)\n")
+    assert f"- `dim_customers.v2`: {gone}\n" in markdown
     assert "- amount: redefined\n\n  ```diff\n  - amount\n  + amount * 2\n  ```\n" in markdown
 
 
@@ -47,7 +55,7 @@ def test_a_model_that_came(sides: Sides) -> None:
     sides.edit(without, "state/manifest.json")
     assert sides("diff").out == "time_spine (added)\n  1 column\n"
     sides.edit(without)
-    assert sides("diff").out == ""
+    assert sides("diff").out == "nothing changed\n"
 
 
 def test_a_model_that_is_gone(sides: Sides) -> None:

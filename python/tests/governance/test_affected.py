@@ -91,7 +91,11 @@ def test_a_reader_that_was_forgotten_is_broken_and_so_is_what_it_made() -> None:
     report = gate(world(BASE), world("select id, amount as total, code from s.raw"))
     assert report.decision == "BLOCKED"
     assert [(f.rule, f.unique_id, f.message) for f in report.findings] == [
-        ("reader_broken", "model.p.top", "cannot find amount")
+        (
+            "reader_broken",
+            "model.p.top",
+            "cannot find amount: stg.amount is gone (renamed to total)",
+        )
     ]
     assert reached(report) == {
         "top": ("breaking", ["amount"]),

@@ -218,7 +218,7 @@ def test_tests_of_a_model_under_another_name_are_new() -> None:
 def test_a_column_that_is_gone_is_named_and_its_readers_are_selected() -> None:
     found = picked(shop(), shop("select id, amount, status from s.orders"))
     assert [(b.unique_id, b.reason) for b in found.broken] == [
-        ("model.p.mart", "cannot find twice")
+        ("model.p.mart", "cannot find twice: stg.twice is gone")
     ]
     assert [t.name for t in found.tests] == ["on_id", "on_twice"]
     assert found.models == ["model.p.stg", "model.p.mart"]

@@ -65,7 +65,9 @@ def test_what_is_below_a_relation_that_cannot_be_built_waits_for_it() -> None:
     assert [b.unique_id for b in found.broken] == ["model.p.mart"]
     assert found.models == ["model.p.stg", "model.p.mart", "model.p.report"]
     assert answer(side(), side(RENAMED)) == ([], WAIT)
-    assert found.held[0].reason == "mart cannot be built: there is no kind"
+    assert found.held[0].reason == (
+        "mart cannot be built: there is no kind: stg.kind is gone (renamed to sort)"
+    )
     assert found.held[0].waits
 
 

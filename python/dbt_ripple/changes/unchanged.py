@@ -1,0 +1,22 @@
+"""What is said where there is nothing to say."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dbt_ripple.changes.compare import Comparison
+
+NOTHING: Final = "nothing changed"
+_NAMES: Final = 5
+
+
+def nothing_changed(comparison: Comparison) -> str | None:
+    """That no relation differs, and what was edited all the same; None where one does."""
+    if comparison.changed or comparison.removed or comparison.everything:
+        return None
+    head = comparison.head.nodes
+    edited = [node.display_name for u, node in head.items() if u in comparison.modified]
+    if not edited:
+        return NOTHING
+    more = f" and {len(edited) - _NAMES:,} more" if len(edited) > _NAMES else ""
+    return f"no column and no row set changed (edited: {', '.join(edited[:_NAMES])}{more})"
