@@ -144,8 +144,20 @@ def take_over(base: Project, head: Project, conditions: Conditions = NOTHING_PRO
     Returns:
         What was taken over, and the rest, both in head's order.
     """
+    return _taken(head, _Sides(base, head, conditions))
+
+
+def take_over_from_artifacts(base: Project, head: Project) -> Taken:
+    """`take_over` under all that the artifacts of both sides prove of how they were compiled.
+
+    These are the rules of `agree`: what a node looks at while it compiles is part of its fingerprint
+    (rule 11), and so not of its text.
+    """
+    return _taken(head, _sides_of_artifacts(base, head))
+
+
+def _taken(head: Project, sides: _Sides) -> Taken:
     done = Taken()
-    sides = _Sides(base, head, conditions)
     for node in head.uncompiled():
         text = sides.text_of(node.unique_id)
         if isinstance(text, _Text):
@@ -198,14 +210,7 @@ def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> Agreed:
             if isinstance(names, dict) and rename(before.compiled_code, names) == now.compiled_code:
                 continue
         if sides is None:
-            variables = Variables(base, head)
-            conditions = Conditions(
-                environment=base.same_environment and head.same_environment,
-                target=variables.same_target,
-                command=True,
-                looks=True,
-            )
-            sides = _Sides(base, head, conditions, variables)
+            sides = _sides_of_artifacts(base, head)
         if sides.otherwise or sides.differs(unique_id):
             continue
         back = before.compiled_code is None
@@ -215,6 +220,17 @@ def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> Agreed:
             to.compiled_code = text.sql
             (done.base if back else done.head).append(unique_id)
     return done
+
+
+def _sides_of_artifacts(base: Project, head: Project) -> _Sides:
+    variables = Variables(base, head)
+    conditions = Conditions(
+        environment=base.same_environment and head.same_environment,
+        target=variables.same_target,
+        command=True,
+        looks=True,
+    )
+    return _Sides(base, head, conditions, variables)
 
 
 def rename(sql: str, names: Mapping[str, str]) -> str:

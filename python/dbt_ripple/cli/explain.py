@@ -67,10 +67,10 @@ def explain(
     options = DbtOptions.taken({**dbt_arguments, "threads": threads})
     with (
         open_cache(cache_dir, no_cache) as cache,
-        open_sides(*(project_dir, target_path, state, base_ref, options, cache, threads)) as (
-            base,
-            head,
-        ),
+        open_sides(
+            *(project_dir, target_path, state, base_ref, options, cache, threads),
+            compile_rest=False,
+        ) as (base, head),
     ):
         node = find_test(head.project, test)
         comparison = compare(

@@ -22,7 +22,7 @@ from dbt_ripple.cli.options import (
 from dbt_ripple.errors import RippleError
 
 if TYPE_CHECKING:
-    from dbt_ripple.artifacts import Project
+    from dbt_ripple.artifacts import Node, Project
     from dbt_ripple.governance.impact import Change, ImpactReport
 
 
@@ -90,6 +90,7 @@ def impact(
                 node,
                 f"name {found.display_name}, and say what to do with the column: --drop {column}",
             )
+        _check_compiled(project, found)
         report = simulate(
             project, found, changes, analysis=target.analysis(tests=False), cache=cache
         )
@@ -101,6 +102,29 @@ def impact(
         lines = _markdown if style == "markdown" else _text
         answer("\n".join(lines(report, found.display_name, changes, project)))
     return int(report.decision == "BLOCKED")
+
+
+def _check_compiled(project: Project, node: Node) -> None:
+    """Refuse to judge by SQL that nobody compiled: a reader of the node might read anything.
+
+    Raises:
+        RippleError: dbt has only parsed the node or something below it.
+    """
+    missing = {other.unique_id for other in project.uncompiled()}
+    below, waiting = {node.unique_id}, [node.unique_id]
+    while waiting:
+        for child in project.children.get(waiting.pop(), ()):
+            if child not in below:
+                below.add(child)
+                waiting.append(child)
+    if found := [project.nodes[u].display_name for u in project.nodes if u in below & missing]:
+        raise RippleError(
+            f"dbt has parsed {', '.join(found[:3])}{', ...' if len(found) > 3 else ''} "
+            f"({count(len(found), 'node')} from {node.display_name} on) but not compiled "
+            f"{'it' if len(found) == 1 else 'them'}",
+            str(Path(project.target_path) / "manifest.json"),
+            "compile the whole project: `dbt compile`",
+        )
 
 
 def _pair(option: str, said: str, second: str) -> tuple[str, str]:

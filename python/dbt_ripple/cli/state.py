@@ -85,7 +85,7 @@ def open_sides(
     cache: Cache | None,
     threads: int | None,
     *,
-    compile_rest: bool = False,
+    compile_rest: bool = True,
 ) -> Iterator[tuple[Target, Target]]:
     """Base and head, from artifacts or (``base_ref``) compiled here; base's files stay meanwhile.
 
@@ -97,7 +97,8 @@ def open_sides(
         options: how dbt is called.
         cache: where to look first.
         threads: processes that analyse what is not there.
-        compile_rest: let dbt compile what of head is not compiled and not taken over from base.
+        compile_rest: let dbt compile what of head is neither compiled nor taken over from base;
+            else that counts as changed, and is said.
 
     Raises:
         RippleError: as `load_sides` and `cli.base_ref.both_sides`.
@@ -130,40 +131,55 @@ def state_folder(project_dir: Path, state: Path) -> Path:
 def _compile_rest(
     project_dir: Path, options: DbtOptions, state: Path | None, base: Project, head: Project
 ) -> None:
-    """Compile what of head is not compiled, in a folder of its own."""
+    """Compile what of head is not compiled, in a folder of its own.
+
+    Raises:
+        RippleError: dbt cannot, here; says which command does.
+    """
     from dbt_ripple.cli.dbt import Dbt
     from dbt_ripple.cli.run_selection import compile_against
 
     assert state is not None
+    rest = [node.unique_id for node in head.uncompiled()]
     with tempfile.TemporaryDirectory(prefix="dbt-ripple-") as folder:
-        dbt = Dbt(project_dir.resolve(), Path(folder), options, says="none")
-        rest = [node.unique_id for node in head.uncompiled()]
-        compile_against(base, head, rest, dbt, state_folder(project_dir, state))
+        try:
+            dbt = Dbt(project_dir.resolve(), Path(folder), options, says="none")
+            compile_against(base, head, rest, dbt, state_folder(project_dir, state))
+        except RippleError as error:
+            raise RippleError(
+                f"{count(len(rest), 'node')} of head {'is' if len(rest) == 1 else 'are'} parsed but "
+                f"not compiled, and could not be compiled here: {error.what} ({error.where})",
+                str(Path(head.target_path) / "manifest.json"),
+                "compile the project: `dbt compile`",
+            ) from error
 
 
 def _complete(
     base: Target, head: Target, rest: Callable[[Project, Project], None] | None
 ) -> Target | None:
     """Head with base's compiled SQL where it is proved to be head's, too; None if it is nowhere."""
-    from dbt_ripple.changes.compiled import take_over
+    from dbt_ripple.changes.compiled import take_over_from_artifacts
     from dbt_ripple.graph.target import Target
 
     project = head.project
-    taken = take_over(base.project, project)
+    taken = take_over_from_artifacts(base.project, project)
     if taken.rest and rest is not None:
         rest(base.project, project)
         _say_taken(taken, "base")
     elif not taken.taken:
         return None
     else:
-        names = [".".join(project.nodes[unique_id].fqn) for unique_id in taken.rest]
-        if len(names) <= _NAMES:
-            command = f"`dbt compile --select {' '.join(names)}`"
-        else:
-            command = "`dbt compile` (or --run, which compiles only those)"
-        left = f"{'has' if len(names) == 1 else 'have'} to be compiled: {command}"
-        _say_taken(taken, "base", left)
+        left = f"{'has' if len(taken.rest) == 1 else 'have'} to be compiled: "
+        _say_taken(taken, "base", left + _compiles(project, taken.rest))
     return Target.of(project, head.cache, processes=head.processes)
+
+
+def _compiles(project: Project, unique_ids: Iterable[str]) -> str:
+    """The command that compiles some nodes."""
+    names = [".".join(project.nodes[unique_id].fqn) for unique_id in unique_ids]
+    if len(names) <= _NAMES:
+        return f"`dbt compile --select {' '.join(names)}`"
+    return "`dbt compile` (or --run, which compiles only those)"
 
 
 _NAMES = 25

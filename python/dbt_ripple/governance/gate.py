@@ -229,6 +229,6 @@ def _unknown_types(comparison: Comparison) -> Iterator[str]:
     missing = [name for name, project in sides if not project.catalog]
     if missing:
         yield (
-            f"{' and '.join(missing)} has no catalog.json: types and sources are compared as far as "
-            "yml files declare them"
+            f"{' and '.join(missing)} {'has' if len(missing) == 1 else 'have'} no catalog.json: "
+            "types and sources are compared as far as yml files declare them"
         )

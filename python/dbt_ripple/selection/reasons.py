@@ -63,7 +63,8 @@ class Reasons:
             and unique_id in base
             and head[unique_id].resource_type in WITH_SQL
             and unique_id not in comparison.modified
-            and head[unique_id].compiled_code != base[unique_id].compiled_code
+            and None not in (sql := (head[unique_id].compiled_code, base[unique_id].compiled_code))
+            and sql[0] != sql[1]
         ]
         if not names:
             return None

@@ -1,0 +1,60 @@
+"""`gate` and `diff` of a head that dbt has only parsed: what is left to compile is compiled."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from test_run_tests import DOUBLED, ripple
+from tiny_project import dbt, write
+
+pytestmark = pytest.mark.slow
+
+
+def test_without_an_edit_nothing_changed(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dbt(tiny, "parse")
+    for command, said in (("diff", '"nodes":[]'), ("gate", '"decision":"APPROVED"')):
+        code, out, err = ripple(
+            monkeypatch, capsys, command, "--state", "../state", "--format", "json"
+        )
+        assert code == 0, err
+        assert said in "".join(out.split()), command
+        assert "not compiled" not in err
+
+
+def test_an_edit_is_judged_as_after_a_compile(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tiny, {"models/stg_orders.sql": DOUBLED})
+    answers = []
+    for command in (["parse"], ["compile", "--target", "prod"]):
+        assert dbt(tiny, *command)
+        code, out, err = ripple(
+            monkeypatch, capsys, "diff", "--state", "../state", "--format", "json"
+        )
+        assert code == 0, err
+        # What looks at the warehouse while it compiles may see another one in another target.
+        nodes = [n for n in json.loads(out)["nodes"] if n["unique_id"] != "model.tiny.pivoted"]
+        decision = ripple(monkeypatch, capsys, "gate", "--state", "../state")[1].split()[0]
+        answers.append((nodes, decision))
+    assert answers[0] == answers[1]
+    assert answers[0][0]
+
+
+def test_where_dbt_cannot_compile_it_is_refused_with_the_command(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tiny, {"models/stg_orders.sql": DOUBLED})
+    assert dbt(tiny, "parse")
+    (tiny / "profiles.yml").write_text("tiny: {}\n")
+    for command in ("diff", "gate"):
+        code, out, err = ripple(monkeypatch, capsys, command, "--state", "../state")
+        assert (code, out) == (2, "")
+        assert "parsed but not compiled, and could not be compiled here" in err
+        assert "`dbt compile`" in err
+    code, out, err = ripple(monkeypatch, capsys, "impact", "raw_orders", "--drop", "amount")
+    assert (code, out) == (2, "")
+    assert "from raw_orders on) but not compiled them; compile the whole project" in err
