@@ -11,6 +11,7 @@ from typing import Final
 import click
 
 from dbt_ripple import __version__
+from dbt_ripple.cli import screen
 from dbt_ripple.errors import EXIT_CANNOT_RUN, RippleError
 
 COMMANDS: Final[dict[str, str]] = {
@@ -40,6 +41,8 @@ class _Commands(click.Group):
         module = importlib.import_module(f"dbt_ripple.cli.{cmd_name}")
         command = getattr(module, cmd_name)
         assert isinstance(command, click.Command)
+        known = {option for parameter in command.params for option in parameter.opts}
+        command.params += [o for o in screen.options() if known.isdisjoint(o.opts)]
         return command
 
     def resolve_command(
@@ -57,22 +60,33 @@ class _Commands(click.Group):
             formatter.write_dl(sorted(COMMANDS.items()))
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Commands,
+    params=screen.options(),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, "--version", prog_name="dbt-ripple")
 def cli() -> None:
     """Column by column: what breaks if I change this dbt project?"""
+
+
+def _complain(said: str) -> None:
+    from dbt_ripple.cli.options import complain
+
+    complain(said)
 
 
 def main() -> None:
     """Run the command line; whatever is wrong is one line on stderr and exit code 2."""
     # What a command hangs here is not freed at the end, because it holds itself and is frozen: to
     # free a large project object by object takes nearly as long as to answer.
+    screen.begin()
     to_the_end: list[object] = []
     to_the_end.append(to_the_end)
     try:
         code = cli(prog_name="dbt-ripple", standalone_mode=False, obj=to_the_end)
     except RippleError as error:
-        click.echo(f"dbt-ripple: {error}", err=True)
+        _complain(str(error))
         sys.exit(EXIT_CANNOT_RUN)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
@@ -81,7 +95,7 @@ def main() -> None:
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "dbt-ripple"
         said = error.format_message().rstrip(".")
-        click.echo(f"dbt-ripple: {said}; see `{path} --help`", err=True)
+        _complain(f"{said}; see `{path} --help`")
         sys.exit(EXIT_CANNOT_RUN)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)

@@ -21,6 +21,7 @@ from dbt_ripple.cli.options import (
     say_notes,
     warn,
 )
+from dbt_ripple.cli.shown import code, prose, styled
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.overview import Summary, Unseen
@@ -70,18 +71,17 @@ def analyze(
     if write and edges_file:
         write(edges_file, edges)
         warn(f"wrote {count(len(edges), 'edge')} to {edges_file}")
-    answer(render(summary, style))
+    answer(render(summary, style), fit="wrap" if style == "text" else None)
 
 
 # --- how it is printed -----------------------------------------------------------------------------
 
 
-def render(summary: Summary, style: str) -> str:
-    """The summary in one of the formats of ``--format``, without a final newline."""
+def render(summary: Summary, style: str) -> list[str]:
+    """The summary in one of the formats of ``--format``, line by line."""
     if style == "json":
         return as_json(_document(summary))
-    lines = _markdown(summary) if style == "markdown" else _text(summary)
-    return "\n".join(lines)
+    return list(_markdown(summary) if style == "markdown" else _text(summary))
 
 
 def _document(summary: Summary) -> dict[str, Any]:
@@ -148,16 +148,16 @@ def _next(summary: Summary) -> Iterator[str]:
 
 
 def _text(summary: Summary) -> Iterator[str]:
-    yield click.style(_heading(summary), bold=True)
+    yield styled(_heading(summary), bold=True)
     yield ""
     facts = _facts(summary)
     for name, value in facts:
         alarming = (name == "broken" and summary.broken) or (name == "opaque" and summary.opaque)
-        shown = click.style(value, fg="yellow") if alarming else value
+        shown = styled(value, fg="yellow") if alarming else value
         yield f"  {name:<9} {shown}"
     for title, items in _unseen(summary):
         yield ""
-        yield f"{click.style(title, fg='yellow')}: {_EXPLAINED[title]}"
+        yield f"{styled(title, fg='yellow')}: {_EXPLAINED[title]}"
         width = max(len(item.name) for item in items[:_SHOWN])
         for item in items[:_SHOWN]:
             yield f"  {item.name:<{width}}  {_short(item.reason)}"
@@ -176,14 +176,14 @@ def _short(reason: str, limit: int = 160) -> str:
 
 
 def _markdown(summary: Summary) -> Iterator[str]:
-    yield f"### {_heading(summary)}"
+    yield f"### {prose(_heading(summary))}"
     yield ""
     yield from _table(("", ""), _facts(summary))
     for title, items in _unseen(summary):
         yield ""
         yield f"**{title}**: {_EXPLAINED[title]}"
         yield ""
-        rows = ((f"`{item.unique_id}`", item.reason) for item in items)
+        rows = ((code(item.unique_id), prose(item.reason)) for item in items)
         yield from _table(("node", "reason"), rows)
 
 
@@ -191,4 +191,4 @@ def _table(head: tuple[str, str], rows: Iterable[tuple[str, str]]) -> Iterator[s
     yield f"| {head[0]} | {head[1]} |"
     yield "| --- | --- |"
     for left, right in rows:
-        yield f"| {left} | {right.replace('|', chr(92) + '|')} |"
+        yield f"| {left} | {right} |"

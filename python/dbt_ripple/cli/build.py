@@ -131,7 +131,7 @@ def build(
         answer(as_json({**document(loaded, snapshot, str(to), clock.laps), "dbt": statuses}))
         return
     there = os.path.relpath(folder, project_dir)
-    answer("\n".join(_text(statuses, [*summary(loaded, str(to), clock.laps)], there)))
+    answer(_text(statuses, [*summary(loaded, str(to), clock.laps)], there))
 
 
 def _take_run_results(target: Path, folder: Path) -> None:

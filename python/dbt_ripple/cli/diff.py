@@ -10,6 +10,7 @@ import click
 
 from dbt_ripple.cli.dbt import DbtOptions
 from dbt_ripple.cli.options import (
+    Fit,
     analysis_options,
     answer,
     as_json,
@@ -19,6 +20,7 @@ from dbt_ripple.cli.options import (
     project_options,
     warn,
 )
+from dbt_ripple.cli.shown import code, prose, styled
 from dbt_ripple.cli.state import open_sides, sides_options
 
 if TYPE_CHECKING:
@@ -82,7 +84,8 @@ def diff(
         return
     lines = _markdown if style == "markdown" else _text
     said = list(lines(found, base.project, head.project))
-    answer("\n".join(said) or nothing_changed(comparison) or NOTHING)
+    fit: Fit = "wrap" if style == "text" else None
+    answer(said or [nothing_changed(comparison) or NOTHING], fit=fit)
 
 
 def name_of(unique_id: str, head: Project, base: Project) -> str:
@@ -159,18 +162,18 @@ def _text(found: Diff, base: Project, head: Project) -> Iterator[str]:
     for node in found.nodes:
         if node.change == "downstream":
             continue
-        yield click.style(f"{name_of(node.unique_id, head, base)} ({node.change})", bold=True)
+        yield styled(f"{name_of(node.unique_id, head, base)} ({node.change})", bold=True)
         if node.change == "added":
             yield f"  {count(len(node.columns), 'column')}"
             continue
         for entry in _entries(node):
             yield f"  {entry[0]}"
             for line in entry[1:]:
-                yield "    " + click.style(line, fg="red" if line.startswith("-") else "green")
+                yield "    " + styled(line, fg="red" if line.startswith("-") else "green")
     if below := _below(found):
         yield below
     if found.broken:
-        yield click.style("cannot compile:", bold=True)
+        yield styled("cannot compile:", bold=True)
     for broken in found.broken:
         yield f"  {name_of(broken.unique_id, head, base)}: {_one_line(broken.reason)}"
 
@@ -179,14 +182,14 @@ def _markdown(found: Diff, base: Project, head: Project) -> Iterator[str]:
     for node in found.nodes:
         if node.change == "downstream":
             continue
-        yield f"### `{name_of(node.unique_id, head, base)}` ({node.change})"
+        yield f"### {code(name_of(node.unique_id, head, base))} ({node.change})"
         yield ""
         if node.change == "added":
             yield f"{count(len(node.columns), 'column')}."
             yield ""
             continue
         for entry in _entries(node):
-            yield f"- {entry[0]}"
+            yield f"- {prose(entry[0])}"
             if entry[1:]:
                 yield ""
                 yield "  ```diff"
@@ -200,4 +203,4 @@ def _markdown(found: Diff, base: Project, head: Project) -> Iterator[str]:
         yield "Cannot compile:"
         yield ""
     for broken in found.broken:
-        yield f"- `{name_of(broken.unique_id, head, base)}`: {_one_line(broken.reason)}"
+        yield f"- {code(name_of(broken.unique_id, head, base))}: {prose(_one_line(broken.reason))}"

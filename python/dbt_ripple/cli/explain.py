@@ -18,6 +18,7 @@ from dbt_ripple.cli.options import (
     project_options,
     warn,
 )
+from dbt_ripple.cli.shown import code, prose, styled
 from dbt_ripple.cli.state import facts_options, open_sides, sides_options
 
 if TYPE_CHECKING:
@@ -86,9 +87,10 @@ def explain(
         warn(note)
     if style == "json":
         answer(as_json(found))
+    elif style == "markdown":
+        answer(_markdown(found, head.project))
     else:
-        lines = _markdown if style == "markdown" else _text
-        answer("\n".join(lines(found, head.project)))
+        answer(_text(found, head.project), fit="wrap")
 
 
 def _spoken(step: Step, head: Project) -> str:
@@ -112,7 +114,7 @@ def _rests_on(fact: str) -> str:
 def _text(found: Explanation, head: Project) -> Iterator[str]:
     arguments = found.reason.split("; ") if found.verdict == "held" else []
     reason = f": {found.reason}" if not arguments else ", because"
-    yield f"{click.style(found.name, bold=True)}: {found.verdict}{reason}"
+    yield f"{styled(found.name, bold=True)}: {found.verdict}{reason}"
     yield from (f"  - {argument}" for argument in arguments)
     if found.broken and found.broken != found.reason:
         yield f"  cannot compile: {_one_line(found.broken)}"
@@ -120,11 +122,11 @@ def _text(found: Explanation, head: Project) -> Iterator[str]:
         arrow = "  " * depth + ("└── " if depth else "")
         text = f"  {arrow}{_spoken(step, head)}"
         if step.expression and depth:
-            text += click.style(f"  {_one_line(step.expression)}", dim=True)
+            text += styled(f"  {_one_line(step.expression)}", dim=True)
         yield text
         if depth == 0:
-            yield from (click.style(f"      - {_one_line(t)}", fg="red") for t in found.before)
-            yield from (click.style(f"      + {_one_line(t)}", fg="green") for t in found.after)
+            yield from (styled(f"      - {_one_line(t)}", fg="red") for t in found.before)
+            yield from (styled(f"      + {_one_line(t)}", fg="green") for t in found.after)
     for fact in found.facts:
         yield f"  {_rests_on(fact)} {head.nodes[fact].display_name if fact in head.nodes else fact}"
     if found.not_held:
@@ -133,18 +135,19 @@ def _text(found: Explanation, head: Project) -> Iterator[str]:
 
 def _markdown(found: Explanation, head: Project) -> Iterator[str]:
     arguments = found.reason.split("; ") if found.verdict == "held" else []
-    yield f"**`{found.name}`: {found.verdict}.** {'Because' if arguments else found.reason}"
+    because = "Because" if arguments else prose(found.reason)
+    yield f"**{code(found.name)}: {found.verdict}.** {because}"
     if arguments:
         yield ""
-        yield from (f"- {argument}" for argument in arguments)
+        yield from (f"- {prose(argument)}" for argument in arguments)
     if found.broken and found.broken != found.reason:
         yield ""
-        yield f"It cannot compile: {_one_line(found.broken)}."
+        yield f"It cannot compile: {prose(_one_line(found.broken))}."
     if found.path:
         yield ""
     for step in found.path:
-        text = f"1. `{_spoken(step, head)}`"
-        yield text + (f": `{_one_line(step.expression)}`" if step.expression else "")
+        text = f"1. {code(_spoken(step, head))}"
+        yield text + (f": {code(_one_line(step.expression))}" if step.expression else "")
     if found.before or found.after:
         yield ""
         yield "```diff"
@@ -152,7 +155,8 @@ def _markdown(found: Explanation, head: Project) -> Iterator[str]:
         yield from (f"+ {_one_line(t)}" for t in found.after)
         yield "```"
     for fact in found.facts:
-        yield f"- {_rests_on(fact)} `{head.nodes[fact].display_name if fact in head.nodes else fact}`"
+        name = head.nodes[fact].display_name if fact in head.nodes else fact
+        yield f"- {_rests_on(fact)} {code(name)}"
     if found.not_held:
         yield ""
-        yield f"Not held: {_one_line(found.not_held)}."
+        yield f"Not held: {prose(_one_line(found.not_held))}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +19,7 @@ from dbt_ripple.cli.options import (
     project_options,
     warn,
 )
+from dbt_ripple.cli.shown import styled
 from dbt_ripple.cli.state import open_sides, sides_options
 
 if TYPE_CHECKING:
@@ -112,7 +113,11 @@ def gate(
         warn(note)
     for unique_id, reason in report.opaque.items():
         warn(f"{unique_id} cannot be seen through ({reason}): all of it is taken as changed")
-    answer(printed(report, head.project, base.project, style, project_dir))
+    answer(
+        printed(report, head.project, base.project, style, project_dir),
+        fit="wrap" if style == "text" else None,
+        commands=style == "github",
+    )
     return int(_fails(report.decision, fail_on))
 
 
@@ -120,18 +125,20 @@ def _fails(decision: str, fail_on: str) -> bool:
     return decision == "BLOCKED" or (decision == "CAUTION" and fail_on == "caution")
 
 
-def printed(report: GateReport, head: Project, base: Project, style: str, project_dir: Path) -> str:
-    """The report in one of the formats of the command."""
+def printed(
+    report: GateReport, head: Project, base: Project, style: str, project_dir: Path
+) -> Iterable[str]:
+    """The report in one of the formats of the command, line by line."""
     if style == "json":
         return as_json(report.document())
     if style == "text":
-        return "\n".join(_text(report, head, base))
+        return _text(report, head, base)
     from dbt_ripple.cli import gate_formats
 
     if style == "sarif":
         return as_json(gate_formats.sarif(report, head, base, project_dir))
     lines = gate_formats.markdown if style == "markdown" else gate_formats.github
-    return "\n".join(lines(report, head, base, project_dir))
+    return lines(report, head, base, project_dir)
 
 
 def subject(finding: Finding, head: Project, base: Project) -> str:
@@ -155,10 +162,10 @@ def known_findings(report: GateReport) -> str:
 
 
 def _text(report: GateReport, head: Project, base: Project) -> Iterator[str]:
-    decision = click.style(report.decision, fg=COLOURS[report.decision], bold=True)
+    decision = styled(report.decision, fg=COLOURS[report.decision], bold=True)
     yield f"{decision}  risk {report.risk_level}, reaches {count(report.blast_radius, 'asset')}"
     for finding in new_findings(report):
-        level = click.style(f"{finding.level:<8}", fg=_OF_LEVEL[finding.level])
+        level = styled(f"{finding.level:<8}", fg=_OF_LEVEL[finding.level])
         yield f"  {level} {finding.rule}: {subject(finding, head, base)}: {finding.message}"
     if known := known_findings(report):
         yield f"  known    already so on base: {known}"
@@ -175,7 +182,7 @@ def affected_lines(affected: list[Affected]) -> Iterator[str]:
         reads = (
             f"  reads {', '.join(asset.affected_references)}" if asset.affected_references else ""
         )
-        owner = click.style(f"  ({asset.owner or 'nobody owns it'})", dim=True)
+        owner = styled(f"  ({asset.owner or 'nobody owns it'})", dim=True)
         yield f"  {asset.severity:<8} {asset.name} [{asset.asset_type}]{reads}{owner}"
     if len(affected) > SHOWN:
         yield f"  and {len(affected) - SHOWN:,} more (--format json has them all)"

@@ -10,6 +10,8 @@ from dbt_ripple import __version__
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.cli.gate import SHOWN, known_findings, new_findings, subject
 from dbt_ripple.cli.options import count
+from dbt_ripple.cli.shown import code, prose, sarif_message, workflow_command
+from dbt_ripple.cli.shown import mermaid as quoted
 from dbt_ripple.governance.rules import RULES
 
 if TYPE_CHECKING:
@@ -38,8 +40,8 @@ def markdown(report: GateReport, head: Project, base: Project, _project_dir: Pat
         yield "| | rule | where | what |"
         yield "| --- | --- | --- | --- |"
         for finding in findings:
-            where = _cell(f"`{subject(finding, head, base)}`")
-            yield f"| {finding.level} | `{finding.rule}` | {where} | {_cell(finding.message)} |"
+            where = code(subject(finding, head, base))
+            yield f"| {finding.level} | `{finding.rule}` | {where} | {prose(finding.message)} |"
     else:
         yield "No rule has anything to say of this change."
     if known := known_findings(report):
@@ -55,15 +57,15 @@ def markdown(report: GateReport, head: Project, base: Project, _project_dir: Pat
         owners = sorted({asset.owner for asset in report.affected if asset.owner})
         if owners:
             yield ""
-            yield f"To tell: {_cell(', '.join(owners))}."
+            yield f"To tell: {prose(', '.join(owners))}."
     if report.opaque:
         yield ""
         yield "Not seen through, and so taken as changed:"
         yield ""
-        yield from (f"- `{unique_id}`: {_cell(said)}" for unique_id, said in report.opaque.items())
+        yield from (f"- {code(u)}: {prose(said)}" for u, said in report.opaque.items())
     if report.notes:
         yield ""
-        yield from (f"- {_cell(note)}" for note in report.notes)
+        yield from (f"- {prose(note)}" for note in report.notes)
 
 
 def affected_table(affected: list[Affected]) -> Iterator[str]:
@@ -71,10 +73,10 @@ def affected_table(affected: list[Affected]) -> Iterator[str]:
     yield "| severity | asset | reads | owner |"
     yield "| --- | --- | --- | --- |"
     for asset in affected[:SHOWN]:
-        reads = ", ".join(f"`{name}`" for name in asset.affected_references)
+        reads = ", ".join(map(code, asset.affected_references))
         yield (
-            f"| {asset.severity} | `{_cell(asset.name)}` ({asset.asset_type}) | {_cell(reads)} "
-            f"| {_cell(asset.owner or '')} |"
+            f"| {asset.severity} | {code(asset.name)} ({asset.asset_type}) | {reads} "
+            f"| {prose(asset.owner or '')} |"
         )
     if len(affected) > SHOWN:
         yield f"| | and {len(affected) - SHOWN:,} more | | |"
@@ -95,7 +97,7 @@ def mermaid(affected: Iterable[Affected], head: Project, base: Project) -> Itera
         name, kind = (node.display_name, _kind(node)) if node else (unique_id, "TABLE")
         opening, closing = _SHAPES.get(kind, ("([", "])"))
         style = severity.get(unique_id, "changed")
-        yield f'  {ids[unique_id]}{opening}"{_plain(name)}"{closing}:::{style}'
+        yield f'  {ids[unique_id]}{opening}"{quoted(name)}"{closing}:::{style}'
     for parent, child in edges:
         yield f"  {ids[parent]} --> {ids[child]}"
     yield "  classDef changed stroke-width:4px"
@@ -110,17 +112,6 @@ def _kind(node: Node) -> str:
     return asset_type(node)
 
 
-def _plain(text: str) -> str:
-    """Text that means nothing to Mermaid, whatever it holds."""
-    return "".join(c if c.isalnum() or c in " _.-()" else f"#{ord(c)};" for c in text)
-
-
-def _cell(text: str) -> str:
-    """Text that stays in its cell, and calls nobody: names come from anybody's yml."""
-    said = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
-    return said.replace("@", "@\u200b") if "`" not in said else said
-
-
 # --- annotations -----------------------------------------------------------------------------------
 
 
@@ -129,21 +120,11 @@ def github(report: GateReport, head: Project, base: Project, project_dir: Path) 
     for finding in new_findings(report):
         file = _file(finding, head, base, project_dir)
         said = f"{subject(finding, head, base)}: {finding.message}"
-        at = f"file={_property(file)},line=1," if file else ""
-        yield (
-            f"::{_GITHUB_LEVELS[finding.level]} {at}title={_property(finding.rule)}::{_data(said)}"
-        )
+        at: dict[str, str | int] = {"file": file, "line": 1} if file else {}
+        yield workflow_command(_GITHUB_LEVELS[finding.level], said, **at, title=finding.rule)
     reach = f"risk {report.risk_level}, reaches {count(report.blast_radius, 'asset')}"
     level = {"APPROVED": "notice", "CAUTION": "warning", "BLOCKED": "error"}[report.decision]
-    yield f"::{level} title=dbt-ripple gate::{_data(f'{report.decision}: {reach}')}"
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    yield workflow_command(level, f"{report.decision}: {reach}", title="dbt-ripple gate")
 
 
 def _file(finding: Finding, head: Project, base: Project, project_dir: Path) -> str | None:
@@ -176,7 +157,9 @@ def sarif(report: GateReport, head: Project, base: Project, project_dir: Path) -
                 "ruleIndex": names.index(finding.rule),
                 "level": _SARIF_LEVELS[finding.level],
                 "baselineState": "unchanged" if finding.level == "known" else "new",
-                "message": {"text": f"{subject(finding, head, base)}: {finding.message}"},
+                "message": {
+                    "text": sarif_message(f"{subject(finding, head, base)}: {finding.message}")
+                },
                 "locations": [
                     {
                         "physicalLocation": {
@@ -225,4 +208,4 @@ def sarif(report: GateReport, head: Project, base: Project, project_dir: Path) -
 def _uri(path: str) -> str:
     from urllib.parse import quote
 
-    return quote(path)
+    return quote(path, errors="surrogateescape")

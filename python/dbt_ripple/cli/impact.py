@@ -19,6 +19,7 @@ from dbt_ripple.cli.options import (
     project_options,
     warn,
 )
+from dbt_ripple.cli.shown import code, prose, styled
 from dbt_ripple.errors import RippleError
 
 if TYPE_CHECKING:
@@ -98,9 +99,10 @@ def impact(
         warn(f"{unique_id} cannot be seen through ({reason}): it may read any column")
     if style == "json":
         answer(as_json(report.document()))
+    elif style == "markdown":
+        answer(_markdown(report, found.display_name, changes, project))
     else:
-        lines = _markdown if style == "markdown" else _text
-        answer("\n".join(lines(report, found.display_name, changes, project)))
+        answer(_text(report, found.display_name, changes, project), fit="wrap")
     return int(report.decision == "BLOCKED")
 
 
@@ -151,7 +153,7 @@ def _text(
     from dbt_ripple.cli.gate import COLOURS, affected_lines
 
     affected = report.affected_assets
-    decision = click.style(report.decision, fg=COLOURS[report.decision], bold=True)
+    decision = styled(report.decision, fg=COLOURS[report.decision], bold=True)
     yield f"{decision}  {name}: {_described(changes)}"
     yield f"risk {report.risk_level}, {count(len(affected), 'asset')} affected"
     yield from affected_lines(affected)
@@ -168,7 +170,7 @@ def _markdown(
     from dbt_ripple.cli.gate_formats import affected_table, mermaid
 
     affected = report.affected_assets
-    yield f"### {report.decision}: `{name}`, {_described(changes)}"
+    yield f"### {report.decision}: {code(name)}, {prose(_described(changes))}"
     yield ""
     yield f"Risk {report.risk_level}, {count(len(affected), 'asset')} affected."
     if affected:
@@ -180,6 +182,6 @@ def _markdown(
         yield from affected_table(affected)
     if report.opaque:
         yield ""
-        yield f"Not seen through: {', '.join(f'`{u}`' for u in report.opaque)}."
+        yield f"Not seen through: {', '.join(map(code, report.opaque))}."
     yield ""
-    yield report.recommendation
+    yield prose(report.recommendation)

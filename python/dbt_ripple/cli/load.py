@@ -24,6 +24,7 @@ from dbt_ripple.cli.options import (
     project_options,
     warn,
 )
+from dbt_ripple.cli.shown import styled
 from dbt_ripple.graph.rows import TABLES
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def load(
     if style == "json":
         answer(as_json(document(loaded, snapshot, str(to), seconds)))
     else:
-        answer("\n".join(summary(loaded, str(to), seconds)))
+        answer(summary(loaded, str(to), seconds))
 
 
 def lower_on(session: Callable[[], SparkSession], threads: int | None) -> LowerMany:
@@ -210,7 +211,7 @@ def document(
 def summary(loaded: Loaded, schema: str, seconds: dict[str, float]) -> Iterator[str]:
     """What was loaded, as text."""
     done = "was already loaded: nothing was written" if loaded.already else "loaded"
-    yield click.style(f"snapshot {loaded.snapshot_id} in {schema}: {done}", bold=True)
+    yield styled(f"snapshot {loaded.snapshot_id} in {schema}: {done}", bold=True)
     yield ""
     for table in TABLES:
         yield f"  {table:<13} {count(loaded.rows[table], 'row'):>16}"

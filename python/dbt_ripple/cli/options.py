@@ -6,12 +6,14 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
+
+from dbt_ripple.cli import screen, shown
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
@@ -86,11 +88,12 @@ def cache_options(command: _Command) -> _Command:
 def open_cache(cache_dir: Path | None, no_cache: bool) -> Iterator[Cache | None]:
     """The cache, for a command; None where it shall do without."""
     if no_cache:
-        yield None
+        with screen.progress("analysing"):
+            yield None
         return
     from dbt_ripple.graph.cache import Cache
 
-    with Cache(cache_dir, warn=warn) as cache:
+    with Cache(cache_dir, warn=warn) as cache, screen.progress("analysing"):
         yield cache
 
 
@@ -112,16 +115,17 @@ def open_target(
     from dbt_ripple.graph.target import Target
 
     gc.set_threshold(*RELAXED_COLLECTOR)
-    target = Target(
-        folder,
-        cache,
-        processes=threads,
-        lower_many=lower_many,
-        on_read=_freeze,
-        sources_of=sources_of,
-        late=late,
-        like=like,
-    )
+    with screen.progress(f"reading {folder}"):
+        target = Target(
+            folder,
+            cache,
+            processes=threads,
+            lower_many=lower_many,
+            on_read=_freeze,
+            sources_of=sources_of,
+            late=late,
+            like=like,
+        )
     context = click.get_current_context(silent=True)
     if context is not None and isinstance(context.obj, list):
         context.obj.append(target)  # see `cli.main`
@@ -170,27 +174,57 @@ def load_project(project_dir: Path, target_path: Path | None) -> Project:
     from dbt_ripple.artifacts import read_project
 
     gc.set_threshold(*RELAXED_COLLECTOR)
-    project = read_project(artifacts_folder(project_dir, target_path))
+    folder = artifacts_folder(project_dir, target_path)
+    with screen.progress(f"reading {folder}"):
+        project = read_project(folder)
     _freeze(project)
     return project
 
 
 def warn(message: str) -> None:
-    """Say something on stderr that does not stop the command."""
-    click.echo(f"dbt-ripple: {message}", err=True)
+    """Say something on stderr that does not stop the command; nothing with ``--quiet``."""
+    if not screen.is_quiet():
+        complain(message)
 
 
-def answer(text: str) -> None:
+def complain(message: str) -> None:
+    """Say on stderr what went wrong, in one line, whatever names are in it."""
+    screen.clear()
+    click.echo(shown.line(f"dbt-ripple: {message}"), err=True)
+
+
+Fit = Literal["wrap", "cut"] | None
+"""How a line is made to fit into the width of a terminal."""
+
+
+def answer(lines: Iterable[str], *, fit: Fit = None, commands: bool = False) -> None:
     """Print the answer on stdout; a reader that has gone (``| head``) is not an error.
 
-    Colours and styles are dropped where stdout is not a terminal, and characters its encoding lacks
-    become ASCII.
+    Each line stays one line, whatever names are in it: what is not seen is shown, and a newline is
+    not seen. Only styles of `shown.styled` are sent, and only to a terminal. Characters that the
+    encoding of stdout lacks become ASCII.
+
+    Args:
+        lines: without newlines; text is one line.
+        fit: how a line is made to fit into the width of a terminal. Anything else gets all of it.
+        commands: whether lines may be commands to a workflow of GitHub.
     """
+    colours, width = screen.has_colours(sys.stdout), screen.width_of(sys.stdout)
+    printed: list[str] = []
+    for said in [lines] if isinstance(lines, str) else lines:
+        if width is None or fit is None:
+            printed.append(shown.line(said, colours=colours, commands=commands))
+        elif fit == "wrap":
+            printed += shown.wrapped(said, width, colours=colours)
+        else:
+            printed.append(shown.cut(said, width, colours=colours))
+    text = "\n".join(printed)
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
     except UnicodeEncodeError:
         text = text.translate(_ASCII_GUIDES).encode(encoding, "replace").decode(encoding)
+    screen.clear()
     try:
         click.echo(text)
         sys.stdout.flush()
@@ -200,15 +234,12 @@ def answer(text: str) -> None:
         sys.exit(0)
 
 
-_ASCII_GUIDES = str.maketrans({"└": "`", "├": "|", "│": "|", "─": "-", "·": "-"})
+_ASCII_GUIDES = str.maketrans({"└": "`", "├": "|", "│": "|", "─": "-", "·": "-", "…": "~"})
 
 
-def as_json(value: Any) -> str:
-    """Indented JSON, as every ``--format json`` prints it."""
-    import msgspec
-
-    text: str = msgspec.json.format(msgspec.json.encode(value).decode(), indent=2)
-    return text
+def as_json(value: Any) -> list[str]:
+    """Indented JSON, as every ``--format json`` prints it, line by line."""
+    return shown.json_text(value).split("\n")
 
 
 def count(number: int, noun: str) -> str:

@@ -30,6 +30,7 @@ from dbt_ripple.cli.run_selection import (
     write_state,
 )
 from dbt_ripple.cli.select import is_empty
+from dbt_ripple.cli.shown import code, prose
 from dbt_ripple.errors import RippleError
 from dbt_ripple.selection import Selection
 from dbt_ripple.selection.answer import CutSelection
@@ -467,5 +468,5 @@ def show_cutoff(cutoff: Cutoff, head: Project, style: str, nothing: str) -> None
         if not items:
             continue
         lines += ["", f"{title.capitalize()}:", ""] if mark else [f"{title}:"]
-        lines += [f"- `{n}`: {why}" if mark else f"  {n}: {why}" for n, why in items]
-    answer("\n".join(lines))
+        lines += [f"- {code(n)}: {prose(why)}" if mark else f"  {n}: {why}" for n, why in items]
+    answer(lines, fit=None if mark else "wrap")

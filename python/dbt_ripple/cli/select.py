@@ -21,6 +21,7 @@ from dbt_ripple.cli.options import (
     project_options,
     warn,
 )
+from dbt_ripple.cli.shown import code, dbt_word, prose, styled
 from dbt_ripple.cli.state import facts_options, open_sides, sides_options, state_folder
 from dbt_ripple.errors import RippleError
 
@@ -244,19 +245,17 @@ def show(
     for note in selection.notes:
         warn(note)
     if output == "selector":
-        text = ""
-    elif output == "names":
-        text = "\n".join(names(selection, head))
+        return
+    if output == "names":
+        lines = names(selection, head)
     elif style == "json":
-        text = as_json(selection)
+        lines = as_json(selection)
     elif is_empty(selection):
-        text = nothing
+        lines = [nothing] if nothing else []
     else:
-        text = "\n".join(
-            _markdown(selection, head) if style == "markdown" else _text(selection, head)
-        )
-    if text:
-        answer(text)
+        lines = list(_markdown(selection, head) if style == "markdown" else _text(selection, head))
+    if lines:
+        answer(lines, fit="wrap" if style == "text" and not output else None)
 
 
 def chosen_by_dbt(
@@ -317,9 +316,11 @@ def names(selection: Selection, head: Project) -> list[str]:
     for unique_id in (*selection.models, *selection.unit_tests, *tests):
         node = head.nodes[unique_id]
         name = node.display_name
-        if node.fqn and (name in elsewhere or often[node.fqn[-1]] > 1 or node.name in elsewhere):
-            name = ".".join(node.fqn)
-        found.append(name)
+        unclear = name in elsewhere or node.name in elsewhere or dbt_word(name) != name
+        if node.fqn and (unclear or often[node.fqn[-1]] > 1):
+            found.append(".".join(map(dbt_word, node.fqn)))
+        else:
+            found.append(dbt_word(name))
     return found
 
 
@@ -401,7 +402,7 @@ def _text(selection: Selection, head: Project) -> Iterator[str]:
     yield headline(selection)
     width = min(60, max((len(test.name) for test in selection.tests), default=0))
     for test in selection.tests:
-        yield f"  {test.name:<{width}}  {click.style(test.reason, dim=True)}"
+        yield f"  {test.name:<{width}}  {styled(test.reason, dim=True)}"
     for title, items in _sections(selection, head):
         if not items:
             continue
@@ -425,11 +426,11 @@ def _markdown(selection: Selection, head: Project) -> Iterator[str]:
         yield "| test | reason |"
         yield "| --- | --- |"
         for test in selection.tests:
-            yield f"| `{test.name}` | {test.reason.replace('|', chr(92) + '|')} |"
+            yield f"| {code(test.name)} | {prose(test.reason)} |"
     for title, items in _sections(selection, head):
         if items:
             yield ""
             yield f"{title.capitalize()}:"
             yield ""
             for item, said in items:
-                yield f"- `{item}`" + (f": {said}" if said else "")
+                yield f"- {code(item)}" + (f": {prose(said)}" if said else "")

@@ -72,9 +72,15 @@ def styled(text: str, fg: str | None = None, *, bold: bool = False, dim: bool = 
     return f"{_MARK}{';'.join(codes)}m{text}{_MARK}0m"
 
 
-def line(text: str, *, colours: bool = False) -> str:
-    """One line of text as it may be printed, whatever stands in it: it stays one line."""
-    return _rendered(_pieces(text), colours)
+def line(text: str, *, colours: bool = False, commands: bool = False) -> str:
+    """One line of text as it may be printed, whatever stands in it: it stays one line.
+
+    Args:
+        text: with its styles, if any.
+        colours: whether they are sent.
+        commands: whether it may be one of :func:`workflow_command`.
+    """
+    return _rendered(_pieces(text, commands), colours)
 
 
 def wrapped(text: str, width: int, *, colours: bool = False) -> Iterator[str]:
@@ -136,10 +142,10 @@ def _fitting(text: str, width: int) -> int:
     return len(text)
 
 
-def _pieces(text: str) -> Iterator[tuple[str, str]]:
+def _pieces(text: str, commands: bool = False) -> Iterator[tuple[str, str]]:
     """A line's styles, and what is in each of them, shown."""
     first, *rest = text.split(_MARK)
-    yield "", _no_command(shown(first), first=True)
+    yield "", _no_command(shown(first), first=not commands)
     for piece in rest:
         style, _, said = piece.partition("m")
         yield ("" if style == "0" else style), _no_command(shown(said), first=not first.strip())
@@ -275,7 +281,7 @@ def mermaid(text: str) -> str:
 
 
 def workflow_command(command: str, said: str, **properties: str | int) -> str:
-    """A workflow command of GitHub (``::error file=...::...``), to be sent by `options.commands`."""
+    """A workflow command of GitHub (``::error file=...::...``), for `answer(..., commands=True)`."""
     given = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
     return f"::{command} {given}::{_data(said)}"
 

@@ -19,6 +19,8 @@ from dbt_ripple.cli.options import (
     open_target,
     project_options,
 )
+from dbt_ripple.cli.shown import code, styled
+from dbt_ripple.cli.shown import mermaid as quoted
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.rows import ROWS
 
@@ -89,7 +91,7 @@ def trace(
         view = node_view(project, root, direction, depth, include_tests)
     else:
         view = column_view(project, analysis, root, column, direction, depth)
-    answer(render(view, style))
+    answer(render(view, style), fit="cut" if style in ("tree", "text") else None)
 
 
 # --- what is shown ---------------------------------------------------------------------------------
@@ -268,18 +270,21 @@ class Line(NamedTuple):
     seen: bool
 
 
-def render(view: _View[Any], style: str) -> str:
-    """The trace in one of the formats of ``--format``, without a final newline."""
+def render(view: _View[Any], style: str) -> list[str]:
+    """The trace in one of the formats of ``--format``, line by line."""
     if style == "json":
         return as_json(view.document)
     if style == "mermaid":
-        return "\n".join(_mermaid(view))
-    if style == "markdown":
-        return "\n".join(_markdown(view))
-    return "\n\n".join(
-        "\n".join([*heading, *(_drawn(line) for line in tree_lines(view, direction))])
-        for heading, direction in _headed(view.found.direction)
-    )
+        return list(_mermaid(view))
+    return list(_markdown(view) if style == "markdown" else _tree(view))
+
+
+def _tree(view: _View[Any]) -> Iterator[str]:
+    for number, (heading, direction) in enumerate(_headed(view.found.direction)):
+        if number:
+            yield ""
+        yield from heading
+        yield from map(_drawn, tree_lines(view, direction))
 
 
 def _headed(direction: Direction) -> list[tuple[list[str], Literal["upstream", "downstream"]]]:
@@ -340,10 +345,10 @@ def _drawn(line: Line) -> str:
     if line.last:
         branch = "".join("    " if last else "│   " for last in line.last[:-1])
         branch += "└── " if line.last[-1] else "├── "
-    text = f"{branch}{click.style(line.label.kind, fg='cyan')} {line.label.name}"
+    text = f"{branch}{styled(line.label.kind, fg='cyan')} {line.label.name}"
     if line.kinds:
-        text += "  " + click.style(", ".join(line.kinds), dim=True)
-    return f"{text} {click.style(SEEN, dim=True)}" if line.seen else text
+        text += "  " + styled(", ".join(line.kinds), dim=True)
+    return f"{text} {styled(SEEN, dim=True)}" if line.seen else text
 
 
 def _markdown(view: _View[Any]) -> Iterator[str]:
@@ -351,10 +356,10 @@ def _markdown(view: _View[Any]) -> Iterator[str]:
     for number, (_, direction) in enumerate(_headed(view.found.direction)):
         if number:
             yield ""
-        yield f"### {direction.capitalize()} of `{root.name}`"
+        yield f"### {direction.capitalize()} of {code(root.name)}"
         yield ""
         for line in tree_lines(view, direction):
-            text = f"{'  ' * len(line.last)}- {line.label.kind} `{line.label.name}`"
+            text = f"{'  ' * len(line.last)}- {line.label.kind} {code(line.label.name)}"
             if line.kinds:
                 text += f" ({', '.join(line.kinds)})"
             yield f"{text} *{SEEN[1:-1]}*" if line.seen else text
@@ -368,7 +373,7 @@ def _mermaid(view: _View[Any]) -> Iterator[str]:
     for vertex in vertices:
         label = view.label(vertex)
         opening, closing = _SHAPES.get(label.kind, ("([", "])"))
-        yield f'  {ids[vertex]}{opening}"{_quoted(label.kind)}<br/>{_quoted(label.name)}"{closing}'
+        yield f'  {ids[vertex]}{opening}"{quoted(label.kind)}<br/>{quoted(label.name)}"{closing}'
     for parent, child in view.found.edges:
         kinds = view.kinds(parent, child)
         # A dashed arrow: the value does not flow, it only decides.
@@ -379,10 +384,3 @@ def _mermaid(view: _View[Any]) -> Iterator[str]:
 
 
 _SHAPES = {"TABLE": ("[(", ")]"), "DBT_MODEL": ("[", "]")}
-
-
-def _quoted(text: str) -> str:
-    """Text that means nothing to Mermaid, whatever it holds."""
-    return "".join(
-        char if char.isalnum() or char in " _.-()" else f"#{ord(char)};" for char in text
-    )
