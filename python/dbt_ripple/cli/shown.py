@@ -265,7 +265,7 @@ _AT_START: Final = re.compile(r"(?P<start>\d*[-#+=.)])")
 _IN_PROSE: Final = re.compile(
     r"(?P<special>[\\`*\[\]<>&~$]|(?<![^\W_])_+|_+(?![^\W_]))"
     r"|(?P<entity>\||:/(?=/)|www\.|^ | $)"
-    r"|(?P<calls>@|#(?=\d)|\bgh-(?=\d)|:(?=[\w+-]+:))",
+    r"|(?P<calls>@|#(?=\d)|gh-(?=\d)|:(?=[\w+-]+:))",
     re.IGNORECASE,
 )
 

@@ -8,7 +8,7 @@ import re
 
 import pytest
 from hostile import PARTS, SURROGATES, hostile, unsafe
-from hypothesis import given
+from hypothesis import given, settings
 from markdown_it import MarkdownIt
 
 from dbt_ripple.cli import shown as s
@@ -28,6 +28,7 @@ def texts(markdown: str) -> tuple[str, set[str]]:
     return seen.replace("\u200b", ""), kinds
 
 
+@settings(deadline=None)
 @given(hostile)
 def test_nothing_unseen_is_left_and_a_line_stays_a_line(text: str) -> None:
     for rendered in (
@@ -58,6 +59,7 @@ def test_a_lone_surrogate_is_shown(text: str) -> None:
     assert s.json_text(text).isascii()
 
 
+@settings(deadline=None)
 @given(hostile)
 def test_json_is_read_back_as_it_was(text: str) -> None:
     assert json.loads(s.json_text({text: [text, {"x": text}]})) == {text: [text, {"x": text}]}
@@ -73,6 +75,7 @@ OF_PLACES = {
 }
 
 
+@settings(deadline=None)
 @given(hostile)
 def test_a_name_is_code_wherever_it_stands_in_markdown(name: str) -> None:
     for place, before in PLACES.items():
@@ -83,6 +86,7 @@ def test_a_name_is_code_wherever_it_stands_in_markdown(name: str) -> None:
             assert re.fullmatch("<code>(&#\\d+;|[^\\W_]|[^\x00-\x7f])*</code>", s.code(name))
 
 
+@settings(deadline=None)
 @given(hostile)
 def test_prose_has_no_markup_and_calls_nobody(text: str) -> None:
     for place, before in PLACES.items():
@@ -93,6 +97,7 @@ def test_prose_has_no_markup_and_calls_nobody(text: str) -> None:
     assert not re.search(r"@\w|#\d|gh-\d|://|www\.|:\w+:", entities, re.IGNORECASE)
 
 
+@settings(deadline=None)
 @given(hostile)
 def test_markup_is_text_in_html_and_in_markdown(text: str) -> None:
     import html
@@ -101,6 +106,7 @@ def test_markup_is_text_in_html_and_in_markdown(text: str) -> None:
     assert texts(f"x {s.markup(text)}x")[0] == f"x {s.shown(text)}x"
 
 
+@settings(deadline=None)
 @given(hostile)
 def test_no_line_is_a_command_to_a_log(text: str) -> None:
     for said in (text, f"  {text}", s.styled(text, "red"), f" {s.styled(text)}"):
@@ -109,6 +115,7 @@ def test_no_line_is_a_command_to_a_log(text: str) -> None:
         assert not re.search(r"##\w*\[", printed)
 
 
+@settings(deadline=None)
 @given(hostile)
 def test_a_workflow_command_says_what_it_was_given(text: str) -> None:
     command = s.workflow_command("error", text, file=text, line=1)
@@ -130,6 +137,7 @@ def test_only_styled_makes_colours() -> None:
     assert s.line(text) == "re\\x1b[1md \\x1b[31mplain\\x1b[0m"
 
 
+@settings(deadline=None)
 @given(hostile)
 def test_a_word_of_dbt_matches_the_name_it_stands_for(name: str) -> None:
     word = s.dbt_word(name)
@@ -143,6 +151,7 @@ def test_plain_names_are_words_of_dbt() -> None:
         assert s.dbt_word(name) == name
 
 
+@settings(deadline=None)
 @given(hostile)
 def test_wrapping_loses_nothing_and_keeps_to_the_width(text: str) -> None:
     long = f"  {s.styled('name', 'cyan')}: " + f"{text} and more " * 8
