@@ -13,8 +13,8 @@ from cli_shell import Shell
 
 from dbt_ripple.artifacts import CatalogColumn, Metadata, Node, Project
 from dbt_ripple.cli.analyze import render
-from dbt_ripple.cli.shown import line as printed
 from dbt_ripple.cli.edges import COLUMNS, writer
+from dbt_ripple.cli.shown import line as printed
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.analysis import Analysis, ColumnEdge, NodeAnalysis
 from dbt_ripple.graph.overview import Summary, summarise
