@@ -126,7 +126,8 @@ def _one_line(text: str) -> str:
 _WIDTH = 160
 
 
-def _entries(node: NodeDiff) -> Iterator[list[str]]:
+def entries(node: NodeDiff) -> Iterator[list[str]]:
+    """What changed of a relation: for each the headline, then what stood and what stands there."""
     if found := list(rows_described(node)):
         yield found
     by_the_same = [c for c in node.columns if _by_the_rows(node, c)]
@@ -149,13 +150,13 @@ def _by_the_rows(node: NodeDiff, column: ColumnDiff) -> bool:
     )
 
 
-def _below(found: Diff) -> str:
+def below(found: Diff) -> str:
     """What is downstream only, in one line; empty where nothing is."""
-    below = [node for node in found.nodes if node.change == "downstream"]
-    columns = sum(len(node.columns) for node in below)
-    if not below:
+    nodes = [node for node in found.nodes if node.change == "downstream"]
+    columns = sum(len(node.columns) for node in nodes)
+    if not nodes:
         return ""
-    return f"downstream: {count(columns, 'column')} of {count(len(below), 'node')}"
+    return f"downstream: {count(columns, 'column')} of {count(len(nodes), 'node')}"
 
 
 def _text(found: Diff, base: Project, head: Project) -> Iterator[str]:
@@ -166,12 +167,12 @@ def _text(found: Diff, base: Project, head: Project) -> Iterator[str]:
         if node.change == "added":
             yield f"  {count(len(node.columns), 'column')}"
             continue
-        for entry in _entries(node):
+        for entry in entries(node):
             yield f"  {entry[0]}"
             for line in entry[1:]:
                 yield "    " + styled(line, fg="red" if line.startswith("-") else "green")
-    if below := _below(found):
-        yield below
+    if text := below(found):
+        yield text
     if found.broken:
         yield styled("cannot compile:", bold=True)
     for broken in found.broken:
@@ -188,7 +189,7 @@ def _markdown(found: Diff, base: Project, head: Project) -> Iterator[str]:
             yield f"{count(len(node.columns), 'column')}."
             yield ""
             continue
-        for entry in _entries(node):
+        for entry in entries(node):
             yield f"- {prose(entry[0])}"
             if entry[1:]:
                 yield ""
@@ -196,8 +197,8 @@ def _markdown(found: Diff, base: Project, head: Project) -> Iterator[str]:
                 yield from (f"  {line}" for line in entry[1:])
                 yield "  ```"
         yield ""
-    if below := _below(found):
-        yield f"{below.capitalize()}."
+    if text := below(found):
+        yield f"{text.capitalize()}."
     if found.broken:
         yield ""
         yield "Cannot compile:"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,6 +14,7 @@ from dbt_ripple.cli.dbt import DbtOptions
 from dbt_ripple.cli.options import (
     analysis_options,
     answer,
+    artifacts_folder,
     as_json,
     count,
     open_cache,
@@ -20,12 +22,15 @@ from dbt_ripple.cli.options import (
     warn,
 )
 from dbt_ripple.cli.shown import styled
-from dbt_ripple.cli.state import open_sides, sides_options
+from dbt_ripple.cli.state import open_sides, sides_options, state_folder
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
+    from dbt_ripple.changes import Comparison
+    from dbt_ripple.cli.run_selection import Ran
     from dbt_ripple.governance.affected import Affected
     from dbt_ripple.governance.gate import Finding, GateReport
+    from dbt_ripple.selection import Selection
 
 COLOURS: Final = {"APPROVED": "green", "CAUTION": "yellow", "BLOCKED": "red"}
 _OF_LEVEL: Final = {"block": "red", "warn": "yellow", "approved": "green"}
@@ -37,7 +42,7 @@ SHOWN: Final = 20
     epilog="""\b
 Examples:
   dbt-ripple gate --state prod-artifacts
-  dbt-ripple gate --base-ref origin/main --format markdown > comment.md
+  dbt-ripple gate --base-ref origin/main --with select --format markdown > comment.md
   dbt-ripple gate --state prod-artifacts --approved-by "$REVIEWER" --fail-on caution
   dbt-ripple gate --state prod-artifacts --format sarif > gate.sarif
 """,
@@ -56,6 +61,18 @@ Examples:
     help="Who says yes to what needs approval (blast_radius, certified_reached); it is recorded.",
 )
 @click.option(
+    "--with",
+    "also",
+    type=click.Choice(["select"]),
+    help="Say which tests the change can break, too.",
+)
+@click.option(
+    "--run",
+    is_flag=True,
+    help="With --with select: build and run them, and say what they said; exits with 1 where one "
+    "fails.",
+)
+@click.option(
     "--format",
     "style",
     type=click.Choice(["text", "json", "markdown", "github", "sarif"]),
@@ -71,6 +88,8 @@ def gate(
     base_ref: str | None,
     fail_on: str,
     approved_by: str | None,
+    also: str | None,
+    run: bool,
     style: str,
     cache_dir: Path | None,
     no_cache: bool,
@@ -85,9 +104,13 @@ def gate(
     The gravest finding decides: one that blocks gives BLOCKED and exit 1, one that warns CAUTION,
     none APPROVED. What is so on base and not touched is counted, and decides nothing. What cannot be seen through counts as changed, and is named.
     """
+    from dbt_ripple.changes import compare
     from dbt_ripple.governance.config import read_config
-    from dbt_ripple.governance.gate import gate as judge
+    from dbt_ripple.governance.gate import gate_from
+    from dbt_ripple.selection import select_from
 
+    if run and also is None:
+        raise click.UsageError("--run runs the tests that --with select finds: give that, too")
     config = read_config(project_dir)
     name = " ".join((approved_by or "").split())
     if approved_by is not None and not name:
@@ -95,50 +118,93 @@ def gate(
     options = DbtOptions.taken({**dbt_arguments, "threads": threads})
     with (
         open_cache(cache_dir, no_cache) as cache,
-        open_sides(*(project_dir, target_path, state, base_ref, options, cache, threads)) as (
-            base,
-            head,
-        ),
+        open_sides(
+            *(project_dir, target_path, state, base_ref, options, cache, threads), compile_rest=run
+        ) as (base, head),
     ):
-        report = judge(
+        comparison = compare(
             base.project,
             head.project,
             base_analysis=base.analysis(),
             head_analysis=head.analysis(),
             cache=cache,
-            config=config,
-            approved_by=name or None,
         )
+        report = gate_from(comparison, config, name or None)
+        selection = select_from(comparison, cache=cache) if also else None
+    ran = None
+    if run and selection is not None:
+        from dbt_ripple.cli.run_selection import run_selection
+
+        folder = artifacts_folder(project_dir, target_path)
+        deferred = state_folder(project_dir, state) if state is not None else None
+        ran = run_selection(selection, project_dir, folder, options, state=deferred)
+    said = Said(report, comparison, selection, ran)
     for note in report.notes:
         warn(note)
     for unique_id, reason in report.opaque.items():
         warn(f"{unique_id} cannot be seen through ({reason}): all of it is taken as changed")
     answer(
-        printed(report, head.project, base.project, style, project_dir),
+        printed(said, style, project_dir),
         fit="wrap" if style == "text" else None,
         commands=style == "github",
     )
-    return int(_fails(report.decision, fail_on))
+    return int(_fails(report.decision, fail_on) or (ran is not None and ran.failed))
 
 
 def _fails(decision: str, fail_on: str) -> bool:
     return decision == "BLOCKED" or (decision == "CAUTION" and fail_on == "caution")
 
 
-def printed(
-    report: GateReport, head: Project, base: Project, style: str, project_dir: Path
-) -> Iterable[str]:
+@dataclass
+class Said:
+    """All that the gate prints.
+
+    Attributes:
+        selection: the tests that the change can break, where they were asked for.
+        ran: what dbt said of them, where they were run.
+    """
+
+    report: GateReport
+    comparison: Comparison
+    selection: Selection | None = None
+    ran: Ran | None = None
+
+    @property
+    def head(self) -> Project:
+        """What is proposed."""
+        return self.comparison.head
+
+    @property
+    def base(self) -> Project:
+        """What is deployed."""
+        return self.comparison.base
+
+
+def printed(said: Said, style: str, project_dir: Path) -> Iterable[str]:
     """The report in one of the formats of the command, line by line."""
     if style == "json":
-        return as_json(report.document())
+        return as_json(document(said))
     if style == "text":
-        return _text(report, head, base)
+        return _text(said)
+    if style == "markdown":
+        from dbt_ripple.cli.comment import comment
+
+        return comment(said)
     from dbt_ripple.cli import gate_formats
 
     if style == "sarif":
-        return as_json(gate_formats.sarif(report, head, base, project_dir))
-    lines = gate_formats.markdown if style == "markdown" else gate_formats.github
-    return lines(report, head, base, project_dir)
+        return as_json(gate_formats.sarif(said.report, said.comparison, project_dir))
+    return gate_formats.github(said.report, said.comparison, project_dir)
+
+
+def document(said: Said) -> dict[str, object]:
+    """The report as ``--format json`` prints it."""
+    found = said.report.document()
+    if said.selection is not None:
+        found["selection"] = said.selection
+    if said.ran is not None:
+        found["results"] = said.ran.statuses
+    return found
 
 
 def subject(finding: Finding, head: Project, base: Project) -> str:
@@ -161,7 +227,8 @@ def known_findings(report: GateReport) -> str:
     return ", ".join(f"{rule} {number:,}" for rule, number in rules.items())
 
 
-def _text(report: GateReport, head: Project, base: Project) -> Iterator[str]:
+def _text(said: Said) -> Iterator[str]:
+    report, head, base = said.report, said.head, said.base
     decision = styled(report.decision, fg=COLOURS[report.decision], bold=True)
     yield f"{decision}  risk {report.risk_level}, reaches {count(report.blast_radius, 'asset')}"
     for finding in new_findings(report):
@@ -172,6 +239,19 @@ def _text(report: GateReport, head: Project, base: Project) -> Iterator[str]:
     yield from affected_lines(report.affected)
     if report.opaque:
         yield f"not seen through: {', '.join(report.opaque)}"
+    if said.selection is not None:
+        from dbt_ripple.cli.select import selection_lines
+
+        yield ""
+        yield from selection_lines(said.selection, head)
+    if said.ran is not None:
+        from dbt_ripple.cli.run_selection import PASSED
+
+        yield from (
+            f"  {unique_id}: {status}"
+            for unique_id, status in said.ran.statuses.items()
+            if status not in PASSED
+        )
 
 
 def affected_lines(affected: list[Affected]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The gate's report for those who read it elsewhere: a pull request, a workflow, a code scanner."""
+"""The gate's report for those who read it beside the code: a workflow, a code scanner; and a picture."""
 
 from __future__ import annotations
 
@@ -8,78 +8,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dbt_ripple import __version__
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.cli.gate import SHOWN, known_findings, new_findings, subject
+from dbt_ripple.changes.gone import Unfound
+from dbt_ripple.cli.gate import SHOWN, new_findings, subject
 from dbt_ripple.cli.options import count
-from dbt_ripple.cli.shown import code, prose, sarif_message, workflow_command
+from dbt_ripple.cli.places import Place, Places, missing_names
 from dbt_ripple.cli.shown import mermaid as quoted
+from dbt_ripple.cli.shown import sarif_message, workflow_command
 from dbt_ripple.governance.rules import RULES
 
 if TYPE_CHECKING:
+    from dbt_ripple.changes import Comparison
     from dbt_ripple.governance.affected import Affected
     from dbt_ripple.governance.gate import Finding, GateReport
 
-MARKER: Final = "<!-- dbt-ripple gate -->"
-"""First line of the comment: who posts the next one looks for it, and replaces the comment."""
-
-_ICONS: Final = {"APPROVED": "✅", "CAUTION": "⚠️", "BLOCKED": "⛔"}
 _SARIF_LEVELS: Final = {"block": "error", "warn": "warning", "approved": "note", "known": "note"}
 _GITHUB_LEVELS: Final = {"block": "error", "warn": "warning", "approved": "notice"}
 _SHAPES: Final = {"TABLE": ("[(", ")]"), "DBT_MODEL": ("[", "]")}
-
-
-# --- a comment -------------------------------------------------------------------------------------
-
-
-def markdown(report: GateReport, head: Project, base: Project, _project_dir: Path) -> Iterator[str]:
-    """A comment for a pull request."""
-    yield MARKER
-    icon = _ICONS[report.decision]
-    yield f"### {icon} {report.decision}: risk {report.risk_level}, reaches {count(report.blast_radius, 'asset')}"
-    yield ""
-    if findings := new_findings(report):
-        yield "| | rule | where | what |"
-        yield "| --- | --- | --- | --- |"
-        for finding in findings:
-            where = code(subject(finding, head, base))
-            yield f"| {finding.level} | `{finding.rule}` | {where} | {prose(finding.message)} |"
-    else:
-        yield "No rule has anything to say of this change."
-    if known := known_findings(report):
-        yield ""
-        yield f"Already so on base, and not touched: {known}."
-    if report.affected:
-        yield ""
-        yield "```mermaid"
-        yield from mermaid(report.affected, head, base)
-        yield "```"
-        yield ""
-        yield from affected_table(report.affected)
-        owners = sorted({asset.owner for asset in report.affected if asset.owner})
-        if owners:
-            yield ""
-            yield f"To tell: {prose(', '.join(owners))}."
-    if report.opaque:
-        yield ""
-        yield "Not seen through, and so taken as changed:"
-        yield ""
-        yield from (f"- {code(u)}: {prose(said)}" for u, said in report.opaque.items())
-    if report.notes:
-        yield ""
-        yield from (f"- {prose(note)}" for note in report.notes)
-
-
-def affected_table(affected: list[Affected]) -> Iterator[str]:
-    """The assets a change reaches, as a table."""
-    yield "| severity | asset | reads | owner |"
-    yield "| --- | --- | --- | --- |"
-    for asset in affected[:SHOWN]:
-        reads = ", ".join(map(code, asset.affected_references))
-        yield (
-            f"| {asset.severity} | {code(asset.name)} ({asset.asset_type}) | {reads} "
-            f"| {prose(asset.owner or '')} |"
-        )
-    if len(affected) > SHOWN:
-        yield f"| | and {len(affected) - SHOWN:,} more | | |"
 
 
 def mermaid(affected: Iterable[Affected], head: Project, base: Project) -> Iterator[str]:
@@ -115,42 +59,41 @@ def _kind(node: Node) -> str:
 # --- annotations -----------------------------------------------------------------------------------
 
 
-def github(report: GateReport, head: Project, base: Project, project_dir: Path) -> Iterator[str]:
-    """Workflow commands: each finding becomes an annotation of the file it is about."""
+def github(report: GateReport, comparison: Comparison, project_dir: Path) -> Iterator[str]:
+    """Workflow commands: each finding becomes an annotation of the line it is about."""
+    head, base = comparison.head, comparison.base
+    places, unfound = Places(head, base, project_dir), Unfound(comparison)
     for finding in new_findings(report):
-        file = _file(finding, head, base, project_dir)
+        place = _place(finding, places, unfound)
         said = f"{subject(finding, head, base)}: {finding.message}"
-        at: dict[str, str | int] = {"file": file, "line": 1} if file else {}
+        at: dict[str, str | int] = place._asdict() if place else {}
         yield workflow_command(_GITHUB_LEVELS[finding.level], said, **at, title=finding.rule)
     reach = f"risk {report.risk_level}, reaches {count(report.blast_radius, 'asset')}"
     level = {"APPROVED": "notice", "CAUTION": "warning", "BLOCKED": "error"}[report.decision]
     yield workflow_command(level, f"{report.decision}: {reach}", title="dbt-ripple gate")
 
 
-def _file(finding: Finding, head: Project, base: Project, project_dir: Path) -> str | None:
-    """The file a finding is about, from where the command was called."""
-    unique_id = finding.unique_id
-    node = None if unique_id is None else head.nodes.get(unique_id) or base.nodes.get(unique_id)
-    if node is None or node.package_name != head.name or not node.original_file_path:
-        return None
-    path = project_dir / node.original_file_path
-    try:
-        return path.resolve().relative_to(Path.cwd()).as_posix()
-    except ValueError:
-        return path.as_posix()
+def _place(finding: Finding, places: Places, unfound: Unfound) -> Place | None:
+    missing = []
+    if finding.rule == "reader_broken":
+        missing = missing_names(finding.message)
+        missing += [gone.column for gone in unfound.of(finding.unique_id or "")]
+    return places.of(finding.unique_id, finding.column, finding.rule, missing)
 
 
 # --- SARIF -----------------------------------------------------------------------------------------
 
 
-def sarif(report: GateReport, head: Project, base: Project, project_dir: Path) -> dict[str, Any]:
+def sarif(report: GateReport, comparison: Comparison, project_dir: Path) -> dict[str, Any]:
     """A log of SARIF 2.1.0, for code scanners."""
+    head, base = comparison.head, comparison.base
+    places, unfound = Places(head, base, project_dir), Unfound(comparison)
     names = list(RULES)
     project_file = (project_dir / "dbt_project.yml").as_posix()
     results = []
     for finding in report.findings:
         about = f"{finding.unique_id or ''}/{finding.column or ''}"
-        file = _file(finding, head, base, project_dir) or project_file
+        place = _place(finding, places, unfound) or Place(project_file, 1)
         results.append(
             {
                 "ruleId": finding.rule,
@@ -163,8 +106,8 @@ def sarif(report: GateReport, head: Project, base: Project, project_dir: Path) -
                 "locations": [
                     {
                         "physicalLocation": {
-                            "artifactLocation": {"uri": _uri(file)},
-                            "region": {"startLine": 1},
+                            "artifactLocation": {"uri": _uri(place.file)},
+                            "region": {"startLine": place.line},
                         },
                         "logicalLocations": [{"fullyQualifiedName": about, "kind": "member"}],
                     }

@@ -167,7 +167,9 @@ def _text(
 def _markdown(
     report: ImpactReport, name: str, changes: list[Change], project: Project
 ) -> Iterator[str]:
-    from dbt_ripple.cli.gate_formats import affected_table, mermaid
+    from dbt_ripple.cli.comment import affected_table
+    from dbt_ripple.cli.gate import SHOWN
+    from dbt_ripple.cli.gate_formats import mermaid
 
     affected = report.affected_assets
     yield f"### {report.decision}: {code(name)}, {prose(_described(changes))}"
@@ -179,7 +181,10 @@ def _markdown(
         yield from mermaid(affected, project, project)
         yield "```"
         yield ""
-        yield from affected_table(affected)
+        yield from affected_table(affected[:SHOWN])
+        if len(affected) > SHOWN:
+            yield ""
+            yield f"and {len(affected) - SHOWN:,} more; `--format json` has them all"
     if report.opaque:
         yield ""
         yield f"Not seen through: {', '.join(map(code, report.opaque))}."

@@ -64,11 +64,13 @@ class Ran:
 
     Attributes:
         statuses: of every node that was to run, by unique_id.
+        messages: what dbt said of those that did not pass.
         held: the held tests that were run, because what they rest on did not pass.
         failed: whether dbt counts any of it as a failure.
     """
 
     statuses: dict[str, str] = field(default_factory=dict)
+    messages: dict[str, str] = field(default_factory=dict)
     held: list[str] = field(default_factory=list)
     failed: bool = False
 
@@ -245,4 +247,9 @@ def run_nodes(
     said = {found.node.unique_id: str(found.status) for found in result.result.results}
     # What dbt did not come to has not passed.
     ran.statuses |= dict.fromkeys(unique_ids, "skipped") | said
+    ran.messages |= {
+        found.node.unique_id: str(found.message)
+        for found in result.result.results
+        if found.message and said[found.node.unique_id] not in PASSED
+    }
     ran.failed |= not result.success

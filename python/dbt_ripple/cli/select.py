@@ -253,7 +253,9 @@ def show(
     elif is_empty(selection):
         lines = [nothing] if nothing else []
     else:
-        lines = list(_markdown(selection, head) if style == "markdown" else _text(selection, head))
+        lines = list(
+            _markdown(selection, head) if style == "markdown" else selection_lines(selection, head)
+        )
     if lines:
         answer(lines, fit="wrap" if style == "text" and not output else None)
 
@@ -398,7 +400,8 @@ _SHORT = 120
 _FACTS = 2
 
 
-def _text(selection: Selection, head: Project) -> Iterator[str]:
+def selection_lines(selection: Selection, head: Project) -> Iterator[str]:
+    """A selection as text."""
     yield headline(selection)
     width = min(60, max((len(test.name) for test in selection.tests), default=0))
     for test in selection.tests:

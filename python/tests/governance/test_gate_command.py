@@ -54,12 +54,13 @@ def test_markdown_is_a_comment_that_can_be_found_again(project: Path, command: C
     out = command("gate", "--state", "prod", "--format", "markdown", "--approved-by", "Ada")[1]
     lines = out.splitlines()
     assert lines[0] == "<!-- dbt-ripple gate -->"
-    assert "BLOCKED" in lines[1]
+    assert lines[1].startswith("### ⛔ BLOCKED: ")
     assert "flowchart LR" in lines
     assert sum(line.startswith("| block |") for line in lines) == 10
-    assert sum("approved by Ada" in line for line in lines) == 2
+    assert sum("; approved by Ada" in line for line in lines) == 2
     # Nobody is called by what an owner happens to be named.
     assert "logistics@twin" not in out
+    assert "- country_code" in out.partition("#### What changed")[2]
 
 
 def test_annotations(project: Path, command: Command) -> None:

@@ -1,0 +1,303 @@
+"""Where in the project's files a finding stands: the file, and the line where that is certain.
+
+A line that is wrong is worse than none: whatever cannot be told apart is said of line 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from dbt_ripple.artifacts import Node, Project
+
+_SECTIONS: Final = {
+    "model": "models",
+    "seed": "seeds",
+    "snapshot": "snapshots",
+    "analysis": "analyses",
+    "exposure": "exposures",
+    "metric": "metrics",
+    "semantic_model": "semantic_models",
+    "saved_query": "saved_queries",
+    "unit_test": "unit_tests",
+}
+_OF_DECLARATIONS: Final = frozenset(
+    "owner_missing owner_removed tier1_key_untested contract_version_without_migration "
+    "pii_untagged source_drift".split()
+)
+"""Rules of what a yml file says; the others are about the code."""
+
+_COMMENT: Final = re.compile(r"\{#.*?#\}|/\*.*?\*/|--[^\n]*", re.DOTALL)
+_YML: Final = (".yml", ".yaml")
+
+
+class Place(NamedTuple):
+    """A line of a file; the file's name is relative to where the command is called."""
+
+    file: str
+    line: int
+
+
+class Places:
+    """Finds the places of what is said of the nodes of a change.
+
+    Args:
+        head: the project; what only ``base`` has is placed where it was.
+        base: the other side.
+        project_dir: where the files are.
+    """
+
+    def __init__(self, head: Project, base: Project, project_dir: Path) -> None:
+        self.head = head
+        self.base = base
+        self.project_dir = project_dir
+
+    def of(
+        self,
+        unique_id: str | None,
+        column: str | None = None,
+        rule: str = "",
+        missing: Sequence[str] = (),
+    ) -> Place | None:
+        """Where a finding stands; None where it is about no file of the project.
+
+        Args:
+            unique_id: the node it is about.
+            column: the column it is about.
+            rule: the rule of the gate.
+            missing: the names it looks for in vain.
+        """
+        node = None
+        if unique_id is not None:
+            node = self.head.nodes.get(unique_id) or self.base.nodes.get(unique_id)
+        if unique_id not in self.head.nodes and not self._is_there(node):
+            return None
+        if node is None or node.package_name != self.head.name or not node.original_file_path:
+            return None
+        file = node.original_file_path
+        declared = _of_package(node.patch_path, node.package_name)
+        if file.endswith(_YML):
+            return self._at(file, self._in_yml(file, node, column))
+        if rule in _OF_DECLARATIONS and declared:
+            line = self._in_yml(declared, node, column)
+            if line is not None:
+                return self._at(declared, line)
+        names = [column] if column else list(missing)
+        line = next((at for n in names if (at := self._in_sql(file, node, n)) is not None), None)
+        if line is None and column and declared:
+            line = self._in_yml(declared, node, column, only_the_column=True)
+            if line is not None:
+                return self._at(declared, line)
+        return self._at(file, line)
+
+    def _at(self, file: str, line: int | None) -> Place:
+        path = self.project_dir / file
+        try:
+            return Place(path.resolve().relative_to(Path.cwd()).as_posix(), line or 1)
+        except ValueError:
+            return Place(path.as_posix(), line or 1)
+
+    def _is_there(self, node: Node | None) -> bool:
+        return node is not None and (self.project_dir / node.original_file_path).is_file()
+
+    # -- in SQL ---------------------------------------------------------------------------------
+
+    def _in_sql(self, file: str, node: Node, name: str) -> int | None:
+        """The one line of a file that a name of a node's own code can stand on."""
+        content, code = self._text(file), node.raw_code.strip()
+        if content is None or not code or content.count(code) != 1:
+            return None  # not what was judged
+        start = content.index(code)
+        line = line_of_name(code, name)
+        return None if line is None else content.count("\n", 0, start) + line
+
+    def _text(self, file: str) -> str | None:
+        return _read(self.project_dir / file)
+
+    # -- in yml ---------------------------------------------------------------------------------
+
+    def _in_yml(
+        self, file: str, node: Node, column: str | None, *, only_the_column: bool = False
+    ) -> int | None:
+        """The line of what a yml file says of a node, or of a column of it where it says that."""
+        content = self._text(file)
+        root = _composed(content) if content is not None else None
+        if root is None:
+            return None
+        if node.resource_type == "test":
+            return _line_of_test(root, node)
+        entry = _entry_of(root, node)
+        if entry is None:
+            return None
+        if column:
+            found = _columns_called(entry, column)
+            if len(found) == 1:
+                return _line(found[0])
+        return None if only_the_column else _line(entry)
+
+
+def line_of_name(code: str, name: str) -> int | None:
+    r"""The line of SQL (or Jinja) where a column is made or named, where only one can be meant.
+
+    Args:
+        code: the text.
+        name: a column, or a column after the word it is qualified by.
+
+    Example:
+        >>> line_of_name("select a,\n  b as c -- not c\nfrom t", "c")
+        2
+        >>> line_of_name("select a from t where a > 0\n and a < 9", "a") is None
+        True
+    """
+    lines = _COMMENT.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), code).split("\n")
+    qualifier, _, plain = name.rpartition(".")
+    word = rf"""["`\[]?(?<!\w){re.escape(plain)}(?!\w)["`\]]?"""
+    mentions = [i for i, line in enumerate(lines, 1) if re.search(word, line, re.IGNORECASE)]
+    if len(mentions) <= 1:
+        return mentions[0] if mentions else None
+    if qualifier:
+        # Where it is never named without the qualifier, each line names what is meant.
+        every = sum(len(re.findall(word, line, re.IGNORECASE)) for line in lines)
+        with_it = rf"(?<!\w){re.escape(qualifier)}\.{word}"
+        said = sum(len(re.findall(with_it, line, re.IGNORECASE)) for line in lines)
+        return mentions[0] if said == every else None
+    made = [i for i in mentions if re.search(rf"\bas\s+{word}", lines[i - 1], re.IGNORECASE)]
+    if not made:
+        made = [
+            i
+            for i in mentions
+            if re.fullmatch(rf"\s*,?\s*(\w+\.)?{word}\s*,?\s*", lines[i - 1], re.IGNORECASE)
+        ]
+    return made[0] if len(made) == 1 else None
+
+
+def missing_names(message: str) -> list[str]:
+    """The names that a message says are looked for in vain.
+
+    Example:
+        >>> missing_names("cannot find o.amount, kind: stg.amount is gone")
+        ['o.amount', 'kind']
+    """
+    found = _IN_VAIN.match(message)
+    return found[1].split(", ") if found else []
+
+
+_IN_VAIN: Final = re.compile(r"cannot find ([\w.]+(?:, [\w.]+)*)(?:: |$)")
+
+
+@cache
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return None
+
+
+def _of_package(patch_path: str | None, package: str) -> str | None:
+    """The yml file of a node's properties, in its own package."""
+    owner, _, path = (patch_path or "").partition("://")
+    return path if path and owner == package else None
+
+
+@cache
+def _composed(text: str) -> Any:
+    """The nodes of a yml text, with their lines; None where it cannot be read."""
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return YAML(typ="safe", pure=True).compose(text)
+    except (YAMLError, ValueError):
+        return None
+
+
+def _items(node: Any, key: str) -> Iterator[Any]:
+    """What is listed below a key of a mapping, more than one of the same name included."""
+    for name, value in _pairs(node):
+        if name == key and isinstance(value.value, list) and value.id == "sequence":
+            yield from value.value
+
+
+def _pairs(node: Any) -> Iterator[tuple[str, Any]]:
+    if node is not None and node.id == "mapping":
+        for key, value in node.value:
+            if isinstance(key.value, str):
+                yield key.value, value
+
+
+def _scalar(node: Any, key: str) -> str | None:
+    for name, value in _pairs(node):
+        if name == key and isinstance(value.value, str):
+            return value.value
+    return None
+
+
+def _line(node: Any) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _called(items: Iterator[Any], name: str) -> list[Any]:
+    return [item for item in items if _scalar(item, "name") == name]
+
+
+def _entry_of(root: Any, node: Node) -> Any:
+    """What a yml file says of a node; None where that is not said once."""
+    if node.resource_type == "source":
+        found = [
+            table
+            for source in _called(_items(root, "sources"), node.source_name or "")
+            for table in _called(_items(source, "tables"), node.name)
+        ]
+    else:
+        section = _SECTIONS.get(node.resource_type, "")
+        found = _called(_items(root, section), node.name)
+    return found[0] if len(found) == 1 else None
+
+
+def _columns_called(entry: Any, column: str) -> list[Any]:
+    listed = [
+        *_items(entry, "columns"),
+        *(c for version in _items(entry, "versions") for c in _items(version, "columns")),
+    ]
+    return [c for c in listed if (_scalar(c, "name") or "").lower() == column.lower()]
+
+
+def _line_of_test(root: Any, test: Node) -> int | None:
+    """The line of a generic test, or of the column or node it is on."""
+    section, _, name = (test.file_key_name or "").partition(".")
+    entries = _called(_items(root, section), name)
+    if section == "sources":
+        table = (test.refs or test.sources or [None])[-1]
+        table_name = table[-1] if isinstance(table, list) else None
+        entries = [
+            found
+            for source in entries
+            for found in _called(_items(source, "tables"), table_name or "")
+        ]
+    if len(entries) != 1:
+        return None
+    on = entries[0]
+    if test.column_name:
+        columns = _columns_called(on, test.column_name)
+        if len(columns) != 1:
+            return _line(on)
+        on = columns[0]
+    kind = test.test_metadata.name if test.test_metadata else ""
+    found = [
+        item
+        for key in ("data_tests", "tests")
+        for item in _items(on, key)
+        if _kind_of(item).rpartition(".")[2] == kind
+    ]
+    return _line(found[0] if len(found) == 1 else on)
+
+
+def _kind_of(item: Any) -> str:
+    """The generic test that an item of ``data_tests`` asks for."""
+    if isinstance(item.value, str):
+        return item.value
+    said = _scalar(item, "test_name")
+    return said or next((name for name, _ in _pairs(item)), "")
