@@ -118,9 +118,10 @@ def gate(
     options = DbtOptions.taken({**dbt_arguments, "threads": threads})
     with (
         open_cache(cache_dir, no_cache) as cache,
-        open_sides(
-            *(project_dir, target_path, state, base_ref, options, cache, threads), compile_rest=run
-        ) as (base, head),
+        open_sides(*(project_dir, target_path, state, base_ref, options, cache, threads)) as (
+            base,
+            head,
+        ),
     ):
         comparison = compare(
             base.project,

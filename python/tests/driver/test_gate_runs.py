@@ -1,0 +1,37 @@
+"""`gate --with select --run`: the comment says what the tests said, with a real dbt on DuckDB."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from test_run_tests import BROKEN, ripple
+from tiny_project import dbt, write
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_failing_test_is_in_the_comment_and_in_the_exit_code(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tiny, {"models/stg_orders.sql": BROKEN})
+    assert dbt(tiny, "parse")
+    arguments = ("gate", "--state", "../state", "--format", "markdown", "--with", "select")
+    code, out, _ = ripple(monkeypatch, capsys, *arguments)
+    assert "#### Tests it can break\n" in out
+    assert "| `not_null_inc_orders_status` |" in out
+    code, out, err = ripple(monkeypatch, capsys, *arguments, "--run")
+    assert code == 1, err
+    assert "#### Tests it can break, and what they said\n" in out
+    first = next(line for line in out.splitlines() if line.startswith("| `not_null_"))
+    assert first.startswith("| `not_null_inc_orders_status` |")
+    assert "| ❌ fail: Got 1 result, configured to fail if != 0 |" in first
+    assert " passed, 1 failed." in out
+
+
+def test_run_takes_what_select_finds(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = ripple(monkeypatch, capsys, "gate", "--state", "../state", "--run")
+    assert (code, out) == (2, "")
+    assert "--with select" in err
