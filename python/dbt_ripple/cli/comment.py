@@ -18,6 +18,7 @@ from dbt_ripple.cli.diff import below, entries, name_of
 from dbt_ripple.cli.gate import Said, known_findings, new_findings, subject
 from dbt_ripple.cli.options import count
 from dbt_ripple.cli.shown import code, prose, shown
+from dbt_ripple.governance.rules import RULES
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
@@ -71,8 +72,8 @@ _TO_DO: Final = {
     "tier1_key_untested": "test its key with `unique` and `not_null`",
     "pii_untagged": "tag it with `meta.pii`, or declassify it with a reason",
     "pii_exposed": "mask it, or take it out of what is public",
-    "blast_radius": "somebody has to approve it (`--approved-by`)",
-    "certified_reached": "somebody has to approve it (`--approved-by`)",
+    "blast_radius": "look at what reads it",
+    "certified_reached": "look at what reads it",
     "source_drift": "look at the source, and mend its declaration",
 }
 
@@ -187,7 +188,7 @@ def why(said: Said) -> str:
 
 def _counted(rule: str, number: int) -> str:
     if rule == "blast_radius":
-        return "it reaches many assets"
+        return "what was not edited may differ"
     noun, is_ = _COUNTED.get(rule, (rule.replace("_", " "), ""))
     return f"{count(number, noun)} {is_}".strip()
 
@@ -204,13 +205,13 @@ def _parts(said: Said) -> Iterator[_Part]:
     yield _Part(
         *("What breaks", broken, lambda shown: _broken(shown, said, unfound), "reader"),
     )
-    todo = {_TO_DO[f.rule]: None for f in rest if f.level != "approved" and f.rule in _TO_DO}
+    todo = {_to_do(f): None for f in rest if f.level != "approved" and f.rule in _TO_DO}
     yield _Part(
         *("What the rules say", list(_grouped(rest)), lambda g: _rules(g, said), "finding"),
         after=[f"What to do: {'; '.join(todo)}."] if todo else [],
     )
     if known := known_findings(said.report):
-        yield _Part("Already so on base, and not touched", [], _bullets, "", [known])
+        yield _Part("Already so on base", [], _bullets, "", [known])
     yield _affected(said)
     if said.selection is not None:
         yield from _tests(said.selection, said.ran, said.head)
@@ -221,6 +222,12 @@ def _parts(said: Said) -> Iterator[_Part]:
     yield _Part("Not seen through, and so taken as changed", unseen, _bullets, "node", folded=True)
     notes = [prose(_cut(note, 2 * _WIDTH)) for note in said.report.notes]
     yield _Part("What the answer had to assume", notes, _bullets, "note", folded=True)
+
+
+def _to_do(finding: Finding) -> str:
+    if finding.level == "block" and RULES[finding.rule].approval:
+        return "somebody has to approve it (`--approved-by`)"
+    return _TO_DO[finding.rule]
 
 
 def _bullets(entries: Sequence[str]) -> Iterator[str]:

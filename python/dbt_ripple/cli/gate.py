@@ -41,6 +41,7 @@ SHOWN: Final = 20
 @click.command(
     epilog="""\b
 Examples:
+  dbt-ripple gate --init
   dbt-ripple gate --state prod-artifacts
   dbt-ripple gate --base-ref origin/main --with select --format markdown > comment.md
   dbt-ripple gate --state prod-artifacts --approved-by "$REVIEWER" --fail-on caution
@@ -81,6 +82,12 @@ Examples:
     help="How to print it; markdown is a comment for a pull request, github annotations of a "
     "workflow.",
 )
+@click.option(
+    "--init",
+    "begin",
+    is_flag=True,
+    help="Write a commented ripple.yml from what the project declares, and judge nothing.",
+)
 @analysis_options
 @project_options
 def gate(
@@ -91,6 +98,7 @@ def gate(
     also: str | None,
     run: bool,
     style: str,
+    begin: bool,
     cache_dir: Path | None,
     no_cache: bool,
     threads: int | None,
@@ -102,13 +110,21 @@ def gate(
 
     Each rule is off, warns or blocks, by ripple.yml at the project's root or by its own default.
     The gravest finding decides: one that blocks gives BLOCKED and exit 1, one that warns CAUTION,
-    none APPROVED. What is so on base and not touched is counted, and decides nothing. What cannot be seen through counts as changed, and is named.
+    none APPROVED. What is so on base is counted, and decides nothing. What cannot be seen through counts as changed, and is named.
     """
     from dbt_ripple.changes import compare
     from dbt_ripple.governance.config import read_config
     from dbt_ripple.governance.gate import gate_from
     from dbt_ripple.selection import select_from
 
+    if begin:
+        from dbt_ripple.artifacts import read_project
+        from dbt_ripple.governance.init import write_config
+
+        answer(
+            str(write_config(read_project(artifacts_folder(project_dir, target_path)), project_dir))
+        )
+        return 0
     if run and also is None:
         raise click.UsageError("--run runs the tests that --with select finds: give that, too")
     config = read_config(project_dir)
@@ -229,6 +245,8 @@ def known_findings(report: GateReport) -> str:
 
 
 def _text(said: Said) -> Iterator[str]:
+    from dbt_ripple.governance.rules import RULES
+
     report, head, base = said.report, said.head, said.base
     decision = styled(report.decision, fg=COLOURS[report.decision], bold=True)
     yield f"{decision}  risk {report.risk_level}, reaches {count(report.blast_radius, 'asset')}"
@@ -237,6 +255,10 @@ def _text(said: Said) -> Iterator[str]:
         yield f"  {level} {finding.rule}: {subject(finding, head, base)}: {finding.message}"
     if known := known_findings(report):
         yield f"  known    already so on base: {known}"
+    for unique_id in report.removed:
+        yield f"  removed  {named(unique_id, base)}"
+    if any(f.level == "block" and RULES[f.rule].approval for f in report.findings):
+        yield "what is about reach can be approved: --approved-by NAME"
     yield from affected_lines(report.affected)
     if report.opaque:
         yield f"not seen through: {', '.join(report.opaque)}"
@@ -255,15 +277,23 @@ def _text(said: Said) -> Iterator[str]:
         )
 
 
+def named(unique_id: str, base: Project) -> str:
+    """A node of base, with what it is."""
+    node = base.nodes[unique_id]
+    return f"{node.resource_type} {node.display_name}"
+
+
 def affected_lines(affected: list[Affected]) -> Iterator[str]:
-    """The assets a change reaches, in a few lines."""
+    """The assets a change reaches, in a few lines; that nobody owns some is said once."""
     if affected:
-        yield "affected:"
+        ownerless = sum(asset.owner is None for asset in affected)
+        whose = "any of them" if ownerless == len(affected) else f"{ownerless:,} of them"
+        yield f"affected: (nobody owns {whose})" if ownerless else "affected:"
     for asset in affected[:SHOWN]:
         reads = (
             f"  reads {', '.join(asset.affected_references)}" if asset.affected_references else ""
         )
-        owner = styled(f"  ({asset.owner or 'nobody owns it'})", dim=True)
+        owner = styled(f"  ({asset.owner})", dim=True) if asset.owner else ""
         yield f"  {asset.severity:<8} {asset.name} [{asset.asset_type}]{reads}{owner}"
     if len(affected) > SHOWN:
         yield f"  and {len(affected) - SHOWN:,} more (--format json has them all)"

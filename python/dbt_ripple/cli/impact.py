@@ -92,9 +92,7 @@ def impact(
                 f"name {found.display_name}, and say what to do with the column: --drop {column}",
             )
         _check_compiled(project, found)
-        report = simulate(
-            project, found, changes, analysis=target.analysis(tests=False), cache=cache
-        )
+        report = simulate(project, found, changes, analysis=target.analysis(), cache=cache)
     for unique_id, reason in report.opaque.items():
         warn(f"{unique_id} cannot be seen through ({reason}): it may read any column")
     if style == "json":
@@ -147,8 +145,11 @@ def _described(changes: list[Change]) -> str:
     )
 
 
+_SHOWN = 5
+
+
 def _text(
-    report: ImpactReport, name: str, changes: list[Change], _project: Project
+    report: ImpactReport, name: str, changes: list[Change], project: Project
 ) -> Iterator[str]:
     from dbt_ripple.cli.gate import COLOURS, affected_lines
 
@@ -156,7 +157,14 @@ def _text(
     decision = styled(report.decision, fg=COLOURS[report.decision], bold=True)
     yield f"{decision}  {name}: {_described(changes)}"
     yield f"risk {report.risk_level}, {count(len(affected), 'asset')} affected"
+    yield from (f"  promised {promise}" for promise in report.promises)
     yield from affected_lines(affected)
+    if reading := [*report.broken_tests, *report.tests]:
+        broken = len(report.broken_tests)
+        said = f", {broken:,} of them will not compile" if broken else ""
+        names = [project.nodes[u].display_name for u in reading[:_SHOWN]]
+        more = f" and {len(reading) - len(names):,} more" if len(reading) > len(names) else ""
+        yield f"tests that read it: {len(reading):,}{said} ({', '.join(names)}{more})"
     if report.opaque:
         yield f"not seen through: {', '.join(report.opaque)}"
     if owners := sorted({asset.owner for asset in affected if asset.owner}):
@@ -175,6 +183,9 @@ def _markdown(
     yield f"### {report.decision}: {code(name)}, {prose(_described(changes))}"
     yield ""
     yield f"Risk {report.risk_level}, {count(len(affected), 'asset')} affected."
+    if report.promises:
+        yield ""
+        yield from (f"- promised: {prose(promise)}" for promise in report.promises)
     if affected:
         yield ""
         yield "```mermaid"
@@ -185,6 +196,13 @@ def _markdown(
         if len(affected) > SHOWN:
             yield ""
             yield f"and {len(affected) - SHOWN:,} more; `--format json` has them all"
+    for title, unique_ids in (
+        ("Tests that will not compile", report.broken_tests),
+        ("Tests that read it", report.tests),
+    ):
+        if unique_ids:
+            yield ""
+            yield f"{title}: {', '.join(code(project.nodes[u].display_name) for u in unique_ids)}."
     if report.opaque:
         yield ""
         yield f"Not seen through: {', '.join(map(code, report.opaque))}."

@@ -106,6 +106,10 @@ def edited(comparison: Comparison) -> set[str]:
     base, head = comparison.base.nodes, comparison.head.nodes
     broken = newly_broken(comparison)
     began = {vertex[0] for vertex, before in comparison.came_from.items() if before is None}
+    # Head's edges do not lead from a column that is gone: what may read it is no origin.
+    gone = {u: set(change.removed) for u, change in comparison.changed.items() if change.removed}
+    edges = edges_into(comparison.base_analysis.edges, began) if gone else ()
+    began -= {edge[2] for edge in edges if edge[1] in gone.get(edge[0], ())}
     found = {
         unique_id
         for unique_id in comparison.changed

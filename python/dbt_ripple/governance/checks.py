@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
+
+import msgspec
 
 from dbt_ripple.artifacts import (
     Node,
@@ -35,8 +37,9 @@ _ON_BASE: Final = " (already so on base)"
 def owner_breaches(comparison: Comparison) -> Iterator[Breach]:
     """Nodes nobody answers for."""
     base, head = comparison.base, comparison.head
+    owned = any(owner(n, base) is not None for n in base.nodes.values() if of_project(n, base))
     for unique_id, node in head.nodes.items():
-        if node.resource_type not in _OWNED or node.package_name != head.name:
+        if not of_project(node, head):
             continue
         if owner(node, head) is not None:
             continue
@@ -45,9 +48,17 @@ def owner_breaches(comparison: Comparison) -> Iterator[Breach]:
         if had is not None:
             yield Breach("owner_removed", unique_id, None, f"it was {had}'s, and is nobody's now")
         elif then is None:
-            yield Breach("owner_missing", unique_id, None, "it is new, and nobody's")
+            yield Breach(
+                "owner_missing", unique_id, None, "it is new, and nobody's", usual=not owned
+            )
         else:
-            yield Breach("owner_missing", unique_id, None, f"it is nobody's{_ON_BASE}", old=True)
+            said = f"it is nobody's{_ON_BASE}"
+            yield Breach("owner_missing", unique_id, None, said, old=True, usual=not owned)
+
+
+def of_project(node: Node, project: Project) -> bool:
+    """Whether it is of those that somebody of the project has to answer for."""
+    return node.resource_type in _OWNED and node.package_name == project.name
 
 
 def key_breaches(comparison: Comparison) -> Iterator[Breach]:
@@ -77,7 +88,8 @@ def pii_breaches(comparison: Comparison) -> Iterator[Breach]:
     found = _pii(comparison.head, comparison.head_analysis)
     if not found:
         return
-    before = _pii(comparison.base, _above(comparison, {pii.unique_id for pii in found.values()}))
+    above = _above(comparison, {pii.unique_id for pii in found.values()})
+    before = _pii(_declared_as_on_head(comparison, found.values()), above)
     for (rule, unique_id, key), pii in found.items():
         old = (rule, unique_id, key) in before
         what = "shows" if rule == "pii_exposed" else "untagged, holds"
@@ -86,6 +98,24 @@ def pii_breaches(comparison: Comparison) -> Iterator[Breach]:
         own = pii.source_id == unique_id and pii.source_column == pii.column
         message = f"{what} {pii.pii}" + ("" if own else f" of {name}") + (_ON_BASE if old else "")
         yield Breach(rule, unique_id, pii.column, message, old=old)
+
+
+def _declared_as_on_head(comparison: Comparison, found: Iterable[PiiColumn]) -> Project:
+    """Base, with the personal data that head declares: to say what is there moves nothing.
+
+    Where a value went on base before anybody called it personal, it is no finding of this change.
+    """
+    base = copy.copy(comparison.base)
+    for unique_id in dict.fromkeys(pii.source_id for pii in found):
+        then, now = base.nodes.get(unique_id), comparison.head.nodes[unique_id]
+        if then is None:
+            continue
+        if base.nodes is comparison.base.nodes:
+            base.nodes = dict(base.nodes)
+        base.nodes[unique_id] = msgspec.structs.replace(
+            then, columns=now.columns, meta=now.meta, tags=now.tags
+        )
+    return base
 
 
 def _above(comparison: Comparison, unique_ids: set[str]) -> Analysis:

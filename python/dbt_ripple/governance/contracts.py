@@ -30,6 +30,7 @@ class Breach(msgspec.Struct, frozen=True):
 
     Attributes:
         old: base does not keep it there either.
+        usual: base keeps it nowhere: it is a finding only where ripple.yml asks for the rule.
     """
 
     rule: str
@@ -37,6 +38,7 @@ class Breach(msgspec.Struct, frozen=True):
     column: str | None
     message: str
     old: bool = False
+    usual: bool = False
 
 
 def promises(node: Node) -> bool:

@@ -2,8 +2,8 @@
 
 The decision is that of the gravest finding: BLOCKED, CAUTION or, without any, APPROVED. Every rule
 is asked on its own and sees no other's level, so that to add a rule or to raise a level never makes
-the decision milder. What base does not keep either is a warning where the change touches the node,
-and else only said: a change is not held up for what others left behind.
+the decision milder. What base does not keep either is only said, and decides nothing: a change is
+not held up for what others left behind.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Finding(msgspec.Struct, kw_only=True):
     """One place where a rule is not kept.
 
     Attributes:
-        level: warn or block; approved where somebody said yes to it; known where it is so on base
-            and the change does not touch the node: it is said, and decides nothing.
+        level: warn or block; approved where somebody said yes to it; known where it is so on base:
+            it is said, and decides nothing.
         unique_id: None where it is about the change as a whole.
         column: None where it is about the whole node.
     """
@@ -65,6 +65,7 @@ class GateReport(msgspec.Struct, kw_only=True):
         affected: those assets, nearest first.
         approved_by: who said yes to the reach; None where nobody did.
         opaque: affected nodes that could not be seen through, with the reason.
+        removed: the models, seeds and snapshots of base that head does not have.
         notes: what the answer had to assume.
     """
 
@@ -75,6 +76,7 @@ class GateReport(msgspec.Struct, kw_only=True):
     affected: list[Affected]
     approved_by: str | None = None
     opaque: dict[str, str] = {}
+    removed: list[str] = []
     notes: list[str] = []
 
     def document(self) -> dict[str, object]:
@@ -121,12 +123,11 @@ def gate(
 def gate_from(comparison: Comparison, config: Config, approved_by: str | None = None) -> GateReport:
     """The gate's word on a comparison that is at hand; arguments as in `gate`."""
     origins = edited(comparison)
-    touched = origins | comparison.modified
     affected = affected_by(comparison, origins)
     findings = [
         finding
         for breach in _breaches(comparison, config, origins, affected)
-        if (finding := _finding(breach, config, touched, approved_by)) is not None
+        if (finding := _finding(breach, config, approved_by)) is not None
     ]
     place = {name: i for i, name in enumerate(RULES)}
     findings.sort(key=lambda f: (place[f.rule], f.unique_id or "", f.column or "", f.message))
@@ -143,6 +144,7 @@ def gate_from(comparison: Comparison, config: Config, approved_by: str | None = 
             for unique_id, seen in comparison.head_analysis.nodes.items()
             if seen.status == "opaque" and unique_id in reached
         },
+        removed=sorted(comparison.removed),
         notes=[
             *(note for note in comparison.notes if not note.endswith(_OF_TESTS)),
             *(f"{hook}: what it does to relations is not seen" for hook in comparison.everything),
@@ -174,13 +176,13 @@ def _breaches(
 def _reach(
     comparison: Comparison, above: int, origins: set[str], affected: list[Affected]
 ) -> Iterator[Breach]:
-    if len(affected) > above:
-        names = ", ".join(asset.name for asset in affected[:_NAMES])
-        more = f" and {len(affected) - _NAMES} more" if len(affected) > _NAMES else ""
-        message = (
-            f"reaches {len(affected)} assets, more than {above} ({names}{more}): needs approval"
-        )
-        yield Breach("blast_radius", None, None, message)
+    reached = [asset for asset in affected if asset.severity != "info"]
+    if len(reached) > above:
+        names = ", ".join(asset.name for asset in reached[:_NAMES])
+        more = f" and {len(reached) - _NAMES} more" if len(reached) > _NAMES else ""
+        many = f"{len(reached)} asset{'' if len(reached) == 1 else 's'}"
+        than = f", more than {above}" if above else ""
+        yield Breach("blast_radius", None, None, f"reaches {many}{than} ({names}{more})")
     nodes = comparison.head.nodes
     found = {
         asset.unique_id: "is reached"
@@ -197,24 +199,22 @@ def _reach(
         elif change is not None and (change.rows or change.moved or change.removed):
             found[unique_id] = "is changed"
     for unique_id, what in found.items():
-        yield Breach(
-            "certified_reached", unique_id, None, f"certified or tier 1, {what}: needs approval"
-        )
+        yield Breach("certified_reached", unique_id, None, f"certified or tier 1, {what}")
 
 
-def _finding(
-    breach: Breach, config: Config, touched: set[str], approved_by: str | None
-) -> Finding | None:
+def _finding(breach: Breach, config: Config, approved_by: str | None) -> Finding | None:
     level = config.level(breach.rule)
     if level == "off" or config.excepts(breach.rule, breach.unique_id, breach.column):
         return None
     message = breach.message
     given: FindingLevel = level
+    if breach.usual and breach.rule not in config.levels:
+        return None
     if breach.old:
-        given = "warn" if breach.unique_id in touched else "known"
-    if approved_by and RULES[breach.rule].approval:
+        given = "known"
+    elif approved_by and RULES[breach.rule].approval:
         given = "approved"
-        message = f"{message.removesuffix(': needs approval')}; approved by {approved_by}"
+        message = f"{message}; approved by {approved_by}"
     return Finding(
         rule=breach.rule,
         level=given,

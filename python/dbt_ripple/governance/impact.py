@@ -2,7 +2,8 @@
 
 The project is linked once more with the relation as it would be, and compared with itself: what
 cannot find its columns any more breaks, and a column that is only called otherwise passes through
-every ``select *`` under its new name. Tests are left out: the answer is about assets.
+every ``select *`` under its new name. The decision is the gate's on the same change, by the levels its
+rules have out of the box.
 """
 
 from __future__ import annotations
@@ -13,12 +14,21 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from dbt_ripple.artifacts import Node, Project, nearest
-from dbt_ripple.changes import compare
+from dbt_ripple.changes import Comparison, compare
 from dbt_ripple.errors import RippleError
 from dbt_ripple.flow.names import dialect_of
 from dbt_ripple.flow.types import TYPE_NAMES, canonical_type, same_type
-from dbt_ripple.governance.affected import Affected, RiskLevel, affected_by, risk_level
+from dbt_ripple.governance.affected import (
+    Affected,
+    RiskLevel,
+    affected_by,
+    newly_broken,
+    risk_level,
+)
+from dbt_ripple.governance.checks import reader_breaches
 from dbt_ripple.governance.columns import types_of
+from dbt_ripple.governance.contracts import contract_breaches, promises
+from dbt_ripple.governance.rules import RULES
 from dbt_ripple.graph.analyse import analyse
 from dbt_ripple.graph.analysis import Analysis, column_names
 from dbt_ripple.graph.cache import Cache
@@ -41,11 +51,15 @@ class ImpactReport(msgspec.Struct, kw_only=True):
     """Who is reached by a change, and what to do.
 
     Attributes:
-        decision: BLOCKED where anything breaks, CAUTION where anything may differ.
+        decision: BLOCKED where something breaks for certain (it will not compile, it is known to read
+            what is gone, or a promise is not kept), CAUTION where anything may differ.
         risk_level: as `governance.affected.risk_level`.
         affected_assets: nearest first; empty where nothing reads what would change.
         recommendation: what to do next, in one sentence.
         opaque: nodes downstream that could not be seen through, with the reason.
+        broken_tests: the data tests that will not compile.
+        tests: the other data tests, and the unit tests, that read something of the change.
+        promises: what is promised of the relation and would not be kept, one sentence each.
     """
 
     decision: Decision
@@ -53,6 +67,9 @@ class ImpactReport(msgspec.Struct, kw_only=True):
     affected_assets: list[Affected]
     recommendation: str
     opaque: dict[str, str] = {}
+    broken_tests: list[str] = []
+    tests: list[str] = []
+    promises: list[str] = []
 
     def document(self) -> dict[str, object]:
         """The report as ``--format json`` prints it."""
@@ -62,6 +79,9 @@ class ImpactReport(msgspec.Struct, kw_only=True):
             "affected_count": len(self.affected_assets),
             "affected_assets": self.affected_assets,
             "recommendation": self.recommendation,
+            "broken_tests": self.broken_tests,
+            "affected_tests": self.tests,
+            "broken_promises": self.promises,
         }
 
 
@@ -86,25 +106,23 @@ def impact(
         RippleError: a change is malformed: no such column or type, a new name that is taken, or two
             changes that contradict each other. The nearest valid one is given.
     """
-    seen = analysis or analyse(project, tests=False, cache=cache)
+    seen = analysis or analyse(project, cache=cache)
     node = _relation(project, seen, node)
     supposed = _supposed(project, seen, node, changes)
-    then = analyse(project, tests=False, cache=cache, supposed={node.unique_id: supposed})
+    then = analyse(project, cache=cache, supposed={node.unique_id: supposed})
     comparison = compare(project, project, base_analysis=seen, head_analysis=then)
-    affected = affected_by(
-        comparison,
-        [node.unique_id],
-        contract_types=_broken_contracts(project, seen, node.unique_id, supposed.retyped),
-    )
+    contract_types = _broken_contracts(project, seen, node.unique_id, supposed.retyped)
+    affected = affected_by(comparison, [node.unique_id], contract_types=contract_types)
     _in_order(affected, [change.column for change in changes])
+    broken = [b for b in reader_breaches(comparison) if b.unique_id != node.unique_id]
+    promised = _promises(comparison, node, changes, supposed)
     severities = {a.severity for a in affected}
-    decision: Decision = (
-        "BLOCKED"
-        if "breaking" in severities
-        else "CAUTION"
-        if "warning" in severities
-        else "APPROVED"
-    )
+    broken_tests, tests = _tests(comparison)
+    decision: Decision = "APPROVED"
+    if broken or promised or contract_types or (supposed.gone and "breaking" in severities):
+        decision = "BLOCKED"
+    elif severities & {"breaking", "warning"}:
+        decision = "CAUTION"
     reached = {a.unique_id for a in affected}
     return ImpactReport(
         decision=decision,
@@ -116,6 +134,9 @@ def impact(
             for unique_id, found in seen.nodes.items()
             if found.status == "opaque" and unique_id in reached
         },
+        broken_tests=broken_tests,
+        tests=tests,
+        promises=promised,
     )
 
 
@@ -236,6 +257,37 @@ def _type(column: str, to: str, was: str | None, dialect: str, option: str) -> s
 
 
 # --- what follows ----------------------------------------------------------------------------------
+
+
+def _promises(
+    comparison: Comparison, node: Node, changes: Sequence[Change], supposed: Supposed
+) -> list[str]:
+    """What the gate would say of the contracts: only what blocks."""
+    found = [
+        f"{breach.column}: {breach.message}" if breach.column else breach.message
+        for breach in contract_breaches(comparison, newly_broken(comparison))
+        if RULES[breach.rule].level == "block" and breach.unique_id == node.unique_id
+    ]
+    if promises(node):
+        found += [f"{c.column}: retyped to {c.to}" for c in changes if c.kind == "retype"]
+        if supposed.gone and node.deprecation_date is None:
+            found = [f"{node.display_name} itself is removed"]
+    return found
+
+
+def _tests(comparison: Comparison) -> tuple[list[str], list[str]]:
+    """The tests that will not compile, and the others that read something of the change, by id."""
+    before, now = comparison.base_analysis, comparison.head_analysis
+    broken: list[str] = []
+    reached: list[str] = []
+    for unique_id, seen in now.tests.items():
+        then = before.tests.get(unique_id)
+        if then is None or then == seen:
+            continue
+        gone = seen.status == "broken" and seen.reason != then.reason
+        (broken if gone else reached).append(unique_id)
+    reached += [u for u, seen in now.unit_tests.items() if before.unit_tests.get(u) != seen]
+    return sorted(broken), sorted(reached)
 
 
 def _broken_contracts(

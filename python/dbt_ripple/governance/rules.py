@@ -16,7 +16,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """One rule.
 
     Attributes:
-        level: what it is where ripple.yml says nothing of it.
+        level: what it is where ripple.yml says nothing of it. Out of the box only what is certain
+            blocks: a reader that is broken, a name or a type that was promised and is not there.
         asks: what must be so, in one sentence.
         above: the threshold where it has one: a finding is what is above it.
         approval: whether somebody may say yes to a finding (``--approved-by``).
@@ -54,13 +55,13 @@ _ALL: Final = (
     ),
     Rule(
         name="column_redefined",
-        level="block",
+        level="warn",
         asks="A column of a public or contracted relation means the same, down to the sources, "
         "until its contract_version changes.",
     ),
     Rule(
         name="contract_version_without_migration",
-        level="block",
+        level="warn",
         asks="Who changes a contract_version says how to migrate.",
     ),
     Rule(
@@ -68,20 +69,20 @@ _ALL: Final = (
         level="warn",
         asks="Every model, seed, snapshot and source has an owner.",
     ),
-    Rule(name="owner_removed", level="block", asks="What had an owner keeps one."),
+    Rule(name="owner_removed", level="warn", asks="What had an owner keeps one."),
     Rule(
         name="tier1_key_untested",
-        level="block",
+        level="warn",
         asks="The key of a tier-1 relation is tested to be unique and not null.",
     ),
     Rule(
         name="pii_untagged",
-        level="block",
+        level="warn",
         asks="A column that personal data reaches is tagged so, or declassified with a reason.",
     ),
     Rule(
         name="pii_exposed",
-        level="block",
+        level="warn",
         asks="No personal data reaches an exposure that is public.",
     ),
     Rule(
@@ -91,15 +92,16 @@ _ALL: Final = (
     ),
     Rule(
         name="blast_radius",
-        level="block",
-        asks="A change that reaches more than a few assets is approved by somebody.",
-        above=5,
+        level="warn",
+        asks="A change that reaches more assets than are allowed is looked at, or approved, by somebody.",
+        above=0,
         approval=True,
     ),
     Rule(
         name="certified_reached",
-        level="block",
-        asks="A change that reaches a certified or tier-1 asset is approved by somebody.",
+        level="warn",
+        asks="A change that reaches a certified or tier-1 asset is looked at, or approved, by "
+        "somebody.",
         approval=True,
     ),
     Rule(

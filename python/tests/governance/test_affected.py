@@ -95,7 +95,8 @@ def test_a_reader_that_was_forgotten_is_broken_and_so_is_what_it_made() -> None:
             "reader_broken",
             "model.p.top",
             "cannot find amount: stg.amount is gone (renamed to total)",
-        )
+        ),
+        ("blast_radius", None, "reaches 3 assets (top, report, unknown)"),
     ]
     assert reached(report) == {
         "top": ("breaking", ["amount"]),
@@ -107,7 +108,8 @@ def test_a_reader_that_was_forgotten_is_broken_and_so_is_what_it_made() -> None:
 def test_a_consumer_that_loses_its_column_is_a_broken_reader() -> None:
     report = gate(world(BASE), world(BASE, "select id from s.stg"))
     assert [(f.rule, f.unique_id, f.column) for f in report.findings] == [
-        ("reader_broken", "exposure.p.report", "amount")
+        ("reader_broken", "exposure.p.report", "amount"),
+        ("blast_radius", None, None),
     ]
     assert reached(report)["report"] == ("breaking", ["amount"])
 
@@ -116,7 +118,7 @@ def test_what_is_above_a_broken_model_is_not_redefined_below_it() -> None:
     base, head = world(BASE), world("select id, amount as total, code from s.raw")
     for side in (base, head):
         side.nodes["model.p.top"].access = "public"
-    assert [f.rule for f in gate(base, head).findings] == ["reader_broken"]
+    assert [f.rule for f in gate(base, head).findings] == ["reader_broken", "blast_radius"]
 
 
 def version(number: int, latest: int, **more: object) -> Node:

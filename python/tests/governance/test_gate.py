@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 import twin_project
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.changes import compare
+from dbt_ripple.cli.gate import Said, printed
 from dbt_ripple.governance.config import Config, Excepted
 from dbt_ripple.governance.gate import GateReport, gate, gate_from
 from dbt_ripple.governance.rules import LEVELS, RULES
@@ -58,15 +60,83 @@ def test_what_base_does_not_keep_either_is_said_and_decides_nothing(bad: Project
     assert all("already so on base" in f.message for f in report.findings)
 
 
-def test_it_is_a_warning_where_the_change_touches_it(bad: Project, twin: Path) -> None:
+def test_nor_does_it_where_the_change_touches_it(bad: Project, twin: Path) -> None:
     head = read_project(twin / "bad" / "target")
     node = head.nodes["model.twin.mailing_list"]
     node.raw_code = node.raw_code.replace("email as", "upper(email) as")
     node.compiled_code = (node.compiled_code or "").replace("email as", "upper(email) as")
     report = gate(bad, head)
-    assert report.decision == "CAUTION"
-    warned = [(f.rule, f.unique_id) for f in report.findings if f.level == "warn"]
-    assert warned == [("owner_missing", node.unique_id), ("pii_untagged", node.unique_id)]
+    assert {f.level for f in report.findings if f.unique_id == node.unique_id} == {"known"}
+    assert all(f.rule == "blast_radius" for f in report.findings if f.level != "known")
+
+
+def test_a_change_that_moves_nothing_is_approved(good: Project, twin: Path) -> None:
+    head = read_project(twin / "good" / "target")
+    for node in head.nodes.values():
+        node.description += " and more"
+        for column in node.columns.values():
+            column.description += " and more"
+    test = next(n for n in head.nodes.values() if n.resource_type == "test")
+    test.config["severity"] = "warn"
+    report = gate(good, head)
+    assert (report.decision, report.findings, report.affected) == ("APPROVED", [], [])
+
+
+def test_to_declare_personal_data_is_no_finding_where_it_went_before(
+    good: Project, twin: Path
+) -> None:
+    head = read_project(twin / "good" / "target")
+    for side in (good, head):
+        for node in side.nodes.values():
+            for column in node.columns.values():
+                column.meta.pop("pii", None)
+                column.tags.clear()
+    source = "source.twin.raw.raw_customers"
+    head.nodes[source].columns["email"].meta["pii"] = "email"
+    report = gate(good, head)
+    found = {f.level for f in report.findings if f.rule.startswith("pii_")}
+    assert (report.decision, found) == ("APPROVED", {"known"})
+    # A value that goes somewhere else with the change is one.
+    good.nodes[source].columns["email"].meta["pii"] = "email"
+    bad = read_project(twin / "bad" / "target")
+    assert "warn" in {f.level for f in gate(good, bad).findings if f.rule == "pii_untagged"}
+
+
+def test_where_nobody_owns_anything_a_new_model_is_not_asked_for_an_owner(
+    good: Project, twin: Path
+) -> None:
+    def ownerless(project: Project) -> Project:
+        project.groups.clear()
+        for node in project.nodes.values():
+            node.owner, node.group = {}, None
+            node.meta.pop("owner", None)
+        return project
+
+    head = ownerless(read_project(twin / "good" / "target"))
+    base = ownerless(good)
+    del base.nodes["model.twin.customer_labels"]
+    for links in (base.parents, base.children):
+        links.pop("model.twin.customer_labels")
+        for unique_id in links:
+            links[unique_id] = [u for u in links[unique_id] if u in base.nodes]
+    assert "owner_missing" not in rules(gate(base, head))
+    asked = gate(base, head, config=Config(levels={"owner_missing": "block"}))
+    blocked = [f.unique_id for f in asked.findings if f.level == "block"]
+    assert blocked == ["model.twin.customer_labels"]
+
+
+def test_the_removal_of_a_model_is_named(good: Project, twin: Path) -> None:
+    base = read_project(twin / "good" / "target")
+    base.nodes["model.twin.old"] = msgspec.structs.replace(
+        base.nodes["model.twin.customer_labels"], unique_id="model.twin.old", name="old"
+    )
+    base.parents["model.twin.old"] = base.children["model.twin.old"] = []
+    comparison = compare(base, good)
+    report = gate_from(comparison, Config())
+    assert (report.decision, report.removed) == ("APPROVED", ["model.twin.old"])
+    said = Said(report, comparison)
+    assert "  removed  model old" in list(printed(said, "text", twin))
+    assert "`old` (removed)" in list(printed(said, "markdown", twin))
 
 
 def test_a_source_column_renamed_on_friday_is_blocked(good: Project, friday: Path) -> None:
@@ -75,6 +145,7 @@ def test_a_source_column_renamed_on_friday_is_blocked(good: Project, friday: Pat
     assert report.risk_level == "high"
     assert [(f.rule, f.unique_id, f.column) for f in report.findings] == [
         ("reader_broken", "model.twin.stg_orders", None),
+        ("blast_radius", None, None),
         ("certified_reached", "model.twin.fct_orders", None),
         ("source_drift", "source.twin.raw.raw_orders", "order_total"),
     ]

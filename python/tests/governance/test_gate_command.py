@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from twin_project import Command
 
+from dbt_ripple.governance.config import read_config
 from dbt_ripple.governance.rules import RULES
 
 
@@ -56,7 +57,7 @@ def test_markdown_is_a_comment_that_can_be_found_again(project: Path, command: C
     assert lines[0] == "<!-- dbt-ripple gate -->"
     assert lines[1].startswith("### ⛔ BLOCKED: ")
     assert "flowchart LR" in lines
-    assert sum(line.startswith("| block |") for line in lines) == 10
+    assert sum(line.startswith("| block |") for line in lines) == 4
     assert sum("; approved by Ada" in line for line in lines) == 2
     # Nobody is called by what an owner happens to be named.
     assert "logistics@twin" not in out
@@ -124,6 +125,24 @@ def test_a_mistake_in_ripple_yml_is_refused(
     assert err.count("\n") == 1
     assert "ripple.yml" in err
     assert says in err
+
+
+def test_init_writes_what_the_project_declares_and_overwrites_nothing(
+    project: Path, command: Command
+) -> None:
+    assert command("gate", "--init")[:2] == (0, "ripple.yml\n")
+    text = (project / "ripple.yml").read_text()
+    assert max(map(len, text.splitlines())) <= 80
+    config = read_config(project)
+    assert list(config.levels) == list(RULES)
+    assert config.level("owner_missing") == "warn"  # somebody owns something, and not all of it
+    assert config.level("owner_removed") == config.level("reader_broken") == "block"
+    assert config.threshold("blast_radius") > 0
+    assert command("gate", "--state", "prod")[0] == 1
+    code, out, err = command("gate", "--init")
+    assert (code, out) == (2, "")
+    assert "not overwritten" in err
+    assert (project / "ripple.yml").read_text() == text
 
 
 def test_exceptions_may_be_a_seed(project: Path, command: Command) -> None:

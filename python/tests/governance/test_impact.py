@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from hand_made import node, project
+from hand_made import check, node, project
 from twin_project import Command
 
 from dbt_ripple.artifacts import Node, Project, find_node
 from dbt_ripple.errors import RippleError
+from dbt_ripple.governance.gate import gate
 from dbt_ripple.governance.impact import Change, ImpactReport, impact
 
 RAW = node("source.p.raw", columns={"id": "bigint", "amount": "decimal(12,2)", "code": "string"})
@@ -50,7 +51,8 @@ def test_the_worked_day(twin: Path, command: Command) -> None:
     report = json.loads(out)
     assert code == 1
     assert list(report) == [
-        *("decision", "risk_level", "affected_count", "affected_assets", "recommendation")
+        *("decision", "risk_level", "affected_count", "affected_assets", "recommendation"),
+        *("broken_tests", "affected_tests", "broken_promises"),
     ]
     assert (report["decision"], report["risk_level"]) == ("BLOCKED", "high")
     assert report["affected_count"] == 4
@@ -275,3 +277,54 @@ def test_the_command_refuses_in_one_line(
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert says in err
+
+
+# --- what the gate says of the same edit -----------------------------------------------------------
+
+
+def _gated(base: Project, *nodes: Node) -> str:
+    return gate(base, world(*nodes)).decision
+
+
+def test_impact_before_and_the_gate_after_the_same_edit_agree() -> None:
+    stg = "select id, amount, code from s.raw"
+    dropped = "select id, code from s.raw"
+    reads = "select id, amount from s.stg"
+    contract = {"config": {"contract": {"enforced": True}}, "columns": {"id": None, "amount": None}}
+    worlds: list[tuple[list[Node], str]] = [
+        ([], "APPROVED"),
+        ([node("model.p.top", reads, "model.p.stg")], "BLOCKED"),
+        ([node("model.p.top", "select id from s.stg", "model.p.stg")], "APPROVED"),
+        ([node("model.p.top", "select * from s.stg", "model.p.stg")], "CAUTION"),
+        ([node("model.p.top", None, "model.p.stg", language="python")], "CAUTION"),
+        ([check("t", "select amount from s.stg where amount < 0", "model.p.stg")], "BLOCKED"),
+        ([exposure("e", "model.p.stg")], "CAUTION"),
+        ([exposure("e", "model.p.stg", referenced_columns=["amount"])], "BLOCKED"),
+        ([exposure("e", "model.p.stg", referenced_columns=["id"])], "APPROVED"),
+    ]
+    for readers, decision in worlds:
+        base = world(node("model.p.stg", stg, "source.p.raw"), *readers)
+        report = of(base, "stg", Change("drop", "amount"))
+        assert report.decision == decision, readers
+        assert _gated(base, node("model.p.stg", dropped, "source.p.raw"), *readers) == decision
+    base = world(node("model.p.stg", stg, "source.p.raw", access="public"))
+    assert of(base, "stg", Change("drop", "amount")).decision == "BLOCKED"
+    assert _gated(base, node("model.p.stg", dropped, "source.p.raw", access="public")) == "BLOCKED"
+    base = world(node("model.p.stg", stg, "source.p.raw", **contract))
+    report = of(base, "stg", Change("retype", "amount", "double"))
+    assert (report.decision, report.promises) == ("BLOCKED", ["amount: retyped to double"])
+
+
+def test_tests_are_counted() -> None:
+    base = world(
+        node("model.p.stg", "select id, amount, code from s.raw", "source.p.raw"),
+        check("positive", "select amount from s.stg where amount < 0", "model.p.stg"),
+        check("none", "select id from s.stg where id is null", "model.p.stg"),
+        node("unit_test.p.adds", None, "model.p.stg", model="stg"),
+    )
+    report = of(base, "raw", Change("retype", "amount", "double"))
+    assert (report.broken_tests, report.tests[0]) == ([], "test.p.positive")
+    report = of(base, "stg", Change("drop", "amount"))
+    assert report.broken_tests == ["test.p.positive"]
+    assert "test.p.none" not in report.tests
+    assert report.document()["broken_tests"] == ["test.p.positive"]
