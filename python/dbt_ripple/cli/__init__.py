@@ -6,13 +6,16 @@ import difflib
 import gc
 import importlib
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from dbt_ripple import __version__
 from dbt_ripple.cli import screen
 from dbt_ripple.errors import EXIT_CANNOT_RUN, RippleError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS: Final[dict[str, str]] = {
     "analyze": "How well this project can be seen: models, opaque ones, columns, edges.",
@@ -44,6 +47,14 @@ class _Commands(click.Group):
         known = {option for parameter in command.params for option in parameter.opts}
         command.params += [o for o in screen.options() if known.isdisjoint(o.opts)]
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        # click would import the module of every command for its help.
+        found = [item for item in sorted(COMMANDS.items()) if item[0].startswith(incomplete)]
+        commands = [CompletionItem(name, help=help) for name, help in found]
+        return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

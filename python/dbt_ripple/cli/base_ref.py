@@ -96,16 +96,16 @@ def both_sides(
         raise RippleError(
             f"no {PROJECT_FILE} in this folder", str(project_dir), "name it by --project-dir"
         )
-    options = options.resolved()
+    options = options.resolved(project_dir)
     with (
         interrupted_by_term(),
         _temporary_folder() as folder,
         worktree(project_dir, ref, folder / "base") as (base_dir, notes),
     ):
-        here = Dbt(project_dir, folder / "head-target", options, says="none")
+        here = Dbt(project_dir, folder / "head-target", options, says="none", side="head")
         manifest = here("parse").result
         config = connection_config(manifest)
-        there = Dbt(base_dir, folder / "base-target", options, says="none")
+        there = Dbt(base_dir, folder / "base-target", options, says="none", side="base")
         linked = _provide_packages(project_dir, base_dir, config, partial(there, "deps"))
         there("compile", *_AS_BUILT_ANEW, *_NO_HOOKS)
         base = read_project(folder / "base-target")

@@ -21,6 +21,7 @@ from dbt_ripple.cli.dbt import Dbt, DbtOptions, dbt_options
 from dbt_ripple.cli.load import (
     document,
     lower_on,
+    open_session,
     progress_of,
     snapshot_of,
     spark_options,
@@ -98,9 +99,7 @@ def build(
     connection.check(master, remote)
     clock.lap("parse")
 
-    from dbt_ripple.spark.session import get_session
-
-    session = get_session(master, remote, config=connection.session_config)
+    session = open_session(master, remote, connection.session_config)
     clock.lap("session")
 
     dbt("docs", "generate")

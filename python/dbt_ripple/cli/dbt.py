@@ -13,13 +13,17 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
+from dbt_ripple.cli import screen
 from dbt_ripple.errors import RippleError
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+STAGE_BARS: Final = "spark.ui.showConsoleProgress"
 
 
 @dataclass(frozen=True)
@@ -42,13 +46,14 @@ class DbtOptions:
         names = ("profiles_dir", "profile", "target", "variables", "threads")
         return cls(**{name: arguments.pop(name) for name in names if name in arguments})
 
-    def resolved(self) -> DbtOptions:
-        """The same, with the folder of profiles.yml that dbt would find from here written out."""
-        here = Path.cwd()
-        found = self.profiles_dir or (
-            here if (here / "profiles.yml").exists() else Path.home() / ".dbt"
-        )
-        return replace(self, profiles_dir=found.resolve())
+    def resolved(self, project_dir: Path) -> DbtOptions:
+        """The same, with the folder of profiles.yml written out.
+
+        It is where dbt would find it from here or, in a subfolder, from the project.
+        """
+        home = Path.home() / ".dbt"
+        there = (f for f in (Path.cwd(), project_dir) if (f / "profiles.yml").exists())
+        return replace(self, profiles_dir=(self.profiles_dir or next(there, home)).resolve())
 
     def arguments(self) -> list[str]:
         """As dbt's command line takes them."""
@@ -113,6 +118,7 @@ class Dbt:
         target_path: where its artifacts and logs go, absolute.
         options: how it is called.
         says: what dbt says on stderr: errors, or ``none`` where the caller says it in one line.
+        side: ``base`` or ``head``, for the progress line.
 
     Raises:
         RippleError: dbt is not installed here.
@@ -125,20 +131,25 @@ class Dbt:
         options: DbtOptions,
         *,
         says: str = "error",
+        side: str = "",
     ) -> None:
         try:
-            from dbt.cli.main import dbtRunner
+            with screen.progress("importing dbt"):
+                from dbt.cli.main import dbtRunner
         except ImportError as error:
             raise RippleError(
                 "dbt is not installed in this Python",
                 sys.prefix,
                 'install it with `pip install "dbt-ripple[spark]"`',
             ) from error
+        # Spark's bars of stages, which it also sends into logs, if dbt is to start it.
+        os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f"--conf {STAGE_BARS}=false pyspark-shell")
         self._invoke = dbtRunner().invoke
         self.project_dir = project_dir
         self.target_path = target_path
         self._options = options
         self._says = says
+        self._side = side
 
     @property
     def log_file(self) -> Path:
@@ -181,8 +192,12 @@ class Dbt:
             options, files = replace(self._options, threads=None), []
         else:
             options, files = self._options, ["--target-path", str(target_path or self.target_path)]
+        if (self.project_dir / "profiles.yml").exists():
+            options = options.resolved(self.project_dir)
+        loud = loud and not screen.is_quiet()
         arguments = [
             *([] if loud else ["--quiet"]),
+            *(["--no-use-colors"] if screen.without_colours() else []),
             *(["--log-level", "none"] if self._says == "none" else []),
             "--no-send-anonymous-usage-stats",  # writes a file beside profiles.yml
             "--log-path",
@@ -196,13 +211,19 @@ class Dbt:
         # `dbt deps` changes into the project and does not come back.
         here = Path.cwd()
         try:
-            with contextlib.redirect_stdout(sys.stderr):
-                result = self._invoke(arguments)
+            with screen.progress(self._step(command)):
+                stream = screen.giving_way(sys.stderr)
+                with contextlib.redirect_stdout(stream):
+                    result = self._invoke(arguments)
         finally:
             os.chdir(here)
         if isinstance(result.exception, KeyboardInterrupt | SystemExit):
             raise result.exception
         return result
+
+    def _step(self, command: tuple[str, ...]) -> str:
+        words = " ".join(command[: 2 if command[0] == "docs" else 1])
+        return f"dbt {words} of {self._side}" if self._side else f"dbt {words}"
 
 
 def short(command: tuple[str, ...]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbt_ripple.cli.complete import names_of_tests
 from dbt_ripple.cli.dbt import DbtOptions
 from dbt_ripple.cli.options import (
     analysis_options,
@@ -34,7 +35,7 @@ Examples:
   dbt-ripple explain unique_fct_orders_order_id --base-ref origin/main
 """,
 )
-@click.argument("test")
+@click.argument("test", shell_complete=names_of_tests)
 @sides_options
 @format_option("text", "json", "markdown")
 @facts_options

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dbt_ripple.cli.complete import column_names, node_names
 from dbt_ripple.cli.options import (
     analysis_options,
     answer,
@@ -35,11 +36,30 @@ Examples:
   dbt-ripple impact dim_customers.v1 --deprecate --format markdown
 """,
 )
-@click.argument("node", metavar="NODE")
-@click.option("--rename", "renames", metavar="A:B", multiple=True, help="Call column A B.")
-@click.option("--drop", "drops", metavar="COLUMN", multiple=True, help="Remove a column.")
+@click.argument("node", metavar="NODE", shell_complete=node_names)
 @click.option(
-    "--retype", "retypes", metavar="A:TYPE", multiple=True, help="Make A of another type."
+    "--rename",
+    "renames",
+    metavar="A:B",
+    shell_complete=column_names,
+    multiple=True,
+    help="Call column A B.",
+)
+@click.option(
+    "--drop",
+    "drops",
+    metavar="COLUMN",
+    shell_complete=column_names,
+    multiple=True,
+    help="Remove a column.",
+)
+@click.option(
+    "--retype",
+    "retypes",
+    metavar="A:TYPE",
+    shell_complete=column_names,
+    multiple=True,
+    help="Make A of another type.",
 )
 @click.option("--deprecate", is_flag=True, help="Remove NODE itself.")
 @click.option(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import functools
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dbt_ripple.cli import screen
 from dbt_ripple.cli.options import (
     analysis_options,
     answer,
@@ -106,10 +106,9 @@ def load(
     """
     from dbt_ripple.spark.load import destination
     from dbt_ripple.spark.load import load as load_snapshot
-    from dbt_ripple.spark.session import get_session
 
     started = time.perf_counter()
-    session_of = functools.cache(lambda: get_session(master, remote))
+    session_of = functools.cache(lambda: open_session(master, remote))
     with open_cache(cache_dir, no_cache) as cache:
         lower_many = lower_on(session_of, threads)
         folder = artifacts_folder(project_dir, target_path)
@@ -126,6 +125,16 @@ def load(
         answer(as_json(document(loaded, snapshot, str(to), seconds)))
     else:
         answer(summary(loaded, str(to), seconds))
+
+
+def open_session(
+    master: str | None, remote: str | None, config: Mapping[str, str] | None = None
+) -> SparkSession:
+    """The Spark session to work on, as `spark.session.get_session` gives it."""
+    from dbt_ripple.spark.session import get_session
+
+    with screen.progress("starting Spark"):
+        return get_session(master, remote, config=config, say=warn)
 
 
 def lower_on(session: Callable[[], SparkSession], threads: int | None) -> LowerMany:
@@ -174,22 +183,16 @@ def snapshot_of(
 
 
 @contextmanager
-def progress_of(snapshot: Snapshot) -> Iterator[Progress | None]:
-    """A bar on stderr while a snapshot is written; none where stderr is not a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Bar
-
-    with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("loading", total=sum(map(len, snapshot.rows.values())))
-        before = 0
+def progress_of(snapshot: Snapshot) -> Iterator[Progress]:
+    """The progress line while a snapshot is written."""
+    total = sum(map(len, snapshot.rows.values())) or 1
+    with screen.progress("loading") as rename:
+        begun = before = 0
 
         def advance(table: str, rows: int) -> None:
-            nonlocal before
-            bar.update(task, advance=before, description=table)
-            before = rows
+            nonlocal begun, before
+            begun, before = begun + before, rows
+            rename(f"loading {table}, {begun / total:.0%} of the rows written")
 
         yield advance
 

@@ -40,11 +40,23 @@ def project_options(command: _Command) -> _Command:
         "--project-dir",
         envvar="DBT_PROJECT_DIR",
         show_envvar=True,
-        default=".",
-        show_default=True,
+        default=nearest_project,
+        show_default="here, or the nearest folder above with dbt_project.yml",
         type=click.Path(path_type=Path),
         help="The dbt project.",
     )(command)
+
+
+def nearest_project() -> Path:
+    """The project that dbt takes: the nearest folder with a dbt_project.yml, from here upwards."""
+    try:
+        here = Path.cwd()
+    except OSError:  # it is gone
+        return Path()
+    for folder in (here, *here.parents):
+        if (folder / "dbt_project.yml").exists():
+            return Path(os.path.relpath(folder, here))
+    return Path()
 
 
 def format_option(*styles: str, help: str = "How to print it.") -> Callable[[_Command], _Command]:

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 import click
 
@@ -146,14 +146,16 @@ def clear() -> None:
         _screen.line.clear()
 
 
-class Above:
-    """A stream to which somebody else writes while the progress line is there."""
+def giving_way(stream: TextIO) -> TextIO:
+    """A stream for somebody who knows nothing of the progress line, which gives way to them."""
+    return stream if _screen.line is None else cast("TextIO", _GivingWay(stream))
 
+
+class _GivingWay:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write, on a line of its own."""
         clear()
         return self._stream.write(text)
 
@@ -169,7 +171,7 @@ class _ProgressLine:
 
         self.steps: list[str] = []
         self._began = began
-        self._drawn = False
+        self._drawn = ""
         self._lock = threading.RLock()
         self._done: threading.Event | None = None
 
@@ -203,18 +205,19 @@ class _ProgressLine:
             f"dbt-ripple: {''.join(steps)} ({seconds:.0f} s)", (width_of(sys.stderr) or 80) - 1
         )
         encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
-        self._send(f"\r{text}\x1b[K".encode(encoding, "replace").decode(encoding))
-        self._drawn = True
+        if text != self._drawn:
+            self._send(f"\r{text}\x1b[K".encode(encoding, "replace").decode(encoding))
+            self._drawn = text
 
     def clear(self) -> None:
         with self._lock:
             if self._drawn:
                 self._send("\r\x1b[K")
-                self._drawn = False
+                self._drawn = ""
 
     def _send(self, text: str) -> None:
         try:
             sys.stderr.write(text)
             sys.stderr.flush()
         except (OSError, ValueError):  # the terminal has gone
-            self._drawn = False
+            pass

@@ -118,6 +118,16 @@ def cut(text: str, width: int, *, colours: bool = False) -> str:
     return _rendered(_grouped(styles[:end], plain[:end]), colours) + "…"
 
 
+def shortened(name: str, width: int) -> str:
+    """A name in at most so many columns: its beginning, an ellipsis and its end."""
+    name = shown(name)
+    if columns(name) <= width:
+        return name
+    begin = name[: _fitting(name, (width - 1) // 2)]
+    end = name[::-1][: _fitting(name[::-1], width - 1 - columns(begin))][::-1]
+    return f"{begin}…{end}"
+
+
 _NARROWEST: Final = 20
 """Columns below which nothing is gained by wrapping."""
 

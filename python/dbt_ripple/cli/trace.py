@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 import click
 
+from dbt_ripple.cli import screen
+from dbt_ripple.cli.complete import node_names
 from dbt_ripple.cli.options import (
     analysis_options,
     answer,
@@ -19,7 +22,7 @@ from dbt_ripple.cli.options import (
     open_target,
     project_options,
 )
-from dbt_ripple.cli.shown import code, styled
+from dbt_ripple.cli.shown import code, shortened, styled
 from dbt_ripple.cli.shown import mermaid as quoted
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.rows import ROWS
@@ -44,7 +47,7 @@ Examples:
   dbt-ripple trace dim_customers.v2 --format mermaid > lineage.mmd
 """,
 )
-@click.argument("node", metavar="NODE[.COLUMN]")
+@click.argument("node", metavar="NODE[.COLUMN]", shell_complete=node_names)
 @click.option(
     "--direction",
     "-d",
@@ -91,7 +94,8 @@ def trace(
         view = node_view(project, root, direction, depth, include_tests)
     else:
         view = column_view(project, analysis, root, column, direction, depth)
-    answer(render(view, style), fit="cut" if style in ("tree", "text") else None)
+    width = screen.width_of(sys.stdout)
+    answer(render(view, style, width), fit="cut" if style in ("tree", "text") else None)
 
 
 # --- what is shown ---------------------------------------------------------------------------------
@@ -270,21 +274,27 @@ class Line(NamedTuple):
     seen: bool
 
 
-def render(view: _View[Any], style: str) -> list[str]:
-    """The trace in one of the formats of ``--format``, line by line."""
+def render(view: _View[Any], style: str, width: int | None = None) -> list[str]:
+    """The trace in one of the formats of ``--format``, line by line.
+
+    Args:
+        view: the trace.
+        style: the format.
+        width: columns that a line of the tree should fit into.
+    """
     if style == "json":
         return as_json(view.document)
     if style == "mermaid":
         return list(_mermaid(view))
-    return list(_markdown(view) if style == "markdown" else _tree(view))
+    return list(_markdown(view) if style == "markdown" else _tree(view, width))
 
 
-def _tree(view: _View[Any]) -> Iterator[str]:
+def _tree(view: _View[Any], width: int | None) -> Iterator[str]:
     for number, (heading, direction) in enumerate(_headed(view.found.direction)):
         if number:
             yield ""
         yield from heading
-        yield from map(_drawn, tree_lines(view, direction))
+        yield from (_drawn(line, width) for line in tree_lines(view, direction))
 
 
 def _headed(direction: Direction) -> list[tuple[list[str], Literal["upstream", "downstream"]]]:
@@ -340,12 +350,17 @@ def _order(label: Label) -> tuple[int, str, str]:
     return (_FIRST.get(label.kind, 2), label.kind, label.name)
 
 
-def _drawn(line: Line) -> str:
-    branch = ""
+def _drawn(line: Line, width: int | None) -> str:
+    branch, name = "", line.label.name
     if line.last:
         branch = "".join("    " if last else "│   " for last in line.last[:-1])
         branch += "└── " if line.last[-1] else "├── "
-    text = f"{branch}{styled(line.label.kind, fg='cyan')} {line.label.name}"
+    if width is not None:
+        # Of a name both ends tell most: the kinds behind it give way first, see `shown.cut`.
+        if len(branch) > width // 2:
+            branch = "…" + branch[1 - width // 2 :]
+        name = shortened(name, width - len(branch) - len(line.label.kind) - 1)
+    text = f"{branch}{styled(line.label.kind, fg='cyan')} {name}"
     if line.kinds:
         text += "  " + styled(", ".join(line.kinds), dim=True)
     return f"{text} {styled(SEEN, dim=True)}" if line.seen else text

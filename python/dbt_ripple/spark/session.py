@@ -20,8 +20,7 @@ import importlib.util
 import os
 import re
 import socket
-import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -148,6 +147,7 @@ def get_session(
     remote: str | None = None,
     *,
     config: Mapping[str, str] | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> SparkSession:
     """The Spark session to work on, proven to answer and to have a catalog.
 
@@ -155,6 +155,7 @@ def get_session(
         master: a master's URL (``spark://host:7077``, ``yarn``, ``local[4]``).
         remote: a Spark Connect URL (``sc://host:15002``). ``SPARK_REMOTE`` counts as given.
         config: further settings of a session that is started here.
+        say: told which Spark is started on which Java.
 
     Returns:
         The session already active in this process, else a new one: Spark Connect, on the master, or
@@ -188,7 +189,10 @@ def get_session(
         if not _is_configured():
             _check_current_folder()
             _quiet_log()
-        print(f"Spark {'.'.join(map(str, version))} on {java}", file=sys.stderr)
+        if say:
+            say(f"Spark {'.'.join(map(str, version))} on {java}")
+    # Bars of stages, which Spark sends into pipes and logs, too.
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
     return _start(builder, master)
 
 
