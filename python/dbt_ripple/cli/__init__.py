@@ -25,6 +25,7 @@ COMMANDS: Final[dict[str, str]] = {
     "gate": "May this change be merged? Contracts, owners, personal data, reach: for CI.",
     "impact": "Who breaks if a column were renamed, dropped or retyped, before it is.",
     "load": "Load the lineage of a dbt project into Spark tables.",
+    "schema": "The JSON Schema of what a command prints with --format json.",
     "run": "Build and test what a change makes differ, and stop where nothing does.",
     "select": "The tests a change can break, and the models to build for them.",
     "trace": "Upstream and downstream of a node or a column.",

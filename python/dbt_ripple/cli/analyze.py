@@ -12,7 +12,7 @@ from dbt_ripple.cli.options import (
     analysis_options,
     answer,
     artifacts_folder,
-    as_json,
+    as_document,
     count,
     format_option,
     open_cache,
@@ -80,7 +80,7 @@ def analyze(
 def render(summary: Summary, style: str) -> list[str]:
     """The summary in one of the formats of ``--format``, line by line."""
     if style == "json":
-        return as_json(_document(summary))
+        return as_document(_document(summary))
     return list(_markdown(summary) if style == "markdown" else _text(summary))
 
 

@@ -30,7 +30,7 @@ from dbt_ripple.cli.load import (
 from dbt_ripple.cli.options import (
     answer,
     artifacts_folder,
-    as_json,
+    as_document,
     cache_options,
     count,
     format_option,
@@ -127,7 +127,7 @@ def build(
     for result in results.results:
         statuses[str(result.status)] = statuses.get(str(result.status), 0) + 1
     if style == "json":
-        answer(as_json({**document(loaded, snapshot, str(to), clock.laps), "dbt": statuses}))
+        answer(as_document({**document(loaded, snapshot, str(to), clock.laps), "dbt": statuses}))
         return
     there = os.path.relpath(folder, project_dir)
     answer(_text(statuses, [*summary(loaded, str(to), clock.laps)], there))

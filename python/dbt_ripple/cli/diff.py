@@ -13,7 +13,7 @@ from dbt_ripple.cli.options import (
     Fit,
     analysis_options,
     answer,
-    as_json,
+    as_document,
     count,
     format_option,
     open_cache,
@@ -80,7 +80,7 @@ def diff(
     for note in found.notes:
         warn(note)
     if style == "json":
-        answer(as_json(found))
+        answer(as_document(found))
         return
     lines = _markdown if style == "markdown" else _text
     said = list(lines(found, base.project, head.project))

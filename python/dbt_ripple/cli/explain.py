@@ -13,7 +13,7 @@ from dbt_ripple.cli.dbt import DbtOptions
 from dbt_ripple.cli.options import (
     analysis_options,
     answer,
-    as_json,
+    as_document,
     format_option,
     open_cache,
     project_options,
@@ -87,7 +87,7 @@ def explain(
     for note in selection.notes:
         warn(note)
     if style == "json":
-        answer(as_json(found))
+        answer(as_document(found))
     elif style == "markdown":
         answer(_markdown(found, head.project))
     else:

@@ -15,6 +15,7 @@ from dbt_ripple.cli.options import (
     analysis_options,
     answer,
     artifacts_folder,
+    as_document,
     as_json,
     count,
     open_cache,
@@ -200,7 +201,7 @@ class Said:
 def printed(said: Said, style: str, project_dir: Path) -> Iterable[str]:
     """The report in one of the formats of the command, line by line."""
     if style == "json":
-        return as_json(document(said))
+        return as_document(document(said))
     if style == "text":
         return _text(said)
     if style == "markdown":

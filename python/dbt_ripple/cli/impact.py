@@ -13,7 +13,7 @@ from dbt_ripple.cli.options import (
     analysis_options,
     answer,
     artifacts_folder,
-    as_json,
+    as_document,
     count,
     open_cache,
     open_target,
@@ -116,7 +116,7 @@ def impact(
     for unique_id, reason in report.opaque.items():
         warn(f"{unique_id} cannot be seen through ({reason}): it may read any column")
     if style == "json":
-        answer(as_json(report.document()))
+        answer(as_document(report.document()))
     elif style == "markdown":
         answer(_markdown(report, found.display_name, changes, project))
     else:

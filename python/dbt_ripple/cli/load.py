@@ -16,7 +16,7 @@ from dbt_ripple.cli.options import (
     analysis_options,
     answer,
     artifacts_folder,
-    as_json,
+    as_document,
     count,
     format_option,
     open_cache,
@@ -122,7 +122,7 @@ def load(
         loaded = load_snapshot(session, snapshot, to, progress=progress)
     seconds = {"analyse": analysed - started, "session": connected - analysed, **loaded.seconds}
     if style == "json":
-        answer(as_json(document(loaded, snapshot, str(to), seconds)))
+        answer(as_document(document(loaded, snapshot, str(to), seconds)))
     else:
         answer(summary(loaded, str(to), seconds))
 

@@ -249,6 +249,17 @@ def answer(lines: Iterable[str], *, fit: Fit = None, commands: bool = False) -> 
 _ASCII_GUIDES = str.maketrans({"└": "`", "├": "|", "│": "|", "─": "-", "·": "-", "…": "~"})
 
 
+SCHEMA_VERSION = 1
+"""Of what ``--format json`` prints: raised where a field goes, or gets another name or meaning."""
+
+
+def as_document(value: Any) -> list[str]:
+    """What a command says, as its ``--format json`` prints it (`cli.documents` has the types)."""
+    import msgspec
+
+    return as_json({"schema_version": SCHEMA_VERSION, **msgspec.to_builtins(value)})
+
+
 def as_json(value: Any) -> list[str]:
     """Indented JSON, as every ``--format json`` prints it, line by line."""
     return shown.json_text(value).split("\n")

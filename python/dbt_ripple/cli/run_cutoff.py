@@ -19,7 +19,7 @@ import msgspec
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes import Comparison
 from dbt_ripple.cli.dbt import Dbt, DbtOptions
-from dbt_ripple.cli.options import answer, as_json, count, warn
+from dbt_ripple.cli.options import answer, as_document, count, warn
 from dbt_ripple.cli.run_selection import (
     PASSED,
     Ran,
@@ -435,7 +435,7 @@ def show_cutoff(cutoff: Cutoff, head: Project, style: str, nothing: str) -> None
     selection = cutoff.selection
     if style == "json":
         fields = {name: getattr(selection, name) for name in Selection.__struct_fields__}
-        answer(as_json(CutSelection(**fields, cutoff=said)))
+        answer(as_document(CutSelection(**fields, cutoff=said)))
         return
     if is_empty(selection):
         answer(nothing)

@@ -14,7 +14,7 @@ from dbt_ripple.cli.options import (
     analysis_options,
     answer,
     artifacts_folder,
-    as_json,
+    as_document,
     count,
     format_option,
     open_cache,
@@ -249,7 +249,7 @@ def show(
     if output == "names":
         lines = names(selection, head)
     elif style == "json":
-        lines = as_json(selection)
+        lines = as_document(selection)
     elif is_empty(selection):
         lines = [nothing] if nothing else []
     else:

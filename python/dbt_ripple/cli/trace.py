@@ -16,7 +16,7 @@ from dbt_ripple.cli.options import (
     analysis_options,
     answer,
     artifacts_folder,
-    as_json,
+    as_document,
     format_option,
     open_cache,
     open_target,
@@ -283,7 +283,7 @@ def render(view: _View[Any], style: str, width: int | None = None) -> list[str]:
         width: columns that a line of the tree should fit into.
     """
     if style == "json":
-        return as_json(view.document)
+        return as_document(view.document)
     if style == "mermaid":
         return list(_mermaid(view))
     return list(_markdown(view) if style == "markdown" else _tree(view, width))

@@ -1,0 +1,31 @@
+"""`dbt-ripple schema COMMAND`: what `--format json` of a command prints."""
+
+from __future__ import annotations
+
+import click
+
+from dbt_ripple.cli.options import answer, as_json
+
+_WITH_JSON = (
+    *("analyze", "build", "diff", "explain", "gate"),
+    *("impact", "load", "run", "select", "trace"),
+)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  dbt-ripple schema select
+  dbt-ripple schema gate > gate.schema.json
+""",
+)
+@click.argument("command", type=click.Choice(_WITH_JSON))
+def schema(command: str) -> None:
+    """Print the JSON Schema of what COMMAND prints with --format json.
+
+    No field is printed that it does not list. Its schema_version is raised where a field goes, or
+    gets another name or meaning; new fields do not raise it.
+    """
+    from dbt_ripple.cli.documents import schema as schema_of
+
+    answer(as_json(schema_of(command)))
