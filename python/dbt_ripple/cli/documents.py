@@ -133,6 +133,9 @@ class Foreseen(msgspec.Struct, kw_only=True):
     Attributes:
         affected_assets: nearest first; empty where nothing reads what would change.
         recommendation: what to do next, in one sentence.
+        broken_tests: the data tests that will not compile.
+        affected_tests: the other data tests, and the unit tests, that read something of the change.
+        broken_promises: what is promised of the relation and would not be kept, one sentence each.
     """
 
     decision: Decision
@@ -140,6 +143,9 @@ class Foreseen(msgspec.Struct, kw_only=True):
     affected_count: int
     affected_assets: list[Affected]
     recommendation: str
+    broken_tests: list[str]
+    affected_tests: list[str]
+    broken_promises: list[str]
 
 
 class MaybeCut(Selection, kw_only=True):
@@ -159,7 +165,7 @@ class LoadedTables(msgspec.Struct, kw_only=True):
         schema: where the tables are.
         already_loaded: whether the snapshot was there before.
         rows: by table.
-        closure_depth: the longest way between two nodes.
+        closure_depth: how deep the closure of nodes goes where it was cut; None where it is whole.
         seconds: wall time by stage.
     """
 
@@ -167,7 +173,7 @@ class LoadedTables(msgspec.Struct, kw_only=True):
     schema: str
     already_loaded: bool
     rows: dict[str, int]
-    closure_depth: int
+    closure_depth: int | None
     seconds: dict[str, float]
 
 

@@ -73,8 +73,10 @@ def said(summary: Summary, style: str) -> str:
 
 def test_json_has_the_shape_of_the_issue() -> None:
     found = json.loads(shown("json"))
-    assert list(found) == ["models", "analysed", "opaque", "columns", "edges", "seconds"]
+    fields = ["models", "analysed", "opaque", "columns", "edges", "seconds"]
+    assert list(found) == ["schema_version", *fields]
     assert found == {
+        "schema_version": 1,
         "models": 3,
         "analysed": 1,
         "opaque": [

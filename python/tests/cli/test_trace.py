@@ -169,8 +169,10 @@ def test_tests_are_hidden_unless_asked_for(shell: Shell) -> None:
 
 def test_json_has_the_shape_of_the_issue(shell: Shell) -> None:
     done = shell("trace", "eph_orders", "--format", "json", "--direction", "both", "--depth", "1")
-    assert list(done.json) == ["root", "direction", "depth", "nodes", "edges"]
+    fields = ["root", "direction", "depth", "nodes", "edges"]
+    assert list(done.json) == ["schema_version", *fields]
     assert done.json == {
+        "schema_version": 1,
         "root": "model.shop.eph_orders",
         "direction": "both",
         "depth": 1,

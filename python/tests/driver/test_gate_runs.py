@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import jsonschema
 import pytest
-from test_run_tests import BROKEN, ripple
+from test_run_tests import BROKEN, DOUBLED, ripple
 from tiny_project import dbt, write
+
+from dbt_ripple.cli.documents import schema
 
 pytestmark = pytest.mark.slow
 
@@ -27,6 +31,22 @@ def test_a_failing_test_is_in_the_comment_and_in_the_exit_code(
     assert first.startswith("| `not_null_inc_orders_status` |")
     assert "| ❌ fail: Got 1 result, configured to fail if != 0 |" in first
     assert " passed, 1 failed." in out
+
+
+def test_the_json_of_a_run_keeps_to_its_schema(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tiny, {"models/stg_orders.sql": DOUBLED})
+    assert dbt(tiny, "parse")
+    for command, *flags in (
+        ("run", "--state", "../state"),
+        ("select", "--state", "../state", "--run", "--cutoff"),
+        ("gate", "--state", "../state", "--with", "select", "--run"),
+    ):
+        _, out, err = ripple(monkeypatch, capsys, command, *flags, "--format", "json")
+        document = json.loads(out)
+        jsonschema.Draft202012Validator(schema(command)).validate(document)
+        assert "cutoff" in document or document["results"], err
 
 
 def test_run_takes_what_select_finds(

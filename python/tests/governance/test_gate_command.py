@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 from twin_project import Command
 
+from dbt_ripple.cli.documents import schema
 from dbt_ripple.governance.config import read_config
 from dbt_ripple.governance.rules import RULES
 
@@ -38,7 +40,15 @@ def test_exit_codes(project: Path, command: Command) -> None:
 
 def test_json_has_the_shape_of_the_contract(project: Path, command: Command) -> None:
     document = json.loads(command("gate", "--state", "prod", "--format", "json")[1])
-    assert list(document) == ["decision", "risk_level", "blast_radius", "findings", "affected"]
+    jsonschema.Draft202012Validator(schema("gate")).validate(document)
+    assert list(document) == [
+        "schema_version",
+        "decision",
+        "risk_level",
+        "blast_radius",
+        "findings",
+        "affected",
+    ]
     assert {tuple(f) for f in document["findings"]} == {
         ("rule", "level", "unique_id", "column", "message")
     }

@@ -51,6 +51,7 @@ def test_the_worked_day(twin: Path, command: Command) -> None:
     report = json.loads(out)
     assert code == 1
     assert list(report) == [
+        "schema_version",
         *("decision", "risk_level", "affected_count", "affected_assets", "recommendation"),
         *("broken_tests", "affected_tests", "broken_promises"),
     ]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+import jsonschema
 import pytest
 from click.testing import CliRunner
 
 from dbt_ripple.cli import cli
 from dbt_ripple.cli.build import _Connection
+from dbt_ripple.cli.documents import schema
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.rows import TABLES
 
@@ -109,6 +111,7 @@ def test_build_without_the_package_says_how_to_install_it(project):
 def test_load_prints_what_it_did(project, spark):
     arguments = ["load", "--project-dir", project, "--schema", "load_command_raw"]
     said = json.loads(run(*arguments, "--format", "json").stdout)
+    jsonschema.Draft202012Validator(schema("load")).validate(said)
     assert said["already_loaded"] is False
     assert said["schema"] == "load_command_raw"
     assert set(said["rows"]) == set(TABLES)
