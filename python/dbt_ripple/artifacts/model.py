@@ -101,6 +101,9 @@ class Node(msgspec.Struct, kw_only=True, gc=False):
         owner: of an exposure: ``{"name": ..., "email": ...}``.
         model: of a unit test, the name of the model it tests.
         given: of a unit test, its input fixtures; ``expect`` is what must come out.
+        entities: of a semantic model, with its ``dimensions``, ``measures`` and ``defaults``.
+        type_params: of a metric, what its ``type`` asks for; ``filter`` is which rows count.
+        query_params: of a saved query, its metrics, group_by and where.
         root_path: of a seed, the folder ``original_file_path`` is relative to.
     """
 
@@ -171,6 +174,15 @@ class Node(msgspec.Struct, kw_only=True, gc=False):
     given: list[dict[str, Any]] = []
     expect: dict[str, Any] = {}
     overrides: dict[str, Any] | None = None
+
+    entities: list[dict[str, Any]] = []
+    dimensions: list[dict[str, Any]] = []
+    measures: list[dict[str, Any]] = []
+    defaults: dict[str, Any] | None = None
+    primary_entity: str | None = None
+    type_params: dict[str, Any] = {}
+    filter: Any = None
+    query_params: dict[str, Any] = {}
 
     arguments: list[dict[str, Any]] = []
     returns: dict[str, Any] | None = None

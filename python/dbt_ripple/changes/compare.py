@@ -8,7 +8,7 @@ or base does not have it. A column that is only called otherwise, with an equal 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
@@ -26,11 +26,15 @@ from dbt_ripple.changes.reworded import prove_reworded
 from dbt_ripple.changes.seeds import SeedPair, pair_seeds
 from dbt_ripple.changes.state import modified
 from dbt_ripple.changes.ways import ways
+from dbt_ripple.flow.names import dialect_of
 from dbt_ripple.graph.analyse import analyse
 from dbt_ripple.graph.analysis import Analysis, NodeAnalysis
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.hooks import Hook, hooks_that_write
+from dbt_ripple.graph.queries import Queries
 from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.semantic import over_analysis
+from dbt_ripple.graph.semantic_text import SEMANTIC
 
 Vertex = tuple[str, str]
 
@@ -103,6 +107,11 @@ class Comparison:
         """What dbt itself calls modified (see `changes.state`)."""
         return modified(self.base, self.head)
 
+    def is_semantic(self, unique_id: str) -> bool:
+        """Whether it is a semantic model, a metric or a saved query."""
+        node = self.head.nodes.get(unique_id)
+        return node is not None and node.resource_type in SEMANTIC
+
     @cached_property
     def came_from(self) -> dict[Vertex, Vertex | None]:
         """The way to each vertex that moved (see `changes.ways`)."""
@@ -171,8 +180,30 @@ def compare(
         and node.resource_type != "source"
         and unique_id not in head.nodes
     ]
-    prove_reworded(comparison, cache)
+    if prove_reworded(comparison, cache):
+        _semantic_layer_again(comparison, cache)
     return comparison
+
+
+def _semantic_layer_again(comparison: Comparison, cache: Cache | None) -> None:
+    """Compare the semantic layers once more, over relations that are now known to be the same."""
+    if not comparison.head.of_type(*SEMANTIC):
+        return
+    sides = []
+    for project, analysis in (
+        (comparison.base, comparison.base_analysis),
+        (comparison.head, comparison.head_analysis),
+    ):
+        dialect = dialect_of(project.metadata.adapter_type)
+        found = over_analysis(project, dialect, Queries(dialect, False, cache, None), analysis)
+        sides.append(replace(analysis, nodes=analysis.nodes | found))
+    comparison.base_analysis, comparison.head_analysis = sides
+    again = _changed(*sides)
+    comparison.changed = {
+        unique_id: again[unique_id] if comparison.is_semantic(unique_id) else change
+        for unique_id, change in comparison.changed.items()
+        if unique_id in again or not comparison.is_semantic(unique_id)
+    }
 
 
 def _changed(before: Analysis, now: Analysis) -> dict[str, NodeChange]:

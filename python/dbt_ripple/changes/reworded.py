@@ -21,18 +21,22 @@ if TYPE_CHECKING:
     from dbt_ripple.graph.rewording import CanonicalLinker
 
 
-def prove_reworded(comparison: Comparison, cache: Cache | None = None) -> None:
+def prove_reworded(comparison: Comparison, cache: Cache | None = None) -> bool:
     """Take back what is only said in other words: from `changed`, and from head's analysis.
 
     Args:
         comparison: of base and head, which is changed in place.
         cache: where lowered queries may be found.
+
+    Returns:
+        Whether any relation is now known to be more the same than its fingerprints said.
     """
     base, head = comparison.base_analysis, comparison.head_analysis
     moved = [
         unique_id
         for unique_id, change in comparison.changed.items()
         if change.kind == "changed"
+        and not comparison.is_semantic(unique_id)
         and _is_followed(base.nodes.get(unique_id))
         and _is_followed(head.nodes.get(unique_id))
     ]
@@ -51,7 +55,7 @@ def prove_reworded(comparison: Comparison, cache: Cache | None = None) -> None:
         != comparison.head.nodes[unique_id].compiled_code
     }
     if not edited:
-        return
+        return False
     from dbt_ripple.graph.rewording import CanonicalLinker
 
     unmoved = frozenset[str]()
@@ -79,6 +83,7 @@ def prove_reworded(comparison: Comparison, cache: Cache | None = None) -> None:
         )
     if comparison.reworded:
         comparison.notes.append(_in_words(comparison))
+    return bool(nodes)
 
 
 def _in_words(comparison: Comparison) -> str:

@@ -10,6 +10,9 @@ further than something moved. Severity:
   cannot be seen through, or it is a consumer whose columns nobody declared;
 * ``info``: it reads nothing of the change, but stands on a model that will not compile.
 
+Of what cannot be seen through, of an exposure that lists no columns, and of what reads the change only
+by way of these, it is said that it *may* read it; what may read a column is never broken for want of it.
+
 What is not seen: consumers nobody declared as exposures, and what their own code does.
 """
 
@@ -33,8 +36,9 @@ from dbt_ripple.artifacts import (
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.gone import vanished
 from dbt_ripple.graph.analysis import ColumnEdge
-from dbt_ripple.graph.edges import edges_into, exposure_edges_of
+from dbt_ripple.graph.edges import edges_into, exposure_edges_of, is_read_whole
 from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.semantic_text import defined
 from dbt_ripple.graph.supposed import GONE
 from dbt_ripple.graph.traversal import Vertex
 
@@ -43,8 +47,6 @@ RiskLevel = Literal["low", "medium", "high"]
 
 _RANK: Final[dict[str, int]] = {"breaking": 0, "warning": 1, "info": 2}
 _CONSUMERS: Final = frozenset({"exposure", "metric", "saved_query", "semantic_model"})
-_UNDECLARED: Final = ("semantic_model", "metric", "saved_query")
-"""Consumers of which it is never known what they read, each after those it can stand on."""
 MANY: Final = 5
 """Assets above which a change that breaks something is of high risk."""
 
@@ -58,6 +60,7 @@ class Affected(msgspec.Struct, kw_only=True):
             several nodes were changed, after the node's name and a dot. Rows are ``*rows*``.
         owner: who is to be told; None where nobody is named.
         path: unique_ids from the changed node down to this one, both included.
+        may_read: whether it is not known to read them, only that it may.
     """
 
     unique_id: str
@@ -67,6 +70,7 @@ class Affected(msgspec.Struct, kw_only=True):
     severity: Severity
     owner: str | None
     path: list[str]
+    may_read: bool = False
 
 
 def risk_level(affected: Collection[Affected], head: Project) -> RiskLevel:
@@ -117,6 +121,7 @@ def edited(comparison: Comparison) -> set[str]:
         or unique_id not in head
         or head[unique_id].resource_type in ("source", "seed")
         or unique_id in comparison.modified
+        or defined(base[unique_id]) != defined(head[unique_id])
         # Neither its code nor anything above it: a variable, a macro, what its Jinja looked at.
         or (unique_id in began and unique_id not in broken)
     }
@@ -168,11 +173,13 @@ class _Ripple:
                 self.spelling[unique_id, column.lower()] = column
         self.starts: list[Vertex] = []
         self.mask: dict[Vertex, int] = {}
+        self.surely: dict[Vertex, int] = {}  # as `mask`, on ways that are seen through
         self.loss: set[Vertex] = set()  # columns whose data is lost
         self.opaque = {u for u, seen in comparison.head_analysis.nodes.items() if seen.is_unseen}
         self.harmed: set[str] = set()  # relations that read one
         self.links: dict[str, dict[str, None]] = {}
         self.found: dict[str, tuple[Severity, int]] = {}
+        self.known_to_read: set[str] = set()
         self._begin()
         self._follow()
 
@@ -181,7 +188,7 @@ class _Ripple:
         began = [v for v in began if v[0] not in self.broken or v[0] in self.lost]
         for vertex in [*(v for v in self.gone if v[0] in self.origins), *began]:
             if vertex not in self.mask:
-                self.mask[vertex] = 1 << len(self.starts)
+                self.mask[vertex] = self.surely[vertex] = 1 << len(self.starts)
                 self.starts.append(vertex)
                 if self.gone.get(vertex):
                     self.loss.add(vertex)
@@ -199,11 +206,12 @@ class _Ripple:
                 for edge in edges:
                     if self._still_comes(edge):
                         self._step(edge)
-                        self._note(child, "warning", self.mask[edge[0], edge[1].lower()])
+                        self._note(child, "warning", [(edge[0], edge[1].lower())])
                 continue
             for edge in edges:
                 self._step(edge)
             self._below_rows(child)
+            self._lost_whole(child)
             self._judge(child)
         for unique_id in changed:
             if unique_id not in self.found and unique_id not in self.origins:
@@ -214,7 +222,6 @@ class _Ripple:
         for child, edges in groupby(into, lambda edge: edge[2]):
             self._exposure(nodes[child], list(edges))
         self._exposures_of_the_rest()
-        self._undeclared()
 
     def _still_comes(self, edge: ColumnEdge) -> bool:
         """Whether a column of an edited node moved because one above it did."""
@@ -229,6 +236,8 @@ class _Ripple:
         if not bits or not (below in self.moved or below in self.gone or below[0] in self.broken):
             return
         self.mask[below] = self.mask.get(below, 0) | bits
+        if below[0] not in self.opaque and (sure := self.surely.get(above)):
+            self.surely[below] = self.surely.get(below, 0) | sure
         self.links.setdefault(above[0], {})[below[0]] = None
         if above[1] == ROWS or below[0] in self.opaque:
             return  # what an opaque reader reads is not known, only that it may be this
@@ -239,10 +248,20 @@ class _Ripple:
 
     def _below_rows(self, child: str) -> None:
         """What is computed over the rows (aggregates, windows) moves with them; no edge says it."""
-        bits = self.mask.get((child, ROWS))
-        if bits:
-            for column in self.comparison.changed[child].moved:
-                self.mask.setdefault((child, column.lower()), bits)
+        for mask in (self.mask, self.surely):
+            if bits := mask.get((child, ROWS)):
+                for column in self.comparison.changed[child].moved:
+                    mask.setdefault((child, column.lower()), bits)
+
+    def _lost_whole(self, child: str) -> None:
+        """A metric that cannot be computed is lost to all who read it, whatever it lacks."""
+        lost = child in self.broken or child in self.harmed
+        if lost and is_read_whole(self.comparison.base.nodes.get(child)):
+            vertices = list(self._columns(child))
+            bits = self._bits(vertices)
+            for vertex in vertices:
+                self.mask[vertex] = self.surely[vertex] = bits
+            self.loss.update(vertices)
 
     def _columns(self, unique_id: str) -> Iterator[Vertex]:
         seen = self.comparison.base_analysis.nodes.get(unique_id)
@@ -255,7 +274,14 @@ class _Ripple:
             bits |= self.mask.get(vertex, 0)
         return bits
 
-    def _note(self, unique_id: str, severity: Severity, bits: int) -> None:
+    def _note(self, unique_id: str, severity: Severity, read: Collection[Vertex]) -> None:
+        """Note what an asset reads of the change; `_may` of what it only may."""
+        if any(self.surely.get(vertex) for vertex in read) or severity == "breaking":
+            self.known_to_read.add(unique_id)
+        self._may(unique_id, severity, read)
+
+    def _may(self, unique_id: str, severity: Severity, read: Collection[Vertex]) -> None:
+        bits = self._bits(read)
         if unique_id in self.origins and not bits:
             return
         known = self.found.get(unique_id)
@@ -288,6 +314,9 @@ class _Ripple:
             self.found[unique_id] = "warning", bits
         else:
             self.found[unique_id] = "info", 0
+        sure = unique_id not in self.opaque and any(self.surely.get(v) for v in vertices)
+        if sure or self.found[unique_id][0] != "warning":
+            self.known_to_read.add(unique_id)
 
     def _only_stands_on_broken(self, unique_id: str) -> bool:
         """Whether all that moved of it moved because a model above it will not compile."""
@@ -306,24 +335,24 @@ class _Ripple:
         now = self.comparison.head.nodes[node.unique_id]
         said = referenced_columns(now)
         still = {entry.rpartition(".")[2].lower() for entry in said or ()}
+        unlisted = said is None and referenced_columns(node) is None
         for parent, column, child, _, *_ in edges:
             vertex = (parent, column.lower())
-            if said is None and referenced_columns(node) is None:
-                bits = self._bits(self._columns(parent))
-                if bits and column == ROWS:
+            whole = is_read_whole(self.comparison.base.nodes.get(parent))
+            if unlisted and not whole:
+                if column == ROWS and self._bits(everything := list(self._columns(parent))):
                     self._link(parent, child)
-                    self._note(child, "warning", bits)
-            elif column == ROWS or column.lower() in still:
-                bits = self.mask.get(vertex, 0)
+                    self._may(child, "warning", everything)
+            elif column == ROWS or whole or column.lower() in still:
                 if vertex in self.gone or vertex in self.loss:
                     self._link(parent, child)
-                    self._note(child, "breaking", bits)
-                elif bits:
+                    self._note(child, "breaking", [vertex])
+                elif vertex in self.mask:
                     self._link(parent, child)
-                    self._note(child, "warning", bits)
+                    self._note(child, "warning", [vertex])
             if parent in self.lost or parent in self.comparison.removed:
                 self._link(parent, child)
-                self._note(child, "breaking", self._bits(self._columns(parent)))
+                self._note(child, "breaking", list(self._columns(parent)))
 
     def _link(self, parent: str, child: str) -> None:
         self.links.setdefault(parent, {})[child] = None
@@ -340,19 +369,6 @@ class _Ripple:
                 and unique_id in self.comparison.base.nodes
             ):
                 self.found.setdefault(unique_id, ("info", 0))
-
-    def _undeclared(self) -> None:
-        """Metrics and the like: which columns they read is not looked at."""
-        head = self.comparison.head
-        for kind in _UNDECLARED:
-            for node in head.of_type(kind):
-                if node.unique_id not in self.comparison.base.nodes:
-                    continue
-                for parent in head.parents.get(node.unique_id, ()):
-                    bits = self._bits(self._columns(parent)) | self.found.get(parent, ("", 0))[1]
-                    if bits:
-                        self._link(parent, node.unique_id)
-                        self._note(node.unique_id, "warning", bits)
 
     # -- the answer -------------------------------------------------------------------------------
 
@@ -376,6 +392,7 @@ class _Ripple:
                     severity=severity,
                     owner=owner(node, head),
                     path=paths.get(unique_id) or [unique_id],
+                    may_read=severity == "warning" and unique_id not in self.known_to_read,
                 )
             )
         found.sort(key=lambda a: (len(a.path), _RANK[a.severity], a.unique_id))

@@ -166,6 +166,10 @@ def _consumers(comparison: Comparison) -> Iterator[Breach]:
     for unique_id, node in head.nodes.items():
         if node.resource_type != "exposure":
             continue
+        for parent in node.depends_on.nodes:
+            if parent in comparison.base.nodes and parent not in head.nodes:
+                name = comparison.base.nodes[parent].display_name
+                yield Breach("reader_broken", unique_id, None, f"reads {name}, which is gone")
         for parent in head.parents.get(unique_id, ()):
             names = (head.nodes[parent].name, parent)
             for entry in referenced_columns(node) or () if parent in gone else ():

@@ -32,6 +32,7 @@ from dbt_ripple.governance.rules import RULES
 from dbt_ripple.graph.analyse import analyse
 from dbt_ripple.graph.analysis import Analysis, column_names
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.relations import RELATIONS
 from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.graph.supposed import Supposed
 
@@ -145,7 +146,7 @@ def impact(
 
 def _relation(project: Project, seen: Analysis, node: Node) -> Node:
     """The node whose columns are meant: a source that a node builds is that node."""
-    if node.unique_id in seen.nodes:
+    if node.unique_id in seen.nodes and node.resource_type in RELATIONS:
         return node
     if node.resource_type == "source" and node.relation_name:
         for other in project.nodes.values():

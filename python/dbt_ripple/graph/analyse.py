@@ -11,16 +11,19 @@ import gc
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache as once
 from typing import Final
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.graph.analysis import Analysis
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.edges import edges_of
-from dbt_ripple.graph.missing import judge
+from dbt_ripple.graph.missing import CertainNames, believed, judge
 from dbt_ripple.graph.queries import LowerMany
-from dbt_ripple.graph.relations import RELATIONS, topological
+from dbt_ripple.graph.relations import RELATIONS, Known, topological
 from dbt_ripple.graph.seeds import SeedFiles
+from dbt_ripple.graph.semantic import SemanticLayer
+from dbt_ripple.graph.semantic_text import SEMANTIC
 from dbt_ripple.graph.supposed import Supposed
 from dbt_ripple.graph.tests import TestLinker
 
@@ -98,6 +101,7 @@ def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:
         ):
             linker.node(unique_id)
     linker.settle_hooks()
+    semantic = _semantic_layer(linker)
     tests = {
         unique_id: linker.test(unique_id, node)
         for unique_id, node in project.nodes.items()
@@ -117,8 +121,8 @@ def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:
         "link": time.perf_counter() - start - linker.queries.parse_seconds,
     }
     return Analysis(
-        nodes={unique_id: known.analysis for unique_id, known in linker.known.items()},
-        edges=edges_of(linker),
+        nodes={u: known.analysis for u, known in (linker.known | semantic).items()},
+        edges=edges_of(linker, semantic),
         test_columns=test_columns,
         seconds=seconds,
         tests={unique_id: analysis for unique_id, (analysis, _) in tests.items()},
@@ -130,3 +134,23 @@ def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:
             and (found := linker.unit_test(unique_id, node)) is not None
         },
     )
+
+
+def _semantic_layer(linker: TestLinker) -> dict[str, Known]:
+    """Semantic models, metrics and saved queries, over the relations as they are linked."""
+    project = linker.project
+    if not project.of_type(*SEMANTIC):
+        return {}
+
+    @once
+    def certain() -> CertainNames:
+        catalog = believed(project)
+        return CertainNames(project, catalog, linker.queries.cache, linker.supposed)
+
+    return SemanticLayer(
+        project,
+        linker.dialect,
+        linker.queries,
+        lambda unique_id: linker.node(linker.names.canonical.get(unique_id, unique_id)).relation,
+        lambda unique_id: certain().node(unique_id).relation,
+    ).link()

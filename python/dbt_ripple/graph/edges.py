@@ -125,22 +125,28 @@ def edges_into(edges: Sequence[ColumnEdge], nodes: Container[str]) -> list[Colum
     return [edge for edge in edges if edge[2] in nodes]
 
 
+def is_read_whole(node: Node | None) -> bool:
+    """Whether who depends on a node is known to read all of it: there is nothing else to it."""
+    return node is not None and node.resource_type in ("metric", "saved_query")
+
+
 def exposure_edges_of(edges: Sequence[ColumnEdge], exposures: Container[str]) -> list[ColumnEdge]:
     """The edges into some exposures, without making any other."""
     found = edges.exposures if isinstance(edges, Edges) else edges
     return [edge for edge in found if edge[2] in exposures]
 
 
-def edges_of(linker: Linker) -> Edges[Known]:
-    """The edges of a linked project."""
+def edges_of(linker: Linker, semantic: Mapping[str, Known]) -> Edges[Known]:
+    """The edges of a linked project, and of its semantic layer."""
+    everything = linker.known | semantic
     exposures = [
         edge
         for unique_id, node in linker.project.nodes.items()
         if node.resource_type == "exposure"
-        for edge in _exposure_edges(linker, unique_id, node)
+        for edge in _exposure_edges(linker, everything, unique_id, node)
     ]
     return Edges(
-        linker.known, lambda _, known: (known.analysis.columns, known.deps, known.rows), exposures
+        everything, lambda _, known: (known.analysis.columns, known.deps, known.rows), exposures
     )
 
 
@@ -182,15 +188,24 @@ def unpack_edges(packed: PackedEdges, nodes: Mapping[str, NodeAnalysis]) -> Edge
     return Edges(packed.nodes, opened, packed.exposures)
 
 
-def _exposure_edges(linker: Linker, unique_id: str, node: Node) -> Iterator[ColumnEdge]:
-    """A consumer reads the rows of what it depends on, and the columns it is known to read."""
+def _exposure_edges(
+    linker: Linker, everything: Mapping[str, Known], unique_id: str, node: Node
+) -> Iterator[ColumnEdge]:
+    """A consumer reads the rows of what it depends on, and the columns it is known to read.
+
+    Of a metric and a saved query that is all there is of them: who depends on one reads it.
+    """
     said = referenced_columns(node)
     for declared_parent in linker.project.parents.get(unique_id, ()):
         parent = linker.names.canonical.get(declared_parent, declared_parent)
-        known = linker.known.get(parent)
+        known = everything.get(parent)
         if known is None:
             continue
         yield ColumnEdge(parent, ROWS, unique_id, ROWS, "DIRECT", "IDENTITY", False)
+        if is_read_whole(linker.project.nodes.get(parent)):
+            for name in known.analysis.columns:
+                yield ColumnEdge(parent, name, unique_id, name, "DIRECT", "IDENTITY", False)
+            continue
         names = {fold_stored(n, linker.dialect): n for n in known.analysis.columns}
         owners = {
             linker.project.nodes[p].name
