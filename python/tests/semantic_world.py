@@ -54,7 +54,9 @@ def layer() -> list[Node]:
     """The semantic layer, what is made of others listed before these."""
     return [
         saved_query(
-            "by_region", ["revenue"], ["Dimension('customer__region')", "TimeDimension('metric_time', 'day')"]
+            "by_region",
+            ["revenue"],
+            ["Dimension('customer__region')", "TimeDimension('metric_time', 'day')"],
         ),
         saved_query("paid", ["orders"], [], filtered("{{ Dimension('order__status') }} = 'paid'")),
         saved_query("people", ["customers"], ["Entity('customer')"]),

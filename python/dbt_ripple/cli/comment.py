@@ -377,7 +377,9 @@ def affected_table(affected: Sequence[Affected]) -> Iterator[str]:
             (
                 asset.severity,
                 f"{code(_cut(asset.name, _NAME))} ({asset.asset_type})",
-                _some(asset.affected_references),
+                f"may read {_some(asset.affected_references)}".rstrip()
+                if asset.may_read
+                else _some(asset.affected_references),
                 prose(_cut(asset.owner or "", _NAME)),
             )
             for asset in affected

@@ -291,9 +291,8 @@ def affected_lines(affected: list[Affected]) -> Iterator[str]:
         whose = "any of them" if ownerless == len(affected) else f"{ownerless:,} of them"
         yield f"affected: (nobody owns {whose})" if ownerless else "affected:"
     for asset in affected[:SHOWN]:
-        reads = (
-            f"  reads {', '.join(asset.affected_references)}" if asset.affected_references else ""
-        )
+        references = ", ".join(asset.affected_references)
+        reads = f"  {asset.verb()} {references}" if references else ""
         owner = styled(f"  ({asset.owner})", dim=True) if asset.owner else ""
         yield f"  {asset.severity:<8} {asset.name} [{asset.asset_type}]{reads}{owner}"
     if len(affected) > SHOWN:

@@ -35,6 +35,12 @@ if TYPE_CHECKING:
 HIDDEN = frozenset({"test", "unit_test", "operation"})
 """Resource types left out unless asked for: they read the data, nothing reads them."""
 
+MAY_READ = "may read"
+_TESTS = {"DATA_TEST": "tests it", "UNIT_TEST": "tests it"}
+_OF_ONE_COLUMN = frozenset({"METRIC"})
+_CHECKS = frozenset({"TEST", "UNIT_TEST"})
+"""Labels of what is named without a column."""
+
 V = TypeVar("V", bound=Hashable)
 
 
@@ -80,7 +86,8 @@ def trace(
     NODE is a name, a versioned name (dim_customers.v2), source.table, a unique_id or, where names
     clash, exposure:name. With a COLUMN, everything that depends on its values is followed; where it
     decides which rows there are (a filter, a join key), the row set is shown as "(rows)", and
-    everything below depends on it.
+    everything below depends on it. What is not known to read it, and may, is shown so: exposures
+    that list no columns, Python models, SQL that cannot be read.
     """
     from dbt_ripple.artifacts import find_node
 
@@ -88,12 +95,12 @@ def trace(
         target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
         project = target.project
         root, column = find_node(project, node)
-        analysis = target.analysis(tests=False) if column is not None else None
+        analysis = target.analysis(tests=include_tests) if column is not None else None
     view: _View[Any]
     if column is None or analysis is None:
         view = node_view(project, root, direction, depth, include_tests)
     else:
-        view = column_view(project, analysis, root, column, direction, depth)
+        view = column_view(project, analysis, root, column, direction, depth, include_tests)
     width = screen.width_of(sys.stdout)
     answer(render(view, style, width), fit="cut" if style in ("tree", "text") else None)
 
@@ -164,24 +171,39 @@ def column_view(
     column: str,
     direction: Direction,
     depth: int | None,
+    include_tests: bool = False,
 ) -> _View[Vertex]:
-    """Trace one column, along the column edges of the analysis.
+    """Trace one column, along the column edges of the analysis, and to who may read it.
 
     Raises:
         RippleError: the node has no such column; the nearest are given.
     """
+    from dbt_ripple.graph.readers import may_read, read_by_tests, unseen
     from dbt_ripple.graph.traversal import column_graph
     from dbt_ripple.graph.traversal import trace as walk
 
-    graph = column_graph(analysis.edges)
+    guessed = list(may_read(project, analysis, tests=include_tests))
+    tested = list(read_by_tests(project, analysis)) if include_tests else []
+    graph = column_graph([*analysis.edges, *guessed, *tested])
+    not_seen = unseen(analysis)
+    may = {((edge[0], edge[1]), (edge[2], edge[3])) for edge in guessed}
+
+    def is_guess(parent: Vertex, child: Vertex) -> bool:
+        return child[0] in not_seen or (parent, child) in may
+
+    def said(parent: Vertex, child: Vertex) -> list[str]:
+        if is_guess(parent, child):
+            return [MAY_READ]
+        kinds = graph.kinds[parent, child]
+        return list(dict.fromkeys(_TESTS.get(k.subtype) or f"{k.type} {k.subtype}" for k in kinds))
+
     start = (root.unique_id, _column(analysis, graph, root, column))
     found = walk(start, graph.parents, graph.children, direction, depth)
+    known = _surely(found, is_guess)
     return _View(
         found,
         label=lambda vertex: _column_label(project, vertex),
-        kinds=lambda parent, child: [
-            f"{kind.type} {kind.subtype}" for kind in graph.kinds[parent, child]
-        ],
+        kinds=said,
         document={
             "root": start[0],
             "column": start[1],
@@ -194,6 +216,7 @@ def column_view(
                     "resource_type": _resource_type(project, unique_id),
                     "depth": distance,
                     "column": name,
+                    **({"may_read": True} if (unique_id, name) not in known else {}),
                 }
                 for (unique_id, name), distance in found.depths.items()
             ],
@@ -206,12 +229,26 @@ def column_view(
                     "type": kind.type,
                     "subtype": kind.subtype,
                     "masking": kind.masking,
+                    **({"may_read": True} if is_guess(parent, child) else {}),
                 }
                 for parent, child in found.edges
                 for kind in graph.kinds[parent, child]
             ],
         },
     )
+
+
+def _surely(found: Trace[Vertex], is_guess: Callable[[Vertex, Vertex], bool]) -> set[Vertex]:
+    """The vertices of a trace that depend on its root, or it on them, as far as is known."""
+    from dbt_ripple.graph.traversal import reach
+
+    children: dict[Vertex, list[Vertex]] = {}
+    parents: dict[Vertex, list[Vertex]] = {}
+    for parent, child in found.edges:
+        if not is_guess(parent, child):
+            children.setdefault(parent, []).append(child)
+            parents.setdefault(child, []).append(parent)
+    return {*reach(found.root, children), *reach(found.root, parents)}
 
 
 def _column(analysis: Analysis, graph: ColumnGraph, root: Node, asked: str) -> str:
@@ -245,6 +282,8 @@ def _label(project: Project, unique_id: str) -> Label:
 
 def _column_label(project: Project, vertex: Vertex) -> Label:
     kind, name = _label(project, vertex[0])
+    if kind in _OF_ONE_COLUMN or kind in _CHECKS:
+        return Label(kind, f"{name} (rows)" if vertex[1] == ROWS and kind == "METRIC" else name)
     return Label(kind, f"{name} (rows)" if vertex[1] == ROWS else f"{name}.{vertex[1]}")
 
 
@@ -391,8 +430,9 @@ def _mermaid(view: _View[Any]) -> Iterator[str]:
         yield f'  {ids[vertex]}{opening}"{quoted(label.kind)}<br/>{quoted(label.name)}"{closing}'
     for parent, child in view.found.edges:
         kinds = view.kinds(parent, child)
-        # A dashed arrow: the value does not flow, it only decides.
-        arrow = "-.->" if kinds and all(k.startswith("INDIRECT") for k in kinds) else "-->"
+        # A dashed arrow: the value does not flow, it only decides; or it is not known whether it does.
+        dashed = kinds and all(k.startswith("INDIRECT") or k == MAY_READ for k in kinds)
+        arrow = "-.->" if dashed else "-->"
         text = f'|"{"<br/>".join(kinds)}"|' if kinds else ""
         yield f"  {ids[parent]} {arrow}{text} {ids[child]}"
     yield f"  style {ids[view.found.root]} stroke-width:4px"

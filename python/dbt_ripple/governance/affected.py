@@ -51,7 +51,7 @@ MANY: Final = 5
 """Assets above which a change that breaks something is of high risk."""
 
 
-class Affected(msgspec.Struct, kw_only=True):
+class Affected(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One asset a change reaches.
 
     Attributes:
@@ -60,7 +60,7 @@ class Affected(msgspec.Struct, kw_only=True):
             several nodes were changed, after the node's name and a dot. Rows are ``*rows*``.
         owner: who is to be told; None where nobody is named.
         path: unique_ids from the changed node down to this one, both included.
-        may_read: whether it is not known to read them, only that it may.
+        may_read: whether it is not known to read them, only that it may; JSON has it where it is so.
     """
 
     unique_id: str
@@ -71,6 +71,10 @@ class Affected(msgspec.Struct, kw_only=True):
     owner: str | None
     path: list[str]
     may_read: bool = False
+
+    def verb(self) -> str:
+        """How it stands to its references: it reads them, or may."""
+        return "may read" if self.may_read else "reads"
 
 
 def risk_level(affected: Collection[Affected], head: Project) -> RiskLevel:
@@ -281,6 +285,7 @@ class _Ripple:
         self._may(unique_id, severity, read)
 
     def _may(self, unique_id: str, severity: Severity, read: Collection[Vertex]) -> None:
+        """Note what an asset may read of the change."""
         bits = self._bits(read)
         if unique_id in self.origins and not bits:
             return
@@ -343,6 +348,8 @@ class _Ripple:
                 if column == ROWS and self._bits(everything := list(self._columns(parent))):
                     self._link(parent, child)
                     self._may(child, "warning", everything)
+                    if self.surely.get((parent, ROWS)):  # which rows there are it reads for sure
+                        self.known_to_read.add(child)
             elif column == ROWS or whole or column.lower() in still:
                 if vertex in self.gone or vertex in self.loss:
                     self._link(parent, child)

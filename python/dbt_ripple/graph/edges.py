@@ -136,7 +136,7 @@ def exposure_edges_of(edges: Sequence[ColumnEdge], exposures: Container[str]) ->
     return [edge for edge in found if edge[2] in exposures]
 
 
-def edges_of(linker: Linker, semantic: Mapping[str, Known]) -> Edges[Known]:
+def edges_of(linker: Linker, semantic: dict[str, Known]) -> Edges[Known]:
     """The edges of a linked project, and of its semantic layer."""
     everything = linker.known | semantic
     exposures = [
@@ -203,8 +203,8 @@ def _exposure_edges(
             continue
         yield ColumnEdge(parent, ROWS, unique_id, ROWS, "DIRECT", "IDENTITY", False)
         if is_read_whole(linker.project.nodes.get(parent)):
-            for name in known.analysis.columns:
-                yield ColumnEdge(parent, name, unique_id, name, "DIRECT", "IDENTITY", False)
+            for column in known.analysis.columns:
+                yield ColumnEdge(parent, column, unique_id, column, "DIRECT", "IDENTITY", False)
             continue
         names = {fold_stored(n, linker.dialect): n for n in known.analysis.columns}
         owners = {

@@ -355,6 +355,7 @@ class SemanticLayer:
         measure.value.fp = digest(measure.value.fp, str(rule.get("window_choice")).encode())
 
     def state_of(self, model: _SemanticModel, has_model: bool) -> tuple[Status, str | None]:
+        """How well a semantic model was seen, and why not better."""
         if not has_model:
             named = listed(u.rpartition(".")[2] for u in model.node.depends_on.nodes)
             return "broken", cannot_find([named or "its model"])
@@ -391,7 +392,10 @@ class SemanticLayer:
             fps.append(fp)
             merge(deps, of)
             texts.append(text)
-        inputs = [(role, said, *self.input_metric(reading, node, said)) for role, said in _metrics_of(params)]
+        inputs = [
+            (role, said, *self.input_metric(reading, node, said))
+            for role, said in _metrics_of(params)
+        ]
         expression = params.get("expr")
         if inputs and expression is not None and node.type == "derived":
             value = self.derived(reading, str(expression), inputs)
@@ -440,7 +444,9 @@ class SemanticLayer:
     ) -> tuple[bytes, Deps, str]:
         """A metric that aggregates an expression of its own, without a measure."""
         name = str(said.get("semantic_model"))
-        model = self.models.get(self.one_of(node, self.by_name.get(("semantic_model", name), ())) or "")
+        model = self.models.get(
+            self.one_of(node, self.by_name.get(("semantic_model", name), ())) or ""
+        )
         parents = self.project.parents.get(model.node.unique_id, ()) if model else ()
         relations = [p for p in parents if self.project.nodes[p].resource_type in RELATIONS]
         if model is None or not relations:
@@ -582,7 +588,10 @@ class SemanticLayer:
         for name, fp, deps in shown:
             fp = digest(b"shown", fp, rows_fp)
             if name in reading.columns:  # by another grain
-                fp, deps = digest(reading.columns[name][0], fp), {**reading.columns[name][1], **deps}
+                fp, deps = (
+                    digest(reading.columns[name][0], fp),
+                    {**reading.columns[name][1], **deps},
+                )
             reading.columns[name] = fp, deps, name
         self.keep_reading(node, reading)
 
@@ -599,7 +608,10 @@ class SemanticLayer:
             found = [self.find(reading, element) for element in elements]
             over = self.relation_with(
                 [placeholder(i) for i in range(len(found))],
-                [digest(fp, e.options.encode()) for (fp, _), e in zip(found, elements, strict=True)],
+                [
+                    digest(fp, e.options.encode())
+                    for (fp, _), e in zip(found, elements, strict=True)
+                ],
                 [deps for _, deps in found],
             )
             value = self.value(sql, over, None)
@@ -652,7 +664,9 @@ class SemanticLayer:
         self, links: list[str], name: str, own: Mapping[str, None]
     ) -> list[_SemanticModel]:
         """The semantic models in which an element may be found: those that are aggregated come first."""
-        there = [m for m in self.models.values() if (e := m.elements.get(name)) and e.kind != "measure"]
+        there = [
+            m for m in self.models.values() if (e := m.elements.get(name)) and e.kind != "measure"
+        ]
         for linkable in (True, False):
             found = [m for m in there if not links or m.has_entity(links[-1], linkable)]
             mine = [m for m in found if m.node.unique_id in own]
@@ -696,6 +710,7 @@ class SemanticLayer:
         return found.columns[element.name][0], {(ids[0], element.name): IDENTITY}
 
     def is_grain(self, name: str) -> bool:
+        """Whether a name is a granularity of time, or a part of a date."""
         return name in _GRAINS or name.startswith("extract_") or name in self.custom_grains()
 
     def custom_grains(self) -> Iterator[str]:
@@ -725,6 +740,7 @@ class SemanticLayer:
         return Relation(names, keys, fps, deps, [], _LEAF, {}, _LEAF)
 
     def keep_reading(self, node: Node, reading: _Reading) -> None:
+        """Keep a metric or a saved query that has been put together."""
         status: Status = "analysed"
         reason: str | None = None
         if reading.missing:
@@ -742,6 +758,7 @@ class SemanticLayer:
         rows_fp: bytes,
         rows: Deps,
     ) -> None:
+        """Keep a node as linked."""
         unique_id = node.unique_id
         names = list(columns)
         fps = [fp for fp, *_ in columns.values()]

@@ -205,7 +205,9 @@ def defined(node: Node) -> str:
 
 def _defining(said: Any) -> Any:
     if isinstance(said, dict):
-        kept = {key: _defining(value) for key, value in sorted(said.items()) if key not in _DESCRIBING}
+        kept = {
+            key: _defining(value) for key, value in sorted(said.items()) if key not in _DESCRIBING
+        }
         return {key: value for key, value in kept.items() if value not in (None, False, [], {}, "")}
     if isinstance(said, list):  # in no order, as these lists have none
         return sorted((_defining(item) for item in said), key=repr)

@@ -125,7 +125,9 @@ def test_a_dimension_that_nobody_asks_for_may_go() -> None:
 
 def test_what_was_broken_before_decides_nothing() -> None:
     def edit(nodes: dict[str, Node]) -> None:
-        nodes["semantic_model.orders"].measures.append({"name": "odd", "agg": "sum", "expr": "nowhere"})
+        nodes["semantic_model.orders"].measures.append(
+            {"name": "odd", "agg": "sum", "expr": "nowhere"}
+        )
 
     report = gate(shop(edit=edit), shop({**COLUMNS, "cost": "cost + 1"}, edit=edit))
     assert report.decision != "BLOCKED"
@@ -159,7 +161,10 @@ def opaque_model() -> Node:
 
 def over(name: str) -> Node:
     return node(
-        f"model.p.over_{name}", f"select any_of_it from s.{name}", f"model.p.{name}", columns=["any_of_it"]
+        f"model.p.over_{name}",
+        f"select any_of_it from s.{name}",
+        f"model.p.{name}",
+        columns=["any_of_it"],
     )
 
 

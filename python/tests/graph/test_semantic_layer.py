@@ -44,7 +44,9 @@ def changed(base: Project, head: Project) -> set[str]:
 
 def named(names: set[str], *models: str) -> set[str]:
     kinds = {"by_region": "saved_query", "paid": "saved_query", "people": "saved_query"}
-    return {f"{kinds.get(n, 'metric')}.{n}" for n in names} | {f"semantic_model.{m}" for m in models}
+    return {f"{kinds.get(n, 'metric')}.{n}" for n in names} | {
+        f"semantic_model.{m}" for m in models
+    }
 
 
 def analysed(project: Project) -> Analysis:
@@ -54,7 +56,9 @@ def analysed(project: Project) -> Analysis:
 def test_all_of_it_is_followed() -> None:
     seen = analysed(shop())
     assert {
-        (u, n.reason) for u, n in seen.nodes.items() if u.startswith(SEMANTIC) and n.status != "analysed"
+        (u, n.reason)
+        for u, n in seen.nodes.items()
+        if u.startswith(SEMANTIC) and n.status != "analysed"
     } == set()
 
 
@@ -100,12 +104,24 @@ def test_another_way_to_say_the_same_is_no_change() -> None:
 
 
 EDITS: dict[str, tuple[str, dict[str, Any], set[str]]] = {
-    "an expression": ("semantic_model.orders", {"measures": {0: {"expr": "amount * 2"}}}, OF_REVENUE),
+    "an expression": (
+        "semantic_model.orders",
+        {"measures": {0: {"expr": "amount * 2"}}},
+        OF_REVENUE,
+    ),
     "an aggregation": ("semantic_model.orders", {"measures": {0: {"agg": "max"}}}, OF_REVENUE),
     "a label": ("semantic_model.orders", {"measures": {0: {"label": "Revenue"}}}, set()),
-    "a time": ("semantic_model.orders", {"defaults": {"agg_time_dimension": "status"}}, EVERY_ORDER),
+    "a time": (
+        "semantic_model.orders",
+        {"defaults": {"agg_time_dimension": "status"}},
+        EVERY_ORDER,
+    ),
     "a grain": ("metric.revenue_so_far", {"type_params": {"grain_to_date": "month"}}, SO_FAR),
-    "a derived expression": ("metric.profit", {"type_params": {"expr": "costs"}}, {"profit", "margin"}),
+    "a derived expression": (
+        "metric.profit",
+        {"type_params": {"expr": "costs"}},
+        {"profit", "margin"},
+    ),
     "a filter": (
         "metric.paid_orders",
         {"filter": filtered("{{ Dimension('order__status') }} = 'done'")},
@@ -174,7 +190,9 @@ def edges_to(seen: Analysis, unique_id: str) -> set[tuple[str, ...]]:
 
 def test_the_kinds_of_what_is_read() -> None:
     seen = analysed(shop())
-    assert ("orders", "amount", "revenue", "AGGREGATION") in edges_to(seen, "semantic_model.p.orders")
+    assert ("orders", "amount", "revenue", "AGGREGATION") in edges_to(
+        seen, "semantic_model.p.orders"
+    )
     assert ("orders", "cost", "costs", "AGGREGATION") in edges_to(seen, "semantic_model.p.orders")
     assert not any(e[2] == "order_count" for e in edges_to(seen, "semantic_model.p.orders"))
     assert edges_to(seen, "metric.p.paid_orders") == {
@@ -215,9 +233,18 @@ def state(project: Project, unique_id: str) -> tuple[str, str | None]:
 @pytest.mark.parametrize(
     ("columns", "reason"),
     [
-        ({k: v for k, v in COLUMNS.items() if k != "amount"}, "cannot find amount, which measure revenue reads"),
-        ({k: v for k, v in COLUMNS.items() if k != "cost"}, "cannot find cost, which measure costs reads"),
-        ({k: v for k, v in COLUMNS.items() if k != "status"}, "cannot find status, which dimension status reads"),
+        (
+            {k: v for k, v in COLUMNS.items() if k != "amount"},
+            "cannot find amount, which measure revenue reads",
+        ),
+        (
+            {k: v for k, v in COLUMNS.items() if k != "cost"},
+            "cannot find cost, which measure costs reads",
+        ),
+        (
+            {k: v for k, v in COLUMNS.items() if k != "status"},
+            "cannot find status, which dimension status reads",
+        ),
         ({k: v for k, v in COLUMNS.items() if k != "note"}, None),
     ],
 )
@@ -256,7 +283,9 @@ def without(field: str, name: str) -> Any:
 def test_who_asks_for_what_is_not_declared_is_broken(edit: Any, broken: dict[str, str]) -> None:
     seen = analysed(shop(edit=edit))
     found = {u: n.reason for u, n in seen.nodes.items() if n.status == "broken"}
-    if None in broken.values():  # the other side of the join is there: it is reached, and not broken
+    if (
+        None in broken.values()
+    ):  # the other side of the join is there: it is reached, and not broken
         assert found == {}
         moved = compare(shop(), shop(edit=edit)).changed
         assert broken.keys() <= moved.keys()
@@ -283,7 +312,9 @@ def test_a_filter_that_cannot_be_read_may_read_everything(unread: str) -> None:
     assert "metric.revenue" in changed(base, head)
 
 
-@pytest.mark.parametrize("unread", ["amount +", "(select max(x) from s.other)", "amount) as a, (cost"])
+@pytest.mark.parametrize(
+    "unread", ["amount +", "(select max(x) from s.other)", "amount) as a, (cost"]
+)
 def test_an_expression_that_cannot_be_read_may_read_everything(unread: str) -> None:
     def edit(layer: dict[str, Node]) -> None:
         layer["semantic_model.orders"].measures[0]["expr"] = unread
@@ -308,9 +339,10 @@ def test_a_metric_that_aggregates_by_itself() -> None:
     )
     seen = analysed(shop(more=(own,)))
     assert seen.nodes["metric.p.own"].expressions == ["sum(amount + cost)"]
-    assert {("orders", "amount", "own", "AGGREGATION"), ("orders", "cost", "own", "AGGREGATION")} <= (
-        edges_to(seen, "metric.p.own")
-    )
+    assert {
+        ("orders", "amount", "own", "AGGREGATION"),
+        ("orders", "cost", "own", "AGGREGATION"),
+    } <= (edges_to(seen, "metric.p.own"))
 
 
 def test_a_column_that_only_the_semantic_layer_reads_is_found_behind_a_star() -> None:
@@ -320,7 +352,10 @@ def test_a_column_that_only_the_semantic_layer_reads_is_found_behind_a_star() ->
         node("model.p.loose", "select * from s.heap", "source.p.raw.heap"),
     ]
     model = node(
-        "semantic_model.p.loose", None, "model.p.loose", measures=[{"name": "m", "agg": "sum", "expr": "x"}]
+        "semantic_model.p.loose",
+        None,
+        "model.p.loose",
+        measures=[{"name": "m", "agg": "sum", "expr": "x"}],
     )
     seen = analysed(shop(more=(*loose, model, simple("of_loose", "m", "loose"))))
     assert seen.nodes["semantic_model.p.loose"].status == "analysed"
@@ -334,7 +369,9 @@ def test_a_metric_made_of_itself_is_no_loop() -> None:
     assert state(shop(more=(a, b)), "metric.p.b")[0] == "broken"
 
 
-@pytest.mark.parametrize("adapter", ["duckdb", "snowflake", "bigquery", "postgres", "spark", "redshift"])
+@pytest.mark.parametrize(
+    "adapter", ["duckdb", "snowflake", "bigquery", "postgres", "spark", "redshift"]
+)
 def test_every_dialect_reads_it_alike(adapter: str) -> None:
     head = shop({**COLUMNS, "amount": "amount + 1"}, adapter=adapter)
     assert changed(shop(adapter=adapter), head) == named(OF_REVENUE, "orders")
