@@ -191,8 +191,8 @@ def _reach(
     }
     for unique_id in origins:
         change = comparison.changed.get(unique_id)
-        node = nodes.get(unique_id) or comparison.base.nodes[unique_id]
-        if unique_id not in comparison.base.nodes or not matters(node):
+        then = comparison.base.nodes.get(unique_id)  # a relation nobody declared has no node
+        if then is None or not matters(nodes.get(unique_id) or then):
             continue
         if unique_id in comparison.removed:
             found[unique_id] = "is removed"

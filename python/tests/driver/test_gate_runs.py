@@ -37,12 +37,12 @@ def test_the_json_of_a_run_keeps_to_its_schema(
     tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write(tiny, {"models/stg_orders.sql": DOUBLED})
-    assert dbt(tiny, "parse")
     for command, *flags in (
         ("run", "--state", "../state"),
         ("select", "--state", "../state", "--run", "--cutoff"),
         ("gate", "--state", "../state", "--with", "select", "--run"),
     ):
+        assert dbt(tiny, "parse")
         _, out, err = ripple(monkeypatch, capsys, command, *flags, "--format", "json")
         document = json.loads(out)
         jsonschema.Draft202012Validator(schema(command)).validate(document)

@@ -144,3 +144,9 @@ def test_names_are_names() -> None:
     ]
     assert [found for found in html if found.startswith("<!")] == ["<!-- dbt-ripple gate -->\n"]
     assert "# *x*" not in text.splitlines()
+
+
+def test_a_relation_that_nobody_declared_is_no_node_and_can_be_read() -> None:
+    text = said(world(BASE), world("select id, amount, code from elsewhere.raw"))
+    assert text.splitlines()[1].startswith("### ")
+    assert "`stg` (changed)" in text
