@@ -73,8 +73,8 @@ class TracedEdge(msgspec.Struct, kw_only=True, rename={"parent": "from", "child"
         parent: unique_id of what is read.
         child: unique_id of the reader.
         from_column: where a column was asked for, like all that follow.
-        type: OpenLineage's DIRECT or INDIRECT.
-        subtype: OpenLineage's, such as IDENTITY or FILTER.
+        type: OpenLineage's DIRECT or INDIRECT; TEST of what a test reads.
+        subtype: OpenLineage's, such as IDENTITY or FILTER; of a test DATA_TEST or UNIT_TEST.
         masking: whether the value is hidden.
         may_read: there where it is only known that it may read it.
     """
