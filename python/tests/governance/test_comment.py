@@ -149,4 +149,4 @@ def test_names_are_names() -> None:
 def test_a_relation_that_nobody_declared_is_no_node_and_can_be_read() -> None:
     text = said(world(BASE), world("select id, amount, code from elsewhere.raw"))
     assert text.splitlines()[1].startswith("### ")
-    assert "`stg` (changed)" in text
+    assert "#### What changed" in text
