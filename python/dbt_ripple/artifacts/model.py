@@ -364,8 +364,10 @@ class Project:
     Attributes:
         target_path: the folder, as it was given.
         metadata: of the manifest.
-        nodes: every enabled node by unique_id, in the manifest's order.
-        parents: the direct parents of every node, by unique_id; only ids that are in ``nodes``.
+        nodes: every enabled node by unique_id, section by section of the manifest (nodes, sources,
+            exposures, ...), each in the order of the ids.
+        parents: the direct parents of every node, by unique_id, in the order of the ids; only those
+            that are in ``nodes``.
         children: the inverse of ``parents``, in the order of ``nodes``.
         catalog: the columns of every relation in catalog.json, in order; empty without one.
         catalog_is_older: whether catalog.json was written before the manifest, by another command:
@@ -413,7 +415,7 @@ class Project:
         return self.metadata.project_name or ""
 
     def of_type(self, *resource_types: str) -> list[Node]:
-        """The nodes of the given resource types, in the manifest's order."""
+        """The nodes of the given resource types, in the order of ``nodes``."""
         return [node for node in self.nodes.values() if node.resource_type in resource_types]
 
     def uncompiled(self) -> list[Node]:

@@ -63,6 +63,7 @@ _DECISIVE: Final = frozenset(
 """Fields of a node that decide its lineage: never left out."""
 
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)
+_T = TypeVar("_T")
 
 
 class _Manifest(msgspec.Struct):
@@ -221,10 +222,14 @@ def _read(target_path: Path, held: Held) -> Project:
     for section, resource_type in _SECTIONS.items():
         entries = _entries(getattr(manifest, section), Node, manifest_path, section, notes)
         _complete(entries, resource_type)
-        nodes.update(entries)
-    macros = _entries(manifest.macros, Macro, manifest_path, "macros", notes)
-    groups = _entries(manifest.groups, Group, manifest_path, "groups", notes)
-    disabled = _entries(manifest.disabled, None, manifest_path, "disabled", notes)
+        nodes.update(_by_id(entries))
+    macros = _by_id(_entries(manifest.macros, Macro, manifest_path, "macros", notes))
+    groups = _by_id(_entries(manifest.groups, Group, manifest_path, "groups", notes))
+    disabled = _by_id(_entries(manifest.disabled, None, manifest_path, "disabled", notes))
+    for entry in (*nodes.values(), *macros.values()):
+        # What refers to what is said by `refs` and `sources`, in the order of the code.
+        entry.depends_on.nodes.sort()
+        entry.depends_on.macros.sort()
     # dbt keeps the generic tests of a node that dbt_project.yml disables, and some that are disabled
     # themselves, and never compiles them.
     idle = [
@@ -577,6 +582,14 @@ def _compiled_files(
         notes.append(f"took the compiled SQL of {taken} nodes from {target_path / 'compiled'}")
 
 
+def _by_id(entries: dict[str, _T]) -> dict[str, _T]:
+    """Entries in the order of their ids: no answer depends on the order of a manifest.
+
+    dbt keeps none: where it parses only what has changed, that comes last.
+    """
+    return dict(sorted(entries.items()))
+
+
 def _maps(
     nodes: dict[str, Node], parent_map: dict[str, list[str]], notes: list[str]
 ) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
@@ -587,7 +600,7 @@ def _maps(
     for unique_id, node in nodes.items():
         said = parent_map.get(unique_id)
         known = parents[unique_id] = []
-        for parent in dict.fromkeys(node.depends_on.nodes if said is None else said):
+        for parent in sorted({*(node.depends_on.nodes if said is None else said)}):
             if parent in nodes:
                 known.append(parent)
                 children[parent].append(unique_id)

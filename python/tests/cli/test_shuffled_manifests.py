@@ -1,0 +1,81 @@
+"""No answer depends on the order of the artifacts: each side is shuffled, as `shuffling` says."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from typing import Any
+
+import pytest
+from cli_shell import FIXTURE, Shell
+from shuffling import manifest_in_another_order, shuffle_folder
+from two_sides import FROM_RAW, STG, Sides
+
+COMMANDS: list[tuple[str, ...]] = [
+    *(("select", "--state", "state", "--format", style) for style in ("text", "json", "markdown")),
+    ("select", "--state", "state", "--full"),
+    ("select", "--state", "state", "--output", "names"),
+    *(("diff", "--state", "state", "--format", style) for style in ("text", "json", "markdown")),
+    *(
+        ("gate", "--state", "state", "--format", style)
+        for style in ("text", "json", "markdown", "github", "sarif")
+    ),
+    *(
+        ("impact", "raw_orders", "--drop", "amount", "--format", style)
+        for style in ("text", "json", "markdown")
+    ),
+    ("impact", "stg_orders", "--rename", "amount:total"),
+    ("trace", "stg_orders"),
+    ("trace", "stg_orders.amount"),
+    ("trace", "stg_orders", "--format", "json"),
+    ("explain", "no_negative_amount", "--state", "state"),
+    ("explain", "unique_stg_orders_order_id", "--state", "state", "--format", "json"),
+]
+
+
+def derived_first(manifest: dict[str, Any]) -> None:
+    """A metric that is derived of another, and stands before it by name and by place."""
+    (name, metric), *_ = manifest["metrics"].items()
+    derived = json.loads(json.dumps(metric))
+    unique_id = "metric.shop.a_derived_one"
+    derived |= {"unique_id": unique_id, "name": "a_derived_one", "type": "derived"}
+    derived["depends_on"] = {"macros": [], "nodes": [name]}
+    manifest["metrics"] = {unique_id: derived, **manifest["metrics"]}
+    manifest["parent_map"][unique_id] = [name]
+    manifest["child_map"][unique_id] = []
+    manifest["child_map"].setdefault(name, []).append(unique_id)
+
+
+@pytest.mark.parametrize(
+    "shuffles", [pytest.param(3, id="3"), pytest.param(200, id="200", marks=pytest.mark.slow)]
+)
+def test_the_order_of_the_artifacts_is_in_no_answer(
+    sides: Sides, shell: Shell, shuffles: int
+) -> None:
+    sides.write_sql(STG, f"{FROM_RAW.replace('amount', 'amount * 2 as amount')} where amount > 0")
+    for side in ("target", "state"):
+        sides.edit(derived_first, f"{side}/manifest.json")
+        shutil.copytree(shell.folder / side, shell.folder / "kept" / side)
+    expected = {command: shell(*command) for command in COMMANDS}
+    assert all(done.code in (0, 1) for done in expected.values())
+    gated = expected["gate", "--state", "state", "--format", "json"].json
+    assert "a_derived_one" in {asset["name"] for asset in gated["affected"]}
+    for number in range(shuffles):
+        rng = random.Random(number)
+        for side in ("target", "state"):
+            shuffle_folder(shell.folder / side, shell.folder / "kept" / side, rng)
+        for command in COMMANDS:
+            done = shell(*command)
+            assert (done.code, done.out) == (expected[command].code, expected[command].out), (
+                number,
+                command,
+            )
+
+
+def test_what_is_shuffled_is_not_what_it_was() -> None:
+    manifest = json.loads((FIXTURE / "manifest.json").read_text())
+    other = manifest_in_another_order(json.loads(json.dumps(manifest)), random.Random(1))
+    assert list(other["nodes"]) != list(manifest["nodes"])
+    assert list(other["parent_map"]) != list(manifest["parent_map"])
+    assert other["nodes"].keys() == manifest["nodes"].keys()

@@ -1,0 +1,66 @@
+"""Artifacts in another order: every mapping and list of which the order means nothing.
+
+What carries meaning keeps its order: the columns of a declaration (they stand for the relation's),
+the arguments of `ref` and `source` (in the order of the code), what a test or a unit test is given,
+hooks, and all that a project says under names of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+ENTRIES = ("nodes", "sources", "exposures", "metrics", "semantic_models", "saved_queries")
+ENTRIES += ("unit_tests", "functions", "macros", "groups", "docs", "selectors", "disabled")
+
+
+def shuffled(value: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """A mapping with the same entries in another order."""
+    keys = list(value)
+    rng.shuffle(keys)
+    return {key: value[key] for key in keys}
+
+
+def manifest_in_another_order(manifest: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    found = dict(manifest)
+    for section in (*ENTRIES, "parent_map", "child_map", "group_map"):
+        if isinstance(found.get(section), dict):
+            found[section] = shuffled(found[section], rng)
+    for section in ("parent_map", "child_map", "group_map", "disabled"):
+        entries = found.get(section) or {}
+        found[section] = {key: rng.sample(ids, len(ids)) for key, ids in entries.items()}
+    for section in ENTRIES[:-1]:
+        for unique_id, entry in (found.get(section) or {}).items():
+            found[section][unique_id] = node_in_another_order(entry, rng)
+    return found
+
+
+def node_in_another_order(node: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    found = shuffled(node, rng)
+    for name in ("config", "unrendered_config", "meta", "depends_on", "test_metadata"):
+        if isinstance(found.get(name), dict):
+            found[name] = shuffled(found[name], rng)
+    if isinstance(found.get("depends_on"), dict):
+        for of, ids in found["depends_on"].items():
+            found["depends_on"][of] = rng.sample(ids, len(ids)) if ids else ids
+    if isinstance(found.get("columns"), dict):
+        found["columns"] = {name: shuffled(said, rng) for name, said in found["columns"].items()}
+    return found
+
+
+def shuffle_folder(folder: Path, kept: Path, rng: random.Random) -> None:
+    manifest = json.loads((kept / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps(manifest_in_another_order(manifest, rng)))
+    if (kept / "run_results.json").exists():
+        results = json.loads((kept / "run_results.json").read_text())
+        rng.shuffle(results["results"])
+        (folder / "run_results.json").write_text(json.dumps(results))
+    if (kept / "catalog.json").exists():
+        catalog = json.loads((kept / "catalog.json").read_text())
+        for section in ("nodes", "sources"):
+            catalog[section] = shuffled(catalog[section], rng)
+            for table in catalog[section].values():  # their order is in `index`
+                table["columns"] = shuffled(table["columns"], rng)
+        (folder / "catalog.json").write_text(json.dumps(catalog))
