@@ -35,8 +35,8 @@ def test_an_edit_as_text_markdown_and_names(sides: Sides) -> None:
     assert done.out == (
         "1 of 3 tests; dbt's state:modified+ would run 2\n"
         "  no_negative_amount  stg_orders.amount changed\n"
-        "to build: eph_orders, stg_orders, py_model, orders_snapshot, dim_customers.v1, "
-        "dim_customers.v2\n"
+        "to build: dim_customers.v1, dim_customers.v2, eph_orders, py_model, stg_orders, "
+        "orders_snapshot\n"
         "exposures: daily_revenue_report\n"
         "not seen through:\n"
         "  py_model: a Python model\n"
@@ -46,12 +46,12 @@ def test_an_edit_as_text_markdown_and_names(sides: Sides) -> None:
     assert "| `no_negative_amount` | stg_orders.amount changed |\n" in markdown
     assert "Exposures:\n\n- `daily_revenue_report`\n" in markdown
     assert sides("select", "--no-facts", "--output", "names").out.splitlines() == [
-        "eph_orders",
-        "stg_orders",
-        "py_model",
-        "orders_snapshot",
         "shop.dim_customers.v1",
         "shop.dim_customers.v2",
+        "eph_orders",
+        "py_model",
+        "stg_orders",
+        "orders_snapshot",
         "no_negative_amount",
     ]
 
