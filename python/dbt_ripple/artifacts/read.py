@@ -216,7 +216,7 @@ def _read(target_path: Path, held: Held) -> Project:
     try:
         manifest = _as_written(content)
     except (msgspec.ValidationError, *_NOT_JSON):
-        manifest = _decode(content, _Manifest, manifest_path)
+        manifest = _decode(without_lone_surrogates(content), _Manifest, manifest_path)
     metadata = _metadata(manifest.metadata, manifest_path)
     nodes: dict[str, Node] = {}
     for section, resource_type in _SECTIONS.items():
@@ -359,7 +359,23 @@ def _decode(content: bytes | msgspec.Raw, as_type: type[_Struct], path: Path) ->
     except msgspec.ValidationError:
         return _loosely(msgspec.Raw(bytes(content)), as_type, path, path.name, [])
     except _NOT_JSON as error:
+        mended = without_lone_surrogates(bytes(content))
+        if mended != content:
+            return _decode(mended, as_type, path)
         raise _not_json(path, error) from None
+
+
+def without_lone_surrogates(content: bytes) -> bytes:
+    r"""JSON in which halves of a character stand written out (``\ud800``): no text can hold them.
+
+    Python, and so dbt, writes them as it finds them in a yml file.
+    """
+    return _SURROGATES.sub(
+        lambda found: found[0] if found[1] is None else b"\\" + found[1], content
+    )
+
+
+_SURROGATES: Final = re.compile(rb"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)")
 
 
 def _as_written(content: bytes) -> _AsWritten:

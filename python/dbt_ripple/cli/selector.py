@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -115,7 +116,12 @@ class _Places:
 
 
 def _criterion(node: Node) -> dict[str, Any]:
-    return {"method": "fqn", "value": ".".join(node.fqn), "indirect_selection": "empty"}
+    # A `?` in the place of what dbt takes for a wildcard is one character, too.
+    value = _WILDCARDS.sub("?", ".".join(node.fqn))
+    return {"method": "fqn", "value": value, "indirect_selection": "empty"}
+
+
+_WILDCARDS: Final = re.compile(r"[*\[\]]")
 
 
 def _of_type(node: Node) -> dict[str, Any]:
