@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +18,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.cli.shown import dbt_pattern
 from dbt_ripple.errors import RippleError
 from dbt_ripple.selection import Selection
 
@@ -116,12 +116,8 @@ class _Places:
 
 
 def _criterion(node: Node) -> dict[str, Any]:
-    # A `?` in the place of what dbt takes for a wildcard is one character, too.
-    value = _WILDCARDS.sub("?", ".".join(node.fqn))
+    value = dbt_pattern(".".join(node.fqn))
     return {"method": "fqn", "value": value, "indirect_selection": "empty"}
-
-
-_WILDCARDS: Final = re.compile(r"[*\[\]]")
 
 
 def _of_type(node: Node) -> dict[str, Any]:

@@ -322,7 +322,12 @@ def dbt_word(name: str) -> str:
         >>> dbt_word("orders, daily"), dbt_word("+all"), dbt_word("a.b")
         ('orders??daily', '?all', 'a.b')
     """
-    return _NO_WORD.sub("?", "".join(char if shown(char) == char else "?" for char in name))
+    return _NO_WORD.sub("?", dbt_pattern(name))
 
 
-_NO_WORD: Final = re.compile(r"""[\s,:@+*?\[\]/\\'"$`!;&|<>(){}~#]|^-|\.(?=(?:sql|py|csv)$)""")
+def dbt_pattern(name: str) -> str:
+    """A name for dbt's method ``fqn``: ``?`` in the place of what is not seen, and of wildcards."""
+    return "".join(char if shown(char) == char and char not in "*?[]" else "?" for char in name)
+
+
+_NO_WORD: Final = re.compile(r"""[\s,:@+/\\'"$`!;&|<>(){}~#]|^-|\.(?=(?:sql|py|csv)$)""")

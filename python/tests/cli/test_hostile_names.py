@@ -297,12 +297,11 @@ ALL = (*NODES, *TESTS)
 @pytest.mark.parametrize("text", ["\ud800", "\udc80x", "🙂\ud83d", "\ud83d\ud83d"])
 def test_halves_of_characters_are_shown(worlds: Worlds, text: str) -> None:
     write(worlds.folder / "hostile", called("", text))
-    written = text.encode("utf-16", "surrogatepass").decode("utf-16", "backslashreplace")
-    name = called("", re.sub("[\ud800-\udfff]", lambda c: f"\\u{ord(c[0]):04x}", written))
+    name = called("", re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text))
     for command in (("select", *STATE), ("analyze",), ("gate", *STATE), ("trace", "{m_stg}")):
         done = worlds.run(name, command)
-        assert done.code in (0, 1) and done.out and not unsafe(done.out + done.err)
-    assert "ud8" in worlds.run(name, ("trace", "{m_stg}")).out or "udc" in done.out
+        assert done.code in (0, 1) and not unsafe(done.out + done.err)
+        assert command == ("analyze",) or name("m_stg") in done.out
 
 
 @pytest.mark.parametrize("text", EVERYTHING)
