@@ -13,8 +13,8 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable
-from itertools import compress, repeat
-from operator import attrgetter, is_not, le
+from itertools import compress
+from operator import attrgetter, le
 from typing import Any, Final, NamedTuple
 
 from sqlglot import TokenType, exp
@@ -38,8 +38,19 @@ _VALUES: Final = frozenset(
 _STRINGS: Final = _VALUES - {TokenType.NUMBER}
 _NAMES: Final = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
 _WORDS: Final = _VALUES | _NAMES
-_WORD: Final = re.compile(r"\w+")
 _L_PAREN: Final = TokenType.L_PAREN
+
+
+def _kinds(kinds: frozenset[TokenType]) -> dict[TokenType, int]:
+    """What each type of token is to `_said`: one of these kinds, a bracket that opens, or neither."""
+    return {t: 1 if t in kinds else 2 if t is _L_PAREN else 0 for t in TokenType}
+
+
+_OPENS: Final = b"\2"
+_CALLED: Final = b"\1\2"
+_KINDS_OF_VALUES: Final = _kinds(_VALUES)
+_KINDS_OF_WORDS: Final = _kinds(_WORDS)
+_WORD: Final = re.compile(r"\w+")
 _kind_of: Final = attrgetter("token_type")
 _text_of: Final = attrgetter("text")
 
@@ -81,7 +92,10 @@ NOTHING: Final = Dropped([], [])
 
 def holds(read: Collection[str], sql: str, tokens: list[Any]) -> bool:
     """Whether what was read of a tree holds every name and value of its text: nearly always so."""
-    there, here = Counter(_said(tokens, _VALUES if "|>" in sql else _WORDS)), Counter(read)
+    there, here = (
+        Counter(_said(tokens, _KINDS_OF_VALUES if "|>" in sql else _KINDS_OF_WORDS)),
+        Counter(read),
+    )
     return all(map(le, there.values(), map(here.__getitem__, there)))
 
 
@@ -91,7 +105,7 @@ def dropped(sql: str, tokens: list[Any], tree: Any, dialect: str) -> Dropped:
     Names of functions are not looked for: sqlglot writes many under another one. Of a pipe it
     makes new queries with other names, so that there only values are compared.
     """
-    kinds = _VALUES if "|>" in sql else _WORDS
+    kinds = _KINDS_OF_VALUES if "|>" in sql else _KINDS_OF_WORDS
     said = _said(tokens, kinds)
     there, here = _count(said), _count(_strings(tree))
     missing = there - here
@@ -111,7 +125,7 @@ def dropped(sql: str, tokens: list[Any], tree: Any, dialect: str) -> Dropped:
         return NOTHING
     try:
         text = tree.sql(dialect=engine, comments=False)
-        missing &= there - _count(_said(engine.tokenize(text), _WORDS))
+        missing &= there - _count(_said(engine.tokenize(text), _KINDS_OF_WORDS))
     except Exception as error:  # it cannot write all that it can read
         logging.getLogger(__name__).debug("cannot write out a query: %s", error)
     lost = Dropped([], [])
@@ -120,7 +134,9 @@ def dropped(sql: str, tokens: list[Any], tree: Any, dialect: str) -> Dropped:
     for token in tokens if missing else ():
         kind, behind = token.token_type, before
         before = kind
-        found = [w for w in _words(token.text.lower()) if missing[w] > 0] if kind in kinds else []
+        found = (
+            [w for w in _words(token.text.lower()) if missing[w] > 0] if kinds[kind] == 1 else []
+        )
         if not found:
             continue
         missing.subtract(found)
@@ -132,14 +148,12 @@ def dropped(sql: str, tokens: list[Any], tree: Any, dialect: str) -> Dropped:
     return lost
 
 
-def _said(tokens: list[Any], kinds: frozenset[TokenType]) -> list[str]:
+def _said(tokens: list[Any], kinds: dict[TokenType, int]) -> list[str]:
     """The values and names of a text, but for what is called: ``f`` of ``f(a)``."""
     # Without a loop in Python: a query has thousands of tokens.
-    found = list(map(_kind_of, tokens))
-    said = list(map(kinds.__contains__, found))
-    behind = compress([*found[1:], None], said)
-    kept = compress(compress(tokens, said), map(is_not, behind, repeat(_L_PAREN)))
-    return list(map(lowered.__getitem__, map(_text_of, kept)))
+    said = bytes(map(kinds.__getitem__, map(_kind_of, tokens)))
+    said = said.replace(_CALLED, b"\0\0").replace(_OPENS, b"\0")
+    return list(map(lowered.__getitem__, map(_text_of, compress(tokens, said))))
 
 
 def _strings(tree: Any) -> Iterable[str]:

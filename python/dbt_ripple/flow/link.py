@@ -1226,9 +1226,8 @@ class _Clauses:
             self.rest = [MarkedRest(r, self.extra) for r in self.rest]
         if rel.order or rel.distinct_on or (rel.qualify and rel.wide):
             keys, columns = self.keys, list(zip(self.fps, self.deps, strict=True))
-            also = env.relations[0].also if len(env.relations) == 1 and env.relations[0] else {}
-            for key, places in also.items():
-                if type(rel.sources[0].rel) is SetOp:
+            if _is_behind_set_operation(rel) and env.relations[0] is not None:
+                for key, places in env.relations[0].also.items():
                     keys = [*keys, *(key for _ in places)]
                     columns += [columns[i] for i in places]
             env.show(keys, columns)
@@ -1460,6 +1459,14 @@ def _may_not_group(rel: Select) -> bool:
         value is None or isinstance(value, int) or (value.deps and not has_aggregate(value.e))
         for value in values
     )
+
+
+def _is_behind_set_operation(rel: Select) -> bool:
+    """Whether this is all of a set operation's columns: ORDER BY sees the names of each branch."""
+    if len(rel.outs) != 1 or len(rel.sources) != 1 or type(rel.sources[0].rel) is not SetOp:
+        return False
+    star = rel.outs[0]
+    return type(star) is Star and star.source < 0 and not star.except_ and star.struct is None
 
 
 def _aggregated_alias(rel: Select, ref: Ref) -> bool:

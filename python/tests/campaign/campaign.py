@@ -154,7 +154,10 @@ def run(
 def _done(doing: Sequence[Task], work: Path, say: Say, jobs: int) -> Iterator[Report]:
     if jobs == 1:
         for task in doing:
-            yield perform(task, work / task.world.replace(" ", ""), say)
+            try:
+                yield perform(task, work / task.world.replace(" ", ""), say)
+            except Exception as error:
+                yield _stopped(task, error)
         return
     # A fresh process each: dbt and DuckDB keep threads, which a fork would not take along.
     context = multiprocessing.get_context("spawn")
@@ -163,11 +166,15 @@ def _done(doing: Sequence[Task], work: Path, say: Say, jobs: int) -> Iterator[Re
         for one in as_completed(asked):
             try:
                 yield one.result()
-            except Exception as error:  # the others' hours are not lost, and it is told
-                task = asked[one]
-                report = Report(task.seed, "duckdb")
-                report.stopped[task.world] = f"{type(error).__name__}: {error}"
-                yield report
+            except Exception as error:
+                yield _stopped(asked[one], error)
+
+
+def _stopped(task: Task, error: Exception) -> Report:
+    """The report of a task that came to no end: the others' hours are not lost, and it is told."""
+    report = Report(task.seed, "duckdb")
+    report.stopped[task.world] = f"{type(error).__name__}: {error}"
+    return report
 
 
 def perform(task: Task, work: Path, say: Say = lambda text: None) -> Report:

@@ -166,21 +166,13 @@ class Mutator:
             return self.edit_words(kind, sql)
         tree, inlined = without_inlined(sqlglot.parse_one(sql, dialect=self.dialect))
         before = tree.sql("duckdb")
-        if kind == "inside a CTE":
-            ctes = [c for c in tree.find_all(exp.CTE) if isinstance(c.this, exp.Query)]
-            if not ctes:
-                return None
-            cte = self.random.choice(ctes)
-            made = self.kinds[self.random.choice(list(self.kinds))](cte.this)
-            if made is None:
-                return None
-            if made is not cte.this:
-                cte.set("this", made)
-        else:
-            made = self.kinds[kind](tree)
-            if made is None:
-                return None
-            tree = made
+        try:
+            edited = self.edit_tree(kind, tree)
+        except sqlglot.ParseError:  # what was written around an expression, as `a in (1, 2) % 3`
+            return None
+        if edited is None:
+            return None
+        tree = edited
         if tree.sql("duckdb") == before:
             return None
         after: str = with_inlined(tree, inlined).sql(
@@ -191,6 +183,21 @@ class Mutator:
         except sqlglot.ParseError:
             return None
         return after
+
+    def edit_tree(self, kind: str, tree: Tree) -> Tree | None:
+        """A query with one edit of a kind, in a CTE of it or in all of it."""
+        if kind != "inside a CTE":
+            return self.kinds[kind](tree)
+        ctes = [c for c in tree.find_all(exp.CTE) if isinstance(c.this, exp.Query)]
+        if not ctes:
+            return None
+        cte = self.random.choice(ctes)
+        made = self.kinds[self.random.choice(list(self.kinds))](cte.this)
+        if made is None:
+            return None
+        if made is not cte.this:
+            cte.set("this", made)
+        return tree
 
     def edit_words(self, kind: str, sql: str) -> str | None:
         """A query's text with one word of it changed, which no parser was asked about."""

@@ -927,7 +927,7 @@ class Maker(Constructs):
             rows = self.run(
                 f"select distinct {c} from {name} where {c} is not null order by 1"
             ).fetchall()
-            values = [r[0] for r in rows]
+            values = [r[0] for r in rows if not isinstance(r[0], (dict, list))]
             if self.chance(0.15) and values:
                 values.pop()
             if values:
