@@ -13,46 +13,16 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable
-from itertools import compress
-from operator import attrgetter, le
+from operator import le
 from typing import Any, Final, NamedTuple
 
 from sqlglot import TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 
-from dbt_ripple.flow.names import lowered
+from dbt_ripple.flow.tokens import NAMES, VALUES, has_pipe, marks_of, said
 
-_VALUES: Final = frozenset(
-    {
-        TokenType.NUMBER,
-        TokenType.STRING,
-        TokenType.NATIONAL_STRING,
-        TokenType.RAW_STRING,
-        TokenType.BYTE_STRING,
-        TokenType.BIT_STRING,
-        TokenType.HEX_STRING,
-        TokenType.HEREDOC_STRING,
-        TokenType.UNICODE_STRING,
-    }
-)
-_STRINGS: Final = _VALUES - {TokenType.NUMBER}
-_NAMES: Final = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
-_WORDS: Final = _VALUES | _NAMES
-_L_PAREN: Final = TokenType.L_PAREN
-
-
-def _kinds(kinds: frozenset[TokenType]) -> dict[TokenType, int]:
-    """What each type of token is to `_said`: one of these kinds, a bracket that opens, or neither."""
-    return {t: 1 if t in kinds else 2 if t is _L_PAREN else 0 for t in TokenType}
-
-
-_OPENS: Final = b"\2"
-_CALLED: Final = b"\1\2"
-_KINDS_OF_VALUES: Final = _kinds(_VALUES)
-_KINDS_OF_WORDS: Final = _kinds(_WORDS)
+_STRINGS: Final = VALUES - {TokenType.NUMBER}
 _WORD: Final = re.compile(r"\w+")
-_kind_of: Final = attrgetter("token_type")
-_text_of: Final = attrgetter("text")
 
 _READ_OTHERWISE: Final = {
     "nulls": "NULLS FIRST and NULLS LAST are a flag, written out where it is not the default",
@@ -90,24 +60,20 @@ class Dropped(NamedTuple):
 NOTHING: Final = Dropped([], [])
 
 
-def holds(read: Collection[str], sql: str, tokens: list[Any]) -> bool:
+def holds(read: Collection[str], tokens: list[Any], marks: bytes) -> bool:
     """Whether what was read of a tree holds every name and value of its text: nearly always so."""
-    there, here = (
-        Counter(_said(tokens, _KINDS_OF_VALUES if "|>" in sql else _KINDS_OF_WORDS)),
-        Counter(read),
-    )
+    there, here = Counter(said(tokens, marks, not has_pipe(marks))), Counter(read)
     return all(map(le, there.values(), map(here.__getitem__, there)))
 
 
-def dropped(sql: str, tokens: list[Any], tree: Any, dialect: str) -> Dropped:
+def dropped(sql: str, tokens: list[Any], marks: bytes, tree: Any, dialect: str) -> Dropped:
     """What of a query its parse tree does not hold.
 
     Names of functions are not looked for: sqlglot writes many under another one. Of a pipe it
     makes new queries with other names, so that there only values are compared.
     """
-    kinds = _KINDS_OF_VALUES if "|>" in sql else _KINDS_OF_WORDS
-    said = _said(tokens, kinds)
-    there, here = _count(said), _count(_strings(tree))
+    names = not has_pipe(marks)
+    there, here = _count(said(tokens, marks, names)), _count(_strings(tree))
     missing = there - here
     otherwise = set(_READ_OTHERWISE)
     if "json_object" in sql.lower():
@@ -125,35 +91,27 @@ def dropped(sql: str, tokens: list[Any], tree: Any, dialect: str) -> Dropped:
         return NOTHING
     try:
         text = tree.sql(dialect=engine, comments=False)
-        missing &= there - _count(_said(engine.tokenize(text), _KINDS_OF_WORDS))
+        again = engine.tokenize(text)
+        missing &= there - _count(said(again, marks_of(again)))
     except Exception as error:  # it cannot write all that it can read
         logging.getLogger(__name__).debug("cannot write out a query: %s", error)
     lost = Dropped([], [])
+    kinds = VALUES | NAMES if names else VALUES
     defaults = {f.strip("'").lower() for f in (engine.TIME_FORMAT, engine.DATE_FORMAT)}
     before = None
     for token in tokens if missing else ():
         kind, behind = token.token_type, before
         before = kind
-        found = (
-            [w for w in _words(token.text.lower()) if missing[w] > 0] if kinds[kind] == 1 else []
-        )
+        found = [w for w in _words(token.text.lower()) if missing[w] > 0] if kind in kinds else []
         if not found:
             continue
         missing.subtract(found)
-        if kind in _STRINGS or (behind is _L_PAREN and token.text.upper() in units):
+        if kind in _STRINGS or (behind is TokenType.L_PAREN and token.text.upper() in units):
             if token.text.lower() not in defaults:  # a format that is left out
                 lost.constants.append(token.text)
         else:
             lost.words.append(token.text)
     return lost
-
-
-def _said(tokens: list[Any], kinds: dict[TokenType, int]) -> list[str]:
-    """The values and names of a text, but for what is called: ``f`` of ``f(a)``."""
-    # Without a loop in Python: a query has thousands of tokens.
-    said = bytes(map(kinds.__getitem__, map(_kind_of, tokens)))
-    said = said.replace(_CALLED, b"\0\0").replace(_OPENS, b"\0")
-    return list(map(lowered.__getitem__, map(_text_of, compress(tokens, said))))
 
 
 def _strings(tree: Any) -> Iterable[str]:

@@ -502,19 +502,21 @@ class Expressions:
         """The reference that a column is: ``a``, or ``t.a`` where t is a source of this SELECT."""
         args = node.args
         this = args["this"]
-        if self.lambdas or type(this) is not _IDENTIFIER:
+        if type(this) is not _IDENTIFIER or self.lambdas:
             return None
         scope = self.scopes[-1]
         source = -1
         if len(args) > 1:
-            if not _READ_OF_PLAIN.issuperset(compress(args, args.values())):
-                return None
             table = args.get("table")
             if table is not None:
                 named = scope.names.get(self.fold(table))
                 if named is None:
                     return None
                 source = named
+            if (len(args) > 2 or table is None) and not _READ_OF_PLAIN.issuperset(
+                compress(args, args.values())
+            ):
+                return None
         this.parent = None
         name = this.args["this"]
         key = self.read[id(this)] = lowered[name]

@@ -495,6 +495,8 @@ class _Linker:
         labels = digest(rel.labels, *(scope.spelled(i).encode() for i in rel.stored))
         flags = digest(labels, b"nulls" if rel.include_nulls else b"")
         parts = [b"unpivot", source.rows_fp, flags]
+        if rel.name_key in rel.value_keys:  # then NULLs are looked for among the labels
+            parts.append(b"named alike")
         rows = dict(source.rows)
         if not rel.include_nulls:
             for group in columns:
@@ -588,6 +590,7 @@ class _Linker:
                 rows_fp, rows, leaf, joins = side_fp, side_rows, side_leaf, side_joins
                 members = list(side)
                 order, incidental = side_order, side_incidental
+                tree = 0  # where among the members those begin that stand behind the last comma
                 continue
             token = side_leaf + str(joins.count(side_leaf)).encode()
             for i in side:
@@ -600,9 +603,11 @@ class _Linker:
                     for x, value in zip(item.conds, conditions, strict=False)
                 ]
             using = item.using
+            if item.kind == "CROSS":
+                tree = len(members)
             if item.natural:
-                using = self.natural(env, members, side)
-                relations = [relation_of(env, i) for i in (*members, *side)]
+                using = self.natural(env, members[tree:], side)
+                relations = [relation_of(env, i) for i in (*members[tree:], *side)]
                 if any(r.rest for r in relations):
                     # They may share any column: the condition is all of both sides.
                     whole: Deps = {}
@@ -613,7 +618,7 @@ class _Linker:
                     shown = (r.all_fp() for r in relations)
                     conditions.append((digest(b"natural", *shown), whole))
             for key in using:
-                conditions.append(self.using(env, key, members, side, item.kind))
+                conditions.append(self.using(env, key, members, side, item.kind, tree))
             if "ASOF" in item.kind and using:  # the last of them is no equality
                 fp, deps = conditions[-1]
                 conditions[-1] = digest(b"nearest", fp), deps
@@ -684,14 +689,28 @@ class _Linker:
                 own = env.known(i, key)
                 if others and own is not None:
                     env.merged[key] = (name, combine([own, *others]))
+                    env.merged_of.setdefault(key, set()).update(ours, theirs)
 
-    def using(self, env: Env, key: str, left: list[int], right: list[int], kind: str) -> Column:
-        """One column of USING: the condition it makes, and the merged column it leaves."""
+    def using(
+        self, env: Env, key: str, left: list[int], right: list[int], kind: str, tree: int
+    ) -> Column:
+        """One column of USING: the condition it makes, and the merged column it leaves.
+
+        It is looked for behind the last comma: from `tree` on among what is joined already. A CROSS
+        JOIN is as a comma here; of one whose two sides have the column engines say it is ambiguous.
+        """
         a: Column | None = None
+        nearest = [i for i in left[tree:] if env.visible[i]]
+        if tree and any(env.column(i, key, key) is not None for i in nearest):
+            left = nearest
+        merged_of = env.merged_of.setdefault(key, set())
+        if merged_of and merged_of.isdisjoint(left):
+            self.unknown = self.unknown or f"USING merges two columns {key}"
         if key in env.merged:
             a = env.merged[key][1]
         else:
             left = [i for i in left if env.visible[i]]
+            merged_of.update(left)
             candidates = [c for i in left if (c := env.known(i, key)) is not None]
             candidates = candidates or [
                 c for i in left if (c := env.column(i, key, key)) is not None
@@ -722,6 +741,7 @@ class _Linker:
             key,
         )
         env.merged[key] = (name, merged)
+        merged_of.update(right)
         env.cache = [None] * len(env.refs)  # the bare name now means the merged column
         return compared(b"EQ", a[0], b[0]), union(a[1], b[1])
 
@@ -987,20 +1007,29 @@ class _Linker:
             places: list[int] = list(range(len(relation.keys)))
             if star.source >= 0 and owner.merged and self.dialect in ("spark", "databricks"):
                 # Spark puts the keys of USING first in the star of one side, too.
-                merged_ = [relation.keys.index(k) for k in owner.merged if k in relation.columns()]
+                merged_ = [
+                    relation.keys.index(k)
+                    for k in owner.merged
+                    if k in relation.columns() and owner.merges(k, i)
+                ]
                 places = [*merged_, *(j for j in places if j not in merged_)]
             for j in places:
                 key = relation.keys[j]
-                if key in waiting:
+                is_merged = key in merged and owner.merges(key, i)
+                if is_merged and key in waiting:
                     name, column = waiting.pop(key)
                     put(name, key, column)
-                elif key not in merged and hidden_in(i, key) not in hidden:
+                elif not is_merged and hidden_in(i, key) not in hidden:
                     column = owner.wrap(i, (relation.fps[j], relation.deps[j]))
                     put(relation.names[j], key, column)
             if relation.rest:
                 left_out = {h.partition("\x1f")[2] for h in hidden if h.startswith(f"{i}\x1f")}
                 excluded = frozenset(
-                    left_out | hidden | set(star.renames) | set(star.replaces) | set(merged)
+                    left_out
+                    | hidden
+                    | set(star.renames)
+                    | set(star.replaces)
+                    | {key for key in merged if owner.merges(key, i)}
                 )
                 rest.append(PassRest(owner, i, excluded))
                 stands.append(len(names))
@@ -1094,6 +1123,7 @@ class _Clauses:
             self.linker.from_items(rel.items, env)
         )
         env.in_from = False
+        env.look_up()
         if not rel.items:
             self.leaf = digest(b"no from")
             self.joins = (self.leaf,)
@@ -1344,7 +1374,7 @@ class _Clauses:
                 for i in [out.source] if out.source >= 0 else range(len(rel.sources)):
                     relation = env.relations[i] if not out.up else None
                     for key, inner in relation.fields.items() if relation is not None else ():
-                        if key not in out.replaces and key not in env.merged:
+                        if key not in out.replaces and not env.merges(key, i):
                             put(out.renames.get(key, ["", key])[1], inner)
             elif isinstance(out, int):
                 put(key, env.fields(Shape(out, [], None)))

@@ -71,6 +71,7 @@ from dbt_ripple.flow.ir import (
 from dbt_ripple.flow.names import MADE_UP, fold
 from dbt_ripple.flow.pipes import without_unknown_pipes
 from dbt_ripple.flow.spelled import spelled_alike
+from dbt_ripple.flow.tokens import OPENING, UNARY, has_pipe, marks_of, may_nest
 from dbt_ripple.flow.types import Fields, fields_of_data_type
 from dbt_ripple.flow.vocabulary import CASTS, FLATTEN_COLUMNS, GENERATED_COLUMNS
 
@@ -195,10 +196,13 @@ def lower(
     limit = sys.getrecursionlimit()
     try:
         tokenizer, parser = _reader(dialect)
-        if "|>" in sql:
-            sql = without_unknown_pipes(sql, tokenizer.tokenize)
         tokens = tokenizer.tokenize(sql)
-        if _may_nest(sql) and _nesting(tokens) > MAX_NESTING:
+        marks = marks_of(tokens)
+        if has_pipe(marks):
+            sql = without_unknown_pipes(sql, tokenizer.tokenize)
+            tokens = tokenizer.tokenize(sql)
+            marks = marks_of(tokens)
+        if may_nest(marks, MAX_NESTING) and _nesting(tokens) > MAX_NESTING:
             return Lowered(None, f"nested deeper than {MAX_NESTING} levels")
         sys.setrecursionlimit(max(limit, 20_000))
         statements = _statements(parser, tokens, sql)
@@ -210,9 +214,9 @@ def lower(
         lowering = _Lowering(dialect, masking)
         lowering.tokens = tokens
         lowered = lowering.statement(statements[0])
-        if not holds(lowering.read.values(), sql, tokens):
+        if not holds(lowering.read.values(), tokens, marks):
             statements = _statements(parser, tokens, sql)  # the walk has cut the tree
-            lost = dropped(sql, tokens, statements[0], dialect)
+            lost = dropped(sql, tokens, marks, statements[0], dialect)
             if lost.words:
                 words = ", ".join(f"`{word}`" for word in lost.words[:3])
                 return Lowered(None, f"sqlglot drops {words}")
@@ -242,7 +246,8 @@ def parse(sql: str, dialect: str) -> tuple[exp.Expression, Sequence[Any]] | None
     try:
         tokenizer, parser = _reader(dialect)
         tokens = tokenizer.tokenize(sql)
-        if "|>" in sql or (_may_nest(sql) and _nesting(tokens) > MAX_NESTING):
+        marks = marks_of(tokens)
+        if has_pipe(marks) or (may_nest(marks, MAX_NESTING) and _nesting(tokens) > MAX_NESTING):
             return None
         statements = _statements(parser, tokens, sql)
     except (Unsupported, SqlglotError, RecursionError):
@@ -276,29 +281,9 @@ def lower_tree(
 
 
 _T: Final = sqlglot.TokenType
-_OPENING: Final = frozenset({_T.L_PAREN, _T.L_BRACKET, _T.L_BRACE, _T.CASE})
 _CLOSING: Final = frozenset({_T.R_PAREN, _T.R_BRACKET, _T.R_BRACE, _T.END})
 _TYPE_BRACKETS: Final = frozenset({_T.LT, _T.GT, _T.COMMA})
 _NESTED_TYPES: Final = frozenset({_T.ARRAY, _T.MAP, _T.STRUCT})
-_UNARY: Final = frozenset({_T.NOT, _T.DASH, _T.PLUS, _T.TILDE})
-_FEW: Final = MAX_NESTING // 4
-_UNARY_RUN: Final = re.compile(rf"(?:(?:\bnot\b|[-+~])\s*){{{_FEW}}}", re.IGNORECASE)
-
-
-def _may_nest(sql: str) -> bool:
-    """Whether a text could nest deeply at all; most cannot, and this looks at no token."""
-    count = sql.count
-    return (
-        count("(") > MAX_NESTING
-        or count("[") > _FEW
-        or count("<") > _FEW
-        or count("{") > _FEW
-        or sql.lower().count("case") > _FEW
-        or (
-            count("-") + count("+") + count("~") + count("not") + count("NOT") > _FEW
-            and _UNARY_RUN.search(sql) is not None
-        )
-    )
 
 
 def _nesting(tokens: list[Any]) -> int:
@@ -307,7 +292,7 @@ def _nesting(tokens: list[Any]) -> int:
     previous = None
     for token in tokens:
         kind = token.token_type
-        if kind in _OPENING:
+        if kind in OPENING:
             depth += 1
             deepest = max(deepest, depth)
         elif kind in _CLOSING:
@@ -316,7 +301,7 @@ def _nesting(tokens: list[Any]) -> int:
             # array<map<..>>: the parser tries each level twice, so these must stay few.
             types = types + 1 if kind is _T.LT and previous in _NESTED_TYPES else 0
             deepest = max(deepest, types * 4)
-        unary = unary + 1 if kind in _UNARY else 0
+        unary = unary + 1 if kind in UNARY else 0
         deepest = max(deepest, unary)
         previous = kind
     return deepest
@@ -624,6 +609,11 @@ class _Lowering(Expressions):
             scope.items.append(self.join(join))
         for lateral in args.get("laterals", ()):
             scope.items.append(self.from_item(lateral, "LATERAL"))
+        if len(scope.items) > 2 and _is_outer_behind_cross(scope.items):
+            # `a, b right join c` is a CROSS JOIN (b RIGHT JOIN c), which `a cross join b right join c`
+            # is not; the parse tree is the same of some dialects, and the words are not.
+            crosses = sum(token.token_type is _T.CROSS for token in self.tokens)
+            scope.extra.append(X(digest(b"cross joins", str(crosses).encode()), {}, {}))
         for window in args.get("windows", ()):
             scope.windows[self.fold(window.this)] = window
         self.of_one_row = False
@@ -1637,6 +1627,15 @@ def _star(source: int = -1) -> Star:
 
 def _leaf_item(source: int) -> FromItem:
     return FromItem(source, "")
+
+
+def _is_outer_behind_cross(items: Sequence[FromItem]) -> bool:
+    """Whether a join that keeps rows of its right side stands behind a cross join, or a comma."""
+    kinds = [item.kind for item in items]
+    if "CROSS" not in kinds:
+        return False
+    behind = kinds[kinds.index("CROSS") + 1 :]
+    return any("RIGHT" in kind or "FULL" in kind for kind in behind)
 
 
 def _is_bare(node: Any) -> bool:

@@ -199,6 +199,7 @@ class Env:
         "lifting",
         "linker",
         "merged",
+        "merged_of",
         "order",
         "over",
         "parent",
@@ -237,6 +238,7 @@ class Env:
         self.wraps: list[tuple[bytes, ...]] = [()] * len(sources)
         self.visible: list[bool] = [True] * len(sources)
         self.merged: dict[str, tuple[str, Column]] = {}
+        self.merged_of: dict[str, set[int]] = {}
         self.sub_relations: list[Relation | None] = [None] * len(subs)
         self.aliases: dict[str, list[int]] | None = None
         self.busy: set[int] = set()
@@ -303,6 +305,24 @@ class Env:
             ref = self.refs[i]
             column = self.cache[i] = self.plain(ref) or self.resolve(ref)
         return column
+
+    def look_up(self) -> None:
+        """Find all references at once where there is one source, and it lists its columns.
+
+        A shortcut: `plain` finds the same, one by one.
+        """
+        if len(self.sources) != 1 or self.merged or not self.visible[0] or self.wraps[0]:
+            return
+        relation = self.relations[0]
+        if relation is None:
+            return
+        get = (relation.by_key or relation.columns()).get
+        if relation.duplicates:
+            return
+        self.cache = [
+            get(ref.key) if ref.source > -2 and not ref.up and ref.rule <= SOURCE_FIRST else None
+            for ref in self.refs
+        ]
 
     def plain(self, ref: Ref) -> Column | None:
         """What nearly every reference is: a column that a source of this very scope lists.
@@ -502,6 +522,10 @@ class Env:
                 if column is not None:
                     unknown.append(self.wrap(i, column))
         return None, unknown
+
+    def merges(self, key: str, source: int) -> bool:
+        """Whether a column of a source is one that USING or NATURAL has merged with others."""
+        return source in self.merged_of.get(key, ())
 
     def listed(self, key: str) -> int:
         """How many sources list a column of a name, and do not only may have made it up."""

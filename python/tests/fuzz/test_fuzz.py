@@ -249,6 +249,19 @@ ONCE_MISSED = [
         "from (a t left join b on t.k = b.k) o join a on o.v = a.v",
         "from (a t left join b on t.k = b.k) o join a on o.v = a.id",
     ),
+    ("from (a) unpivot (x for y in (k))", "from (a) unpivot (y for y in (k))"),
+    (
+        "select *, t1.* from a t1 natural join b, b t3",
+        "select *, t3.* from a t1 natural join b, b t3",
+    ),
+    (
+        "select * from a t1 join b using (id) join b t3 on true",
+        "select t1.*, b.* exclude (id), t3.* exclude (id) from a t1 join b using (id) join b t3 on true",
+    ),
+    (
+        "select count(*) x from (from a where false), a t right join b on t.k = b.k",
+        "select count(*) x from (from a where false) cross join a t right join b on t.k = b.k",
+    ),
     (
         "select m, t1.k from c t1 asof left join b t2 on v >= t2.k"
         " join (select id from b) unpivot(x for y in (id)) on 2 using sample 2 (reservoir, 1)",
