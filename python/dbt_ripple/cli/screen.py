@@ -6,7 +6,6 @@ A pipe, a file and a log of CI are not terminals: they get no colours, whole lin
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -93,7 +92,11 @@ def has_colours(stream: TextIO) -> bool:
 
 def width_of(stream: TextIO) -> int | None:
     """The columns of a terminal; None of a pipe or a file, which have no width."""
-    return shutil.get_terminal_size().columns if _is_terminal(stream) else None
+    if not _is_terminal(stream):
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().columns
 
 
 def _is_terminal(stream: TextIO) -> bool:
