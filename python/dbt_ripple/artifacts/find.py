@@ -18,8 +18,8 @@ def find_node(project: Project, text: str) -> tuple[Node, str | None]:
 
     A node may be given as a unique_id; a name (``fct_orders``, ``dim_customers.v2``; without a
     version it is the latest); a source as ``source.table``; any of these after its resource type
-    (``exposure:daily_report``) or package (``shop.fct_orders``); or as the relation it is in the
-    warehouse. A column follows after a dot. Case matters only where it tells two nodes apart.
+    (``exposure:daily_report``) or package (``shop.fct_orders``); as the relation it is in the
+    warehouse; or as the file it is defined in (``models/fct_orders.sql``). A column follows after a dot. Case matters only where it tells two nodes apart.
 
     Args:
         project: where to look.
@@ -66,7 +66,7 @@ def nearest(word: str, names: Iterable[str]) -> list[str]:
 def _index(project: Project, fold: Callable[[str], str]) -> dict[str, list[str]]:
     """Every way to name a node, strongest first: a weaker name never shadows a stronger one."""
     index: dict[str, list[str]] = {}
-    for names_of in (_ids, _names, _other_names, _relations):
+    for names_of in (_ids, _names, _other_names, _relations, _files):
         tier: dict[str, list[str]] = {}
         for node in project.nodes.values():
             for name in dict.fromkeys(fold(name) for name in names_of(node)):
@@ -114,6 +114,16 @@ def _relations(node: Node) -> Iterator[str]:
         parts = [part.strip('`"[]') for part in node.relation_name.split(".")]
         yield ".".join(parts)
         yield ".".join(parts[-2:])
+
+
+def _files(node: Node) -> Iterator[str]:
+    """The file a node is defined in; of one that defines several, only the whole path."""
+    path = node.original_file_path
+    if not path or (node.resource_type in _TESTS and path.endswith((".yml", ".yaml"))):
+        return
+    yield path
+    if not path.endswith((".yml", ".yaml")):
+        yield path.rpartition("/")[2]
 
 
 def _only(found: list[str], text: str) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dbt_ripple.cli.chosen import chosen, selection_options
 from dbt_ripple.cli.dbt import DbtOptions
 from dbt_ripple.cli.options import (
     Fit,
@@ -34,16 +36,20 @@ Examples:
   dbt-ripple diff --state prod-artifacts
   dbt-ripple diff --state prod-artifacts --format markdown
   dbt-ripple diff --base-ref origin/main
+  dbt-ripple diff --state prod-artifacts --select models/staging
 """,
 )
 @sides_options
 @format_option("text", "json", "markdown")
+@selection_options("Only of what dbt selects so.")
 @analysis_options
 @project_options
 def diff(
     state: Path | None,
     base_ref: str | None,
     style: str,
+    selected: tuple[str, ...],
+    excluded: tuple[str, ...],
     cache_dir: Path | None,
     no_cache: bool,
     threads: int | None,
@@ -77,15 +83,32 @@ def diff(
             cache=cache,
         )
         found = diff_of(comparison)
+        wanted = chosen(_both(base.project, head.project), selected, excluded, project_dir)
+    if wanted is not None:
+        found.nodes = [node for node in found.nodes if node.unique_id in wanted]
+        found.broken = [node for node in found.broken if node.unique_id in wanted]
     for note in found.notes:
         warn(note)
     if style == "json":
         answer(as_document(found))
         return
+    nothing = nothing_changed(comparison) or (
+        NOTHING if wanted is None else "nothing of what is selected by name changed"
+    )
     lines = _markdown if style == "markdown" else _text
     said = list(lines(found, base.project, head.project))
     fit: Fit = "wrap" if style == "text" else None
-    answer(said or [nothing_changed(comparison) or NOTHING], fit=fit)
+    answer(said or [nothing], fit=fit)
+
+
+def _both(base: Project, head: Project) -> Project:
+    """Head with what only base has, to select of."""
+    return replace(
+        head,
+        nodes=base.nodes | head.nodes,
+        parents={**base.parents, **head.parents},
+        children={**base.children, **head.children},
+    )
 
 
 def name_of(unique_id: str, head: Project, base: Project) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dbt_ripple.cli.chosen import as_typed
 from dbt_ripple.cli.complete import column_names, node_names
 from dbt_ripple.cli.options import (
     analysis_options,
@@ -91,7 +92,7 @@ def impact(
     the project's artifacts are enough. Exits with 1 where anything breaks. What nobody declared (an
     exposure without meta.referenced_columns) is warned of, and what cannot be seen through is named.
     """
-    from dbt_ripple.artifacts import find_node
+    from dbt_ripple.artifacts.spec import named
     from dbt_ripple.governance.impact import Change
     from dbt_ripple.governance.impact import impact as simulate
 
@@ -104,7 +105,9 @@ def impact(
     with open_cache(cache_dir, no_cache) as cache:
         target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
         project = target.project
-        found, column = find_node(project, node)
+        found, column, asked = named(project, as_typed(node, project_dir))
+        if asked.up is not None:
+            warn(f"{node}: asked is who reads {found.display_name}; what is above it is not judged")
         if column is not None:
             raise RippleError(
                 f"names a column, {column}",

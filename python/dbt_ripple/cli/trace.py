@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 import click
 
 from dbt_ripple.cli import screen
+from dbt_ripple.cli.chosen import as_typed, chosen, selection_options
 from dbt_ripple.cli.complete import node_names
 from dbt_ripple.cli.options import (
     analysis_options,
@@ -29,6 +30,7 @@ from dbt_ripple.graph.rows import ROWS
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project
+    from dbt_ripple.artifacts.spec import Operators
     from dbt_ripple.graph.analysis import Analysis
     from dbt_ripple.graph.traversal import ColumnGraph, Direction, Trace, Vertex
 
@@ -50,6 +52,8 @@ Examples:
   dbt-ripple trace raw_orders
   dbt-ripple trace fct_orders --direction upstream --depth 2
   dbt-ripple trace raw.raw_orders.order_total --format json
+  dbt-ripple trace +models/marts/fct_orders.sql
+  dbt-ripple trace raw_orders --select resource_type:exposure
   dbt-ripple trace dim_customers.v2 --format mermaid > lineage.mmd
 """,
 )
@@ -62,6 +66,7 @@ Examples:
     show_default=True,
     help="Which way to go.",
 )
+@selection_options("Show only what leads to what dbt selects so.")
 @click.option("--depth", type=click.IntRange(min=0), help="How many steps to go.  [default: all]")
 @click.option("--include-tests", is_flag=True, help="Show data tests, unit tests and hooks, too.")
 @format_option(
@@ -74,6 +79,8 @@ def trace(
     direction: Direction,
     depth: int | None,
     include_tests: bool,
+    selected: tuple[str, ...],
+    excluded: tuple[str, ...],
     style: str,
     cache_dir: Path | None,
     no_cache: bool,
@@ -83,26 +90,48 @@ def trace(
 ) -> None:
     """Show what is upstream or downstream of NODE, or of one of its columns.
 
-    NODE is a name, a versioned name (dim_customers.v2), source.table, a unique_id or, where names
-    clash, exposure:name. With a COLUMN, everything that depends on its values is followed; where it
+    NODE is a name, a versioned name (dim_customers.v2), source.table, a unique_id, the file it is
+    defined in or, where names clash, exposure:name. +NODE is what is upstream, NODE+ downstream,
+    2+NODE two steps up. With a COLUMN, everything that depends on its values is followed; where it
     decides which rows there are (a filter, a join key), the row set is shown as "(rows)", and
     everything below depends on it. What is not known to read it, and may, is shown so: exposures
     that list no columns, Python models, SQL that cannot be read.
     """
-    from dbt_ripple.artifacts import find_node
+    from dbt_ripple.artifacts.spec import named
 
     with open_cache(cache_dir, no_cache) as cache:
         target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
         project = target.project
-        root, column = find_node(project, node)
+        root, column, asked = named(project, as_typed(node, project_dir))
+        direction, depth = _way(asked, direction, depth)
+        wanted = chosen(project, selected, excluded, project_dir)
         analysis = target.analysis(tests=include_tests) if column is not None else None
     view: _View[Any]
     if column is None or analysis is None:
-        view = node_view(project, root, direction, depth, include_tests)
+        view = node_view(project, root, direction, depth, include_tests, wanted)
     else:
-        view = column_view(project, analysis, root, column, direction, depth, include_tests)
+        view = column_view(
+            *(project, analysis, root, column, direction, depth, include_tests, wanted)
+        )
     width = screen.width_of(sys.stdout)
     answer(render(view, style, width), fit="cut" if style in ("tree", "text") else None)
+
+
+def _way(asked: Operators, direction: Direction, depth: int | None) -> tuple[Direction, int | None]:
+    """Which way to go, and how far: what stands around the name says it, or else the options."""
+    ways = [steps for steps in (asked.up, asked.down) if steps is not None]
+    if not ways:
+        return direction, depth
+    context = click.get_current_context()
+    for option in ("direction", "depth"):
+        given = context.get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE
+        if given and (option == "direction" or max(ways) >= 0):
+            raise click.UsageError(f"+ and --{option} both say how to go: give one of them")
+    if len(set(ways)) > 1:
+        raise click.UsageError("one depth for both ways: say +NODE+ and --depth")
+    if max(ways) >= 0:
+        depth = ways[0]
+    return "both" if len(ways) > 1 else "upstream" if asked.up is not None else "downstream", depth
 
 
 # --- what is shown ---------------------------------------------------------------------------------
@@ -131,9 +160,15 @@ class _View(Generic[V]):
 
 
 def node_view(
-    project: Project, root: Node, direction: Direction, depth: int | None, include_tests: bool
+    project: Project,
+    root: Node,
+    direction: Direction,
+    depth: int | None,
+    include_tests: bool,
+    wanted: set[str] | None = None,
 ) -> _View[str]:
     """Trace whole nodes, along dbt's own graph."""
+    from dbt_ripple.graph.traversal import toward
     from dbt_ripple.graph.traversal import trace as walk
 
     nodes = project.nodes
@@ -142,6 +177,8 @@ def node_view(
         return include_tests or nodes[unique_id].resource_type not in HIDDEN
 
     found = walk(root.unique_id, project.parents, project.children, direction, depth, keep)
+    if wanted is not None:
+        found = toward(found, wanted.__contains__)
     return _View(
         found,
         label=lambda unique_id: _label(project, unique_id),
@@ -172,6 +209,7 @@ def column_view(
     direction: Direction,
     depth: int | None,
     include_tests: bool = False,
+    wanted: set[str] | None = None,
 ) -> _View[Vertex]:
     """Trace one column, along the column edges of the analysis, and to who may read it.
 
@@ -179,7 +217,7 @@ def column_view(
         RippleError: the node has no such column; the nearest are given.
     """
     from dbt_ripple.graph.readers import may_read, read_by_tests, unseen
-    from dbt_ripple.graph.traversal import column_graph
+    from dbt_ripple.graph.traversal import column_graph, toward
     from dbt_ripple.graph.traversal import trace as walk
 
     guessed = list(may_read(project, analysis, tests=include_tests))
@@ -199,6 +237,8 @@ def column_view(
 
     start = (root.unique_id, _column(analysis, graph, root, column))
     found = walk(start, graph.parents, graph.children, direction, depth)
+    if wanted is not None:
+        found = toward(found, lambda vertex: vertex[0] in wanted)
     known = _surely(found, is_guess)
     return _View(
         found,

@@ -89,6 +89,40 @@ def reach(
     return found
 
 
+def toward(found: Trace[V], wanted: Callable[[V], bool]) -> Trace[V]:
+    """The part of a trace that leads from its root to what is wanted.
+
+    Args:
+        found: the trace.
+        wanted: says of a vertex whether it is.
+    """
+    parents: dict[V, list[V]] = {}
+    children: dict[V, list[V]] = {}
+    for parent, child in found.edges:
+        children.setdefault(parent, []).append(child)
+        parents.setdefault(child, []).append(parent)
+
+    def leading(depths: dict[V, int], back: Mapping[V, Sequence[V]]) -> dict[V, int]:
+        kept = {found.root}
+        ahead = [vertex for vertex in depths if wanted(vertex)]
+        while ahead:
+            vertex = ahead.pop()
+            if vertex not in kept:
+                kept.add(vertex)
+                ahead += [other for other in back.get(vertex, ()) if other in depths]
+        return {vertex: depth for vertex, depth in depths.items() if vertex in kept}
+
+    part = Trace(found.root, found.direction, found.depth)
+    part.upstream = leading(found.upstream, children)
+    part.downstream = leading(found.downstream, parents)
+    part.edges = [
+        edge
+        for edge in found.edges
+        if any(edge[0] in side and edge[1] in side for side in (part.upstream, part.downstream))
+    ]
+    return part
+
+
 def trace(
     root: V,
     parents: Mapping[V, Sequence[V]],
