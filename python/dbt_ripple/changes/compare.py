@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal
 
-from dbt_ripple.artifacts import Project
+from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.artifacts.model import WITH_SQL
 from dbt_ripple.changes.compiled import Agreed, agree
 from dbt_ripple.changes.conditions import (
@@ -35,6 +35,7 @@ from dbt_ripple.graph.queries import Queries
 from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.graph.semantic import over_analysis
 from dbt_ripple.graph.semantic_text import SEMANTIC
+from dbt_ripple.graph.settings import hooks_of
 
 Vertex = tuple[str, str]
 
@@ -164,14 +165,16 @@ def compare(
     comparison.notes += [f"{hook}: every test is selected" for hook in comparison.everything]
     if not comparison.everything:
         comparison.notes += followed_hooks(base, head, before_hooks, comparison.hooks)
-    comparison.changed = _changed(base_analysis, head_analysis)
+    comparison.changed = _changed(base_analysis, head_analysis, head, seeds)
     agreed = agree(base, head, _suspects(comparison))
     if agreed:
         if agreed.base:
             comparison.base_analysis = analyse(base, cache=cache, seeds=seeds.base)
         if agreed.head:
             comparison.head_analysis = analyse(head, cache=cache, seeds=seeds.head)
-        comparison.changed = _changed(comparison.base_analysis, comparison.head_analysis)
+        comparison.changed = _changed(
+            comparison.base_analysis, comparison.head_analysis, head, seeds
+        )
         comparison.notes += _said_of(agreed, head)
     comparison.removed = [
         unique_id
@@ -198,7 +201,7 @@ def _semantic_layer_again(comparison: Comparison, cache: Cache | None) -> None:
         found = over_analysis(project, dialect, Queries(dialect, False, cache, None), analysis)
         sides.append(replace(analysis, nodes=analysis.nodes | found))
     comparison.base_analysis, comparison.head_analysis = sides
-    again = _changed(*sides)
+    again = _changed(*sides, comparison.head, comparison.seeds)
     comparison.changed = {
         unique_id: again[unique_id] if comparison.is_semantic(unique_id) else change
         for unique_id, change in comparison.changed.items()
@@ -206,11 +209,15 @@ def _semantic_layer_again(comparison: Comparison, cache: Cache | None) -> None:
     }
 
 
-def _changed(before: Analysis, now: Analysis) -> dict[str, NodeChange]:
+def _changed(
+    before: Analysis, now: Analysis, head: Project, seeds: SeedPair
+) -> dict[str, NodeChange]:
     """The relations of head that differ, in the order of its analysis."""
     found = {}
     for unique_id, here in now.nodes.items():
         then = before.nodes.get(unique_id)
+        if unique_id in seeds.head.changed:
+            here = _of_its_file(here, head.nodes[unique_id], seeds)
         if then is None:
             found[unique_id] = NodeChange(unique_id, "added", rows=True, added=list(here.columns))
         elif then is not here and (
@@ -222,6 +229,21 @@ def _changed(before: Analysis, now: Analysis) -> dict[str, NodeChange]:
             if change is not None:
                 found[unique_id] = change
     return found
+
+
+def _of_its_file(analysis: NodeAnalysis, seed: Node, seeds: SeedPair) -> NodeAnalysis:
+    """A seed with the columns of its file: what still reads another one finds it no more."""
+    file = None if hooks_of(seed) else seeds.head.read(seed)  # a hook may add columns
+    if file is None:
+        return analysis
+    there = {name.lower() for name in file.header}
+    kept = [i for i, name in enumerate(analysis.columns) if name.lower() in there]
+    return replace(
+        analysis,
+        columns=[analysis.columns[i] for i in kept],
+        fingerprints=[analysis.fingerprints[i] for i in kept],
+        expressions=[analysis.expressions[i] for i in kept],
+    )
 
 
 def _suspects(comparison: Comparison) -> Iterator[str]:

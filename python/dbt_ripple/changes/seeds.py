@@ -44,7 +44,7 @@ def pair_seeds(base: Project, head: Project) -> SeedPair:
     differ: dict[str, bytes] = {}
     one_sided = False
     notes: list[str] = []
-    files = SeedFiles(folders)
+    files = SeedFiles(folders, changed)
     for node in head.of_type("seed"):
         before = base.nodes.get(node.unique_id)
         if before is None:

@@ -8,8 +8,6 @@ dbt found it, or in git. What none of these tells is not proved.
 from __future__ import annotations
 
 import hashlib
-import subprocess
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -19,12 +17,11 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from dbt_ripple.artifacts import Project
+from dbt_ripple.graph.revisions import revisions
 
 _FILE: Final = "dbt_project.yml"
 _PARTIAL_PARSE: Final = "partial_parse.msgpack"
 _SLACK: Final = 2.0
-_REVISIONS: Final = 50
-"""Commits of a project file that are looked through for the one with a digest."""
 
 
 class _Hash(msgspec.Struct):
@@ -197,7 +194,8 @@ class _Side:
         digest = self.digest(package)
         if digest is None or file is None:
             return None
-        for text in _revisions(file):
+        for content in revisions(file):
+            text = content.decode("utf-8", "replace")
             if _has_digest(text, digest):
                 return _vars_of(text, file)
         return None
@@ -237,28 +235,3 @@ def _has_digest(text: str, digest: tuple[str, str]) -> bool:
     kind, wanted = digest
     known = kind in hashlib.algorithms_available
     return known and hashlib.new(kind, text.encode("utf-8")).hexdigest() == wanted
-
-
-def _revisions(file: Path) -> Iterator[str]:
-    """The texts of a file in the last commits that touch it, newest first."""
-    folder = file.resolve().parent
-    log = _git(folder, "log", f"-{_REVISIONS}", "--format=%H", "--", _FILE) or ""
-    for commit in log.split():
-        text = _git(folder, "show", f"{commit}:./{_FILE}")
-        if text is not None:
-            yield text
-
-
-def _git(folder: Path, *args: str) -> str | None:
-    try:
-        run = subprocess.run(
-            ["git", "-C", str(folder), *args],
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=30,
-            check=False,
-        )
-    except (OSError, UnicodeDecodeError, subprocess.SubprocessError):
-        return None
-    return run.stdout if run.returncode == 0 else None

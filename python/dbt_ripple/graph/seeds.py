@@ -1,7 +1,7 @@
 """Seeds by what their files hold (rule 12).
 
-A file is believed to be a side's only where it has the checksum of that side's manifest. dbt takes
-it over the text without the white space around it; other versions may take it over the bytes.
+A file is believed to be a side's only where it has the checksum of that side's manifest: the one that
+lies there, or what git has of it. dbt takes it over the text without the white space around it; other versions may take it over the bytes.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import io
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
 from dbt_ripple.artifacts import Node
 from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.graph.revisions import revisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,10 @@ class SeedFiles:
                 continue
             if _has_checksum(content, node):
                 return _parsed(content, node)
+        if node.unique_id in self.changed and node.root_path:
+            # Head's file lies where base's did; git still has that.
+            former = _former(Path(node.root_path) / node.original_file_path, *checksum(node))
+            return None if former is None else _parsed(former, node)
         return None
 
 
@@ -90,8 +96,19 @@ def checksum(node: Node) -> tuple[str, str]:
     return "", said or ""
 
 
+@lru_cache(maxsize=64)
+def _former(file: Path, kind: str, wanted: str) -> bytes | None:
+    """What the file held in the last commit in which it had the checksum."""
+    if kind not in hashlib.algorithms_available:
+        return None
+    return next((c for c in revisions(file) if _digests(c, kind, wanted)), None)
+
+
 def _has_checksum(content: bytes, node: Node) -> bool:
-    kind, wanted = checksum(node)
+    return _digests(content, *checksum(node))
+
+
+def _digests(content: bytes, kind: str, wanted: str) -> bool:
     if kind not in hashlib.algorithms_available:
         return False
     try:

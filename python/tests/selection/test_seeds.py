@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 from hand_made import check, names, node, picked, project
 
 from dbt_ripple.artifacts import Project, RunResult
+from dbt_ripple.governance.gate import gate
+from dbt_ripple.governance.impact import Change, impact
 from dbt_ripple.graph.analyse import analyse
 from dbt_ripple.selection import select
 
@@ -285,3 +288,44 @@ def test_a_column_renamed_with_its_readers_is_the_same_column(tmp_path: Path) ->
     assert names(base, renamed(OLD.replace("1.50", "1.75"))) == ["on_price", "on_all"]
     typed = side(tmp_path / "base", OLD, column_types={"price": "text"})
     assert "on_price" in names(typed, renamed(OLD, column_types={"price": "text"}))
+
+
+# --- headers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("in_git", [True, False])
+def test_a_header_that_is_renamed_is_seen_from_the_file(tmp_path: Path, in_git: bool) -> None:
+    """Head's file lies where base's did; git may still have that."""
+
+    def git(*args: str) -> None:
+        command = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b.c"]
+        subprocess.run([*command, *args], check=True, capture_output=True)
+
+    def world(text: str, column: str) -> Project:
+        found = side(tmp_path, text, listed=False)
+        stg = node("model.p.stg", f"select sku, {column} as price from s.prices", SEED)
+        top = node("model.p.top", "select price from s.stg", "model.p.stg")
+        return project(found.nodes[SEED], stg, top)
+
+    base = world(OLD, "price")
+    then = impact(base, base.nodes[SEED], [Change("rename", "price", "cost")])
+    if in_git:
+        git("init", "-q")
+        git("add", ".")
+        git("commit", "-qm", "base")
+    renamed = OLD.replace("price", "cost")
+    forgotten = gate(base, world(renamed, "price"))
+    assert forgotten.decision == "BLOCKED"
+    (found,) = [f.message for f in forgotten.findings if f.rule == "reader_broken"]
+    now = " (renamed to cost)" if in_git else ""
+    assert found == f"cannot find price: prices.price is gone{now}"
+    assert {a.name: a.severity for a in forgotten.affected} == {
+        "stg": "breaking",
+        "top": "breaking",
+    }
+    with_it = gate(base, world(renamed, "cost"))
+    assert with_it.decision == ("APPROVED" if in_git else "CAUTION")
+    assert then.decision == forgotten.decision
+    assert [(a.name, a.severity) for a in then.affected_assets] == [
+        (a.name, a.severity) for a in forgotten.affected
+    ]

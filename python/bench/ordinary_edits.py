@@ -1,0 +1,829 @@
+"""Ordinary edits of projects that dbt is taught with, and what `dbt-ripple gate` says of each.
+
+    python python/bench/ordinary_edits.py jaffle_shop=PATH jaffle-shop=PATH ...
+        [--package dbt_utils=PATH] [--work DIR] [--write docs/gate-edits.md]
+
+PATH is a checkout of the project (see ``PROJECTS``; nothing of it is changed, and nothing of them is
+kept here). Each is copied and compiled by dbt on DuckDB, without a warehouse: what base is compared
+with. Then every edit is made on a fresh copy, compiled, and judged by the gate as it is out of the
+box. An edit is *ordinary* or *breaking*: it exits with 1 where an ordinary one is blocked or a breaking
+one is not (dbt's own refusal is one).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+Change = str | list[tuple[str, str]] | None
+"""A new file's text, replacements in a file that is there, or None: the file goes."""
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One edit, as somebody would make it in a pull request."""
+
+    what: str
+    files: dict[str, Change]
+    breaking: bool = False
+
+
+def _replace(what: str, path: str, *pairs: tuple[str, str], breaking: bool = False) -> Edit:
+    return Edit(what, {path: list(pairs)}, breaking)
+
+
+# --- the classic jaffle shop, which its DuckDB twin has, too ---------------------------------------
+
+_ORDERS, _CUSTOMERS = "models/orders.sql", "models/customers.sql"
+_STG_ORDERS = "models/staging/stg_orders.sql"
+_STG_PAYMENTS = "models/staging/stg_payments.sql"
+_STG_CUSTOMERS = "models/staging/stg_customers.sql"
+
+CLASSIC: Final = [
+    Edit(
+        "rename stg_orders.status, readers with it",
+        {
+            _STG_ORDERS: [("        status\n", "        status as order_status\n")],
+            _ORDERS: [("orders.status,", "orders.order_status as status,")],
+            "models/staging/schema.yml": [("- name: status", "- name: order_status")],
+        },
+    ),
+    Edit(
+        "rename stg_orders.status, readers forgotten",
+        {
+            _STG_ORDERS: [("        status\n", "        status as order_status\n")],
+            "models/staging/schema.yml": [("- name: status", "- name: order_status")],
+        },
+        breaking=True,
+    ),
+    _replace(
+        "rename customers.most_recent_order, which nothing reads",
+        *(_CUSTOMERS, ("customer_orders.most_recent_order,", "most_recent_order as last_order,")),
+    ),
+    _replace(
+        "edit an expression: cents to dollars, rounded",
+        *(_STG_PAYMENTS, ("amount / 100 as amount", "round(amount / 100, 2) as amount")),
+    ),
+    _replace(
+        "edit an expression that nothing reads: customer_lifetime_value",
+        *(_CUSTOMERS, ("payments.total_amount as", "payments.total_amount * 1.0 as")),
+    ),
+    _replace(
+        "add a column to stg_customers",
+        *(_STG_CUSTOMERS, ("        last_name\n", "        last_name,\n        1 as one\n")),
+    ),
+    _replace(
+        "drop customers.first_order, which nothing reads",
+        *(_CUSTOMERS, ("        customer_orders.first_order,\n", "")),
+    ),
+    _replace(
+        "drop stg_payments.payment_method, which orders reads",
+        *(_STG_PAYMENTS, ("        payment_method,\n", "")),
+        breaking=True,
+    ),
+    _replace(
+        "drop orders.amount, which a test reads",
+        _ORDERS,
+        (
+            "        {% endfor -%}\n\n        order_payments.total_amount as amount",
+            "        {% endfor -%}\n\n        1 as one",
+        ),
+        breaking=True,
+    ),
+    _replace(
+        "add a filter to stg_orders",
+        *(_STG_ORDERS, ("    from source\n", "    from source\n    where status <> 'returned'\n")),
+    ),
+    _replace(
+        "a join of orders from left to inner",
+        *(_ORDERS, ("    left join order_payments", "    inner join order_payments")),
+    ),
+    _replace(
+        "the severity of a test",
+        "models/schema.yml",
+        (
+            "          - unique\n          - not_null\n\n      - name: first_name",
+            "          - unique\n          - not_null:\n              severity: warn\n\n"
+            "      - name: first_name",
+        ),
+    ),
+    _replace("a description", "models/schema.yml", ("basic information about a", "facts on each")),
+    _replace(
+        "reformat customers",
+        _CUSTOMERS,
+        ("        select\n        customer_id,\n\n", "    SELECT customer_id,\n"),
+        ("    from orders\n\n    group by customer_id", "    FROM orders GROUP BY customer_id"),
+    ),
+    _replace(
+        "split a CTE of customers in two",
+        _CUSTOMERS,
+        (
+            "final as (\n",
+            "with_orders as (\n\n    select customers.*, customer_orders.first_order,\n"
+            "        customer_orders.most_recent_order, customer_orders.number_of_orders\n"
+            "    from customers\n    left join customer_orders\n"
+            "        on customers.customer_id = customer_orders.customer_id\n\n),\n\nfinal as (\n",
+        ),
+        (
+            "        customers.customer_id,\n        customers.first",
+            "        c.customer_id,\n        c.first",
+        ),
+        (
+            "        customers.last_name,\n        customer_orders.first_order,\n",
+            "        c.last_name,\n        c.first_order,\n",
+        ),
+        (
+            "customer_orders.most_recent_order,\n        customer_orders.number_of_orders,\n        customer_payments",
+            "c.most_recent_order,\n        c.number_of_orders,\n        customer_payments",
+        ),
+        (
+            "    from customers\n\n    left join customer_orders\n"
+            "        on customers.customer_id = customer_orders.customer_id\n\n"
+            "    left join customer_payments\n        on  customers.customer_id",
+            "    from with_orders as c\n\n    left join customer_payments\n        on c.customer_id",
+        ),
+    ),
+    Edit(
+        "add a model",
+        {"models/returned.sql": "select * from {{ ref('orders') }} where status = 'returned'\n"},
+    ),
+    Edit("remove customers, which only a test refers to", {_CUSTOMERS: None}),
+    Edit("remove stg_payments, which orders reads", {_STG_PAYMENTS: None}, breaking=True),
+    _replace(
+        "orders as a view",
+        *(
+            _ORDERS,
+            ("{% set payment_methods", "{{ config(materialized='view') }}\n{% set payment_methods"),
+        ),
+    ),
+    _replace(
+        "a value of a seed",
+        "seeds/raw_payments.csv",
+        ("1,1,credit_card,1000", "1,1,credit_card,1100"),
+    ),
+    _replace(
+        "rename a header of a seed, stg_orders with it",
+        *("seeds/raw_orders.csv", ("id,user_id,", "id,customer_id,")),
+    ),
+    _replace(
+        "rename a header of a seed, stg_orders forgotten",
+        *("seeds/raw_orders.csv", ("id,user_id,", "id,customer_id,")),
+        breaking=True,
+    ),
+    Edit(
+        "an expression as a macro",
+        {
+            "macros/dollars.sql": "{% macro dollars(cents) %}{{ cents }} / 100{% endmacro %}\n",
+            _STG_PAYMENTS: [("amount / 100 as amount", "{{ dollars('amount') }} as amount")],
+        },
+    ),
+]
+_WITH_READER = next(i for i, e in enumerate(CLASSIC) if e.what.endswith("stg_orders with it"))
+CLASSIC[_WITH_READER] = Edit(
+    CLASSIC[_WITH_READER].what,
+    {**CLASSIC[_WITH_READER].files, _STG_ORDERS: [("user_id as customer_id", "customer_id")]},
+)
+
+# --- the jaffle shop of today ----------------------------------------------------------------------
+
+_PRODUCTS = "models/staging/stg_products.sql"
+_ITEMS, _SHOP_ORDERS = "models/marts/order_items.sql", "models/marts/orders.sql"
+_SHOP_CUSTOMERS = "models/marts/customers.sql"
+_CENTS = "macros/cents_to_dollars.sql"
+
+SHOP: Final = [
+    Edit(
+        "rename stg_products.product_price, readers with it",
+        {
+            _PRODUCTS: [("as product_price", "as price")],
+            _ITEMS: [("products.product_price,", "products.price as product_price,")],
+        },
+    ),
+    _replace(
+        "rename stg_products.product_price, readers forgotten",
+        *(_PRODUCTS, ("as product_price", "as price")),
+        breaking=True,
+    ),
+    _replace(
+        "rename stg_products.product_type, which only `select *` passes on",
+        *(_PRODUCTS, ("type as product_type", "type as product_kind")),
+    ),
+    _replace(
+        "edit an expression: is_food_item",
+        *(_PRODUCTS, ("type = 'jaffle'", "type in ('jaffle', 'toast')")),
+    ),
+    _replace(
+        "edit an expression of a mart: customer_type",
+        *(_SHOP_CUSTOMERS, ("'returning'", "'regular'"), ("'new'", "'first'")),
+    ),
+    _replace(
+        "add a column to stg_products",
+        *(_PRODUCTS, ("        sku as product_id,", "        sku as product_id,\n        sku,")),
+    ),
+    _replace(
+        "drop stg_products.product_description, which only `select *` passes on",
+        *(_PRODUCTS, ("        description as product_description,\n", "")),
+    ),
+    _replace(
+        "drop order_items.supply_cost, which orders reads",
+        *(
+            _ITEMS,
+            (
+                "        products.is_drink_item,\n\n        order_supplies_summary.supply_cost\n",
+                "        products.is_drink_item\n",
+            ),
+        ),
+        breaking=True,
+    ),
+    _replace(
+        "drop customers.lifetime_spend, which a test and a metric read",
+        *(_SHOP_CUSTOMERS, ("        customer_orders_summary.lifetime_spend,\n", "")),
+        breaking=True,
+    ),
+    _replace(
+        "add a filter to stg_orders",
+        *(
+            "models/staging/stg_orders.sql",
+            ("    from source\n", "    from source\n    where order_total > 0\n"),
+        ),
+    ),
+    _replace(
+        "a join of order_items from left to inner",
+        *(_ITEMS, ("left join products", "inner join products")),
+    ),
+    _replace(
+        "the severity of a test",
+        "models/staging/stg_orders.yml",
+        (
+            "          - not_null\n",
+            "          - not_null:\n              config: {severity: warn}\n",
+        ),
+    ),
+    _replace("a description", "models/marts/orders.yml", ("Order overview data mart", "Orders")),
+    _replace(
+        "reformat order_items",
+        *(
+            _ITEMS,
+            (
+                "    select\n        product_id,\n\n        sum(supply_cost) as supply_cost",
+                "    SELECT product_id, SUM(supply_cost) AS supply_cost",
+            ),
+        ),
+    ),
+    _replace(
+        "split a CTE of orders in two",
+        _SHOP_ORDERS,
+        (
+            "compute_booleans as (\n",
+            "passed_on as (\n\n    select * from order_items_summary\n\n),\n\ncompute_booleans as (\n",
+        ),
+        (
+            "        order_items_summary\n        on orders.order_id = ",
+            "        passed_on as order_items_summary\n        on orders.order_id = ",
+        ),
+    ),
+    Edit(
+        "add a model",
+        {"models/marts/drinks.sql": "select * from {{ ref('products') }} where is_drink_item\n"},
+    ),
+    Edit(
+        "remove locations and its yml, which nothing reads",
+        {"models/marts/locations.sql": None, "models/marts/locations.yml": None},
+    ),
+    Edit("remove order_items, which orders reads", {_ITEMS: None}, breaking=True),
+    _replace(
+        "orders as a view",
+        *(
+            _SHOP_ORDERS,
+            ("with\n\norders as", "{{ config(materialized='view') }}\nwith\n\norders as"),
+        ),
+    ),
+    _replace(
+        "a value of a seed",
+        *(
+            "seeds/jaffle-data/raw_products.csv",
+            (
+                "JAF-001,nutellaphone who dis?,jaffle,1100",
+                "JAF-001,nutellaphone who dis?,jaffle,1200",
+            ),
+        ),
+    ),
+    _replace(
+        "rename a header of a seed that a source is read from, readers forgotten",
+        *("seeds/jaffle-data/raw_products.csv", ("sku,name,type,price", "sku,name,kind,price")),
+        breaking=True,
+    ),
+    _replace(
+        "a macro: the version of another warehouse",
+        *(_CENTS, ("round(cast((", "round(cast(1.0 * (")),
+    ),
+    _replace(
+        "a macro: cents_to_dollars, with three digits",
+        *(_CENTS, (" / 100)::numeric(16, 2)\n", " / 100)::numeric(16, 3)\n")),
+    ),
+    _replace(
+        "a source's yml: a description and freshness",
+        "models/staging/__sources.yml",
+        ("One record per person", "One row a person"),
+        (
+            "        loaded_at_field: opened_at\n",
+            "        loaded_at_field: opened_at\n        freshness: {warn_after: {count: 1, period: day}}\n",
+        ),
+    ),
+]
+
+# --- the playbooks ---------------------------------------------------------------------------------
+
+_MRR, _BY_MONTH = "models/mrr.sql", "models/customer_revenue_by_month.sql"
+_CHURN = "models/customer_churn_month.sql"
+
+MRR: Final = [
+    Edit(
+        "rename customer_revenue_by_month.mrr, readers with it",
+        {
+            _BY_MONTH: [
+                ("        mrr,\n\n        mrr > 0", "        mrr as revenue,\n\n        mrr > 0")
+            ],
+            _CHURN: [("0::float as mrr", "0::float as revenue")],
+            _MRR: [
+                ("lag(mrr)", "lag(revenue)"),
+                ("mrr - previous_month_mrr as", "revenue - previous_month_mrr as"),
+                (
+                    "        *,\n\n        coalesce(\n            lag(is_active)",
+                    "        *,\n        revenue as mrr,\n\n        coalesce(\n            lag(is_active)",
+                ),
+            ],
+        },
+    ),
+    _replace(
+        "rename customer_revenue_by_month.is_last_month, readers forgotten",
+        *(_BY_MONTH, ("date_month as is_last_month", "date_month as is_final_month")),
+        breaking=True,
+    ),
+    _replace(
+        "rename mrr.renewal_amount, which nothing reads",
+        *(_MRR, ("as renewal_amount", "as renewed_amount")),
+    ),
+    _replace(
+        "edit an expression: no revenue is null",
+        *(_BY_MONTH, ("monthly_amount, 0) as mrr", "monthly_amount, 0.0) as mrr")),
+    ),
+    _replace(
+        "edit an expression: change_category",
+        *(_MRR, ("then 'upgrade'", "then 'expansion'")),
+    ),
+    _replace(
+        "edit an expression that nothing reads: renewal_amount",
+        *(_MRR, ("least(mrr, previous_month_mrr)", "greatest(0, least(mrr, previous_month_mrr))")),
+    ),
+    _replace(
+        "add a column to mrr",
+        *(_MRR, ("as renewal_amount", "as renewal_amount,\n        mrr * 12 as arr")),
+    ),
+    _replace(
+        "drop mrr.renewal_amount, which nothing reads",
+        *(
+            _MRR,
+            (
+                "        end as change_category,\n\n        least(mrr, previous_month_mrr) as renewal_amount",
+                "        end as change_category",
+            ),
+        ),
+    ),
+    _replace(
+        "drop customer_revenue_by_month.is_active, which mrr reads",
+        *(_BY_MONTH, ("        mrr > 0 as is_active,\n", "")),
+        breaking=True,
+    ),
+    _replace(
+        "drop mrr.mrr_change, which a test reads",
+        _MRR,
+        (
+            "        ) as previous_month_mrr,\n\n        mrr - previous_month_mrr as mrr_change",
+            "        ) as previous_month_mrr",
+        ),
+        ("mrr_change > 0", "mrr > previous_month_mrr"),
+        ("mrr_change < 0", "mrr < previous_month_mrr"),
+        breaking=True,
+    ),
+    _replace(
+        "edit a filter: who churned",
+        *(_CHURN, ("where is_last_month", "where is_last_month and is_active")),
+    ),
+    _replace(
+        "add a filter to customer_revenue_by_month",
+        *(_BY_MONTH, ("    from joined\n", "    from joined\n    where mrr >= 0\n")),
+    ),
+    _replace(
+        "a join of customer_revenue_by_month from left to inner",
+        *(_BY_MONTH, ("    left join subscription_periods", "    inner join subscription_periods")),
+    ),
+    _replace(
+        "the severity of a test",
+        *(
+            "models/mrr.yml",
+            (
+                "      - name: mrr_change\n        tests:\n          - not_null",
+                "      - name: mrr_change\n        tests:\n          - not_null:\n              severity: warn",
+            ),
+        ),
+    ),
+    _replace("a description", "models/mrr.yml", ("Monthly recurring revenue", "Recurring revenue")),
+    _replace(
+        "reformat mrr",
+        *(
+            _MRR,
+            (
+                "            lag(is_active) over (partition by customer_id order by date_month),\n            false\n",
+                "            LAG(is_active) OVER (PARTITION BY customer_id ORDER BY date_month), FALSE\n",
+            ),
+        ),
+    ),
+    _replace(
+        "split a CTE of customer_churn_month in two",
+        *(
+            _CHURN,
+            (
+                "joined as (\n",
+                "last_months as (\n    select * from mrr where is_last_month\n),\n\njoined as (\n",
+            ),
+            ("    from mrr\n\n    where is_last_month\n", "    from last_months\n"),
+        ),
+    ),
+    Edit("add a model", {"models/active.sql": "select * from {{ ref('mrr') }} where is_active\n"}),
+    Edit(
+        "remove mrr and its yml, which nothing reads",
+        {_MRR: None, "models/mrr.yml": None},
+    ),
+    Edit("remove customer_churn_month, which mrr reads", {_CHURN: None}, breaking=True),
+    _replace(
+        "mrr as a table",
+        *(_MRR, ("with unioned as", "{{ config(materialized='table') }}\nwith unioned as")),
+    ),
+    _replace("a value of a seed", "data/subscription_periods.csv", ("@first_row", "@changed")),
+    _replace(
+        "rename a header of a seed, readers forgotten",
+        *("data/subscription_periods.csv", ("monthly_amount", "amount")),
+        breaking=True,
+    ),
+    _replace(
+        "a macro that an operation calls",
+        *("macros/grant_select_on_schema.sql", ("grant usage on schema", "grant usage  on schema")),
+    ),
+]
+
+_TOUCHES = "models/attribution_touches.sql"
+
+ATTRIBUTION: Final = [
+    _replace(
+        "rename attribution_touches.linear_revenue, which nothing reads",
+        *(_TOUCHES, ("as linear_revenue", "as even_revenue")),
+    ),
+    _replace(
+        "rename attribution_touches.total_sessions, its test forgotten",
+        *(
+            _TOUCHES,
+            (
+                "select * from with_points",
+                "select * exclude (total_sessions), total_sessions as sessions from with_points",
+            ),
+        ),
+        breaking=True,
+    ),
+    Edit(
+        "rename attribution_touches.total_sessions, its test with it",
+        {
+            _TOUCHES: [
+                (
+                    "select * from with_points",
+                    "select * exclude (total_sessions), total_sessions as sessions from with_points",
+                )
+            ],
+            "models/schema.yml": [("- name: total_sessions", "- name: sessions")],
+        },
+    ),
+    _replace(
+        "edit an expression: the window of attribution",
+        *(
+            _TOUCHES,
+            ("order by sessions.started_at", "order by sessions.started_at, sessions.session_id"),
+        ),
+    ),
+    _replace(
+        "edit an expression: forty_twenty_forty_points",
+        *(_TOUCHES, ("when total_sessions = 2 then 0.5", "when total_sessions = 2 then 0.50001")),
+    ),
+    _replace(
+        "edit an expression: linear_points",
+        *(_TOUCHES, ("1.0 / total_sessions as", "round(1.0 / total_sessions, 4) as")),
+    ),
+    _replace(
+        "add a column",
+        *(
+            _TOUCHES,
+            (
+                "1.0 / total_sessions as linear_points,",
+                "1.0 / total_sessions as linear_points,\n        session_index = 1 as is_first,",
+            ),
+        ),
+    ),
+    _replace(
+        "drop linear_revenue, which nothing reads",
+        *(
+            _TOUCHES,
+            (
+                "* forty_twenty_forty_points as forty_twenty_forty_revenue,\n        revenue * linear_points as linear_revenue",
+                "* forty_twenty_forty_points as forty_twenty_forty_revenue",
+            ),
+        ),
+    ),
+    _replace(
+        "drop session_index, which the next CTE reads",
+        *(
+            _TOUCHES,
+            (
+                "        ) as total_sessions,\n\n        row_number() over (\n            partition by customer_id\n            order by sessions.started_at\n        ) as session_index\n",
+                "        ) as total_sessions\n",
+            ),
+        ),
+        breaking=True,
+    ),
+    _replace(
+        "edit a filter: sixty days",
+        *(_TOUCHES, ("dateadd(days, -30,", "dateadd(days, -60,")),
+    ),
+    _replace(
+        "add a filter",
+        *(
+            _TOUCHES,
+            (
+                "from sessions_before_conversion\n",
+                "from sessions_before_conversion\n    where revenue > 0\n",
+            ),
+        ),
+    ),
+    _replace(
+        "a join from left to inner",
+        *(_TOUCHES, ("left join customer_conversions", "inner join customer_conversions")),
+    ),
+    _replace(
+        "the severity of a test",
+        *(
+            "models/schema.yml",
+            (
+                "      - name: customer_id\n        tests:\n          - not_null",
+                "      - name: customer_id\n        tests:\n          - not_null:\n              severity: warn",
+            ),
+        ),
+    ),
+    _replace(
+        "a description", "models/schema.yml", ("One record per web session", "One row a session")
+    ),
+    _replace(
+        "reformat",
+        *(
+            _TOUCHES,
+            (
+                "        count(*) over (\n            partition by customer_id\n        ) as",
+                "        COUNT(*) OVER (PARTITION BY customer_id) AS",
+            ),
+        ),
+    ),
+    _replace(
+        "split a CTE in two",
+        *(
+            _TOUCHES,
+            (
+                "with_points as (\n",
+                "passed_on as (\n    select * from sessions_before_conversion\n),\n\nwith_points as (\n",
+            ),
+            ("    from sessions_before_conversion\n\n)", "    from passed_on\n\n)"),
+        ),
+    ),
+    Edit(
+        "add a model",
+        {
+            "models/first.sql": "select * from {{ ref('attribution_touches') }} where session_index = 1\n"
+        },
+    ),
+    Edit(
+        "remove the model and its yml, which nothing reads",
+        {_TOUCHES: None, "models/schema.yml": None},
+    ),
+    _replace(
+        "the model as a table",
+        *(_TOUCHES, ("with sessions as", "{{ config(materialized='table') }}\nwith sessions as")),
+    ),
+    _replace("a value of a seed", "data/ad_spend.csv", ("@first_row", "@changed")),
+    _replace(
+        "rename a header of a seed, readers forgotten",
+        *("data/sessions.csv", ("started_at", "began_at")),
+        breaking=True,
+    ),
+    Edit("remove a seed that the model reads", {"data/sessions.csv": None}, breaking=True),
+    _replace(
+        "rename a header of a seed that nothing reads by name",
+        *("data/ad_spend.csv", ("utm_source", "source")),
+    ),
+]
+
+PROJECTS: Final[dict[str, list[Edit]]] = {
+    "jaffle_shop": CLASSIC,
+    "jaffle_shop_duckdb": CLASSIC,
+    "jaffle-shop": SHOP,
+    "mrr-playbook": MRR,
+    "attribution-playbook": ATTRIBUTION,
+}
+"""Edits by the project's repository on GitHub, all of dbt-labs."""
+
+_VARS: Final = {"jaffle-shop": "{load_source_data: true}"}
+"""Its seeds are what its sources are."""
+_IGNORED: Final = ("target", "logs", ".git", "*.duckdb*", "packages.yml", "package-lock.yml")
+
+
+@dataclass
+class Said:
+    """What became of one edit."""
+
+    edit: Edit
+    decision: str
+    why: str
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether no ordinary edit is blocked, and no breaking one passes."""
+        return (self.decision in ("BLOCKED", "dbt refuses")) == self.edit.breaking
+
+
+class Project:
+    """A project, and its state as base compiled it."""
+
+    def __init__(self, name: str, source: Path, packages: dict[str, Path], work: Path) -> None:
+        self.name = name
+        self.folder = work / name
+        self.clean = work / f"{name}-clean"
+        for folder in (self.folder, self.clean):
+            shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(source, self.clean, ignore=shutil.ignore_patterns(*_IGNORED))
+        for package, place in packages.items():
+            if not (self.clean / "dbt_packages" / package).exists():
+                shutil.copytree(place, self.clean / "dbt_packages" / package)
+        shutil.copytree(self.clean, self.folder)
+        import yaml
+
+        profile = yaml.safe_load((self.folder / "dbt_project.yml").read_text())["profile"]
+        output = {"type": "duckdb", "path": ":memory:", "threads": 1}
+        profiles = {profile: {"target": "dev", "outputs": {"dev": output}}}
+        (self.folder / "profiles.yml").write_text(yaml.safe_dump(profiles))
+        git = ["git", "-C", str(self.folder), "-c", "user.name=x", "-c", "user.email=x@example.com"]
+        for command in (["init", "-q"], ["add", "-f", "."], ["commit", "-qm", "base"]):
+            subprocess.run([*git, *command], check=True)  # a former seed is found there
+        refused = self.compile()
+        if refused:
+            raise SystemExit(f"{name} cannot be compiled: {refused}")
+        self.state = work / f"{name}-state"
+        shutil.rmtree(self.state, ignore_errors=True)
+        shutil.copytree(self.folder / "target", self.state)
+
+    def compile(self) -> str | None:
+        """Compile what lies there; what dbt says where it refuses."""
+        from dbt.cli.main import dbtRunner
+
+        where = ["--project-dir", str(self.folder), "--profiles-dir", str(self.folder)]
+        where += ["--target-path", str(self.folder / "target")]
+        if self.name in _VARS:
+            where += ["--vars", _VARS[self.name]]
+        arguments = ["--quiet", "--log-level", "none", "--no-send-anonymous-usage-stats"]
+        arguments += ["--log-path", str(self.folder / "logs"), "compile", *where]
+        with contextlib.redirect_stdout(io.StringIO()):
+            result = dbtRunner().invoke(arguments)
+        if result.success:
+            return None
+        return " ".join(str(result.exception or "a node does not compile").split())
+
+    def judge(self, edit: Edit) -> Said:
+        """Make an edit, ask the gate, and take it back."""
+        self.make(edit)
+        try:
+            refused = self.compile()
+            if refused is not None:
+                return Said(edit, "dbt refuses", refused[:100])
+            return Said(edit, *self.gate())
+        finally:
+            for path in edit.files:
+                (self.folder / path).unlink(missing_ok=True)
+                if (self.clean / path).exists():
+                    shutil.copy(self.clean / path, self.folder / path)
+
+    def make(self, edit: Edit) -> None:
+        """Make an edit, and be sure that it was made."""
+        for path, change in edit.files.items():
+            file = self.folder / path
+            if change is None:
+                file.unlink()
+                continue
+            if isinstance(change, str):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(change)
+                continue
+            text = file.read_text()
+            for old, new in change:
+                if old == "@first_row":
+                    header, first, *rest = text.splitlines()
+                    text = "\n".join([header, _another_value(first), *rest]) + "\n"
+                    continue
+                if old not in text:
+                    raise SystemExit(f"{self.name}: {edit.what}: {path} has no {old!r}")
+                text = text.replace(old, new, 1)
+            file.write_text(text)
+
+    def gate(self) -> tuple[str, str]:
+        """The decision, and why in a few words."""
+        from dbt_ripple.artifacts import read_project
+        from dbt_ripple.governance.gate import gate
+
+        base, head = read_project(self.state), read_project(self.folder / "target")
+        report = gate(base, head)
+        nodes = {**base.nodes, **head.nodes}
+        found = []
+        for finding in report.findings:
+            if finding.level == "known":
+                continue
+            if finding.unique_id is None:
+                found.append(finding.message)
+            else:
+                found.append(f"{nodes[finding.unique_id].name} {finding.message}")
+        found += [f"{nodes[unique_id].name} is removed" for unique_id in report.removed]
+        if not found:
+            from dbt_ripple.changes import compare
+
+            changed = compare(base, head).changed
+            names = [nodes[unique_id].name for unique_id in changed]
+            found = [f"only {', '.join(names)}" if names else "nothing moved"]
+        return report.decision, "; ".join(found)
+
+
+def _another_value(row: str) -> str:
+    """A row of a CSV file with another last digit."""
+    place = max(i for i, letter in enumerate(row) if letter.isdigit())
+    return f"{row[:place]}{(int(row[place]) + 1) % 10}{row[place + 1 :]}"
+
+
+def table(name: str, answers: list[Said]) -> Iterator[str]:
+    """What was said of one project's edits."""
+    yield f"## {name}"
+    yield ""
+    yield "| edit | decision | why |"
+    yield "| --- | --- | --- |"
+    for said in answers:
+        why = said.why if len(said.why) <= _WIDTH else f"{said.why[: _WIDTH - 3]}..."
+        mark = "" if said.as_expected else " **(not as it should be)**"
+        kind = " *(breaks)*" if said.edit.breaking else ""
+        cell = why.replace("|", "\\|")
+        yield f"| {said.edit.what}{kind} | {said.decision}{mark} | {cell} |"
+    yield ""
+
+
+_WIDTH: Final = 160
+_BEGIN: Final = "<!-- made by python/bench/ordinary_edits.py -->"
+
+
+def main() -> int:
+    """Judge all edits of the projects that are given, and print or write the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("projects", nargs="+", metavar="NAME=PATH")
+    parser.add_argument("--package", action="append", default=[], metavar="NAME=PATH")
+    parser.add_argument("--work", type=Path)
+    parser.add_argument("--write", type=Path, help="the page whose tables are replaced")
+    args = parser.parse_args()
+    packages = {n: Path(p) for n, _, p in (said.partition("=") for said in args.package)}
+    lines: list[str] = []
+    wrong = 0
+    with tempfile.TemporaryDirectory() as temporary:
+        work = args.work or Path(temporary)
+        for name, _, path in (said.partition("=") for said in args.projects):
+            edits = PROJECTS[name]
+            wanted = (Path(path) / "packages.yml").exists() or name == "mrr-playbook"
+            project = Project(name, Path(path), packages if wanted else {}, work)
+            answers = [project.judge(edit) for edit in edits]
+            wrong += sum(not said.as_expected for said in answers)
+            lines += table(name, answers)
+            print("\n".join(table(name, answers)), flush=True)
+    if args.write:
+        before = args.write.read_text().partition(_BEGIN)[0]
+        args.write.write_text(before + _BEGIN + "\n\n" + "\n".join(lines).rstrip() + "\n")
+    print(f"{wrong} not as they should be", file=sys.stderr)
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+"""What a file held in former commits, where it lies in a git repository."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+_REVISIONS: Final = 50
+"""Commits of a file that are looked through for the one with a digest."""
+
+
+def revisions(file: Path) -> Iterator[bytes]:
+    """The contents of a file in the last commits that touch it, newest first."""
+    folder, name = file.resolve().parent, file.name
+    log = _git(folder, "log", f"-{_REVISIONS}", "--format=%H", "--", f"./{name}") or b""
+    for commit in log.decode("ascii", "replace").split():
+        content = _git(folder, "show", f"{commit}:./{name}")
+        if content is not None:
+            yield content
+
+
+def _git(folder: Path, *args: str) -> bytes | None:
+    try:
+        run = subprocess.run(
+            ["git", "-C", str(folder), *args], capture_output=True, timeout=30, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return run.stdout if run.returncode == 0 else None
