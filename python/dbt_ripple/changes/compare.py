@@ -200,8 +200,8 @@ def _semantic_layer_again(comparison: Comparison, cache: Cache | None) -> None:
         dialect = dialect_of(project.metadata.adapter_type)
         found = over_analysis(project, dialect, Queries(dialect, False, cache, None), analysis)
         sides.append(replace(analysis, nodes=analysis.nodes | found))
-    comparison.base_analysis, comparison.head_analysis = sides
-    again = _changed(*sides, comparison.head, comparison.seeds)
+    before, now = comparison.base_analysis, comparison.head_analysis = sides
+    again = _changed(before, now, comparison.head, comparison.seeds)
     comparison.changed = {
         unique_id: again[unique_id] if comparison.is_semantic(unique_id) else change
         for unique_id, change in comparison.changed.items()
