@@ -80,7 +80,13 @@ def line(text: str, *, colours: bool = False, commands: bool = False) -> str:
         colours: whether they are sent.
         commands: whether it may be one of :func:`workflow_command`.
     """
+    if _plain(text):  # nearly every line, of which JSON may have a hundred thousand
+        return text
     return _rendered(_pieces(text, commands), colours)
+
+
+def _plain(text: str) -> bool:
+    return text.isascii() and text.isprintable() and "##" not in text and "::" not in text
 
 
 def wrapped(text: str, width: int, *, colours: bool = False) -> Iterator[str]:

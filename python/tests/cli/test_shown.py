@@ -168,3 +168,26 @@ def test_what_fits_is_not_wrapped() -> None:
 
 def test_every_part_is_tried() -> None:
     assert {"\n", "\x1b", "\u202e", "@everyone", "::error::x"} <= set(PARTS)
+
+
+def test_everything_is_printed_through_the_gate() -> None:
+    """A command that printed by itself would send what it was told."""
+    import ast
+    from pathlib import Path
+
+    import dbt_ripple
+
+    gates = {"cli/options.py": ["complain", "answer"], "cli/__init__.py": ["main"]}
+    folder = Path(dbt_ripple.__file__).parent
+    for path in folder.rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        printing = [
+            function.name
+            for function in ast.walk(tree)
+            if isinstance(function, ast.FunctionDef)
+            for call in ast.walk(function)
+            if isinstance(call, ast.Call)
+            and ast.unparse(call.func)
+            in ("print", "click.echo", "click.secho", "click.style", "sys.stdout.write")
+        ]
+        assert printing == gates.get(path.relative_to(folder).as_posix(), []), path
