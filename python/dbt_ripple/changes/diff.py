@@ -12,6 +12,7 @@ from dbt_ripple.flow.written import Written, written
 from dbt_ripple.graph.jinja import branches
 from dbt_ripple.graph.properties import counted
 from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.semantic_text import SEMANTIC, defined
 from dbt_ripple.graph.settings import OF_COLUMNS, hooks_of
 
 
@@ -86,6 +87,7 @@ class Texts:
 
     def __init__(self, comparison: Comparison) -> None:
         self.sides = (comparison.base, comparison.head)
+        self.analyses = (comparison.base_analysis, comparison.head_analysis)
         self._written: dict[tuple[int, str], Written] = {}
 
     def of(self, side: int, unique_id: str) -> Written:
@@ -95,7 +97,12 @@ class Texts:
             project = self.sides[side]
             node = project.nodes.get(unique_id)
             known = Written()
-            if node is not None and node.compiled_code and not node.is_python:
+            if node is not None and node.resource_type in SEMANTIC:
+                seen = self.analyses[side].nodes.get(unique_id)
+                if seen is not None:
+                    pairs = zip(seen.columns, seen.expressions, strict=True)
+                    known = Written({name.lower(): [text] for name, text in pairs if text})
+            elif node is not None and node.compiled_code and not node.is_python:
                 known = written(node.compiled_code, dialect_of(project.metadata.adapter_type))
             self._written[side, unique_id] = known
         return known
@@ -196,7 +203,9 @@ def _node(comparison: Comparison, texts: Texts, change: NodeChange) -> NodeDiff:
 
 def _edited(base: Project, head: Project, unique_id: str) -> bool:
     then, now = base.nodes.get(unique_id), head.nodes.get(unique_id)
-    return then is None or now is None or then.compiled_code != now.compiled_code
+    if then is None or now is None or then.compiled_code != now.compiled_code:
+        return True
+    return defined(then) != defined(now)
 
 
 def _retyped(base: Project, head: Project, unique_id: str) -> list[ColumnDiff]:

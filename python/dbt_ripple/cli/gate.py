@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dbt_ripple.cli.dbt import DbtOptions
+from dbt_ripple.cli.diff import name_of
 from dbt_ripple.cli.options import (
     analysis_options,
     answer,
@@ -229,8 +230,7 @@ def subject(finding: Finding, head: Project, base: Project) -> str:
     """What a finding is about, as people call it."""
     if finding.unique_id is None:
         return "the change"
-    node = head.nodes.get(finding.unique_id) or base.nodes.get(finding.unique_id)
-    name = node.display_name if node else finding.unique_id
+    name = name_of(finding.unique_id, head, base)
     return f"{name}.{finding.column}" if finding.column else name
 
 
