@@ -407,6 +407,8 @@ class SemanticLayer:
                 fps.append(digest(role.encode(), fp))
                 merge(deps, through(IDENTITY if len(inputs) == 1 else TRANSFORMATION, of))
                 texts.append(text)
+        if not texts:  # of a type that is not known
+            self.anything(reading, "what it is made of", settings(params))
         self.conversion(reading, params.get("conversion_type_params"))
         self.filters(reading, f"the filter of {node.name}", node.filter)
         if node.type == "cumulative" or laid_out_on_time(params):
@@ -846,27 +848,36 @@ def _said_of(elements: Iterable[tuple[_Element, list[str]]]) -> str:
     )
 
 
-def _measures_of(params: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+_Said = dict[str, Any]
+"""A measure or a metric as a metric's parameters name it."""
+
+
+def _measures_of(params: dict[str, Any]) -> Iterator[tuple[str, _Said]]:
     """The measures a metric is made of, and what each is to it."""
     conversion = params.get("conversion_type_params") or {}
-    found = [
-        ("measure", params.get("measure")),
-        ("base", conversion.get("base_measure")),
-        ("conversion", conversion.get("conversion_measure")),
-    ]
-    yield from ((role, said) for role, said in found if isinstance(said, dict))
+    found = {
+        "measure": params.get("measure"),
+        "base": conversion.get("base_measure"),
+        "conversion": conversion.get("conversion_measure"),
+    }
+    yield from ((role, _input(said)) for role, said in found.items() if said)
 
 
-def _metrics_of(params: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _metrics_of(params: dict[str, Any]) -> Iterator[tuple[str, _Said]]:
     """The metrics a metric is made of, and what each is to it."""
     conversion = params.get("conversion_type_params") or {}
-    found = [
-        ("numerator", params.get("numerator")),
-        ("denominator", params.get("denominator")),
-        ("cumulative", (params.get("cumulative_type_params") or {}).get("metric")),
-        ("base", conversion.get("base_metric")),
-        ("conversion", conversion.get("conversion_metric")),
-    ]
-    yield from ((role, said) for role, said in found if isinstance(said, dict))
-    inputs = [said for said in params.get("metrics") or () if isinstance(said, dict)]
-    yield from (("input", said) for said in sorted(inputs, key=repr))
+    found = {
+        "numerator": params.get("numerator"),
+        "denominator": params.get("denominator"),
+        "cumulative": (params.get("cumulative_type_params") or {}).get("metric"),
+        "base": conversion.get("base_metric"),
+        "conversion": conversion.get("conversion_metric"),
+    }
+    yield from ((role, _input(said)) for role, said in found.items() if said)
+    inputs = sorted(map(_input, params.get("metrics") or ()), key=repr)
+    yield from (("input", said) for said in inputs)
+
+
+def _input(said: Any) -> _Said:
+    """A measure or a metric that may be named without a word more."""
+    return said if isinstance(said, dict) else {"name": said}

@@ -14,6 +14,7 @@ from dbt_ripple.changes import compare
 from dbt_ripple.graph.analyse import analyse
 from dbt_ripple.graph.analysis import Analysis
 from dbt_ripple.graph.semantic_text import SEMANTIC
+from dbt_ripple.graph.snapshot import build_rows
 
 SO_FAR = {"revenue_so_far"}
 OF_REVENUE = {"revenue", "profit", "margin", "orders_of_spenders", "by_region"} | SO_FAR
@@ -376,3 +377,39 @@ def test_every_dialect_reads_it_alike(adapter: str) -> None:
     head = shop({**COLUMNS, "amount": "amount + 1"}, adapter=adapter)
     assert changed(shop(adapter=adapter), head) == named(OF_REVENUE, "orders")
     assert ORDERS in analysed(head).nodes
+
+
+def test_the_tables_hold_it() -> None:
+    project = shop()
+    rows = build_rows(project, analysed(project)).rows
+    nodes = {row.unique_id: row.analysis_status for row in rows["nodes"]}  # type: ignore[attr-defined]
+    assert nodes["metric.p.revenue"] == nodes["semantic_model.p.orders"] == "analysed"
+    columns = {(c.unique_id, c.column_name): c for c in rows["columns"]}  # type: ignore[attr-defined]
+    ends = {
+        end
+        for e in rows["column_edges"]
+        for end in ((e.parent_id, e.parent_column), (e.child_id, e.child_column))  # type: ignore[attr-defined]
+        if end[1] != "*rows*"
+    }
+    assert ends <= columns.keys()
+    assert columns["semantic_model.p.orders", "revenue"].expression == "sum(amount)"
+    edges = {(e.parent_id, e.child_id) for e in rows["edges"]}  # type: ignore[attr-defined]
+    assert ("semantic_model.p.customers", "metric.p.orders_of_the_north") in edges
+    closure = {(c.ancestor_id, c.descendant_id) for c in rows["node_closure"]}  # type: ignore[attr-defined]
+    assert (ORDERS, "saved_query.p.by_region") in closure
+
+
+def test_a_metric_of_a_type_that_is_not_known_may_read_everything() -> None:
+    odd = metric("odd", "of_tomorrow", "semantic_model.p.orders", something={"new": 1})
+    status, reason = state(shop(more=(odd,)), "metric.p.odd")
+    assert (status, reason) == ("opaque", "cannot be read: what it is made of")
+    head = shop({**COLUMNS, "cost": "cost + 1"}, more=(odd,))
+    assert "metric.odd" in changed(shop(more=(odd,)), head)
+
+
+def test_what_is_named_without_a_word_more_is_read_alike() -> None:
+    def edit(layer: dict[str, Node]) -> None:
+        layer["metric.revenue"].type_params = {"measure": "revenue"}
+        layer["metric.margin"].type_params = {"numerator": "profit", "denominator": "revenue"}
+
+    assert changed(shop(), shop(edit=edit)) == set()
