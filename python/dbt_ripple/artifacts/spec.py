@@ -166,8 +166,16 @@ def named(project: Project, text: str) -> tuple[Node, str | None, Operators]:
     Raises:
         RippleError: it is none, or several.
     """
-    if text.strip() in project.nodes:
-        return project.nodes[text.strip()], None, Operators(text, None, None)
+    text = text.strip()
+    around = _parsed(text)
+    has_operators = bool(around["at"] or around["up"] or around["down"])
+    try:  # a name may hold any of it
+        node, column = find_node(project, text)
+        if column is None or not has_operators:
+            return node, column, Operators(text, None, None)
+    except RippleError:
+        if not (has_operators or around["method"] or _WILD.search(text)):
+            raise
     asked = operators(text)
     found = _parsed(asked.name)
     if found["method"].partition(".")[0] not in _BY_METHOD and not _WILD.search(found["value"]):

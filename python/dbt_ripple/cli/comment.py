@@ -319,9 +319,11 @@ def _some(names: Sequence[str]) -> str:
 def _changes(said: Said) -> _Part:
     """What changed, column by column, with what stood there and stands there now."""
     difference = diff(said.comparison)
+    # What was not edited and does not compile stands under "What breaks".
+    only_broken = {b.unique_id for b in difference.broken} - said.comparison.modified
     found: list[tuple[str, list[str]]] = []
     for node in difference.nodes:
-        if node.change == "downstream":
+        if node.change == "downstream" or node.unique_id in only_broken:
             continue
         name = f"{name_of(node.unique_id, said.head, said.base)} ({node.change})"
         listed = [[count(len(node.columns), "column")]] if node.change == "added" else entries(node)

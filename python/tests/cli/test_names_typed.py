@@ -10,7 +10,7 @@ from hand_made import check, node, project
 from two_sides import FROM_RAW, STG, Sides
 
 from dbt_ripple.artifacts import Project, read_project
-from dbt_ripple.artifacts.spec import selected
+from dbt_ripple.artifacts.spec import named, selected
 from dbt_ripple.errors import RippleError
 
 
@@ -103,6 +103,15 @@ def test_what_is_not_understood_is_said_with_the_nearest(
         selected(shop, [spec])
     assert said in str(refused.value)
     assert str(refused.value).count("\n") == 0
+
+
+def test_a_name_that_looks_like_grammar_is_that_name() -> None:
+    odd = ["@all", "+up", "down+", "a*", "tag:x", "1+2"]
+    side = project(*(node(f"model.p.{name}", "select 1") for name in odd))
+    for name in odd:
+        found, column, asked = named(side, name)
+        assert (found.name, column, asked.up, asked.down) == (name, None, None, None)
+    assert named(side, "+down++")[0].name == "down+"
 
 
 def test_the_nodes_that_dbt_selects(tmp_path: Path) -> None:
