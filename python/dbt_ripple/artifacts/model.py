@@ -218,6 +218,16 @@ class Node(msgspec.Struct, kw_only=True, gc=False):
             return f"{self.name}.v{version_text(self.version)}"
         return self.name
 
+    @property
+    def spoken_name(self) -> str:
+        """The same, with what it is where that is often named after the model it stands on.
+
+        The command line takes it, too: ``metric:revenue``.
+        """
+        if self.resource_type in ("semantic_model", "metric", "saved_query"):
+            return f"{self.resource_type}:{self.display_name}"
+        return self.display_name
+
 
 class CatalogColumn(msgspec.Struct, kw_only=True, gc=False):
     """A column as the warehouse reported it. ``index`` orders it; adapters count from 0 or 1."""

@@ -112,13 +112,9 @@ def _both(base: Project, head: Project) -> Project:
 
 
 def name_of(unique_id: str, head: Project, base: Project) -> str:
-    """A node as people call it; one that is often named after its model says what it is."""
-    from dbt_ripple.graph.semantic_text import SEMANTIC
-
+    """A node as people call it."""
     node = head.nodes.get(unique_id) or base.nodes.get(unique_id)
-    if node is not None and node.resource_type in SEMANTIC:
-        return f"{node.resource_type}:{node.display_name}"
-    return node.display_name if node else unique_id
+    return node.spoken_name if node else unique_id
 
 
 def described(column: ColumnDiff) -> Iterator[str]:

@@ -330,11 +330,12 @@ def _recommendation(
     if not affected:
         return f"Go ahead: nothing known reads what would change in {node.display_name}."
     direct = [
-        a.name
+        project.nodes[a.unique_id].spoken_name
         for a in affected
         if a.severity == "breaking" and (len(a.path) == 2 or _declares(a, project))
     ]
-    readers = _listed(direct or [a.name for a in affected if a.severity != "info"])
+    others = (a.unique_id for a in affected if a.severity != "info")
+    readers = _listed(direct or [project.nodes[u].spoken_name for u in others])
     owners = _listed(sorted({a.owner for a in affected if a.owner}))
     tell = f", and tell {owners}" if owners else ""
     kinds = {change.kind for change in changes}

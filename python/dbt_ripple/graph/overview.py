@@ -67,7 +67,7 @@ def summarise(project: Project, analysis: Analysis, read_seconds: float) -> Summ
         columns += len(seen.columns)
         found = project.nodes.get(unique_id)
         if seen.status in unseen:
-            name = found.display_name if found else unique_id
+            name = found.spoken_name if found else unique_id
             reason = " ".join((seen.reason or "no reason given").split())
             unseen[seen.status].append(Unseen(unique_id, name, reason))
         elif seen.status == "analysed" and found and found.resource_type == "model":
