@@ -206,6 +206,7 @@ SHOP: Final = [
         {
             _PRODUCTS: [("as product_price", "as price")],
             _ITEMS: [("products.product_price,", "products.price as product_price,")],
+            "models/marts/products.yml": [("- name: product_price", "- name: price")],
         },
     ),
     _replace(
@@ -214,8 +215,13 @@ SHOP: Final = [
         breaking=True,
     ),
     _replace(
-        "rename stg_products.product_type, which only `select *` passes on",
+        "rename stg_products.product_type, a dimension of the semantic layer forgotten",
         *(_PRODUCTS, ("type as product_type", "type as product_kind")),
+        breaking=True,
+    ),
+    _replace(
+        "rename stg_orders.subtotal_cents, which only `select *` passes on",
+        *("models/staging/stg_orders.sql", ("as subtotal_cents", "as subtotal_in_cents")),
     ),
     _replace(
         "edit an expression: is_food_item",
@@ -230,8 +236,13 @@ SHOP: Final = [
         *(_PRODUCTS, ("        sku as product_id,", "        sku as product_id,\n        sku,")),
     ),
     _replace(
-        "drop stg_products.product_description, which only `select *` passes on",
+        "drop stg_products.product_description, a dimension of the semantic layer forgotten",
         *(_PRODUCTS, ("        description as product_description,\n", "")),
+        breaking=True,
+    ),
+    _replace(
+        "drop stg_orders.tax_paid_cents, which only `select *` passes on",
+        *("models/staging/stg_orders.sql", ("        tax_paid as tax_paid_cents,\n", "")),
     ),
     _replace(
         "drop order_items.supply_cost, which orders reads",
@@ -616,8 +627,9 @@ ATTRIBUTION: Final = [
         },
     ),
     Edit(
-        "remove the model and its yml, which nothing reads",
+        "remove the model and its yml, an analysis that reads it forgotten",
         {_TOUCHES: None, "models/schema.yml": None},
+        breaking=True,
     ),
     _replace(
         "the model as a table",
@@ -631,7 +643,7 @@ ATTRIBUTION: Final = [
     ),
     Edit("remove a seed that the model reads", {"data/sessions.csv": None}, breaking=True),
     _replace(
-        "rename a header of a seed that nothing reads by name",
+        "rename a header of a seed that no model reads",
         *("data/ad_spend.csv", ("utm_source", "source")),
     ),
 ]
@@ -762,7 +774,8 @@ class Project:
                 found.append(finding.message)
             else:
                 found.append(f"{nodes[finding.unique_id].name} {finding.message}")
-        found += [f"{nodes[unique_id].name} is removed" for unique_id in report.removed]
+        removed = (nodes[unique_id] for unique_id in report.removed)
+        found += [f"{n.resource_type.replace('_', ' ')} {n.name} is removed" for n in removed]
         if not found:
             from dbt_ripple.changes import compare
 
