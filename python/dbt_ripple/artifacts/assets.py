@@ -143,7 +143,7 @@ def masking_functions(project: Project) -> frozenset[str]:
     ``meta.masking: true``.
     """
     found = set()
-    for node in project.nodes.values():
+    for node in (*project.hidden.values(), *project.nodes.values()):
         if node.package_name == "dbt_ripple":
             said = node.meta.get("masking_functions")
             names = [said] if isinstance(said, str) else said if isinstance(said, list) else []

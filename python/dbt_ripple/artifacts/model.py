@@ -379,6 +379,8 @@ class Project:
         parents: the direct parents of every node, by unique_id, in the order of the ids; only those
             that are in ``nodes``.
         children: the inverse of ``parents``, in the order of ``nodes``.
+        hidden: the nodes of the dbt package dbt_ripple that nothing outside of it reads; they are in none
+            of the others.
         catalog: the columns of every relation in catalog.json, in order; empty without one.
         catalog_is_older: whether catalog.json was written before the manifest, by another command:
             what it lists may not be all that there is.
@@ -406,6 +408,7 @@ class Project:
     children: dict[str, list[str]]
     macros: dict[str, Macro] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
+    hidden: dict[str, Node] = field(default_factory=dict)
     catalog: Later[Mapping[str, list[CatalogColumn]]] = Later(dict)
     catalog_is_older: Later[bool] = Later(bool)
     run_results: Later[list[RunResult]] = Later(list)

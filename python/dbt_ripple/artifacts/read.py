@@ -12,6 +12,7 @@ manifest. A catalog of another project is refused.
 from __future__ import annotations
 
 import gc
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -42,6 +43,9 @@ OLDEST_MANIFEST: Final = 10
 
 NEWEST_MANIFEST: Final = 20
 """dbt 2's first manifests say 20 and have the shape of 12, as do its later ones, which say 12."""
+
+OWN: Final = "dbt_ripple"
+"""The dbt package that comes with this one."""
 
 REGENERATE: Final = "run `dbt docs generate` to write it anew"
 
@@ -240,6 +244,9 @@ def _read(target_path: Path, held: Held) -> Project:
     for unique_id in idle:
         disabled[unique_id] = nodes.pop(unique_id)
     parent_map = _entries(manifest.parent_map, list[str], manifest_path, "parent_map", notes)
+    hidden = _hidden(nodes, parent_map, metadata)
+    for unique_id in hidden:
+        del nodes[unique_id]
     _compiled_files(target_path, metadata, nodes, notes)
     parents, children = _maps(nodes, parent_map, notes)
     if not metadata.project_name:
@@ -264,7 +271,7 @@ def _read(target_path: Path, held: Held) -> Project:
             return {}
         with collector_paused():
             found = _LateColumns(text, catalog_path, nodes)
-            _check_catalog(found, catalog_path, nodes, metadata, disabled)
+            _check_catalog(found, catalog_path, nodes, metadata, {*disabled, *hidden})
         text = None
         return found
 
@@ -280,7 +287,7 @@ def _read(target_path: Path, held: Held) -> Project:
         hasher.update(b"run_results.json")
         hasher.update(content)
         with collector_paused():
-            return _run_results(content, path, nodes, macros, notes)
+            return _run_results(content, path, nodes, {*macros, *hidden}, notes)
 
     def freshness() -> list[SourceFreshness]:
         path = target_path / "sources.json"
@@ -299,6 +306,7 @@ def _read(target_path: Path, held: Held) -> Project:
         children=children,
         macros=macros,
         groups=groups,
+        hidden=hidden,
         catalog=catalog,
         catalog_is_older=catalog_is_older,
         run_results=lambda: run().results,
@@ -606,6 +614,31 @@ def _by_id(entries: dict[str, _T]) -> dict[str, _T]:
     return dict(sorted(entries.items()))
 
 
+def _hidden(
+    nodes: dict[str, Node], parent_map: dict[str, list[str]], metadata: Metadata
+) -> dict[str, Node]:
+    """The nodes of the package `OWN` that nothing else reads: they are no part of what one asks about."""
+    own = {unique_id for unique_id, node in nodes.items() if node.package_name == OWN}
+    if not own or metadata.project_name == OWN or shows_own():
+        return {}
+
+    def parents(unique_id: str) -> list[str]:
+        said = parent_map.get(unique_id)
+        return nodes[unique_id].depends_on.nodes if said is None else said
+
+    waiting = [unique_id for unique_id in nodes if unique_id not in own]
+    while waiting:
+        read = [parent for parent in parents(waiting.pop()) if parent in own]
+        own.difference_update(read)
+        waiting += read
+    return {unique_id: node for unique_id, node in nodes.items() if unique_id in own}
+
+
+def shows_own() -> bool:
+    """Whether the nodes of the package `OWN` are asked for."""
+    return bool(os.environ.get("DBT_RIPPLE_OWN_NODES"))
+
+
 def _maps(
     nodes: dict[str, Node], parent_map: dict[str, list[str]], notes: list[str]
 ) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
@@ -731,10 +764,10 @@ def _check_catalog(
 
 
 def _run_results(
-    content: bytes, path: Path, nodes: dict[str, Node], macros: dict[str, Macro], notes: list[str]
+    content: bytes, path: Path, nodes: dict[str, Node], others: Collection[str], notes: list[str]
 ) -> _RunResults:
     run = _decode(content, _RunResults, path)
-    known = [item for item in run.results if item.unique_id in nodes or item.unique_id in macros]
+    known = [item for item in run.results if item.unique_id in nodes or item.unique_id in others]
     if run.results and not known:
         notes.append("run_results.json names no node of this manifest; it is ignored")
     run.results = [item for item in run.results if item.unique_id in nodes]

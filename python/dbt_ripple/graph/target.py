@@ -28,7 +28,7 @@ from dbt_ripple.artifacts import (
     read_files,
     read_project,
 )
-from dbt_ripple.artifacts.read import collector_paused
+from dbt_ripple.artifacts.read import collector_paused, shows_own
 from dbt_ripple.graph.analysis import Analysis, ColumnEdge, NodeAnalysis, UnitTestAnalysis
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.edges import Edges, PackedEdges, pack_edges, unpack_edges
@@ -106,6 +106,7 @@ class Target:
             self._held["catalog.json"] = (sources_of / "catalog.json").read_bytes()
         if cache is not None:
             self._artifacts = cache.key(
+                b"own nodes" if shows_own() else b"",
                 b"artifacts" if sources_of is None else b"artifacts, columns of sources only",
                 *(
                     _digest_of(content, cache) if content is not None else b""
