@@ -39,6 +39,7 @@ from dbt_ripple.cli.options import (
     project_options,
 )
 from dbt_ripple.errors import RippleError
+from dbt_ripple.spark.load import check_adapter
 
 PACKAGE = "dbt_ripple"
 
@@ -94,6 +95,7 @@ def build(
     clock = _Clock()
 
     manifest = dbt("parse").result
+    check_adapter(manifest.metadata.adapter_type)
     _check_package(manifest, project_dir)
     connection = _Connection.of(manifest)
     connection.check(master, remote)
@@ -102,7 +104,9 @@ def build(
     session = open_session(master, remote, connection.session_config)
     clock.lap("session")
 
-    dbt("docs", "generate")
+    # The package's own nodes are hidden from answers and tables, unless the project reads them.
+    parsed = dbt.on(manifest)
+    parsed("docs", "generate", *([] if _is_read(manifest) else ["--exclude", f"package:{PACKAGE}"]))
     _take_run_results(folder.parent, folder)
     clock.lap("compile")
 
@@ -120,7 +124,8 @@ def build(
 
     # Into a folder below, so that the compiled artifacts stay for `analyze`, `trace` and `load`.
     below = folder / "build"
-    results = dbt("build", "--select", f"package:{PACKAGE}", target_path=below, loud=True).result
+    select = ("--select", f"package:{PACKAGE}")
+    results = parsed("build", *select, target_path=below, loud=True).result
     clock.lap("build")
 
     statuses: dict[str, int] = {}
@@ -171,6 +176,16 @@ def _check_package(manifest: Any, project_dir: Path) -> None:
         f"the dbt package {PACKAGE} is not installed in this project",
         str(project_dir / "packages.yml"),
         f"add {PACKAGE} there and run `dbt deps` (`dbt-ripple load --schema` needs no package)",
+    )
+
+
+def _is_read(manifest: Any) -> bool:
+    """Whether a node of another package reads a model of ours."""
+    return any(
+        parent.startswith(f"model.{PACKAGE}.")
+        for node in manifest.nodes.values()
+        if node.package_name != PACKAGE
+        for parent in node.depends_on_nodes
     )
 
 

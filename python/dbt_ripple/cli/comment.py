@@ -196,12 +196,6 @@ def _counted(rule: str, number: int) -> str:
 # --- the parts -------------------------------------------------------------------------------------
 
 
-_BY_GRAVITY: Final = (
-    ("What is not kept", ("block",)),
-    ("What to look at", ("warn", "approved")),
-)
-
-
 def _parts(said: Said) -> Iterator[_Part]:
     findings = new_findings(said.report)
     broken = [f for f in findings if f.rule == "reader_broken"]
@@ -211,13 +205,11 @@ def _parts(said: Said) -> Iterator[_Part]:
     yield _Part(
         *("What breaks", broken, lambda shown: _broken(shown, said, unfound), "reader"),
     )
-    for title, levels in _BY_GRAVITY:
-        listed = [finding for finding in rest if finding.level in levels]
-        todo = {_to_do(f): None for f in listed if f.level != "approved" and f.rule in _TO_DO}
-        yield _Part(
-            *(title, list(_grouped(listed)), lambda groups: _rules(groups, said), "finding"),
-            after=[f"What to do: {'; '.join(todo)}."] if todo else [],
-        )
+    todo = {_to_do(f): None for f in rest if f.level != "approved" and f.rule in _TO_DO}
+    yield _Part(
+        *("What the rules say", list(_grouped(rest)), lambda g: _rules(g, said), "finding"),
+        after=[f"What to do: {'; '.join(todo)}."] if todo else [],
+    )
     if known := known_findings(said.report):
         yield _Part("Already so on base", [], _bullets, "", [known])
     yield _affected(said)

@@ -37,14 +37,12 @@ def _quietly(complete: Complete) -> Complete:
 def node_names(context: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
     """Nodes that hold data or use it; after a node and a dot, its columns."""
     nodes = _nodes(context)
-    plus = "+" if typed.startswith("+") else ""  # and all above it
-    typed = typed.removeprefix(plus)
     names = {name: node for node in nodes if node.kind not in _TESTS for name in node.names()}
     found = _matching(names, typed)
     before, dot, _ = typed.rpartition(".")
     if dot and before in names:
         found += _matching((f"{before}.{c}" for c in _columns(context, names[before])), typed)
-    return [plus + name for name in found]
+    return found
 
 
 @_quietly

@@ -140,7 +140,7 @@ class Dbt:
             raise RippleError(
                 "dbt is not installed in this Python",
                 sys.prefix,
-                'install it with `pip install "dbt-ripple[spark]"`',
+                'install it with your adapter, for example `pip install "dbt-spark[session]"`',
             ) from error
         # Spark's bars of stages, which it also sends into logs, if dbt is to start it.
         os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f"--conf {STAGE_BARS}=false pyspark-shell")

@@ -22,8 +22,10 @@ from __future__ import annotations
 import time
 import typing
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
+from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -37,6 +39,9 @@ from dbt_ripple.spark.session import first_line
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+WORKERS: Final = 4
+"""Tables that are written at a time."""
 
 CHUNK: Final = 250_000
 """Rows that travel at once: what they take in the driver's memory is bounded by it."""
@@ -56,6 +61,9 @@ _SQL_TYPES: Final[dict[type, str]] = {
     datetime: "timestamp",
 }
 _FILE_FORMATS: Final = ("parquet", "delta", "iceberg")
+
+ADAPTERS: Final = frozenset({"spark", "databricks"})
+"""Adapters of dbt that the lineage tables can be made with."""
 
 Progress = Callable[[str, int], None]
 """Called with a table and its number of rows before it is written."""
@@ -103,6 +111,19 @@ class Loaded:
     seconds: dict[str, float]
 
 
+def check_adapter(adapter_type: str | None) -> None:
+    """Refuse a project whose warehouse the lineage tables are not made for.
+
+    Raises:
+        RippleError: it is on another adapter than those of Spark.
+    """
+    if adapter_type and adapter_type not in ADAPTERS:
+        raise RippleError(
+            f"the lineage tables are for Spark and Databricks only, and this project is on {adapter_type}",
+            fix="`dbt-ripple analyze`, `trace`, `select`, `diff`, `gate` and `impact` need no tables",
+        )
+
+
 def destination(
     project: Project, schema: str | None = None, file_format: str | None = None
 ) -> Destination:
@@ -115,10 +136,12 @@ def destination(
         file_format: parquet, delta or iceberg.
 
     Raises:
-        RippleError: no schema is given and the project does not have the package, or the format is
-            not known.
+        RippleError: no schema is given and the project does not have the package or is not on Spark, or
+            the format is not known.
     """
-    source = project.nodes.get(_SOURCE + COMMIT)
+    source = {**project.nodes, **project.hidden}.get(_SOURCE + COMMIT)
+    if not schema:
+        check_adapter(project.metadata.adapter_type)
     if schema:
         namespace = tuple(part.strip("`") for part in schema.split("."))
     elif source is not None and source.schema:
@@ -168,13 +191,7 @@ def load(
         prepared = time.perf_counter()
         already = _is_published(session, to, snapshot.snapshot_id)
         if not already:
-            for table, rows in snapshot.rows.items():
-                if progress:
-                    progress(table, len(rows))
-                if table == COMMIT:
-                    _publish(session, to, snapshot.snapshot_id, rows)
-                else:
-                    _write_partition(session, to.table(table), snapshot.snapshot_id, table, rows)
+            _write(session, snapshot, to, progress)
     except RippleError:
         raise
     except Exception as error:
@@ -188,25 +205,60 @@ def load(
     return Loaded(snapshot.snapshot_id, already, counts, seconds)
 
 
+def _write(
+    session: SparkSession, snapshot: Snapshot, to: Destination, progress: Progress | None
+) -> None:
+    """Write all tables: the first alone, which tells of a load that began, and the commit last."""
+    lock = Lock()
+
+    def write(table: str) -> None:
+        rows = snapshot.rows[table]
+        if progress:
+            with lock:
+                progress(table, len(rows))
+        if table == COMMIT:
+            _publish(session, to, snapshot.snapshot_id, rows)
+        else:
+            _write_partition(session, to.table(table), snapshot.snapshot_id, table, rows)
+
+    first, *others = (table for table in snapshot.rows if table != COMMIT)
+    write(first)
+    _side_by_side(session, write, others)
+    write(COMMIT)
+
+
 def prepare(session: SparkSession, to: Destination) -> None:
     """Make the schema and the tables where they are missing, and add the columns a table lacks."""
     # Asked first: who may not create schemas can still be given one.
     if not session.catalog.databaseExists(to.schema):
         session.sql(f"create schema if not exists {to.schema}")
-    for table in TABLES | RECORDED:
-        name = to.table(table)
-        wanted = columns(table)
-        if not session.catalog.tableExists(name):
-            session.sql(create_table(name, table, to.file_format))
-            continue
-        present = {column.lower() for column in session.table(name).columns}
-        missing = [
-            f"{_quoted(column)} {type_}"
-            for column, type_ in wanted.items()
-            if column not in present
-        ]
-        if missing:
-            session.sql(f"alter table {name} add columns ({', '.join(missing)})")
+    _side_by_side(session, lambda table: _prepare_table(session, to, table), [*TABLES, *RECORDED])
+
+
+def _prepare_table(session: SparkSession, to: Destination, table: str) -> None:
+    name = to.table(table)
+    if not session.catalog.tableExists(name):
+        session.sql(create_table(name, table, to.file_format))
+        return
+    present = {column.lower() for column in session.table(name).columns}
+    missing = [
+        f"{_quoted(column)} {type_}"
+        for column, type_ in columns(table).items()
+        if column not in present
+    ]
+    if missing:
+        session.sql(f"alter table {name} add columns ({', '.join(missing)})")
+
+
+def _side_by_side(
+    session: SparkSession, work: Callable[[str], None], tables: Sequence[str]
+) -> None:
+    """Do the same for several tables at a time: most of it is waiting for the metastore."""
+    # Before Spark 4 rows travel through pandas, by a setting of the session that all threads share.
+    workers = WORKERS if int(session.version.partition(".")[0]) >= 4 else 1
+    with ThreadPoolExecutor(workers) as pool:
+        for done in [pool.submit(work, table) for table in tables]:
+            done.result()
 
 
 def create_table(name: str, table: str, file_format: str) -> str:
@@ -284,7 +336,8 @@ def _publish(
 
 def _insert(session: SparkSession, frame: DataFrame, statement: str) -> None:
     """Run ``statement from <frame>``."""
-    view = "dbt_ripple_rows"
+    # Several are written at a time.
+    view = f"dbt_ripple_rows_{get_ident()}"
     # One file a chunk: readers, not writers, pay for small files.
     frame.coalesce(1).createOrReplaceTempView(view)
     try:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FileFormat = Literal["parquet", "delta", "iceberg"]
-INSTALL_PYSPARK: Final = 'install it with `pip install "dbt-ripple[spark]"`'
+INSTALL_PYSPARK: Final = "install it with `pip install pyspark`"
 CONNECT_TIMEOUT: Final = 5.0
 """Seconds within which an address must take a connection."""
 HANDSHAKE_TIMEOUT: Final = 20.0
@@ -154,7 +154,9 @@ def get_session(
     Args:
         master: a master's URL (``spark://host:7077``, ``yarn``, ``local[4]``).
         remote: a Spark Connect URL (``sc://host:15002``). ``SPARK_REMOTE`` counts as given.
-        config: further settings of a session that is started here.
+        config: settings of a session that is started here, as dbt would start it. Without them, an
+            embedded one that nobody has configured keeps its files below ``target``, which git
+            ignores.
         say: told which Spark is started on which Java.
 
     Returns:
@@ -189,6 +191,8 @@ def get_session(
         if not _is_configured():
             _check_current_folder()
             _quiet_log()
+            for key, value in (_in_target() if config is None else {}).items():
+                builder = builder.config(key, value)
         if say:
             say(f"Spark {'.'.join(map(str, version))} on {java}")
     # Bars of stages, which Spark sends into pipes and logs, too.
@@ -354,6 +358,17 @@ def _check_current_folder() -> None:
             str(Path.cwd()),
             "run in another folder, or set SPARK_CONF_DIR to a configuration that names one",
         )
+
+
+def _in_target() -> dict[str, str]:
+    """Settings for what an embedded Spark leaves behind; none where an older one's is here already."""
+    if Path("metastore_db").exists():
+        return {}
+    folder = Path("target", "spark")
+    return {
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}",
+    }
 
 
 def _quiet_log() -> None:

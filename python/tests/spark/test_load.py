@@ -96,6 +96,16 @@ def test_destination_unknown_says_what_to_do():
         destination(project_with(), "raw", "csv")
 
 
+def test_another_adapter_is_told_in_one_line():
+    project = project_with(schema="dev_raw")
+    project.metadata.adapter_type = "snowflake"
+    with pytest.raises(
+        RippleError, match=r"for Spark and Databricks only.*on snowflake.*need no tables"
+    ):
+        destination(project)
+    assert destination(project, "raw") == Destination(("raw",), "parquet")
+
+
 # --- on Spark --------------------------------------------------------------------------------------
 
 

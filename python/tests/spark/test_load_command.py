@@ -93,6 +93,16 @@ def test_build_needs_a_spark_that_sees_dbts_metastore(monkeypatch):
     assert session.session_config == {"a": "b"}
 
 
+def test_build_on_another_adapter_is_one_line_and_compiles_nothing(project):
+    pytest.importorskip("dbt.adapters.duckdb")
+    (project / "profiles.yml").write_text(
+        "shop:\n  target: dev\n  outputs:\n    dev: {type: duckdb, path: ':memory:', schema: dev}\n"
+    )
+    result = run("build", "--project-dir", project, "--profiles-dir", project)
+    assert "for Spark and Databricks only, and this project is on duckdb" in str(result.exception)
+    assert not (project / "target" / "ripple" / "compiled").exists()
+
+
 def test_build_without_the_package_says_how_to_install_it(project):
     pytest.importorskip("dbt.cli.main")
     (project / "profiles.yml").write_text(
