@@ -1,3 +1,5 @@
+{{ config(enabled=part_is_on('operations')) }}
+
 -- What changed in the last 24 hours upstream of a node (var ripple_node), nearest first: the definitions that were
 -- changed there, not those that moved along.
 with asked as (

@@ -1,3 +1,5 @@
+{{ config(enabled=part_is_on('operations')) }}
+
 -- A number looks wrong (var ripple_node, and ripple_column): all that it comes from, nearest first and down to the
 -- sources, with how fresh each is, what is wrong with it now, and whose it is. `direct_columns` are what the column's
 -- own expression reads.

@@ -9,7 +9,7 @@
         execute
         and flags.WHICH in ('run', 'build', 'test', 'retry')
         and var('ripple_create_raw_tables', true)
-        and dbt_ripple.package_is_selected()
+        and dbt_ripple.package_is_built()
     %}
         {% set missing = dbt_ripple.missing_raw_tables() %}
         {# Of tables that an older version made. #}

@@ -1,13 +1,18 @@
-{% macro bad_keys(relation, key) %}
+{% macro bad_keys(keys) %}
+{#- One query for all of them: what a query costs here is to plan it. -#}
 select
-    {{ key | join(',\n    ') }},
-    count(*) as times
-from {{ relation }}
-group by
-    {{ key | join(',\n    ') }}
-having
-    count(*) > 1
-    {%- for column in key %}
-    or {{ column }} is null
+    check_name,
+    found
+from (
+    {%- for check, (relation, columns) in keys.items() %}
+    select
+        '{{ check }}' as check_name,
+        {{ dbt_ripple.in_words(columns) }} as found,
+        case when {{ columns | join(' is null or ') }} is null then 1 else 0 end as lacks_a_part
+    from {{ relation }}
+    {{ 'union all' if not loop.last }}
     {%- endfor %}
+) as all_keys
+group by check_name, found
+having count(*) > 1 or max(lacks_a_part) = 1
 {% endmacro %}

@@ -1,22 +1,20 @@
-{% macro unknown_nodes(relation, columns) %}
-with named as (
-    select * from {{ relation }}
-),
-
-nodes as (
-    select * from {{ ref('dbt_ripple', 'dim_nodes') }}
-)
-{% for column in columns %}
+{% macro unknown_nodes(named) %}
 select
-    named.snapshot_id,
-    named.{{ column }} as unique_id,
-    '{{ column }}' as found_in
-from named
-left join nodes
+    named.check_name,
+    {{ dbt_ripple.in_words(['named.snapshot_id', 'named.unique_id']) }} as found
+from (
+    {%- for check, (relation, column) in named.items() %}
+    select
+        '{{ check }}' as check_name,
+        snapshot_id,
+        {{ column }} as unique_id
+    from {{ relation }}
+    {{ 'union all' if not loop.last }}
+    {%- endfor %}
+) as named
+left join {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
     on
         named.snapshot_id = nodes.snapshot_id
-        and named.{{ column }} = nodes.unique_id
+        and named.unique_id = nodes.unique_id
 where nodes.unique_id is null
-{{ 'union all' if not loop.last }}
-{%- endfor %}
 {% endmacro %}

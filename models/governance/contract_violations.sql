@@ -1,3 +1,5 @@
+{{ config(enabled=part_is_on('governance', also='operations')) }}
+
 with changes as (
     select * from {{ ref('dbt_ripple', 'definition_changes') }}
     where column_name != '*rows*'

@@ -1,3 +1,5 @@
+{{ config(enabled=part_is_on('governance')) }}
+
 with dim_nodes as (
     select * from {{ ref('dbt_ripple', 'dim_nodes') }}
 ),

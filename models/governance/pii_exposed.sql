@@ -1,3 +1,5 @@
+{{ config(enabled=part_is_on('governance')) }}
+
 with pii_columns as (
     select * from {{ ref('dbt_ripple', 'pii_columns') }}
 ),

@@ -1,3 +1,5 @@
+{{ config(enabled=part_is_on('health')) }}
+
 with snapshots as (
     select * from {{ ref('dbt_ripple', 'int_weekly_snapshots') }}
 ),

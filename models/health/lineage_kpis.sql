@@ -1,3 +1,5 @@
+{{ config(enabled=part_is_on('health', also='operations')) }}
+
 with coverage as (
     select * from {{ ref('dbt_ripple', 'lineage_coverage') }}
 ),

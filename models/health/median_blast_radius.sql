@@ -1,3 +1,5 @@
+{{ config(enabled=part_is_on('health', also='operations')) }}
+
 with origins as (
     select distinct
         project_name,

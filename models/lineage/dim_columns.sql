@@ -1,7 +1,7 @@
 {{ config(file_format=var('ripple_file_format', 'parquet')) }}
 
 with columns as (
-    select * from {{ ref('dbt_ripple', 'stg_ripple__columns') }}
+    select * from {{ source('ripple_raw', 'columns') }}
 ),
 
 latest as (

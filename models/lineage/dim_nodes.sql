@@ -1,7 +1,7 @@
 {{ config(file_format=var('ripple_file_format', 'parquet')) }}
 
 with nodes as (
-    select * from {{ ref('dbt_ripple', 'stg_ripple__nodes') }}
+    select * from {{ source('ripple_raw', 'nodes') }}
 ),
 
 latest as (

@@ -1,7 +1,7 @@
 {{ config(file_format=var('ripple_file_format', 'parquet')) }}
 
 with column_edges as (
-    select * from {{ ref('dbt_ripple', 'stg_ripple__column_edges') }}
+    select * from {{ source('ripple_raw', 'column_edges') }}
 ),
 
 latest as (

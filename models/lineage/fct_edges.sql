@@ -1,7 +1,7 @@
 {{ config(file_format=var('ripple_file_format', 'parquet')) }}
 
 with edges as (
-    select * from {{ ref('dbt_ripple', 'stg_ripple__edges') }}
+    select * from {{ source('ripple_raw', 'edges') }}
 ),
 
 latest as (

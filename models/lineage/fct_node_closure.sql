@@ -1,7 +1,7 @@
 {{ config(file_format=var('ripple_file_format', 'parquet')) }}
 
 with closure as (
-    select * from {{ ref('dbt_ripple', 'stg_ripple__node_closure') }}
+    select * from {{ source('ripple_raw', 'node_closure') }}
 ),
 
 latest as (

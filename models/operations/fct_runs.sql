@@ -1,11 +1,14 @@
-{{ config(file_format=var('ripple_file_format', 'parquet')) }}
+{{ config(
+    enabled=part_is_on('operations'),
+    file_format=var('ripple_file_format', 'parquet')
+) }}
 
 with recorded as (
     select * from {{ ref('dbt_ripple', 'stg_ripple__run_history') }}
 ),
 
 run_results as (
-    select * from {{ ref('dbt_ripple', 'stg_ripple__run_results') }}
+    select * from {{ source('ripple_raw', 'run_results') }}
 ),
 
 snapshots as (
@@ -13,16 +16,17 @@ snapshots as (
 ),
 
 nodes as (
-    select * from {{ ref('dbt_ripple', 'stg_ripple__nodes') }}
+    select * from {{ source('ripple_raw', 'nodes') }}
 ),
 
+-- What was never published is not in `snapshots`, which all of it is joined with.
 -- A test with several parents does not say which one it is about.
 tested as (
     select
         edges.snapshot_id,
         edges.child_id as unique_id,
         min(edges.parent_id) as node_id
-    from {{ ref('dbt_ripple', 'stg_ripple__edges') }} as edges
+    from {{ source('ripple_raw', 'edges') }} as edges
     inner join nodes
         on
             edges.snapshot_id = nodes.snapshot_id

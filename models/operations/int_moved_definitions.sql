@@ -1,4 +1,7 @@
-{{ config(file_format=var('ripple_file_format', 'parquet')) }}
+{{ config(
+    enabled=part_is_on('operations'),
+    file_format=var('ripple_file_format', 'parquet')
+) }}
 
 with pairs as (
     select * from {{ ref('dbt_ripple', 'int_consecutive_snapshots') }}

@@ -1,3 +1,5 @@
+{{ config(enabled=part_is_on('operations')) }}
+
 with checks as (
     select
         *,

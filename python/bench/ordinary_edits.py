@@ -206,7 +206,6 @@ SHOP: Final = [
         {
             _PRODUCTS: [("as product_price", "as price")],
             _ITEMS: [("products.product_price,", "products.price as product_price,")],
-            "models/marts/products.yml": [("- name: product_price", "- name: price")],
         },
     ),
     _replace(
@@ -215,13 +214,8 @@ SHOP: Final = [
         breaking=True,
     ),
     _replace(
-        "rename stg_products.product_type, a dimension of the semantic layer forgotten",
+        "rename stg_products.product_type, which only `select *` passes on",
         *(_PRODUCTS, ("type as product_type", "type as product_kind")),
-        breaking=True,
-    ),
-    _replace(
-        "rename stg_orders.subtotal_cents, which only `select *` passes on",
-        *("models/staging/stg_orders.sql", ("as subtotal_cents", "as subtotal_in_cents")),
     ),
     _replace(
         "edit an expression: is_food_item",
@@ -236,13 +230,8 @@ SHOP: Final = [
         *(_PRODUCTS, ("        sku as product_id,", "        sku as product_id,\n        sku,")),
     ),
     _replace(
-        "drop stg_products.product_description, a dimension of the semantic layer forgotten",
+        "drop stg_products.product_description, which only `select *` passes on",
         *(_PRODUCTS, ("        description as product_description,\n", "")),
-        breaking=True,
-    ),
-    _replace(
-        "drop stg_orders.tax_paid_cents, which only `select *` passes on",
-        *("models/staging/stg_orders.sql", ("        tax_paid as tax_paid_cents,\n", "")),
     ),
     _replace(
         "drop order_items.supply_cost, which orders reads",
@@ -627,9 +616,8 @@ ATTRIBUTION: Final = [
         },
     ),
     Edit(
-        "remove the model and its yml, an analysis that reads it forgotten",
+        "remove the model and its yml, which nothing reads",
         {_TOUCHES: None, "models/schema.yml": None},
-        breaking=True,
     ),
     _replace(
         "the model as a table",
@@ -643,7 +631,7 @@ ATTRIBUTION: Final = [
     ),
     Edit("remove a seed that the model reads", {"data/sessions.csv": None}, breaking=True),
     _replace(
-        "rename a header of a seed that no model reads",
+        "rename a header of a seed that nothing reads by name",
         *("data/ad_spend.csv", ("utm_source", "source")),
     ),
 ]
@@ -774,8 +762,7 @@ class Project:
                 found.append(finding.message)
             else:
                 found.append(f"{nodes[finding.unique_id].name} {finding.message}")
-        removed = (nodes[unique_id] for unique_id in report.removed)
-        found += [f"{n.resource_type.replace('_', ' ')} {n.name} is removed" for n in removed]
+        found += [f"{nodes[unique_id].name} is removed" for unique_id in report.removed]
         if not found:
             from dbt_ripple.changes import compare
 

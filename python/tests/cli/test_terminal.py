@@ -249,7 +249,6 @@ def test_names_are_completed(sides: Sides, monkeypatch: pytest.MonkeyPatch) -> N
     assert words("trace", "stg") == ["stg_orders"]
     assert words("trace", "dim_c") == ["dim_customers.v1", "dim_customers.v2"]
     assert words("trace", "RAW.o") == ["raw.orders"]
-    assert words("trace", "+stg") == ["+stg_orders"]
     assert words("trace", "stg_orders.order") == ["stg_orders.order_id", "stg_orders.ordered_at"]
     assert words("impact", "stg_orders", "--drop", "cust") == ["customer_id"]
     assert words("explain", "no_neg") == ["no_negative_amount"]

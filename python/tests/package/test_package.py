@@ -118,6 +118,8 @@ def test_macros_tests_analyses_and_exposures_are_documented(manifest: dict[str, 
         if "__" in macro["name"]:  # an adapter's version of a macro that is documented
             continue
         assert macro["description"], macro["name"]
+        if macro["name"].startswith("materialization_"):
+            continue
         signature = re.search(r"(?:macro|test) \w+\((.*?)\)", macro["macro_sql"], re.DOTALL)
         assert signature is not None
         arguments = [argument.split("=")[0].strip() for argument in signature[1].split(",")]
@@ -132,16 +134,14 @@ def test_macros_tests_analyses_and_exposures_are_documented(manifest: dict[str, 
         assert exposure["description"] and exposure["depends_on"]["nodes"], exposure["name"]
 
 
-def test_every_lineage_model_has_a_key_and_edges_have_both_ends(manifest: dict[str, Any]) -> None:
-    tests: dict[str, set[str]] = {}
-    for test in _ours(manifest["nodes"], "test"):
-        for parent in test["depends_on"]["nodes"]:
-            tests.setdefault(parent.split(".")[-1], set()).add(test["name"])
-    for model in ("dim_nodes", "dim_columns", "fct_edges", "fct_column_edges", "fct_node_closure"):
-        assert f"{model}_key" in tests[model]
-        assert model == "dim_nodes" or f"{model}_known_nodes" in tests[model]
-    assert "dim_snapshots_key" in tests["dim_snapshots"]
-    assert "lineage_is_acyclic" in tests["fct_node_closure"]
+def test_few_tests_read_every_model_but_what_others_are_made_of(manifest: dict[str, Any]) -> None:
+    tests = _ours(manifest["nodes"], "test")
+    assert len(tests) < 10
+    read = {parent for test in tests for parent in test["depends_on"]["nodes"]}
+    for model in _ours(manifest["nodes"], "model"):
+        assert model["unique_id"] in read or model["name"].startswith(("int_", "stg_")), model[
+            "name"
+        ]
 
 
 def test_names_of_theirs_are_not_mistaken_for_ours(manifest: dict[str, Any]) -> None:
@@ -183,7 +183,7 @@ models:
         assert model["schema"] == "analytics_lineage"
         if model["fqn"][1] == "lineage":
             assert model["config"]["materialized"] == "view"
-        if model["fqn"][1] == "lineage" or model["config"]["materialized"] == "table":
+        if model["fqn"][1] == "lineage" or model["config"]["materialized"] == "ripple_table":
             assert model["config"]["file_format"] == "delta"
 
 

@@ -1,0 +1,236 @@
+"""The package keeps out of a project's own runs, shows one load at a time, and says what is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("dbt.adapters.duckdb")
+
+import duck_project
+from dbt.artifacts.schemas.results import NodeResult
+from duck_project import PROJECT, dbt, loaded, rows
+from hand_made import RAW, node, orders, project
+
+from dbt_ripple.artifacts import Project
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+ASKED = ("--select", "package:dbt_ripple")
+LINEAGE = ("dim_nodes", "dim_columns", "fct_edges", "fct_column_edges", "fct_node_closure")
+
+
+@pytest.fixture
+def duck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    duck_project.make(tmp_path, {"models/mine.sql": "select 1 as id"})
+    yield tmp_path
+
+
+def ours(results: list[NodeResult]) -> dict[str, str]:
+    """What dbt said of each model and test of the package, by its name."""
+    return {
+        result.node.name: str(result.message or result.status)
+        for result in results
+        if result.node.package_name == "dbt_ripple"
+        and str(result.node.resource_type) in ("model", "test")
+    }
+
+
+def relations(folder: Path) -> set[str]:
+    """The relations of the package that are there, raw tables as well."""
+    found = rows(
+        folder,
+        "select table_name from information_schema.tables"
+        " where table_schema in ('dev_ripple', 'dev_ripple_raw')",
+    )
+    return {name for (name,) in found} - {"run_history"}
+
+
+def shop(expression: str, when: datetime) -> Project:
+    """A load: one model over one source."""
+    made = project(
+        orders(),
+        node("model.p.stg", f"select id, {expression} as amount from s.orders", RAW),
+        adapter="duckdb",
+    )
+    made.metadata.generated_at = when
+    made.digest = when.isoformat()
+    return made
+
+
+def test_a_plain_run_leaves_all_of_it_as_it_is(duck: Path) -> None:
+    said = ours(dbt(duck, "build"))
+    assert len(said) > 30
+    assert set(said.values()) == {"LEFT AS IT IS", "pass"}
+    assert relations(duck) == set()
+    # Beside an edit of the project, and by a path that is the package's as well.
+    dbt(duck, "build", "--select", "models")
+    assert relations(duck) == set()
+
+    built = ours(dbt(duck, "run", *ASKED))
+    assert "LEFT AS IT IS" not in built.values()
+    assert set(built) <= relations(duck)
+    assert set(ours(dbt(duck, "test", *ASKED)).values()) == {"pass"}
+    again = ours(dbt(duck, "run"))
+    assert set(again.values()) == {"LEFT AS IT IS"}
+
+
+def test_one_model_by_its_name(duck: Path) -> None:
+    dbt(duck, "run", "--select", "+impacted_tests")
+    assert {"impacted_tests", "snapshots", "nodes"} <= relations(duck)
+    assert "dim_nodes" not in relations(duck)
+
+
+def test_what_others_read_is_built_in_every_run(duck: Path) -> None:
+    (duck / "models" / "theirs.sql").write_text(
+        "select * from {{ ref('dbt_ripple', 'dim_columns') }}"
+    )
+    built = {name for name, said in ours(dbt(duck, "run")).items() if said != "LEFT AS IT IS"}
+    assert built == {"dim_columns", "dim_nodes", "dim_snapshots"}
+    assert rows(duck, "select * from dev.theirs") == []
+
+
+def test_a_rule_that_is_named_is_asked_in_every_run(duck: Path) -> None:
+    rule = "vars: {dbt_ripple: {ripple_rules: {owner_missing: block}, "
+    (duck / "dbt_project.yml").write_text(PROJECT.replace("vars: {dbt_ripple: {", rule))
+    dbt(duck, "run", *ASKED)
+    loaded(duck, shop("amount", NOON), "one")
+    said = ours(dbt(duck, "build"))
+    assert "LEFT AS IT IS" not in (said["owner_missing"], said["dim_nodes"])
+    assert said["dim_columns"] == "LEFT AS IT IS"
+    # `model.p.stg` and its source have no owner: the test of the rule fails, though nobody selected it.
+    assert rows(duck, "select count(*) from dev_ripple.owner_missing") == [(2,)]
+    results = dbt(duck, "test")
+    assert "fail" in {str(r.status) for r in results if r.node.name.startswith("owner_missing")}
+
+
+def test_in_every_run_where_one_says_so(duck: Path) -> None:
+    text = PROJECT.replace(
+        "vars: {dbt_ripple: {", "vars: {dbt_ripple: {ripple_in_every_run: true, "
+    )
+    (duck / "dbt_project.yml").write_text(text)
+    assert "LEFT AS IT IS" not in ours(dbt(duck, "run")).values()
+
+
+@pytest.mark.parametrize(
+    ("parts", "some", "none"),
+    [
+        ("[]", {"dim_nodes", "pii_columns", "lineage_status"}, {"fct_runs", "owner_missing"}),
+        ("[governance]", {"owner_missing"}, {"contract_violations", "lineage_coverage"}),
+        ("[health]", {"lineage_coverage", "health_is_whole"}, {"lineage_kpis", "incidents"}),
+        ("[operations]", {"incidents"}, {"contract_violations", "lineage_kpis"}),
+    ],
+)
+def test_parts_are_off_by_one_var(duck: Path, parts: str, some: set[str], none: set[str]) -> None:
+    text = PROJECT.replace("vars: {dbt_ripple: {", f"vars: {{dbt_ripple: {{ripple_parts: {parts}, ")
+    (duck / "dbt_project.yml").write_text(text)
+    said = ours(dbt(duck, "--warn-error", "build", *ASKED))
+    assert some <= set(said)
+    assert not none & set(said)
+    assert set(said.values()) <= {"OK", "pass"}
+
+
+def status(folder: Path) -> tuple[str, str, int]:
+    ((said, message, behind),) = rows(
+        folder, "select status, message, stale_model_count from dev_ripple.lineage_status"
+    )
+    return said, message, behind
+
+
+def held(folder: Path) -> dict[str, list[str]]:
+    return {
+        model: [s for (s,) in rows(folder, f"select distinct snapshot_id from dev_ripple.{model}")]
+        for model in LINEAGE
+    }
+
+
+def test_whatever_is_built_all_models_show_one_load(duck: Path) -> None:
+    dbt(duck, "run", *ASKED)
+    assert status(duck)[0] == "empty"
+    shown = []
+    for number, expression in enumerate(("amount", "amount + 1")):
+        loaded(duck, shop(expression, NOON + timedelta(hours=number)), str(number))
+        dbt(duck, "run", "--select", "dim_nodes", "fct_edges")
+        assert status(duck)[0::2] == ("stale", 1)
+        assert list(held(duck).values()) == [shown[-1:]] * len(LINEAGE)
+        dbt(duck, "run", "--select", "dim_snapshots")
+        assert status(duck)[0::2] == ("loaded", 0)
+        ((now,),) = {tuple(ids) for ids in held(duck).values()}
+        shown.append(now)
+    assert len(set(shown)) == 2
+
+
+def test_tables_that_are_built_in_part_say_which_lag_behind(duck: Path) -> None:
+    tables = "\nmodels: {dbt_ripple: {lineage: {+materialized: ripple_table}}}\n"
+    (duck / "dbt_project.yml").write_text(PROJECT + tables)
+    dbt(duck, "run", *ASKED)
+    loaded(duck, shop("amount", NOON), "one")
+    assert status(duck)[0] == "stale"
+    dbt(duck, "run", *ASKED)
+    assert status(duck)[0::2] == ("loaded", 0)
+    loaded(duck, shop("amount + 1", NOON + timedelta(hours=1)), "two")
+    dbt(duck, "run", "--select", "dim_snapshots", "dim_nodes", "dim_columns", "fct_node_closure")
+    said, message, behind = status(duck)
+    assert (said, behind) == ("stale", 2)
+    assert "fct_column_edges" in message
+    # What is joined on the snapshot as well is of one load.
+    joined = "select count(*) from dev_ripple.fct_edges join dev_ripple.dim_nodes"
+    assert rows(duck, f"{joined} on parent_id = unique_id") == [(1,)]
+    assert rows(duck, f"{joined} using (snapshot_id) where parent_id = unique_id") == [(0,)]
+
+
+BREAK = {
+    "dim_snapshots_says_what_and_when": "update dev_ripple.dim_snapshots set project_name = null",
+    "dim_snapshots_key": "insert into dev_ripple.dim_snapshots from dev_ripple.dim_snapshots",
+    "dim_nodes_key": "insert into {s}.nodes select * from {s}.nodes",
+    "dim_nodes_kinds": "update {s}.nodes set name = null",
+    "dim_nodes_statuses": "update {s}.nodes set analysis_status = 'guessed'",
+    "dim_columns_key": "insert into {s}.columns select * from {s}.columns",
+    "dim_columns_known_nodes": "update {s}.columns set unique_id = 'model.p.nobody'",
+    "fct_edges_key": "insert into {s}.edges select * from {s}.edges",
+    "fct_edges_known_children": "update {s}.edges set child_id = 'model.p.nobody'",
+    "fct_column_edges_key": "insert into {s}.column_edges select * from {s}.column_edges",
+    "fct_column_edges_known_parents": "update {s}.column_edges set parent_id = 'model.p.nobody'",
+    "fct_column_edges_known_columns": "update {s}.column_edges set child_column = 'nothing'",
+    "fct_column_edges_kinds": "update {s}.column_edges set subtype = 'MAGIC'",
+    "fct_node_closure_key": "insert into {s}.node_closure select * from {s}.node_closure",
+    "fct_node_closure_known_descendants": "update {s}.node_closure set descendant_id = 'model.p.nobody'",
+    "fct_node_closure_holds_edges": "delete from {s}.edges",
+    "fct_node_closure_holds_itself": "delete from {s}.node_closure where depth = 0",
+    "lineage_is_acyclic": "insert into {s}.node_closure"
+    " select snapshot_id, descendant_id, ancestor_id, depth from {s}.node_closure where depth = 1",
+    "pii_columns_key": "insert into {s}.pii_columns select * from {s}.pii_columns",
+    "pii_columns_known_sources": "update {s}.pii_columns set source_id = 'model.p.nobody'",
+    "test_columns_key": "insert into {s}.test_columns select * from {s}.test_columns",
+    "test_columns_known_nodes": "update {s}.test_columns set unique_id = 'model.p.nobody'",
+}
+
+
+def test_what_is_damaged_is_found_and_named(duck: Path) -> None:
+    dbt(duck, "run", *ASKED)
+    loaded(duck, shop("amount", NOON), "one")
+    id_ = rows(duck, "select snapshot_id from dev_ripple_raw.snapshots")[0][0]
+    rows(
+        duck,
+        "insert into dev_ripple_raw.pii_columns (snapshot_id, unique_id, column_name, source_id)"
+        f" values ('{id_}', 'model.p.stg', 'id', '{RAW}')",
+    )
+    rows(
+        duck,
+        f"insert into dev_ripple_raw.test_columns values ('{id_}', 'test.p.t', 'model.p.stg', 'id')",
+    )
+    dbt(duck, "run", "--select", "dim_snapshots")
+    dbt(duck, "compile", "--select", "lineage_is_whole")
+    (compiled,) = (duck / "target" / "compiled").rglob("lineage_is_whole.sql")
+    checks = compiled.read_text()
+    assert rows(duck, checks) == []
+    for check, damage in BREAK.items():
+        broken = "; ".join(
+            ("begin", damage.format(s="dev_ripple_raw"), "create temp table found as " + checks)
+        )
+        with_found = f"{broken}; select distinct check_name from found"
+        names = {name for (name,) in rows(duck, with_found)}
+        assert check in names, (check, names)

@@ -1,1 +1,0 @@
-{{ bad_keys(ref('dbt_ripple', 'lineage_coverage'), ['project_name', 'week']) }}

@@ -1,1 +1,0 @@
-{{ unknown_nodes(ref('dbt_ripple', 'dim_columns'), ['unique_id']) }}

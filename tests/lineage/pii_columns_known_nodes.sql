@@ -1,1 +1,0 @@
-{{ unknown_nodes(ref('dbt_ripple', 'pii_columns'), ['unique_id', 'source_id']) }}

@@ -1,1 +1,0 @@
-{{ bad_keys(ref('dbt_ripple', 'fct_runs'), ['invocation_id', 'unique_id']) }}

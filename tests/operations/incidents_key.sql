@@ -1,1 +1,0 @@
-{{ bad_keys(ref('dbt_ripple', 'incidents'), ['project_name', 'target_name', 'unique_id', 'opened_at']) }}
