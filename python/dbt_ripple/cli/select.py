@@ -355,7 +355,7 @@ def _sections(selection: Selection, head: Project) -> Iterator[tuple[str, list[t
 
     def name(unique_id: str) -> str:
         node = head.nodes.get(unique_id)
-        return node.display_name if node else unique_id
+        return node.spoken_name if node else unique_id
 
     waiting: dict[str, list[HeldTest]] = {}
     for test in selection.held:
