@@ -43,6 +43,9 @@ EPHEMERAL_PREFIX: Final = "__dbt__cte__"
 EXISTS: Final = 4096
 """Not a kind: marks a subquery of which only the rows matter, not the columns."""
 
+ALL_OUTPUTS: Final = -1
+"""Among the positions of ORDER BY: every output, however many a ``*`` makes of them."""
+
 INNER_JOINS: Final = frozenset({"INNER", "CROSS", ""})
 """Kinds of joins whose rows are those pairs that meet the conditions."""
 

@@ -15,6 +15,7 @@ from dbt_ripple.flow.any_order import arrange, unite
 from dbt_ripple.flow.fingerprint import compared, digest, where
 from dbt_ripple.flow.ir import (
     AGGREGATION,
+    ALL_OUTPUTS,
     CONDITIONAL,
     DIRECT,
     FILTER,
@@ -1309,7 +1310,12 @@ class _Clauses:
             found.append(fp)
             self.add(deps, kind)
         for ordinal in ordinals:
-            if 0 < ordinal <= len(self.fps):
+            if ordinal == ALL_OUTPUTS:
+                found += self.fps
+                found += [r.fp() for r in self.rest]
+                for some in (*self.deps, *(r.whole() for r in self.rest)):
+                    self.add(some, kind)
+            elif 0 < ordinal <= len(self.fps):
                 found.append(self.fps[ordinal - 1])
                 self.add(self.deps[ordinal - 1], kind)
             elif all_shown:

@@ -39,6 +39,7 @@ from dbt_ripple.flow.expressions import (
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import (
     AGGREGATION,
+    ALL_OUTPUTS,
     CONDITIONAL,
     EPHEMERAL_PREFIX,
     FILTER,
@@ -825,7 +826,7 @@ class _Lowering(Expressions):
                     )
                 elif isinstance(target, exp.Var) and target.name.upper() == "ALL":
                     order.append(X(digest(b"order by all", written(flags)), {}, {}))
-                    order_outs.extend(range(1, len(select.outs) + 1))
+                    order_outs.append(ALL_OUTPUTS)
                 else:
                     if (ordinal := _hash_ordinal(target)) is not None:
                         order_outs.append(ordinal)

@@ -249,6 +249,10 @@ ONCE_MISSED = [
         "from (a t left join b on t.k = b.k) o join a on o.v = a.v",
         "from (a t left join b on t.k = b.k) o join a on o.v = a.id",
     ),
+    (
+        "select group_concat(s) x from ((select k, id, s from a) order by all)",
+        "select group_concat(s) x from ((select k, s, s from a) order by all)",
+    ),
     ("from (a) unpivot (x for y in (k))", "from (a) unpivot (y for y in (k))"),
     (
         "select *, t1.* from a t1 natural join b, b t3",
