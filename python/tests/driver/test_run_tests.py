@@ -73,8 +73,8 @@ def test_after_a_parse_only_what_moved_is_compiled_built_and_tested(
     assert code == 0, err
     narrow = json.loads(out)
     assert [test["name"] for test in narrow["tests"]] == [
-        "not_null_fct_customers_total",
         "not_null_big_orders_amount",
+        "not_null_fct_customers_total",
     ]
     assert "taken over as base compiled them; 3 others were compiled" in err
     # Built is what is in `models`; what it reads besides is base's.
@@ -158,13 +158,13 @@ def test_a_failing_test_is_exit_code_1_and_a_dbt_that_cannot_run_2(
     assert "'no_such_macro' is undefined" in err.splitlines()[-1]
 
 
-def test_nothing_changed_is_nothing_printed_and_nothing_run(
+def test_nothing_changed_is_said_and_nothing_run(
     tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert dbt(tiny, "parse")
     before = fingerprint(tiny / "target")
     code, out, _ = ripple(monkeypatch, capsys, "select", "--state", "../state", "--run")
-    assert (code, out) == (0, "")
+    assert (code, out) == (0, "nothing changed\n")
     assert fingerprint(tiny / "target") == before
     assert "dev" not in relations(tiny)
 
