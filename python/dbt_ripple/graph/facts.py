@@ -65,6 +65,7 @@ class FactAnalyser(Linker):
         seeds: the files of seeds.
         settled: the nodes that look at the warehouse while they compile, and of which compiled SQL
             says all the same (see `selection.facts`).
+        loaded: the seeds whose relation is known to hold what their file does on this side.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class FactAnalyser(Linker):
         cache: Cache | None = None,
         seeds: SeedFiles | None = None,
         settled: frozenset[str] = frozenset(),
+        loaded: Iterable[str] = (),
     ) -> None:
         super().__init__(project, False, cache, None, seeds or SeedFiles())
         self.analysis = analysis
@@ -86,6 +88,8 @@ class FactAnalyser(Linker):
         self.holds = holds
         self.columns = columns
         self.settled = settled
+        self.loaded = list(loaded)
+        self.proved_by_files = False
         self.steps: dict[str, dict[Step, None]] = {}
         self.linked: dict[str, Linked] = {}
         self.tested: dict[str, TestRows | None] = {}
@@ -162,6 +166,8 @@ class FactAnalyser(Linker):
             known = super().node(unique_id)
             known.relation.facts = self.carried(node, known.relation)
         self.type_columns(unique_id, known.relation)
+        if node.resource_type == "seed":
+            self.prove_by_files()
         for test in self.tests_of(unique_id):
             if test not in self.waiting:
                 self.waiting[test] = len(self.refers_to(test))
@@ -169,6 +175,45 @@ class FactAnalyser(Linker):
             if not self.waiting[test]:
                 heapq.heappush(self.ready, (len(self.relations_above(test)), test))
         return known
+
+    def prove_by_files(self) -> None:
+        """Note what the files of seeds prove: values that are there, keys, and what is among keys."""
+        if self.proved_by_files:
+            return
+        self.proved_by_files = True
+        keys: dict[frozenset[str], list[tuple[bytes, bytes, Proof]]] = {}
+        columns: list[tuple[Facts, bytes, frozenset[str]]] = []
+        for unique_id in self.loaded:
+            node = self.project.nodes[unique_id]
+            if self.settings.of(node) or unique_id in self.hooks.writing:
+                continue
+            proved = self.seeds.columns(node)
+            if not proved:
+                continue
+            relation = self.node(unique_id).relation
+            facts = relation.facts
+            if facts is None or self.analysis.nodes[unique_id].reason:
+                continue
+            proof = Proof(frozenset(), f"by the file of {node.display_name}")
+            known = relation.columns()
+            for name, column in proved.items():
+                found = known.get(fold_stored(name, self.dialect))
+                if found is None:
+                    continue
+                if column.whole:
+                    facts.not_null.setdefault(found[0], proof)
+                if column.unique:
+                    facts.unique.append(Unique(frozenset({found[0]}), proof, True))
+                if column.values is not None:
+                    columns.append((facts, found[0], column.values))
+                    if column.unique:
+                        keys.setdefault(column.values, []).append(
+                            (relation.rows_fp, found[0], proof)
+                        )
+        for facts, child, values in columns:
+            for parent, same in keys.items():
+                if values <= parent:
+                    facts.related.setdefault(child, []).extend(Related(*key) for key in same)
 
     def tests_of(self, unique_id: str) -> list[str]:
         """The tests that hold and refer to a relation, under any of its names."""
@@ -252,6 +297,16 @@ class FactAnalyser(Linker):
         if unique_id is not None and unique_id in self.project.nodes:
             return self.project.nodes[unique_id].display_name
         return key.rpartition(".")[2]
+
+    def read_of(self, reader: str, unique_id: str) -> set[str]:
+        """What the query of a node or a test names of a relation it reads; nothing where unknown."""
+        if self.project.nodes[reader].resource_type != "test":
+            self.node(reader)
+        linked = self.linked.get(reader)
+        if linked is None or linked.missing or linked.unknown or linked.relation.rest:
+            return set()
+        read = [linked.relation.rows, *linked.relation.deps]
+        return {column for deps in read for of, column in deps if of == unique_id}
 
     def carried(self, node: Node, relation: Relation) -> Facts:
         """What is known of a relation from its own query, where it holds that query's rows."""

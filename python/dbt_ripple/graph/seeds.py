@@ -41,6 +41,22 @@ class SeedFile:
     bag: bytes = b""
 
 
+@dataclass(frozen=True, slots=True)
+class SeedColumn:
+    """What a seed's file proves of a column, whichever loader reads it.
+
+    Attributes:
+        whole: no value of it is NULL once it is loaded.
+        unique: no two values are equal once they are, under any collation.
+        values: what it holds, to the letter; None where two loaded columns that hold the same may
+            not be equal.
+    """
+
+    whole: bool
+    unique: bool
+    values: frozenset[str] | None
+
+
 class SeedFiles:
     """The files of one project's seeds, as far as they are at hand.
 
@@ -74,17 +90,38 @@ class SeedFiles:
 
     def read(self, node: Node) -> SeedFile | None:
         """The file of a seed; None where no file with its checksum can be read."""
+        content = self.content(node)
+        return _parsed(content, node) if content is not None else None
+
+    def columns(self, node: Node) -> dict[str, SeedColumn]:
+        """What the file of a seed proves of its columns, by name; those of which it proves nothing aside."""
+        content = self.content(node)
+        rows = _rows(content, node) if content is not None else None
+        if not rows or any(len(row) != len(rows[0]) for row in rows):
+            return {}
+        header = [name.strip() for name in rows[0]]
+        if len({name.lower() for name in header}) < len(header):
+            return {}
+        said = node.config.get("column_types")
+        types = {str(k).lower(): str(v) for k, v in said.items()} if isinstance(said, dict) else {}
+        proved = (
+            (name, _proved([row[i] for row in rows[1:]], types.get(name.lower())))
+            for i, name in enumerate(header)
+        )
+        return {name: column for name, column in proved if column is not None}
+
+    def content(self, node: Node) -> bytes | None:
+        """The bytes of a seed's file; None where no file with its checksum can be read."""
         for folder in dict.fromkeys([*([node.root_path] if node.root_path else []), *self.folders]):
             try:
                 content = (Path(folder) / node.original_file_path).read_bytes()
             except OSError:
                 continue
             if _has_checksum(content, node):
-                return _parsed(content, node)
+                return content
         if node.unique_id in self.changed and node.root_path:
             # Head's file lies where base's did; git still has that.
-            former = _former(Path(node.root_path) / node.original_file_path, *checksum(node))
-            return None if former is None else _parsed(former, node)
+            return _former(Path(node.root_path) / node.original_file_path, *checksum(node))
         return None
 
 
@@ -118,17 +155,22 @@ def _digests(content: bytes, kind: str, wanted: str) -> bool:
     return wanted in (hashlib.new(kind, c).hexdigest() for c in (stripped, content))
 
 
-def _parsed(content: bytes, node: Node) -> SeedFile | None:
+def _rows(content: bytes, node: Node) -> list[list[str]] | None:
+    """The header and the rows of a file; None where it cannot be read."""
     delimiter = node.config.get("delimiter")
     try:
         text = io.StringIO(content.decode("utf-8-sig"), newline="")
-        rows = [
+        return [
             row
             for row in csv.reader(text, delimiter=delimiter if delimiter else _COMMA)
             if row  # an empty line is no row
         ]
     except (UnicodeDecodeError, csv.Error, TypeError):
         return None
+
+
+def _parsed(content: bytes, node: Node) -> SeedFile | None:
+    rows = _rows(content, node)
     if not rows:
         return None
     header = [name.strip() for name in rows[0]]
@@ -150,7 +192,56 @@ def _is_text(value: str) -> bool:
     return _WORD.search(value) is not None and value.strip().lower() not in _NO_TEXT
 
 
+def _proved(values: list[str], type_: str | None) -> SeedColumn | None:
+    """What values of one column prove; None where it depends on how they are loaded.
+
+    Looked at are columns of whole numbers and of text: dates, fractions and truth values are read,
+    rounded and cut in too many ways.
+    """
+    plain = (type_ or "").strip().lower()
+    longest = _DIGITS.get(plain, 0) if type_ else _LONGEST
+    if all(map(_INTEGER.fullmatch, values)) and (longest or plain in _TEXTS):
+        fits = plain in _TEXTS or all(len(v.lstrip("-")) <= longest for v in values)
+        return (
+            SeedColumn(True, len(set(values)) == len(values), frozenset(values)) if fits else None
+        )
+    if not any(map(_is_a_word, values)) or (type_ and plain not in _TEXTS):
+        return None
+    whole = all(v.strip() and v.strip().lower() not in _NULLS for v in values)
+    ascii_ = all(v.isascii() and v.isprintable() for v in values)
+    alike = {v.strip().lower() for v in values}
+    return SeedColumn(
+        whole,
+        whole and ascii_ and len(alike) == len(values),
+        frozenset(values) if whole else None,
+    )
+
+
+def _is_a_word(value: str) -> bool:
+    """Whether a value is text, and no date with its month or its time zone in words."""
+    return _is_text(value) and not _OF_DATES.issuperset(w.lower() for w in _WORDS.findall(value))
+
+
 _COMMA: Final = ","
+_WORDS: Final = re.compile("[A-Za-z]{2,}")
+_OF_DATES: Final = frozenset(
+    (
+        "jan feb mar apr may jun jul aug sep sept oct nov dec january february march april june july "
+        "august september october november december mon tue wed thu fri sat sun monday tuesday "
+        "wednesday thursday friday saturday sunday am pm ad bc st nd rd th utc gmt est edt cst cdt "
+        "mst mdt pst pdt cet cest"
+    ).split()
+)
+_INTEGER: Final = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
+_LONGEST: Final = 15
+"""Digits of a whole number that any type a loader may choose keeps."""
+_DIGITS: Final = {
+    **dict.fromkeys(("bigint", "int64", "long"), _LONGEST),
+    **dict.fromkeys(("int", "integer"), 9),
+}
+_TEXTS: Final = frozenset(("string", "text", "varchar"))
+_NULLS: Final = frozenset(". n/a na nan none null \\n".split())
+"""What a loader may take for NULL, in lower case, besides nothing."""
 _WORD: Final = re.compile("[A-Za-z]{2}")
 _NO_TEXT: Final = frozenset(
     "true false yes no on off null none na n/a nan snan inf -inf +inf infinity -infinity +infinity".split()

@@ -57,6 +57,7 @@ def held_tests(
     *,
     assume_passed: bool = False,
     runs: Callable[[str], bool] | None = None,
+    built: Collection[str] = (),
     cache: Cache | None = None,
 ) -> tuple[list[HeldTest], list[str], dict[str, str]]:
     """The impacted tests that need not run, notes, and what is missing to hold the others.
@@ -68,6 +69,7 @@ def held_tests(
             tell.
         runs: whether a test is run if it is selected; by default all are. A test that is not, is
             no ground unless it did not move.
+        built: the models and seeds that are built anew.
         cache: where lowered queries may be found.
 
     Returns:
@@ -85,7 +87,7 @@ def held_tests(
         if not passed:
             stale = any(r.status == "pass" for r in base.run_results)
             return [], [STALE if stale else NOTHING_TESTED], dict.fromkeys(impacted, NO_RESULTS)
-    holding = _Holding(comparison, frozenset(impacted), passed, runs, cache)
+    holding = _Holding(comparison, frozenset(impacted), passed, runs, built, cache)
     held = holding.held(impacted)
     notes = [] if base.catalog or len(held) == len(impacted) else [UNTYPED]
     return held, notes, holding.missing(impacted, {test.unique_id for test in held})
@@ -136,6 +138,7 @@ class _Holding:
         impacted: frozenset[str],
         passed: dict[str, int] | None,
         runs: Callable[[str], bool] | None,
+        built: Collection[str],
         cache: Cache | None,
     ) -> None:
         base, head = comparison.base, comparison.head
@@ -143,6 +146,7 @@ class _Holding:
         self.impacted = impacted
         self.passed = passed
         self.runs = runs
+        self.built = built
         before, now = comparison.base_analysis, comparison.head_analysis
         unmoved = frozenset(
             unique_id
@@ -173,9 +177,25 @@ class _Holding:
             cache,
             seeds.base,
             settled,
+            loaded := self.loaded_on_base(),
         )
         self.head = FactAnalyser(
-            head, now, unmoved, book, self.holds_on_head, of_unmoved, cache, seeds.head, settled
+            head,
+            now,
+            unmoved,
+            book,
+            self.holds_on_head,
+            of_unmoved,
+            cache,
+            seeds.head,
+            settled,
+            [
+                node.unique_id
+                for node in head.of_type("seed")
+                # What moved is loaded anew, or CI is red.
+                if node.unique_id in built
+                or (node.unique_id in loaded and node.unique_id in unmoved)
+            ],
         )
         self.embeddings = Embeddings()
         # What their columns are once they are built, compiled SQL does not tell (rule 11), unless
@@ -189,6 +209,18 @@ class _Holding:
             )
             and (change.moved or change.added or change.removed or not seen.columns)
         }
+
+    def loaded_on_base(self) -> list[str]:
+        """The seeds that base's last build is known to have loaded."""
+        base = self.comparison.base
+        invocation = base.metadata.invocation_id
+        done = {
+            r.unique_id
+            for r in base.run_results
+            if r.status == "success"
+            and not (invocation and r.invocation_id and r.invocation_id != invocation)
+        }
+        return [node.unique_id for node in base.of_type("seed") if node.unique_id in done]
 
     def settled(self) -> Iterator[str]:
         """The nodes and tests that look at the warehouse, and whose compiled SQL is the truth.
@@ -265,11 +297,14 @@ class _Holding:
                 arguments[test] = argument
         lookers = self.lookers(arguments)
         grounds = {test: self.grounds(test, arguments) for test in arguments}
+        of_head = self.comparison.head_analysis.tests
         return [
             HeldTest(
                 unique_id=test,
                 reason=self.in_words(argument, arguments, lookers.get(test, {})),
-                facts=sorted(grounds[test].union(lookers.get(test, {}).values())),
+                facts=sorted(
+                    grounds[test].union(u for u in lookers.get(test, {}).values() if u in of_head)
+                ),
             )
             for test, argument in arguments.items()
         ]
@@ -277,24 +312,25 @@ class _Holding:
     def argument(self, test: str) -> _Argument | None:
         """Why a test cannot fail on head unless one of its grounds does; None where it might."""
         head = self.comparison.head
-        if self.rows(test) is None or test not in head.nodes:
-            return None
-        seen = (
-            self.comparison.base_analysis.tests.get(test),
-            self.comparison.head_analysis.tests.get(test),
-        )
-        if any(s is None or s.status != "analysed" for s in seen):
+        then_seen = self.comparison.base_analysis.tests.get(test)
+        now_seen = self.comparison.head_analysis.tests.get(test)
+        if test not in head.nodes or now_seen is None or now_seen.status != "analysed":
             return None
         if not self.blurred.isdisjoint(self.above(test)):
             return None
-        then, now = self.base.rows_of(test), self.head.rows_of(test)
-        if then is None or now is None:
+        now = self.head.rows_of(test)
+        if now is None:
             return None
         steps = sorted(now.steps)
         if any(test in step.tests for step in steps):
             return None
         if now.facts.empty is not None and _passes_without_rows(head.nodes[test]):
-            return _Argument(steps, True)
+            return _Argument(steps, True)  # whatever it did on base
+        if self.rows(test) is None or then_seen is None or then_seen.status != "analysed":
+            return None
+        then = self.base.rows_of(test)
+        if then is None:
+            return None
         bits = self.embeddings.embed(now.facts.rows, then.facts.rows)
         if bits is None:
             return None
@@ -431,21 +467,29 @@ class _Holding:
         nodes = self.comparison.head.nodes
         for looking, views in groupby(lookers, key=lookers.__getitem__):
             names = ", ".join(nodes[view].display_name for view in views)
-            said.append(f"{nodes[looking].name}, which runs, shows whether {names} can be read")
+            which = "which runs" if nodes[looking].resource_type == "test" else "which is built"
+            said.append(f"{nodes[looking].name}, {which}, shows whether {names} can be read")
         return "; ".join(said)
 
     def lookers(self, held: dict[str, _Argument]) -> dict[str, dict[str, str]]:
-        """For each held test the views that moved under it, and of each a test that runs it.
+        """For each held test the views that moved under it, and of each what runs it.
 
         To build a view does not run its query, so a mistake that only shows when it runs (a cast
-        that fails) would go by unseen. Where no test that runs looks at a view, one that is held is
+        that fails) would go by unseen. What runs it is a test, or a table that is built and reads
+        all that the held test reads of it. Where neither looks at a view, one test that is held is
         taken out of ``held``.
         """
         found: dict[str, dict[str, str]] = {}
         # The last first: who looks at a view looks at those below it.
         for view in reversed(list(self.moved_views())):
             tests = self.readers(view)
-            waiting = [test for test in tests if test in held]
+            waiting = []
+            for test in tests:
+                table = self.built_of_as_much(test, view) if test in held else None
+                if table is not None:
+                    found.setdefault(test, {})[view] = table
+                elif test in held:
+                    waiting.append(test)
             if not waiting:
                 continue
             looking = next((t for t in tests if t not in held and self.runs_on_head(t)), None)
@@ -456,6 +500,21 @@ class _Holding:
             for test in waiting:
                 found.setdefault(test, {})[view] = looking
         return found
+
+    def built_of_as_much(self, test: str, view: str) -> str | None:
+        """A table that is built on head, of at least what a test reads of a view; each by its name."""
+        needed = self.head.read_of(test, view)
+        if not needed:
+            return None
+        nodes = self.comparison.head.nodes
+        for child in self.comparison.head.children.get(view, ()):
+            if (
+                child in self.built
+                and nodes[child].materialized == "table"
+                and needed <= self.head.read_of(child, view)
+            ):
+                return child
+        return None
 
     def runs_on_head(self, test: str) -> bool:
         return self.running(test) and (self.runs is None or self.runs(test))

@@ -110,15 +110,15 @@ def select_from(
         anew = set(rewritten(comparison, (t for t in moved if t in comparison.modified)))
         moved = [test for test in moved if test not in anew]
         chosen = None if only is None else frozenset(only)
-        waiting = waiting_tests(
-            comparison, moved, models if chosen is None else chosen.intersection(models), cache
-        )
+        built = frozenset(models) if chosen is None else chosen.intersection(models)
+        waiting = waiting_tests(comparison, moved, built, cache)
         skipped = {test.unique_id for test in waiting}
         held, said, missing = held_tests(
             comparison,
             [test for test in moved if test not in skipped],
             assume_passed=assume_passed,
             runs=lambda test: test not in skipped and (chosen is None or test in chosen),
+            built=built,
             cache=cache,
         )
         held = [*waiting, *held]

@@ -1,0 +1,234 @@
+"""What a seed's file proves: values that are there, keys, and what is among the keys of another.
+
+Each claim is held against how dbt's own reader, and DuckDB's, load the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from dbt_common.clients import agate_helper
+from hand_made import check, node, project
+
+from dbt_ripple.artifacts import Node, Project, RunResult
+from dbt_ripple.graph.seeds import SeedFiles
+from dbt_ripple.selection import select
+
+NULLS = "select {0} from s.{1} where {0} is null"
+TWICE = (
+    "select {0}, count(*) as n from s.{1} where {0} is not null group by {0} having count(*) > 1"
+)
+ORPHANS = (
+    "with child as (select {0} as f from s.{1} where {0} is not null), "
+    "parent as (select {2} as t from s.{3}) "
+    "select f from child left join parent on child.f = parent.t where parent.t is null"
+)
+ORDERS = "id,customer,paid\nord-a,cus-b,1\nord-b,cus-a,2\n"
+CUSTOMERS = "id,name\ncus-a,Ann\ncus-b,Bob\n"
+RENAMED = CUSTOMERS.replace("Ann", "Anne") + "cus-z,Zoe\n"
+
+
+def seed(root: Path, name: str, text: str, **config: Any) -> Node:
+    (root / "seeds").mkdir(parents=True, exist_ok=True)
+    (root / "seeds" / f"{name}.csv").write_text(text, encoding="utf-8")
+    return node(
+        f"seed.p.{name}",
+        config=config,
+        root_path=str(root),
+        original_file_path=f"seeds/{name}.csv",
+        checksum={"name": "sha256", "checksum": hashlib.sha256(text.strip().encode()).hexdigest()},
+    )
+
+
+def shop(
+    root: Path, orders: str, customers: str = CUSTOMERS, built: str = "table", **config: Any
+) -> Project:
+    """Two seeds, a model of each, and tests of their keys; all passed."""
+    model = {"materialized": built}
+    made = project(
+        seed(root, "raw_orders", orders, **config),
+        seed(root, "raw_customers", customers),
+        node(
+            "model.p.orders",
+            "select id as order_id, customer as customer_id from s.raw_orders",
+            "seed.p.raw_orders",
+            config=model,
+        ),
+        node(
+            "model.p.customers",
+            "select id as customer_id, name from s.raw_customers",
+            "seed.p.raw_customers",
+            config=model,
+        ),
+        check("whole", NULLS.format("order_id", "orders"), "model.p.orders"),
+        check("key", TWICE.format("order_id", "orders"), "model.p.orders"),
+        check(
+            "related",
+            ORPHANS.format("customer_id", "orders", "customer_id", "customers"),
+            "model.p.orders",
+            "model.p.customers",
+        ),
+    )
+    made.run_results = [
+        RunResult(unique_id=u, status="pass", failures=0)
+        for u in made.nodes
+        if u.startswith("test")
+    ]
+    return made
+
+
+def held(base: Project, head: Project, **options: Any) -> set[str]:
+    return {test.unique_id.rpartition(".")[2] for test in select(base, head, **options).held}
+
+
+MORE = ORDERS + "ord-c,cus-a,3\n"
+
+
+@pytest.mark.parametrize(
+    ("orders", "proved"),
+    [
+        (MORE, {"whole", "key", "related"}),
+        (ORDERS + "ord-b,cus-a,3\n", {"whole", "related"}),
+        (ORDERS + "ORD-B,cus-a,3\n", {"whole", "related"}),  # under a collation it is the same
+        (ORDERS + "ord-b ,cus-a,3\n", {"whole", "related"}),
+        (ORDERS + ",cus-a,3\n", {"related"}),
+        (ORDERS + "null,cus-a,3\n", {"related"}),
+        (ORDERS + "ord-c,cus-c,3\n", {"whole", "key"}),
+        (ORDERS + "ord-c,CUS-A,3\n", {"whole", "key"}),
+        (ORDERS + "ord-c,cus-a\n", set()),  # nobody knows which columns those are
+        ("id,customer,paid\n1,cus-a,1\n2,cus-b,1\n", {"whole", "key", "related"}),
+        ("id,customer,paid\n1,cus-a,1\n01,cus-b,1\n", {"related"}),
+        ("id,customer,paid\n1.0,cus-a,1\n1,cus-b,1\n", {"related"}),
+    ],
+)
+def test_a_test_that_the_files_of_seeds_answer_is_held(
+    tmp_path: Path, orders: str, proved: set[str]
+) -> None:
+    base, head = shop(tmp_path / "base", ORDERS), shop(tmp_path / "head", orders, RENAMED)
+    assert held(base, head) == proved
+    for result in base.run_results:  # what base's tests came to is not asked
+        result.status = "error" if "key" not in result.unique_id else result.status
+    assert held(base, head) == proved
+
+
+def test_what_the_file_says_is_not_asked_of_what_is_not_loaded_from_it(tmp_path: Path) -> None:
+    def sides(name: str, **config: Any) -> tuple[Project, Project]:
+        base = shop(tmp_path / f"base of {name}", ORDERS, **config)
+        return base, shop(tmp_path / f"head of {name}", MORE, RENAMED, **config)
+
+    base, head = sides("all")
+    assert len(held(base, head)) == 3
+    assert held(base, head, only={*head.nodes} - {"seed.p.raw_orders"}) == set()
+    assert held(base, head, only={*head.nodes} - {"seed.p.raw_customers"}) == {"whole", "key"}
+    hook = "insert into s.raw_orders select * from s.raw_orders"
+    assert held(*sides("a hook", **{"post-hook": [{"sql": hook}]})) == set()
+    assert held(*sides("a type", column_types={"id": "varchar(4)"})) == {"related"}
+
+
+def test_a_view_is_seen_to_be_read_by_a_test_or_by_a_table_of_it(tmp_path: Path) -> None:
+    sides = [
+        shop(tmp_path / "base", ORDERS, built="view"),
+        shop(tmp_path / "head", MORE, built="view"),
+    ]
+    for columns, count in (("", 1), ("customer_id", 1), ("order_id, customer_id", 2)):
+        for side in sides:
+            side.nodes.pop("test.p.related", None)
+            if columns:
+                side.nodes["model.p.below"] = node(
+                    "model.p.below",
+                    f"select {columns} from s.orders",
+                    "model.p.orders",
+                )
+        again = [project(*side.nodes.values()) for side in sides]
+        again[0].run_results = sides[0].run_results
+        assert len(held(*again)) == count  # of two; without the table one of them has to run
+
+
+VALUES = (
+    *(
+        "1",
+        "01",
+        "-1",
+        "0",
+        "-0",
+        "+1",
+        "1.0",
+        "1e5",
+        "12345678901234567",
+        "tea",
+        "Tea",
+        "tea ",
+        "",
+    ),
+    *(
+        "null",
+        "None",
+        "true",
+        "2026-01-01",
+        "2026-1-1",
+        "Jan 1 2026",
+        "1 Jan 2026",
+        "nan",
+        "a1b2c3",
+    ),
+    *(
+        "20260101",
+        "2",
+        "3",
+        "cup",
+        "pot",
+        "é",
+        "É",
+        "n/a",
+        "0x10",
+        "10:30",
+        "2026-01-01 00:00:00 UTC",
+    ),
+)
+
+
+def test_what_is_claimed_of_a_column_holds_as_it_is_loaded(tmp_path: Path) -> None:
+    rng = random.Random(7)
+    claimed = {"whole": 0, "unique": 0, "among": 0}
+    for _ in range(150):
+        of_one_kind = rng.choice([VALUES, ("1", "2", "3", "-1", "0", "20260101"), VALUES[9:13]])
+        columns = [
+            rng.choices(of_one_kind, k=3) if rng.random() < 0.5 else rng.sample(of_one_kind, 3)
+            for _ in range(2)
+        ]
+        if rng.random() < 0.3:
+            columns[1] = rng.sample(columns[0], 3)
+        text = "a,b\n" + "".join(f'"{a}","{b}"\n' for a, b in zip(*columns, strict=True))
+        made = seed(tmp_path, "s", text)
+        proved = SeedFiles().columns(made)
+        file = tmp_path / "seeds" / "s.csv"
+        table = agate_helper.from_csv(file, text_columns=(), delimiter=",")
+        by_dbt = {c.name: (type(c.data_type).__name__, list(c)) for c in table.columns}
+        with duckdb.connect() as connection:
+            try:
+                connection.execute(f"create table t as from read_csv('{file}', header=true)")
+            except duckdb.Error:
+                continue  # it is not loaded at all
+            loaded = connection.execute("select a, b from t").fetchall()
+        by_duckdb = {n: ("", [row[i] for row in loaded]) for i, n in enumerate("ab")}
+        for kinds in (by_dbt, by_duckdb):
+            for name, column in proved.items():
+                values = kinds[name][1]
+                if column.whole:
+                    claimed["whole"] += 1
+                    assert None not in values, (text, name)
+                if column.unique:
+                    claimed["unique"] += 1
+                    assert len({str(v).lower().strip() for v in values}) == 3, (text, name)
+            a, b = proved.get("a"), proved.get("b")
+            if a and b and a.values and b.values and a.values <= b.values:
+                same_type = len({type(v) for n in "ab" for v in kinds[n][1]}) == 1
+                if same_type:  # joins of two types prove nothing anyway
+                    claimed["among"] += 1
+                    assert set(kinds["a"][1]) <= set(kinds["b"][1]), text
+    assert min(claimed.values()) > 10
