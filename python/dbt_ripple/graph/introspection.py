@@ -35,24 +35,31 @@ class Looks:
     Attributes:
         sees: how much of all its refs.
         values: ``(ref, column)`` for each column whose distinct values it asks for.
+        exist: whether it asks if relations exist, and of which kind they are.
     """
 
     sees: Sees
     values: tuple[tuple[str, str], ...] = ()
+    exist: bool = False
 
     def __bool__(self) -> bool:
-        return self.sees > Sees.NOTHING or bool(self.values)
+        return self.sees > Sees.NOTHING or bool(self.values) or self.exist
 
 
 NOTHING: Final = Looks(Sees.NOTHING)
 
 _EVERYTHING: Final = frozenset(
     """
-    context get_relation graph list_relations_without_caching load_cached_relation load_relation
-    load_result run_query statement
+    context graph list_relations_without_caching load_result run_query statement
     """.split()
 )
 """Names whose use in Jinja may show anything."""
+
+_EXIST: Final = frozenset({"get_relation", "load_cached_relation", "load_relation"})
+"""What gives a relation of the warehouse, or none where there is no such."""
+
+_OF_A_RELATION: Final = frozenset({"information", "metadata", "stats", "to_dict"})
+"""What some adapters know of a relation that they gave besides its name and its kind."""
 
 _BENIGN: Final = frozenset(
     "behavior can_on_schema_change config convert_type dispatch quote quote_as_configured "
@@ -105,7 +112,7 @@ class Introspection:
     def __init__(self, project: Project, macros: Macros) -> None:
         self.macros = macros
         self.project = project
-        self._macros: dict[str, Sees] = {}
+        self._macros: dict[str, tuple[Sees, bool, bool]] = {}
 
     def of(self, node: Node) -> Looks:
         """What a node looks at, as far as its own Jinja and the macros it reaches tell."""
@@ -113,7 +120,7 @@ class Introspection:
         reached = node.depends_on.macros
         if not reached and not any(sign in raw for sign in _SIGNS):
             return NOTHING
-        sees = Sees.NOTHING
+        sees, exist, more = Sees.NOTHING, False, False
         values: tuple[tuple[str, str], ...] = ()
         inside: str | None = None
         if any(sign in raw for sign in _SIGNS):
@@ -122,7 +129,7 @@ class Introspection:
             if simple:
                 values = tuple(dict.fromkeys(simple))
                 inside = _COLUMN_VALUES.sub(" ", inside)
-            sees = _seen(inside)
+            sees, exist = _seen(inside)
         said: set[str] | None = None
         for unique_id in reached:
             macro = self.macros.macros.get(unique_id)
@@ -138,18 +145,21 @@ class Introspection:
                     said = names(inside if inside is not None else "\n".join(tags(raw)))
                 if plain not in said and macro.name not in said:
                     continue
-            sees = max(sees, self.of_macro(unique_id))
+            of_macro, asks, asks_more = self.of_macro(unique_id)
+            sees, exist, more = max(sees, of_macro), exist or asks, more or asks_more
         if sees == Sees.NAMES and inside is not None and names(inside) & _TYPES:
             sees = Sees.COLUMNS
-        return Looks(sees, values)
+        if exist and (more or names(inside or "\n".join(tags(raw))) & _OF_A_RELATION):
+            sees = Sees.EVERYTHING
+        return Looks(sees, values, exist and sees != Sees.EVERYTHING)
 
-    def of_macro(self, unique_id: str) -> Sees:
-        """What a macro shows, with all it calls."""
+    def of_macro(self, unique_id: str) -> tuple[Sees, bool, bool]:
+        """What a macro shows, with all it calls; whether it asks if relations exist, and for more."""
         known = self._macros.get(unique_id)
         if known is not None:
             return known
         found = Sees.NOTHING
-        types = False
+        types = exist = more = False
         seen: set[str] = set()
         stack = [unique_id]
         while stack:
@@ -164,28 +174,32 @@ class Introspection:
                     found = max(found, less)
                     continue
             inside = "\n".join(tags(macro.macro_sql))
-            found = max(found, _seen(inside))
-            types = types or not names(inside).isdisjoint(_TYPES)
+            said = names(inside)
+            sees, asks = _seen(inside)
+            found, exist = max(found, sees), exist or asks
+            types = types or not said.isdisjoint(_TYPES)
+            more = more or not said.isdisjoint(_OF_A_RELATION)
             stack += macro.depends_on.macros
             stack += self.macros.users_by_name.get(dispatched(macro.name), ())
         if found == Sees.NAMES and types:
             found = Sees.COLUMNS
-        self._macros[unique_id] = found
-        return found
+        self._macros[unique_id] = found, exist, more
+        return found, exist, more
 
 
-def _seen(inside: str) -> Sees:
-    """What a piece of Jinja, taken alone, may look at."""
+def _seen(inside: str) -> tuple[Sees, bool]:
+    """What a piece of Jinja, taken alone, may look at, and whether it asks if relations exist."""
     if not any(sign in inside for sign in _SIGNS):
-        return Sees.NOTHING
+        return Sees.NOTHING, False
     plain = _LITERAL.sub("''", inside)
     said = names(plain)
+    exist = not said.isdisjoint(_EXIST)
     if said & _EVERYTHING:
-        return Sees.EVERYTHING
+        return Sees.EVERYTHING, exist
     found = Sees.NAMES if "get_columns_in_relation" in said else Sees.NOTHING
     for method in _METHOD.finditer(plain):
         if method[1] == "get_columns_in_relation":
             found = max(found, Sees.NAMES)
-        elif method[1] not in _BENIGN:
-            return Sees.EVERYTHING
-    return Sees.COLUMNS if found and said & _TYPES else found
+        elif method[1] not in _BENIGN and method[1] != "get_relation":
+            return Sees.EVERYTHING, exist
+    return (Sees.COLUMNS if found and said & _TYPES else found), exist

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from dbt_ripple.artifacts import Node, Project, masking_functions
 from dbt_ripple.flow.engine_checks import cannot_find
@@ -445,6 +445,9 @@ class Linker(Leaves):
                     parts.append(relation.all_fp())
                 if sees == Sees.EVERYTHING:
                     parts.append(relation.rows_fp)
+        if looks.exist and sees != Sees.EVERYTHING:
+            for parent in sorted(self.relations_above(unique_id)):
+                parts += [parent.encode(), repr(_kind(self.project.nodes[parent])).encode()]
         for other in self.named_by_hooks(unique_id, node):
             relation = self.node(other).relation
             parts += [other.encode(), relation.all_fp(), relation.rows_fp]
@@ -820,6 +823,11 @@ def _text_that_names(node: Node) -> str:
     if node.is_python:
         return " ".join(found[0] for found in _PYTHON_STRING.finditer(node.raw_code))
     return node.compiled_code or ""
+
+
+def _kind(node: Node) -> list[Any]:
+    """What an adapter tells of a relation that is there: whether it is a table, and which."""
+    return [node.materialized, node.config.get("table_format"), node.config.get("file_format")]
 
 
 def _why_unknown(relation: Relation) -> str:

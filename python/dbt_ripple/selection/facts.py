@@ -147,6 +147,7 @@ class _Holding:
         self.passed = passed
         self.runs = runs
         self.built = built
+        self.failed = {r.unique_id for r in base.run_results if r.status in ("fail", "warn")}
         before, now = comparison.base_analysis, comparison.head_analysis
         unmoved = frozenset(
             unique_id
@@ -325,7 +326,8 @@ class _Holding:
         if any(test in step.tests for step in steps):
             return None
         if now.facts.empty is not None and _passes_without_rows(head.nodes[test]):
-            return _Argument(steps, True)  # whatever it did on base
+            # It may not have run on base. Where it failed there, that it is mended has to be seen.
+            return None if test in self.failed else _Argument(steps, True)
         if self.rows(test) is None or then_seen is None or then_seen.status != "analysed":
             return None
         then = self.base.rows_of(test)

@@ -6,6 +6,7 @@ import pytest
 from hand_made import LISTED, RAW, check, macro, names, node, orders, project
 
 from dbt_ripple.artifacts import Macro, Project
+from dbt_ripple.graph.analyse import analyse
 from dbt_ripple.graph.introspection import NOTHING, Introspection, Looks, Sees
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.selection import select
@@ -23,7 +24,22 @@ INCREMENTAL = macro("macro.dbt.is_incremental", "{% set r = load_relation(this) 
 OURS = macro("macro.p.ours", "{{ return(run_query('select 1')) }}", "macro.dbt.run_query")
 TYPES = macro("macro.p.types", "{% for c in adapter.get_columns_in_relation(x) %}{{ c.dtype }}")
 WRAPPED = macro("macro.p.wrapped", "{{ dbt_utils.star(x) }}", "macro.dbt_utils.star")
-ALL = [RUN_QUERY, STATEMENT, COLUMNS, STAR, VALUES, DATEADD, INCREMENTAL, OURS, TYPES, WRAPPED]
+LOADED = macro("macro.dbt.load_relation", "{{ return(adapter.get_relation(x)) }}")
+FOUND = macro("macro.p.found", "{{ return(adapter.get_relation('d', 's', 'x')) }}")
+ALL = [
+    FOUND,
+    LOADED,
+    RUN_QUERY,
+    STATEMENT,
+    COLUMNS,
+    STAR,
+    VALUES,
+    DATEADD,
+    INCREMENTAL,
+    OURS,
+    TYPES,
+    WRAPPED,
+]
 
 
 def looks(raw: str, *calls: Macro) -> Looks:
@@ -47,7 +63,10 @@ def looks(raw: str, *calls: Macro) -> Looks:
         ("{{ types() }}", [TYPES], Sees.COLUMNS),
         ("{% for c in adapter.get_columns_in_relation(ref('x')) %}", [], Sees.NAMES),
         ("{% for c in get_columns_in_relation(ref('x')) %}", [COLUMNS], Sees.NAMES),
-        ("{% if adapter.get_relation(this) %}", [], Sees.EVERYTHING),
+        ("{{ adapter.get_relation(this).metadata }}", [], Sees.EVERYTHING),
+        ("{{ found().information }}", [FOUND], Sees.EVERYTHING),
+        ("{% set get = adapter %}{{ get.get_relation(this) }}", [], Sees.EVERYTHING),
+        ("{{ found() }}{% set x = run_query('select 1') %}", [FOUND, RUN_QUERY], Sees.EVERYTHING),
         ("{% for n in graph.nodes.values() %}", [], Sees.EVERYTHING),
         ("{# run_query('x') #} select graph from {{ ref('graph') }}", [], Sees.NOTHING),
         ("{{ adapter.dispatch('x')() }} {{ adapter.quote('y') }}", [], Sees.NOTHING),
@@ -227,3 +246,53 @@ def test_the_packages_tags_touch_no_rows() -> None:
     assert names(side(), side(theirs.unique_id, hook="{{ grants() }}")) == ["t"]
     more = "{{ dbt_ripple.apply_tags() }} delete from {{ this }}"
     assert names(applied, side(tags.unique_id, hook=more)) == ["t"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "calls", "sees"),
+    [
+        ("{% if adapter.get_relation('d', 's', 'x') %}", [], Sees.NOTHING),
+        ("{% if load_relation(ref('x')) %}", [LOADED], Sees.NOTHING),
+        ("{% if found() %}{{ dbt_utils.star(ref('x')) }}{% endif %}", [FOUND, STAR], Sees.NAMES),
+    ],
+)
+def test_what_asks_whether_a_relation_is_there_sees_no_more(
+    raw: str, calls: list[Macro], sees: Sees
+) -> None:
+    assert looks(raw, *calls) == Looks(sees, exist=True)
+
+
+def test_whether_a_relation_is_there_does_not_move_with_its_rows() -> None:
+    def side(where: str = "", kind: str = "table", sql: str = "select a from s.x") -> Project:
+        return project(
+            orders(),
+            node(
+                "model.p.x",
+                f"select id as a from s.orders{where}",
+                RAW,
+                config={"materialized": kind},
+            ),
+            node(
+                "model.p.y",
+                sql,
+                "model.p.x",
+                raw="{% if found() %} {{ ref('x') }}",
+                macros=[FOUND.unique_id],
+            ),
+            check("constant", "select 1 as one from s.z", "model.p.z"),
+            node("model.p.z", "select distinct 1 as one from s.y", "model.p.y"),
+            check("rows", "select a from s.y", "model.p.y"),
+            catalog=LISTED,
+            macros=ALL,
+        )
+
+    def columns(**edit: str) -> tuple[set[str], bool]:
+        now = side(**edit)
+        before, here = analyse(side()).nodes["model.p.y"], analyse(now).nodes["model.p.y"]
+        return set(names(side(), now)), before.looked == here.looked
+
+    assert columns(where=" where id > 1") == ({"constant", "rows"}, True)  # by the text alone
+    assert columns(kind="view") == ({"constant", "rows"}, False)
+    # What the text does not name counts whole, as it may come to be named.
+    gone = "select cast(null as int) as a"
+    assert set(names(side(sql=gone), side(sql=gone, where=" where id > 1"))) == {"constant", "rows"}
