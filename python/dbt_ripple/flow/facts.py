@@ -160,6 +160,9 @@ _CAST_TYPES: Final = {
 }
 
 
+_AS_TEXT_THE_SAME: Final = frozenset({"boolean", "date", "integer", "text", "uuid"})
+"""Families of which two values that differ are two texts, and one value is one."""
+
 _TEXT: Final = frozenset(
     (
         b"Initcap Left Lower MD5 Pad RegexpExtract RegexpReplace Replace Right SHA SHA2 SplitPart "
@@ -528,6 +531,8 @@ class Book:
                 facts.not_null[env.fp(e)] = _both(
                     proof for piece in e[1:] if (proof := _not_null(env, piece)) is not None
                 )
+            elif e[0] == b"Cast" and type(e[2]) is int and self.family(env, e) == "text":
+                self.as_text(facts, env.ref(e[2])[0], env.fp(e))
             elif number is not None:
                 fp = env.fp(e)
                 partition = frozenset(map(env.fp, number[0]))
@@ -542,6 +547,17 @@ class Book:
                 self.typed(env.fp(e), None)
             elif family is not None:
                 self.typed(env.fp(e) if wide else fps[i], family)
+
+    def as_text(self, facts: Facts, column: bytes, cast: bytes) -> None:
+        """What holds of a column cast to text, of any length, as it does of the column."""
+        if (whole := facts.not_null.get(column)) is not None:
+            facts.not_null[cast] = whole
+        if self.types.get(column) in _AS_TEXT_THE_SAME:
+            facts.unique += [
+                Unique(frozenset({cast}), u.proof, u.nulls)
+                for u in facts.unique
+                if u.columns == frozenset({column})
+            ]
 
     def one_row(self, n: bytes) -> Facts:
         """A SELECT without FROM."""

@@ -28,6 +28,12 @@ DATASET_PREFIX: Final = "dataset."
 _type_of: Final = attrgetter("type")
 
 
+_OF_ONE_TEXT: Final = frozenset(
+    {"bigquery", "databricks", "duckdb", "postgres", "snowflake", "spark"}
+)
+"""Where dbt makes one type of all text in a seed, however long it is."""
+
+
 class Leaves:
     """The relations of a project that nothing is above."""
 
@@ -139,6 +145,30 @@ class Leaves:
         known.analysis.fingerprints = [fp.hex() for fp in relation.fps]
         known.analysis.rows_fingerprint = relation.rows_fp.hex()
         return known
+
+    def types_of_file(self, unique_id: str) -> bytes | None:
+        """A fingerprint of the names and types of a changed seed's columns; None where not known.
+
+        Of other relations what their columns are made of stands for their types.
+        """
+        node = self.project.nodes[unique_id]
+        if (
+            unique_id not in self.seeds.by_content
+            or self.project.metadata.adapter_type not in _OF_ONE_TEXT
+            or self.settings.of(node)
+            or (file := self.seeds.read(node)) is None
+            or not file.shapes
+        ):
+            return None
+        said = node.config.get("column_types")
+        return digest(
+            b"types",
+            *(name.encode() for name in file.header),
+            *file.shapes,
+            repr(
+                (sorted(said.items()) if isinstance(said, dict) else said, self.quoted(node))
+            ).encode(),
+        )
 
     def quoted(self, node: Node) -> bool | None:
         """Whether the names of a seed's columns are quoted; None where it makes no other name.

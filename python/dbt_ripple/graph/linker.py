@@ -439,7 +439,9 @@ class Linker(Leaves):
             for parent in sorted(self.relations_above(unique_id)):
                 relation = self.node(parent).relation
                 parts.append(parent.encode())
-                if sees == Sees.NAMES:
+                if sees == Sees.COLUMNS and (types := self.types_of_file(parent)) is not None:
+                    parts.append(types)
+                elif sees == Sees.NAMES:
                     parts += [*(key.encode() for key in relation.keys), rest_fp(relation.rest)]
                 else:
                     parts.append(relation.all_fp())

@@ -10,8 +10,9 @@ import csv
 import hashlib
 import io
 import re
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -31,6 +32,8 @@ class SeedFile:
             shorter than the header.
         rows: how many rows follow the header.
         text: the names, in lower case, of the columns that no loader takes for anything but text.
+        shapes: of each column what its type depends on where none is set: how its values are
+            written, and how long they are.
         bag: a fingerprint of the rows in whatever order; empty where ``values`` is.
     """
 
@@ -39,6 +42,7 @@ class SeedFile:
     rows: int
     text: frozenset[str] = frozenset()
     bag: bytes = b""
+    shapes: list[bytes] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +91,15 @@ class SeedFiles:
         self.digests = digests or {}
         self.reordered = reordered
         self.formerly = formerly or {}
+        self._parsed: dict[tuple[str, str], SeedFile | None] = {}
 
     def read(self, node: Node) -> SeedFile | None:
         """The file of a seed; None where no file with its checksum can be read."""
-        content = self.content(node)
-        return _parsed(content, node) if content is not None else None
+        key = node.unique_id, repr((node.root_path, checksum(node), node.config.get("delimiter")))
+        if key not in self._parsed:
+            content = self.content(node)
+            self._parsed[key] = _parsed(content, node) if content is not None else None
+        return self._parsed[key]
 
     def columns(self, node: Node) -> dict[str, SeedColumn]:
         """What the file of a seed proves of its columns, by name; those of which it proves nothing aside."""
@@ -182,9 +190,32 @@ def _parsed(content: bytes, node: Node) -> SeedFile | None:
             digest(*(f"{len(value)}:{value}".encode() for value in column))
             for column in zip(*rows[1:], strict=True)
         ] or [digest(b"no rows")] * len(header)
-    texts = zip(header, zip(*rows[1:], strict=True), strict=True) if values and rows[1:] else ()
+    columns = list(zip(*rows[1:], strict=True)) if values else []
+    texts = zip(header, columns, strict=True) if columns else ()
     text_only = frozenset(name.lower() for name, column in texts if any(map(_is_text, column)))
-    return SeedFile(header, values, len(rows) - 1, text_only, bag)
+    shapes = [digest(*(shape.encode() for shape in sorted(_shapes(c)))) for c in columns]
+    return SeedFile(header, values, len(rows) - 1, text_only, bag, shapes)
+
+
+def _shapes(values: Sequence[str]) -> set[str]:
+    """How the values of a column are written, as far as a loader may guess a type by it."""
+    if any(map(_is_a_word, values)):
+        return {"text"}
+    return set(map(_shape, values))
+
+
+def _shape(value: str) -> str:
+    if _INTEGER.fullmatch(value):
+        return "integer" if len(value) < _SHORT else f"integer of {len(value)}"
+    if fraction := _FRACTION.fullmatch(value):
+        return "fraction" if fraction[1].strip("0") else "fraction of zeros"
+    if _MOMENT.fullmatch(value):
+        try:
+            datetime.fromisoformat(value)
+        except ValueError:
+            return value
+        return f"moment of {len(value)}"
+    return value
 
 
 def _is_text(value: str) -> bool:
@@ -233,6 +264,11 @@ _OF_DATES: Final = frozenset(
     ).split()
 )
 _INTEGER: Final = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
+_SHORT: Final = 9
+_FRACTION: Final = re.compile(r"-?(?:0|[1-9]\d{0,8})\.(\d{1,6})", re.ASCII)
+_MOMENT: Final = re.compile(
+    r"(?:19|20)\d\d-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{3}|\.\d{6})?)?", re.ASCII
+)
 _LONGEST: Final = 15
 """Digits of a whole number that any type a loader may choose keeps."""
 _DIGITS: Final = {

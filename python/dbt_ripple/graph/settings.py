@@ -17,7 +17,14 @@ from dbt_ripple.artifacts.model import WITH_SQL
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, JOIN
 from dbt_ripple.graph.branches_taken import texts_taken
-from dbt_ripple.graph.jinja import both_branches, names, normalised, tags, without_tags
+from dbt_ripple.graph.jinja import (
+    both_branches,
+    names,
+    normalised,
+    normalised_macro,
+    tags,
+    without_tags,
+)
 from dbt_ripple.graph.macros import (
     OWN,
     Macros,
@@ -56,6 +63,11 @@ _WITHOUT_KEY: Final = frozenset({"append", "insert_overwrite", "microbatch"})
 
 _APPLIES_TAGS: Final = re.compile(r"\s*\{\{-?\s*dbt_ripple\.apply_tags\(\s*\)\s*-?\}\}\s*")
 """See `graph.macros.APPLY_TAGS`."""
+
+_CALLS_BY_NAME: Final = re.compile(
+    r"\bcontext\b|\bdispatch\s*\(\s*(?!(?:macro_name\s*=\s*)?(['\"])\w+\1\s*[,)])"
+)
+"""What calls a macro by a name that stands in no text."""
 
 _RUN: Final = frozenset({"model", "seed", "snapshot", "test"})
 NAMING: Final = re.compile(r"generate_\w+_name$")
@@ -99,7 +111,7 @@ class Settings:
             return said  # it is what its readers' SQL shows: no hook of it runs
         if hooks := hooks_of(node):
             said["hooks"] = [(when, normalised(sql)) for when, sql in hooks]
-            said["hook macros"] = self.macros.fingerprint(self.hook_macros(node))
+            said["hook macros"] = self.hook_code(node)
             said["hook vars"] = self.macros.variables(" ".join(sql for _, sql in hooks))
             if self.hooks_read(node):
                 said["hook references"] = self.references.of(node)
@@ -285,6 +297,18 @@ class Settings:
     def hook_macros(self, node: Node) -> list[str]:
         """The user's macros that the node's hooks call."""
         return self.macros.named_in(" ".join(sql for _, sql in hooks_of(node)))
+
+    def hook_code(self, node: Node) -> bytes:
+        """A fingerprint of the user's macros that the node's hooks run; empty for none.
+
+        Of hooks that walk over all nodes, without the branches that what they are given rules out.
+        """
+        taken = [self.taken(sql) for _, sql in hooks_of(node)]
+        pieces = {normalised_macro(piece) for pieces in taken for piece in pieces}
+        if not all(taken) or any(map(_CALLS_BY_NAME.search, pieces)):
+            return self.macros.fingerprint(self.hook_macros(node))
+        parts = (f"{piece}{self.macros.variables(piece)}".encode() for piece in sorted(pieces))
+        return digest(b"macros taken", *parts)
 
     def hooks_read(self, node: Node) -> bool:
         """Whether a hook of the node refers to other relations than the node itself."""

@@ -317,7 +317,7 @@ class _Holding:
         now_seen = self.comparison.head_analysis.tests.get(test)
         if test not in head.nodes or now_seen is None or now_seen.status != "analysed":
             return None
-        if not self.blurred.isdisjoint(self.above(test)):
+        if self.blurred and not self.blurred.isdisjoint(self.above(test)):
             return None
         now = self.head.rows_of(test)
         if now is None:
@@ -361,7 +361,13 @@ class _Holding:
             seen = analysis.tests[test]
             if seen.status != "analysed":
                 return f"its query cannot be followed on {side}: {seen.reason}"
-        for unique_id in self.above(test):
+        above = list(self.above(test))
+        for unique_id in above:
+            if self.writes_otherwise(unique_id):
+                name = head.nodes[unique_id].display_name
+                return f"a hook of {name} is not as it was, and may write any row"
+        # What stands furthest above: the others are as they are because of it.
+        for unique_id in reversed(above):
             if unique_id in self.blurred:
                 return self.why_blurred(unique_id)
         then, now = self.base.rows_of(test), self.head.rows_of(test)
@@ -379,6 +385,18 @@ class _Holding:
         if not self.empty(test):
             return f"on base it returned {self.rows(test)} rows, and passed"
         return "what it rests on is not known to hold on head"
+
+    def writes_otherwise(self, unique_id: str) -> bool:
+        """Whether a hook of a node, or what it calls, is not the same on both sides."""
+        if unique_id not in self.comparison.changed:
+            return False
+        sides = ((self.base, self.comparison.base), (self.head, self.comparison.head))
+        said = [
+            (hooks_of(node), analyser.settings.hook_code(node))
+            for analyser, side in sides
+            if (node := side.nodes.get(unique_id)) is not None and hooks_of(node)
+        ]
+        return len(said) == 1 or (len(said) == 2 and said[0] != said[1])
 
     def what_base_says(self, test: str) -> str:
         """Why a test is not known to have passed on base."""
@@ -422,8 +440,6 @@ class _Holding:
 
     def above(self, test: str) -> Iterator[str]:
         """Everything on head that a test reads, however far up."""
-        if not self.blurred:
-            return
         parents = self.comparison.head.parents
         looked = {test}
         ahead = [test]

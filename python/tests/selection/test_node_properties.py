@@ -6,6 +6,7 @@ builds the model, `NOTHING` does neither.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import pytest
@@ -416,6 +417,39 @@ def test_a_hook_reads_in_the_branches_that_its_arguments_take(arguments: str, co
         return project(*made.nodes.values(), catalog=LISTED, macros=list(made.macros.values()))
 
     assert found(with_limit(1), with_limit(2))[0] == (TESTS[0] if counts else [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "edited", "counts"),
+    [
+        ("this", LINE, True),
+        ("this, 'exposures'", LINE, False),
+        ("this, 'exposures', true", LINE, False),
+        ("this, kind=var('kind')", LINE, True),
+        ("this, kind='sources'", ROWS_OF, False),  # a branch of it that is not taken
+        ("this, kind='nodes'", ROWS_OF, True),
+        ("this, kind='sources'", INSERTS, True),
+    ],
+)
+@pytest.mark.parametrize("by_name", [False, True])
+def test_an_edited_macro_counts_in_the_branches_that_a_hooks_arguments_take(
+    arguments: str, edited: Macro, counts: bool, by_name: bool
+) -> None:
+    hook = f"{{{{ inserts({arguments}) }}}}"
+    hook += "{{ context['line'](this) }}" if by_name else ""
+
+    def with_macros(*macros: Macro) -> Project:
+        return side({}, *macros, hook=hook)
+
+    now = copy(edited)
+    now.macro_sql = edited.macro_sql.replace("{{ line(n) }}", "{{ line(n) }},")
+    now.macro_sql = now.macro_sql.replace("insert into", "insert overwrite into")
+    now.macro_sql = now.macro_sql.replace("it.meta.limit", "it.meta.most")
+    then = [INSERTS, ROWS_OF, LINE]
+    here = [now if m is edited else m for m in then]
+    assert (with_macros(*then).macros == with_macros(*here).macros) is False
+    expected = TESTS[0] if counts or by_name else []
+    assert found(with_macros(*then), with_macros(*here))[0] == expected
 
 
 def test_a_hook_that_walks_over_all_nodes_reads_each() -> None:

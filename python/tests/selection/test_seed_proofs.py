@@ -10,10 +10,11 @@ import random
 from pathlib import Path
 from typing import Any
 
+import agate
 import duckdb
 import pytest
 from dbt_common.clients import agate_helper
-from hand_made import check, node, project
+from hand_made import check, macro, node, project
 
 from dbt_ripple.artifacts import Node, Project, RunResult
 from dbt_ripple.graph.seeds import SeedFiles
@@ -235,3 +236,79 @@ def test_what_is_claimed_of_a_column_holds_as_it_is_loaded(tmp_path: Path) -> No
                     claimed["among"] += 1
                     assert set(kinds["a"][1]) <= set(kinds["b"][1]), text
     assert min(claimed.values()) > 10
+
+
+WRITTEN = {
+    "integer": ("1", "-7", "20260101", "0"),
+    "long": ("12345678901", "98765432109"),
+    "fraction": ("1.5", "0.25", "-3.75"),
+    "zeros": ("1.0", "2.00", "0.0"),
+    "date": ("2026-01-01", "1999-12-31"),
+    "moment": ("2026-01-01 10:00:00", "1999-12-31 23:59:59"),
+    "millis": ("2026-01-01 10:00:00.123", "1999-12-31 23:59:59.999"),
+    "truth": ("true",),
+    "nothing": ("",),
+    "word": ("tea", "cup of 7"),
+    "wrong date": ("2026-13-01",),
+    "leading": ("007",),
+}
+
+
+def test_columns_whose_values_are_written_alike_are_loaded_as_one_type(tmp_path: Path) -> None:
+    rng = random.Random(3)
+    seen: dict[bytes, set[str]] = {}
+    for _ in range(400):
+        kinds = rng.sample(sorted(WRITTEN), rng.choice([1, 1, 2, 3]))
+        values = [rng.choice(WRITTEN[k]) for k in kinds for _once in range(rng.choice([1, 3]))]
+        made = seed(tmp_path, "s", "a,z\n" + "".join(f"{v},x\n" for v in values))
+        file = SeedFiles().read(made)
+        assert file is not None
+        table = agate_helper.from_csv(tmp_path / "seeds" / "s.csv", text_columns=(), delimiter=",")
+        column = table.columns["a"]
+        loaded = type(column.data_type).__name__
+        if loaded == "Number":  # what dbt makes of it: a whole number, or not
+            loaded += str(table.aggregate(agate.MaxPrecision("a")) > 0)
+        seen.setdefault(file.shapes[0], set()).add(loaded)
+    assert len(seen) > 60
+    assert [types for types in seen.values() if len(types) > 1] == []
+
+
+def test_what_asks_for_types_does_not_move_with_the_values_of_a_seed(tmp_path: Path) -> None:
+    typed = macro("macro.p.typed", "{% for c in adapter.get_columns_in_relation(x) %}{{ c.dtype }}")
+
+    def side(name: str, text: str, adapter: str = "duckdb", **config: Any) -> Project:
+        return project(
+            seed(tmp_path / name, "raw", text, **config),
+            node(
+                "model.p.a",
+                "select k, v from s.raw",
+                "seed.p.raw",
+                raw="{{ typed(ref('raw')) }}",
+                macros=[typed.unique_id],
+            ),
+            check("of_k", "select k from s.a where k is null", "model.p.a"),
+            macros=[typed],
+            adapter=adapter,
+        )
+
+    then = "k,v\na,1\nb,2\n"
+    for now, moved in ((then.replace("2", "3"), 0), (then.replace("2", "2.5"), 1)):
+        base, head = side("base", then), side("head", now)
+        assert len(select(base, head, facts=False).tests) == moved
+    longer = then.replace("b,2", "b,234567890123")
+    assert len(select(side("base", then), side("head", longer), facts=False).tests) == 1
+    unsure = [side(n, t, adapter="redshift") for n, t in (("base", then), ("head", now))]
+    assert len(select(*unsure, facts=False).tests) == 1
+
+
+def test_what_is_missing_names_the_hook_that_is_not_as_it_was(tmp_path: Path) -> None:
+    def side(name: str, limit: int) -> Project:
+        made = shop(tmp_path / name, ORDERS)
+        sql = f"insert into s.orders select 'x', 'y' limit {limit}"
+        made.nodes["model.p.orders"].config["post-hook"] = [{"sql": sql}]
+        return made
+
+    found = select(side("base", 1), side("head", 2))
+    assert [test.name for test in found.tests] == ["whole", "key", "related"]
+    reasons = {test.not_held for test in found.tests}
+    assert reasons == {"a hook of orders is not as it was, and may write any row"}
