@@ -298,15 +298,23 @@ class FactAnalyser(Linker):
             return self.project.nodes[unique_id].display_name
         return key.rpartition(".")[2]
 
-    def read_of(self, reader: str, unique_id: str) -> set[str]:
-        """What the query of a node or a test names of a relation it reads; nothing where unknown."""
-        if self.project.nodes[reader].resource_type != "test":
-            self.node(reader)
-        linked = self.linked.get(reader)
+    def read_of(self, test: str, unique_id: str) -> set[str]:
+        """The columns of a relation that a test's query names; nothing where it is not known."""
+        linked = self.linked.get(test)
         if linked is None or linked.missing or linked.unknown or linked.relation.rest:
             return set()
         read = [linked.relation.rows, *linked.relation.deps]
-        return {column for deps in read for of, column in deps if of == unique_id}
+        return {column for deps in read for of, column in deps if of == unique_id} - {ROWS}
+
+    def keeps(self, unique_id: str, parent: str, columns: set[str]) -> bool:
+        """Whether a relation has all rows of its parent, and these columns as they are there."""
+        here, there = self.node(unique_id).relation, self.node(parent).relation
+        known = dict(zip(there.names, there.fps, strict=True))
+        return (
+            here.rows_fp == there.rows_fp
+            and columns <= known.keys()
+            and {known[name] for name in columns} <= set(here.fps)
+        )
 
     def carried(self, node: Node, relation: Relation) -> Facts:
         """What is known of a relation from its own query, where it holds that query's rows."""

@@ -493,7 +493,7 @@ class _Holding:
         """For each held test the views that moved under it, and of each what runs it.
 
         To build a view does not run its query, so a mistake that only shows when it runs (a cast
-        that fails) would go by unseen. What runs it is a test, or a table that is built and reads
+        that fails) would go by unseen. What runs it is a test, or a table that is built and keeps
         all that the held test reads of it. Where neither looks at a view, one test that is held is
         taken out of ``held``.
         """
@@ -520,7 +520,7 @@ class _Holding:
         return found
 
     def built_of_as_much(self, test: str, view: str) -> str | None:
-        """A table that is built on head, of at least what a test reads of a view; each by its name."""
+        """A table that is built on head of all rows of a view, with the values a test reads of it."""
         needed = self.head.read_of(test, view)
         if not needed:
             return None
@@ -529,7 +529,7 @@ class _Holding:
             if (
                 child in self.built
                 and nodes[child].materialized == "table"
-                and needed <= self.head.read_of(child, view)
+                and self.head.keeps(child, view, needed)
             ):
                 return child
         return None

@@ -139,15 +139,17 @@ def test_a_view_is_seen_to_be_read_by_a_test_or_by_a_table_of_it(tmp_path: Path)
         shop(tmp_path / "base", ORDERS, built="view"),
         shop(tmp_path / "head", MORE, built="view"),
     ]
-    for columns, count in (("", 1), ("customer_id", 1), ("order_id, customer_id", 2)):
+    for sql, count in (
+        ("", 1),
+        ("select customer_id from s.orders", 1),
+        ("select order_id from s.orders where customer_id <> 'x'", 1),
+        ("select case when customer_id <> 'x' then order_id end as order_id from s.orders", 1),
+        ("select order_id as id, customer_id from s.orders", 2),
+    ):
         for side in sides:
             side.nodes.pop("test.p.related", None)
-            if columns:
-                side.nodes["model.p.below"] = node(
-                    "model.p.below",
-                    f"select {columns} from s.orders",
-                    "model.p.orders",
-                )
+            if sql:
+                side.nodes["model.p.below"] = node("model.p.below", sql, "model.p.orders")
         again = [project(*side.nodes.values()) for side in sides]
         again[0].run_results = sides[0].run_results
         assert len(held(*again)) == count  # of two; without the table one of them has to run
