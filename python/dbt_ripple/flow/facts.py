@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from dbt_ripple.flow.fingerprint import digest, hashed, where
 from dbt_ripple.flow.ir import INNER_JOINS, Expr, FromItem, Out, Ref, X
@@ -137,6 +137,11 @@ _NULL: Final = digest(b"Null")
 _ROW_NUMBER: Final = digest(b"RowNumber")
 _COUNT_ALL: Final = digest(b"count(*)")
 _NUMBERS: Final = {digest(b"number", str(n).encode()): n for n in range(100)}
+_SOME: Final = frozenset(
+    digest(b"string", text.encode())
+    for text in ("_dbt_utils_surrogate_key_null_", *"-_|:,/. ", *"0123456789")
+)
+"""Texts that stand in keys made of columns."""
 _KEEPS: Final = {"LEFT": (True, False), "RIGHT": (False, True), "FULL": (True, True)}
 _SEMI: Final = frozenset({"SEMI", "LEFT SEMI"})
 _ANTI: Final = frozenset({"ANTI", "LEFT ANTI"})
@@ -531,8 +536,15 @@ class Book:
                 facts.not_null[env.fp(e)] = _both(
                     proof for piece in e[1:] if (proof := _not_null(env, piece)) is not None
                 )
-            elif e[0] == b"Cast" and type(e[2]) is int and self.family(env, e) == "text":
-                self.as_text(facts, env.ref(e[2])[0], env.fp(e))
+            elif self.is_text(env, e):
+                if (whole := self.whole(env, e)) is not None:
+                    facts.not_null[env.fp(e)] = whole
+                if e[0] == b"Cast" and type(e[2]) is int:
+                    facts.unique += [
+                        Unique(frozenset({env.fp(e)}), u.proof, u.nulls)
+                        for u in facts.unique
+                        if u.columns == frozenset({env.ref(e[2])[0]})
+                    ]
             elif number is not None:
                 fp = env.fp(e)
                 partition = frozenset(map(env.fp, number[0]))
@@ -548,16 +560,32 @@ class Book:
             elif family is not None:
                 self.typed(env.fp(e) if wide else fps[i], family)
 
-    def as_text(self, facts: Facts, column: bytes, cast: bytes) -> None:
-        """What holds of a column cast to text, of any length, as it does of the column."""
-        if (whole := facts.not_null.get(column)) is not None:
-            facts.not_null[cast] = whole
-        if self.types.get(column) in _AS_TEXT_THE_SAME:
-            facts.unique += [
-                Unique(frozenset({cast}), u.proof, u.nulls)
-                for u in facts.unique
-                if u.columns == frozenset({column})
-            ]
+    def is_text(self, env: Env, e: Expr) -> bool:
+        """Whether an expression is made as text is, of columns whose text tells their values.
+
+        Then it is NULL only where what it is made of is: a JSON ``null``, say, is none of these.
+        """
+        if type(e) is int:
+            return self.types.get(env.ref(e)[0]) in _AS_TEXT_THE_SAME
+        if type(e) is not list:
+            return type(e) is bytes and e in _SOME
+        pieces = _pieces_of_text(e)
+        if pieces is None or (e[0] in _CASTS and _CAST_TYPES.get(_constant(e[4])) != "text"):
+            return False
+        # What a cast makes of anything is text, or NULL.
+        return e[0] in _CASTS or all(self.is_text(env, piece) for piece in pieces)
+
+    def whole(self, env: Env, e: Expr) -> Proof | None:
+        """Why such a text is never NULL; None where it may be."""
+        if type(e) is int:
+            return env.facts.not_null.get(env.ref(e)[0])
+        if type(e) is not list:
+            return OF_ITSELF
+        pieces = _pieces_of_text(e) or []
+        proofs = [self.whole(env, p) if self.is_text(env, p) else None for p in pieces]
+        found = [proof for proof in proofs if proof is not None]
+        enough = bool(found) if e[0] == b"Coalesce" else len(found) == len(proofs) > 0
+        return _both(found) if enough else None
 
     def one_row(self, n: bytes) -> Facts:
         """A SELECT without FROM."""
@@ -781,6 +809,26 @@ def _not_null(env: Env, e: Expr) -> Proof | None:
     if type(e) is int:
         return env.facts.not_null.get(env.ref(e)[0])
     return OF_ITSELF if _constant(e) in _NUMBERS else None
+
+
+def _pieces_of_text(e: list[Any]) -> list[Expr] | None:
+    """What a text is made of by an expression that is NULL only where one of them is.
+
+    COALESCE is NULL only where all of them are. None of other expressions.
+    """
+    if e[0] == "F" and type(e[1]) is bytes and e[1].startswith(b"DPipe"):
+        return list(e[2:])
+    if e[0] == b"Concat" and e[1] == b"expressions":
+        end = next((i for i, piece in enumerate(e) if piece in (b"safe", b"coalesce")), len(e))
+        return list(e[2:end])
+    if e[0] == b"Coalesce" and e[1] == b"this" and e[3:4] in ([], [b"expressions"]):
+        return [e[2], *e[4:]]
+    if (e[0] in _CASTS and len(e) == 5) or (e[0] == b"MD5" and len(e) == 3):
+        return [e[2]]
+    return None
+
+
+_CASTS: Final = frozenset({b"Cast", b"TryCast"})
 
 
 def _constant(e: Expr) -> bytes:
