@@ -5,9 +5,9 @@
     python python/bench/history.py --table [--work DIR]
 
 REPOSITORY is a path or a URL. The last commits of its first-parent line that touch the dbt project
-are built on DuckDB in a folder of their own, each as CI does it: base by `dbt seed` and `dbt build`,
-head by `dbt compile` over a copy of base's warehouse. Head is then built, too, and what came out is
-held against `dbt-ripple select`:
+are built on DuckDB in a folder of their own, each as CI does it: base by `dbt seed`, `dbt build` and
+`dbt docs generate`, head by `dbt compile` over a copy of base's warehouse. Head is then built, too,
+and what came out is held against `dbt-ripple select`:
 
 * relations: rows as bags, each column as a bag, names and types of columns;
 * tests: their status, and how many rows they returned;
@@ -240,7 +240,7 @@ class History:
             env=environment,
         )
         (target / f"{command[0]}.txt").write_text(run.stdout + run.stderr)
-        if command != ("deps",) and not (target / "manifest.json").exists():
+        if command[0] not in ("deps", "docs") and not (target / "manifest.json").exists():
             raise CannotBuildError(_why(run.stdout + run.stderr))
         return run.stdout
 
@@ -275,6 +275,8 @@ class History:
             manifest = json.loads((target / "manifest.json").read_text())
             holds = _holds(target / "warehouse.duckdb", manifest)
             (target / "holds.json").write_text(json.dumps(holds))
+        if not (target / "catalog.json").exists() and (target / "warehouse.duckdb").exists():
+            self.catalogue(self.checked_out(commit), target)
         manifest = json.loads((target / "manifest.json").read_text())
         results = json.loads((target / "run_results.json").read_text())["results"]
         tests = {r["unique_id"]: (r["status"], r["failures"]) for r in results}
@@ -284,6 +286,15 @@ class History:
             {u: status for u, (status, _) in tests.items() if not u.startswith("test.")},
             json.loads((target / "holds.json").read_text()),
         )
+
+    def catalogue(self, project: Path, target: Path) -> None:
+        """Make the catalog that is kept with a state, apart from the artifacts of the build."""
+        apart = target / "docs"
+        apart.mkdir(exist_ok=True)
+        shutil.copy(target / "warehouse.duckdb", apart / "warehouse.duckdb")
+        self.dbt(project, apart, "docs", "generate", "--no-compile")
+        (apart / "warehouse.duckdb").unlink()
+        shutil.move(apart / "catalog.json", target / "catalog.json")
 
     def compiled(self, base: str, head: str) -> Path:
         """The folder of head's artifacts, compiled as CI does over a copy of base's warehouse."""
