@@ -1,3 +1,4 @@
+-- noqa: disable=LT02
 {% if is_idle() %}
 {{ nothing() }}
 {% else %}

@@ -1,7 +1,8 @@
+-- noqa: disable=LT02
 {% if is_idle() %}
 {{ nothing() }}
 {% else %}
--- Figures that are there twice, and shares that are none. What lineage_kpis joins, it has twice where that has it twice.
+-- Figures that are there twice, and shares that are none. What lineage_kpis joins it has twice where that has it twice.
 {%- if part_is_on('operations') %}
 select
     'lineage_kpis' as check_name,

@@ -71,7 +71,7 @@ def explain(
         open_cache(cache_dir, no_cache) as cache,
         open_sides(
             *(project_dir, target_path, state, base_ref, options, cache, threads),
-            compile_rest=False,
+            or_count=True,
         ) as (base, head),
     ):
         node = find_test(head.project, test)

@@ -133,7 +133,7 @@ def select(
     with (
         open_cache(cache_dir, no_cache) as cache,
         open_sides(
-            *(project_dir, target_path, state, base_ref, options, cache, threads), compile_rest=run
+            *(project_dir, target_path, state, base_ref, options, cache, threads), or_count=not run
         ) as (base, head),
     ):
         only = None

@@ -85,7 +85,7 @@ def open_sides(
     cache: Cache | None,
     threads: int | None,
     *,
-    compile_rest: bool = True,
+    or_count: bool = False,
 ) -> Iterator[tuple[Target, Target]]:
     """Base and head, from artifacts or (``base_ref``) compiled here; base's files stay meanwhile.
 
@@ -97,14 +97,14 @@ def open_sides(
         options: how dbt is called.
         cache: where to look first.
         threads: processes that analyse what is not there.
-        compile_rest: let dbt compile what of head is neither compiled nor taken over from base;
-            else that counts as changed, and is said.
+        or_count: where dbt cannot compile what of head is neither compiled nor taken over from
+            base, count that as changed, and say so; else it is refused.
 
     Raises:
         RippleError: as `load_sides` and `cli.base_ref.both_sides`.
     """
     if base_ref is None:
-        rest = partial(_compile_rest, project_dir, options, state) if compile_rest else None
+        rest = partial(_compile_rest, project_dir, options, state, or_count=or_count)
         yield load_sides(project_dir, target_path, state, cache, threads, rest)
         return
     from dbt_ripple.cli.base_ref import both_sides
@@ -129,12 +129,18 @@ def state_folder(project_dir: Path, state: Path) -> Path:
 
 
 def _compile_rest(
-    project_dir: Path, options: DbtOptions, state: Path | None, base: Project, head: Project
-) -> None:
-    """Compile what of head is not compiled, in a folder of its own.
+    project_dir: Path,
+    options: DbtOptions,
+    state: Path | None,
+    base: Project,
+    head: Project,
+    *,
+    or_count: bool,
+) -> bool:
+    """Compile what of head is not compiled, in a folder of its own; False where dbt cannot.
 
     Raises:
-        RippleError: dbt cannot, here; says which command does.
+        RippleError: dbt cannot, and that is no answer (not `or_count`); says which command does.
     """
     from dbt_ripple.cli.dbt import Dbt
     from dbt_ripple.cli.run_selection import compile_against
@@ -146,16 +152,23 @@ def _compile_rest(
             dbt = Dbt(project_dir.resolve(), Path(folder), options, says="none")
             compile_against(base, head, rest, dbt, state_folder(project_dir, state))
         except RippleError as error:
+            if or_count:
+                warn(
+                    f"{count(len(rest), 'node')} of head {'is' if len(rest) == 1 else 'are'} not "
+                    f"compiled, and dbt could not compile here: {error.what} ({error.where})"
+                )
+                return False
             raise RippleError(
                 f"{count(len(rest), 'node')} of head {'is' if len(rest) == 1 else 'are'} parsed but "
                 f"not compiled, and could not be compiled here: {error.what} ({error.where})",
                 str(Path(head.target_path) / "manifest.json"),
                 "compile the project: `dbt compile`",
             ) from error
+    return True
 
 
 def _complete(
-    base: Target, head: Target, rest: Callable[[Project, Project], None] | None
+    base: Target, head: Target, rest: Callable[[Project, Project], bool] | None
 ) -> Target | None:
     """Head with base's compiled SQL where it is proved to be head's, too; None if it is nowhere."""
     from dbt_ripple.changes.compiled import take_over_from_artifacts
@@ -163,8 +176,7 @@ def _complete(
 
     project = head.project
     taken = take_over_from_artifacts(base.project, project)
-    if taken.rest and rest is not None:
-        rest(base.project, project)
+    if taken.rest and rest is not None and rest(base.project, project):
         _say_taken(taken, "base")
     elif not taken.taken:
         return None
@@ -202,7 +214,7 @@ def load_sides(
     state: Path | None,
     cache: Cache | None,
     threads: int | None,
-    compile_rest: Callable[[Project, Project], None] | None = None,
+    compile_rest: Callable[[Project, Project], bool] | None = None,
 ) -> tuple[Target, Target]:
     """Read base from ``--state`` and head from the target folder.
 
@@ -212,7 +224,7 @@ def load_sides(
         state: base's artifacts; relative to the project, as in dbt, or else to the current folder.
         cache: where to look first.
         threads: processes that analyse what is not there.
-        compile_rest: compiles, given both, what of head is left uncompiled.
+        compile_rest: compiles, given both, what of head is left uncompiled; False where it cannot.
 
     Returns:
         Base and head. What dbt has not compiled of head has base's compiled SQL where that is

@@ -54,24 +54,36 @@ def test_after_a_parse_only_what_moved_is_compiled_built_and_tested(
     write(tiny, {"models/stg_orders.sql": DOUBLED})
     assert dbt(tiny, "parse")
 
+    # Where dbt cannot compile here, what is not compiled counts as changed: wider, never wrong.
+    profiles = (tiny / "profiles.yml").read_text()
+    (tiny / "profiles.yml").write_text("tiny: {}\n")
     code, out, err = ripple(
         monkeypatch, capsys, "select", "--state", "../state", "--format", "json"
     )
     assert code == 0
     wide = json.loads(out)
+    assert "3 nodes of head are not compiled, and dbt could not compile here: " in err
     assert (
         "9 nodes unchanged in code, taken over as base compiled them; 3 others have to be compiled:"
         " `dbt compile --select tiny.big_orders tiny.pivoted tiny.stg_orders`"
     ) in err
-    # What is not compiled counts as changed: wider, never wrong.
     counts = wide["counts"]
     assert counts["impacted_tests"] + counts["held_tests"] == counts["all_tests"] == 7
+
+    (tiny / "profiles.yml").write_text(profiles)
+    code, out, err = ripple(
+        monkeypatch, capsys, "select", "--state", "../state", "--format", "json"
+    )
+    assert code == 0, err
+    asked = json.loads(out)
+    assert "3 others were compiled" in err
 
     code, out, err = ripple(
         monkeypatch, capsys, "select", "--state", "../state", "--format", "json", "--run"
     )
     assert code == 0, err
     narrow = json.loads(out)
+    assert narrow["tests"] == asked["tests"]
     assert [test["name"] for test in narrow["tests"]] == [
         "not_null_big_orders_amount",
         "not_null_fct_customers_total",
