@@ -203,7 +203,7 @@ repeated as (
     }) | indent(4) }}
 ),
 
-unknown as (
+unlisted_nodes as (
     {{ unknown_nodes({
         'dim_columns_known_nodes': ('columns', 'unique_id'),
         'fct_edges_known_parents': ('edges', 'parent_id'),
@@ -218,7 +218,7 @@ unknown as (
 )
 {% for check in [
     'rows_of_snapshots', 'rows_of_status', 'rows_of_nodes', 'rows_of_column_edges', 'unknown_columns', 'other_pairs',
-    'cycles', 'repeated', 'unknown'
+    'cycles', 'repeated', 'unlisted_nodes'
 ] %}
 select * from {{ check }}
 {{ 'union all' if not loop.last }}
