@@ -48,34 +48,61 @@ def _sql(node: Any, dialect: str) -> str:
 
 # Typed as `Any`: sqlglot's compiled classes give their arguments no types.
 def _columns(parsed: Any, dialect: str) -> dict[str, list[str]]:
-    ctes = {cte.alias.lower(): cte.this for cte in parsed.find_all(exp.CTE)}
-    select = _first_select(parsed)
-    while select is not None and (inner := _only_star(select, ctes)) is not None:
-        select = _first_select(inner)
-    if select is None:
-        return {}
+    text = _Text(parsed)
     return {
-        name: [_sql(e, dialect) for e in _chain(select, written, ctes)]
-        for name, written in _projections(select).items()
+        name: [_sql(e, dialect) for e in text.chain(*found)]
+        for name, found in text.columns(_first_select(parsed)).items()
     }
 
 
-def _chain(select: Any, written: Any, ctes: dict[str, Any]) -> Iterator[Any]:
-    for _ in range(_FOLLOWED):
-        yield written
-        if not isinstance(written, exp.Column):
-            return
-        source = _source(select, written.table)
-        inner = ctes.get(source.lower()) if source else None
-        if inner is None:
-            return
-        select = _first_select(inner)
-        while select is not None and (deeper := _only_star(select, ctes)) is not None:
-            select = _first_select(deeper)
-        found = _projections(select).get(written.name.lower()) if select is not None else None
-        if found is None:
-            return
-        written = found
+class _Text:
+    """What the CTEs of a query show, a ``*`` over CTEs included; each is looked at once."""
+
+    def __init__(self, parsed: Any) -> None:
+        self.ctes = {cte.alias.lower(): cte.this for cte in parsed.find_all(exp.CTE)}
+        self.known: dict[str, dict[str, tuple[Any, Any]]] = {}
+
+    def of_cte(self, name: str) -> dict[str, tuple[Any, Any]]:
+        """The columns of a CTE; none where it is no CTE."""
+        name = name.lower()
+        if name not in self.known:
+            self.known[name] = {}  # of a recursive CTE, until it is known
+            inner = self.ctes.get(name)
+            self.known[name] = self.columns(_first_select(inner)) if inner is not None else {}
+        return self.known[name]
+
+    def columns(self, select: Any) -> dict[str, tuple[Any, Any]]:
+        """Each column by lower-case name: its expression, and the SELECT that this stands in."""
+        found: dict[str, tuple[Any, Any]] = {}
+        for item in select.expressions if select is not None else ():
+            star = item.this if isinstance(item, exp.Column) else item
+            if not isinstance(star, exp.Star):
+                if item.alias_or_name:
+                    inner = item.this if isinstance(item, exp.Alias) else item
+                    found[item.alias_or_name.lower()] = select, inner
+                continue
+            left_out = {
+                e.name.lower()
+                for argument in ("except_", "replace", "rename")
+                for e in star.args.get(argument) or ()
+            }
+            for table in _tables(select, item.table if isinstance(item, exp.Column) else None):
+                for name, column in self.of_cte(table.name).items():
+                    if name not in left_out:
+                        found.setdefault(name, column)
+        return found
+
+    def chain(self, select: Any, column: Any) -> Iterator[Any]:
+        """An expression, and as long as it is a column of a CTE what that is there."""
+        for _ in range(_FOLLOWED):
+            yield column
+            if not isinstance(column, exp.Column):
+                return
+            source = _source(select, column.table)
+            found = self.of_cte(source).get(column.name.lower()) if source else None
+            if found is None:
+                return
+            select, column = found
 
 
 def _first_select(node: Any) -> Any:
@@ -86,37 +113,22 @@ def _first_select(node: Any) -> Any:
     return node
 
 
-def _only_star(select: Any, ctes: dict[str, Any]) -> Any:
-    """The CTE of ``select * from cte``, or None."""
-    from_ = select.args.get("from_")
-    if (
-        len(select.expressions) == 1
-        and isinstance(select.expressions[0], exp.Star)
-        and from_ is not None
-        and isinstance(from_.this, exp.Table)
-        and not select.args.get("joins")
-    ):
-        return ctes.get(from_.this.name.lower())
-    return None
-
-
-def _projections(select: Any) -> dict[str, Any]:
-    return {
-        e.alias_or_name.lower(): e.this if isinstance(e, exp.Alias) else e
-        for e in select.expressions
-        if e.alias_or_name and e.alias_or_name != "*"
-    }
-
-
-def _source(select: Any, qualifier: str) -> str:
-    """The table a qualifier means in a SELECT; without one, the only table there is."""
+def _tables(select: Any, qualifier: str | None) -> list[Any]:
+    """The tables a SELECT reads by name, or the one that a qualifier means."""
     from_ = select.args.get("from_")
     sources = [from_.this] if from_ is not None else []
     sources += [join.this for join in select.args.get("joins") or ()]
     tables = [s for s in sources if isinstance(s, exp.Table)]
-    if not qualifier:
-        return tables[0].name if len(sources) == len(tables) == 1 else ""
-    return next((t.name for t in tables if t.alias_or_name.lower() == qualifier.lower()), "")
+    if qualifier is None:
+        return tables
+    return [t for t in tables if t.alias_or_name.lower() == qualifier.lower()][:1]
+
+
+def _source(select: Any, qualifier: str) -> str:
+    """The table a qualifier means in a SELECT; without one, the only table there is."""
+    tables = _tables(select, qualifier or None)
+    alone = len(select.args.get("joins") or ()) == 0
+    return str(tables[0].name) if tables and (qualifier or alone) else ""
 
 
 def _clauses(parsed: Any, dialect: str) -> Iterator[str]:
