@@ -55,7 +55,9 @@ def dbt(folder: Path, *arguments: str) -> list[NodeResult]:
     from dbt.adapters.duckdb.connections import DuckDBConnectionManager
     from dbt.adapters.factory import reset_adapters
     from dbt.cli.main import dbtRunner
+    from dbt.deprecations import reset_deprecations
 
+    reset_deprecations()  # dbt adds up what it has seen in this process, of other projects, too
     done = dbtRunner().invoke(
         [*("--quiet", *arguments), "--project-dir", str(folder), "--profiles-dir", str(folder)]
     )
