@@ -106,6 +106,7 @@ class DbtEdits:
         ]
         for result in self.base.run_results:
             result.invocation_id = self.base.metadata.invocation_id or ""
+        self.passed = {r.unique_id for r in self.base.run_results if r.status == "pass"}
         self.later = self.built(self.base, "later")
         self.afresh = self.built(self.base, "afresh")
         self.ways: dict[str, Callable[[], None]] = {
@@ -226,8 +227,15 @@ class DbtEdits:
                 continue
             if rows:
                 outcome.failing.add(test)
-            if rows != base[0].rows.get(test):
+            before = base[0].rows.get(test)
+            if rows != before:
                 outcome.tests.add(test)
+                if before and test in self.passed:
+                    # Base's results are of the data of its own run. On this data it fails on base's code,
+                    # too: what was proved of it rests on what is not so any more.
+                    outcome.drifted.add(test)
+                else:
+                    outcome.undrifted.add(test)
 
     @contextmanager
     def as_it_was(self) -> Iterator[dict[Path, str]]:
