@@ -1011,12 +1011,7 @@ class Expressions:
             names = dict(zip(("table", "this"), path[:2], strict=True))
             e = self.column(exp.Column(**names), kind)
             return self.fields(e, [self.spelled(p) for p in path[2:]])
-        known = (-3, keys[0])
-        scope = self.scopes[-1]
-        index = scope.ref_index.get(known)
-        if index is None:
-            index = scope.ref_index[known] = len(scope.refs)
-            scope.refs.append(Ref(0, -3, keys[0], path[0].name))
+        index = self.ref(0, -3, keys[0], path[0].name)
         return self.fields(self.depend(index, kind), [self.spelled(p) for p in path[1:]])
 
     def net(self, node: exp.NetFunc, kind: int) -> Expr:

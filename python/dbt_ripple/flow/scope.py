@@ -489,7 +489,11 @@ class Env:
         up = 0
         while env is not None:
             known, unknown = env.unqualified(ref)
-            found = [known] if known is not None else unknown
+            found = [known] if known is not None else list(unknown)
+            if up == 0 and ref.rule and (known is None or ref.rule > SOURCE_FIRST):
+                alias = env.alias(ref, ref.outputs)
+                if alias is not None:
+                    found.append(alias)
             found += [
                 env.row_of(i)
                 for i, source in enumerate(env.sources)

@@ -253,6 +253,8 @@ ONCE_MISSED = [
         "select group_concat(s) x from ((select k, id, s from a) order by all)",
         "select group_concat(s) x from ((select k, s, s from a) order by all)",
     ),
+    ("select '01' as m, m.bit_length() x from b", "select 'k' as m, m.bit_length() x from b"),
+    ("select '01' as m, (m).bit_length() x from b", "select 'k' as m, (m).bit_length() x from b"),
     ("from (a) unpivot (x for y in (k))", "from (a) unpivot (y for y in (k))"),
     (
         "select *, t1.* from a t1 natural join b, b t3",
