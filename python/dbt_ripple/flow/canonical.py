@@ -113,6 +113,15 @@ def in_other_words(
     """
     if plain.missing or plain.unknown or plain.relation.rest:
         return None
+    try:
+        return _in_other_words(sql, dialect, plain, table, types)
+    except SqlglotError:  # of what a rule wrote and reads again: there is no canonical form then
+        return None
+
+
+def _in_other_words(
+    sql: str, dialect: str, plain: Linked, table: FindTable, types: FindTypes | None
+) -> tuple[str, str] | None:
     made = _prepared(sql, dialect, plain, table, (), types)
     if made is None:
         return None

@@ -797,6 +797,10 @@ class _Lowering(Expressions):
         if structures:
             alike, select.group_spelled = spelled_alike(self.tokens, self.dialect == "duckdb")
             select.group_tag += alike
+            if len(set(select.keys)) < len(select.keys):
+                # Of two items of one alias a key may be either, each spelled in its own way.
+                words = (token.text.encode() for token in self.tokens)
+                select.group_tag += digest(b"aliases", *words)
         select.group, select.group_outs = keys, ordinals
 
     def ordering(self, args: dict[str, Any], select: Select, scope: Scope) -> None:

@@ -255,6 +255,10 @@ ONCE_MISSED = [
     ),
     ("select '01' as m, m.bit_length() x from b", "select 'k' as m, m.bit_length() x from b"),
     ("select '01' as m, (m).bit_length() x from b", "select 'k' as m, (m).bit_length() x from b"),
+    (
+        "select k x from (a) t1 group by x, rollup(k)",
+        "select t1.k as x, k x from (a) t1 group by x, rollup(k)",
+    ),
     ("from (a) unpivot (x for y in (k))", "from (a) unpivot (y for y in (k))"),
     (
         "select *, t1.* from a t1 natural join b, b t3",
