@@ -496,8 +496,10 @@ class _Linker:
         labels = digest(rel.labels, *(scope.spelled(i).encode() for i in rel.stored))
         flags = digest(labels, b"nulls" if rel.include_nulls else b"")
         parts = [b"unpivot", source.rows_fp, flags]
-        if rel.name_key in rel.value_keys:  # then NULLs are looked for among the labels
-            parts.append(b"named alike")
+        beside = {rel.name_key, *(source.keys[i] for i in kept)}
+        if source.rest or not beside.isdisjoint(rel.value_keys):
+            # NULLs are looked for in the first column of that name, which may be another one.
+            parts.append(digest(b"named alike", *(key.encode() for key in rel.value_keys)))
         rows = dict(source.rows)
         if not rel.include_nulls:
             for group in columns:

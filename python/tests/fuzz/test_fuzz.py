@@ -259,6 +259,7 @@ ONCE_MISSED = [
         "select k x from (a) t1 group by x, rollup(k)",
         "select t1.k as x, k x from (a) t1 group by x, rollup(k)",
     ),
+    ("from (a) unpivot (x for y in (v))", "from (a) unpivot (id for y in (v))"),
     ("from (a) unpivot (x for y in (k))", "from (a) unpivot (y for y in (k))"),
     (
         "select *, t1.* from a t1 natural join b, b t3",
