@@ -317,6 +317,7 @@ def test_some_hundred_pairs_without_a_miss() -> None:
 def test_what_runs_is_not_called_broken(fuzzer: Fuzzer) -> None:
     for sql in (
         "select s collate nocase.noaccent as x from a",
+        "select 1 x from ((select id, k, s, s from a) intersect (select id, k, k, k from a)) order by 1",
         "from repeat_row(3, num_rows = 3)",
         "with unused as (select gone from a) select k from a",
         "select v from a as t (v)",
