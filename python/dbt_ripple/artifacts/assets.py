@@ -245,7 +245,7 @@ def _person(said: Any) -> str | None:
         return _person(said.get("name")) or _person(said.get("email"))
     if isinstance(said, list):
         return ", ".join(filter(None, map(_person, said))) or None
-    return said if isinstance(said, str) and said.strip() else _text(said)  # a name, as it is
+    return _text(said)
 
 
 def _text(said: Any) -> str | None:

@@ -73,6 +73,8 @@ def tame(name: str) -> str:
 
 def called(before: str, after: str) -> Naming:
     def name(of: str) -> str:
+        if of.startswith(("owner", "tier")):
+            return "o" + before + tame(of + after)  # spaces around it are not part of what is said
         if of not in COLUMNS:
             return before + tame(of + after)
         # A dot ends the name of a table where somebody writes TABLE.COLUMN; spaces around are none;
