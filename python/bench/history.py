@@ -7,7 +7,7 @@
 REPOSITORY is a path or a URL. The last commits of its first-parent line that touch the dbt project
 are built on DuckDB in a folder of their own, each as CI does it: base by `dbt seed`, `dbt build` and
 `dbt docs generate`, head by `dbt compile` over a copy of base's warehouse. Head is then built, too,
-and what came out is held against `dbt-ripple select`:
+and what came out is compared with `dbt-ripple select`:
 
 * relations: rows as bags, each column as a bag, names and types of columns;
 * tests: their status, and how many rows they returned;
@@ -15,7 +15,7 @@ and what came out is held against `dbt-ripple select`:
   nothing: the oldest commit is built twice, and so is every base of which something seems missed.
 
 *Missed* is a relation that differs and is not in `models`, or a test whose outcome differs and that
-is neither selected nor held on a selected test whose outcome differs.
+is neither selected nor proven by a selected test whose outcome differs.
 
 Packages are installed by `dbt deps`; with ``--package`` nothing is downloaded, and they are copied
 from folders or git repositories instead, those that packages need included. Builds are kept in the
@@ -88,7 +88,7 @@ class Pair:
     moved: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
     selected: list[str] = field(default_factory=list)
-    held: list[str] = field(default_factory=list)
+    proven: list[str] = field(default_factory=list)
     without_facts: int = 0
     state_modified: int = 0
     differed: list[str] = field(default_factory=list)
@@ -350,7 +350,7 @@ class History:
             return pair
         pair.selected = [test["unique_id"] for test in said["tests"]]
         pair.reasons = {test["unique_id"]: test["reason"] for test in said["tests"]}
-        pair.held = [test["unique_id"] for test in said["held"]]
+        pair.proven = [test["unique_id"] for test in said["proven"]]
         pair.without_facts = len(bare["tests"])
         pair.state_modified = said["counts"]["state_modified_tests"]
         pair.tests = said["counts"]["all_tests"]
@@ -395,7 +395,7 @@ class History:
         models = set(said["models"])
         pair.missed = [u for u in pair.moved if u not in models]
         selected = set(pair.selected)
-        rests_on = {test["unique_id"]: test["facts"] for test in said["held"]}
+        rests_on = {test["unique_id"]: test["facts"] for test in said["proven"]}
         pair.differed = []
         different = {
             test: outcome

@@ -8,7 +8,7 @@ all that is timed. Then, in turn:
 
 * ``decode``: a Python that decodes the two manifests with msgspec, and does nothing with them;
 * ``select``: ``dbt-ripple select --state base``, base and head analysed before (a warm cache);
-* ``facts``: the same with base's tests taken as passed, so that some are held;
+* ``facts``: the same with base's tests taken as passed, so that some are proven;
 * ``one change``: the same after head has been analysed as it was before the edit;
 * ``dbt ls``: ``dbt ls --select state:modified+ --state base``, its partial parse warm;
 * ``CI step``: ``dbt compile`` of what dbt calls modified, then ``dbt-ripple select``.

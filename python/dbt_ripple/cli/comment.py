@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dbt_ripple.cli.run_selection import Ran
     from dbt_ripple.governance.affected import Affected
     from dbt_ripple.governance.gate import Finding
-    from dbt_ripple.selection import Selection
+    from dbt_ripple.selection import BlockedTest, ProvenTest, Selection
 
 MARKER: Final = "<!-- dbt-ripple gate -->"
 """First line of the comment: who posts the next one looks for it, and replaces the comment."""
@@ -405,7 +405,7 @@ def _run_in_short(selection: Selection, ran: Ran) -> str:
     """What dbt said of what it built and ran, in a few words."""
     tests = {
         *(test.unique_id for test in selection.tests),
-        *(test.unique_id for test in selection.held if test.unique_id in ran.statuses),
+        *(test.unique_id for test in _left_out(selection) if test.unique_id in ran.statuses),
         *selection.unit_tests,
     }
     statuses = [ran.statuses.get(unique_id, "skipped") for unique_id in tests]
@@ -420,6 +420,10 @@ def _run_in_short(selection: Selection, ran: Ran) -> str:
     return said
 
 
+def _left_out(selection: Selection) -> list[ProvenTest | BlockedTest]:
+    return [*selection.proven, *selection.blocked]
+
+
 def _tests(selection: Selection, ran: Ran | None, head: Project) -> Iterator[_Part]:
     from dbt_ripple.cli.select import headline, is_empty
 
@@ -427,11 +431,14 @@ def _tests(selection: Selection, ran: Ran | None, head: Project) -> Iterator[_Pa
         return
     statuses = ran.statuses if ran is not None else {}
     messages = ran.messages if ran is not None else {}
-    again = [t for t in selection.held if t.unique_id in statuses]
+    again = [t for t in _left_out(selection) if t.unique_id in statuses]
     rows = [
         *((test.unique_id, test.reason) for test in selection.tests),
         *((unique_id, "unit test") for unique_id in selection.unit_tests),
-        *((test.unique_id, "what it rested on does not hold") for test in again),
+        *(
+            (test.unique_id, "left out at first; what it rests on changed its result")
+            for test in again
+        ),
         *((u, "to build") for u in selection.models if statuses.get(u, "success") not in _PASSED),
     ]
     if ran is not None:  # what failed first
@@ -453,9 +460,11 @@ def _tests(selection: Selection, ran: Ran | None, head: Project) -> Iterator[_Pa
     yield _Part(title, rows, render, "test", [f"{headline(selection)}."])
     models = [code(_cut(name_of(u, head, head), _NAME)) for u in selection.models]
     yield _Part("To build", models, lambda names: [", ".join(names)], "node", folded=True)
-    held: dict[str, list[str]] = {}
-    for test in selection.held:
+    left_out: dict[str, list[str]] = {}
+    for test in _left_out(selection):
         if test.unique_id not in statuses:
-            held.setdefault(test.reason, []).append(name_of(test.unique_id, head, head))
-    reasons = [f"{prose(_cut(reason))}: {_some(names)}" for reason, names in held.items()]
-    yield _Part("Not run, because they cannot show more", reasons, _bullets, "reason", folded=True)
+            left_out.setdefault(test.reason, []).append(name_of(test.unique_id, head, head))
+    reasons = [f"{prose(_cut(reason))}: {_some(names)}" for reason, names in left_out.items()]
+    yield _Part(
+        "Not run, because they would show nothing more", reasons, _bullets, "reason", folded=True
+    )

@@ -106,14 +106,19 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _rests_on(fact: str) -> str:
-    from dbt_ripple.selection.answer import waited_for
-
-    return "waits for" if waited_for(fact) else "rests on"
+def _grounds(found: Explanation, head: Project) -> Iterator[tuple[str, str]]:
+    """What a proven test rests on, and what blocks a blocked one."""
+    for said, unique_ids in (
+        ("rests on", found.facts),
+        ("blocked by", [found.blocked_by] if found.blocked_by else []),
+    ):
+        for unique_id in unique_ids:
+            node = head.nodes.get(unique_id)
+            yield said, node.display_name if node else unique_id
 
 
 def _text(found: Explanation, head: Project) -> Iterator[str]:
-    arguments = found.reason.split("; ") if found.verdict == "held" else []
+    arguments = found.reason.split("; ") if found.verdict in {"proven", "blocked"} else []
     reason = f": {found.reason}" if not arguments else ", because"
     yield f"{styled(found.name, bold=True)}: {found.verdict}{reason}"
     yield from (f"  - {argument}" for argument in arguments)
@@ -128,14 +133,13 @@ def _text(found: Explanation, head: Project) -> Iterator[str]:
         if depth == 0:
             yield from (styled(f"      - {_one_line(t)}", fg="red") for t in found.before)
             yield from (styled(f"      + {_one_line(t)}", fg="green") for t in found.after)
-    for fact in found.facts:
-        yield f"  {_rests_on(fact)} {head.nodes[fact].display_name if fact in head.nodes else fact}"
-    if found.not_held:
-        yield f"  not held: {_one_line(found.not_held)}"
+    yield from (f"  {said} {name}" for said, name in _grounds(found, head))
+    if found.not_proven:
+        yield f"  not proven: {_one_line(found.not_proven)}"
 
 
 def _markdown(found: Explanation, head: Project) -> Iterator[str]:
-    arguments = found.reason.split("; ") if found.verdict == "held" else []
+    arguments = found.reason.split("; ") if found.verdict in {"proven", "blocked"} else []
     because = "Because" if arguments else prose(found.reason)
     yield f"**{code(found.name)}: {found.verdict}.** {because}"
     if arguments:
@@ -155,9 +159,7 @@ def _markdown(found: Explanation, head: Project) -> Iterator[str]:
         yield from (f"- {_one_line(t)}" for t in found.before)
         yield from (f"+ {_one_line(t)}" for t in found.after)
         yield "```"
-    for fact in found.facts:
-        name = head.nodes[fact].display_name if fact in head.nodes else fact
-        yield f"- {_rests_on(fact)} {code(name)}"
-    if found.not_held:
+    yield from (f"- {said} {code(name)}" for said, name in _grounds(found, head))
+    if found.not_proven:
         yield ""
-        yield f"Not held: {prose(_one_line(found.not_held))}."
+        yield f"Not proven: {prose(_one_line(found.not_proven))}."

@@ -25,7 +25,7 @@ from dbt_ripple.cli.run_selection import (
     Ran,
     deferred_to,
     read_by,
-    run_held,
+    run_left_out,
     run_nodes,
     write_state,
 )
@@ -403,7 +403,7 @@ def run_cutoff(
         warehouse.clean()
     _write_results(target_path, results)
     ran.statuses |= dict.fromkeys(cutoff.decided.skipped, "skipped")
-    run_held(ran, cutoff.selection, dbt, manifest, built, target_path, state)
+    run_left_out(ran, cutoff.selection, dbt, manifest, built, target_path, state)
     return ran
 
 
@@ -462,7 +462,8 @@ def show_cutoff(cutoff: Cutoff, head: Project, style: str, nothing: str) -> None
                 for m in said.stopped_models
             ],
         ),
-        ("held", [(name(t.unique_id), t.reason) for t in selection.held]),
+        ("proven", [(name(t.unique_id), t.reason) for t in selection.proven]),
+        ("blocked", [(name(t.unique_id), t.reason) for t in selection.blocked]),
     ]
     for title, items in sections:
         if not items:

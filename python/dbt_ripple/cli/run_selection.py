@@ -2,9 +2,10 @@
 
 Everything that is not built is deferred to the state: ``--favor-state``, because what happens to
 lie in the target's schema may be older than what the selection was made against. Without a state
-(``--base-ref`` alone) nothing is there to defer to, and what is read is built, too. A held test
-(rule 16) rests on other tests; where one of those has not passed, it is run afterwards. CI then
-never turns green where running everything would have turned it red.
+(``--base-ref`` alone) there is nothing to defer to, and what is read is built, too. A proven test
+(rule 16) rests on other tests; where one of those has not passed, it is run afterwards. So is a
+blocked test where the relation that blocks it was built after all. CI then never turns green where
+running everything would have turned it red.
 """
 
 from __future__ import annotations
@@ -23,8 +24,7 @@ from dbt_ripple.cli.base_ref import CHOSEN, choose, compile_rest
 from dbt_ripple.cli.dbt import Dbt, DbtOptions, why
 from dbt_ripple.cli.options import count, warn
 from dbt_ripple.errors import RippleError
-from dbt_ripple.selection import HeldTest, Selection
-from dbt_ripple.selection.answer import waited_for
+from dbt_ripple.selection import Selection
 
 PASSED = frozenset({"pass", "success", "no-op"})
 """Statuses of dbt that prove what a node says; ``warn`` does not: a test that warns returned rows."""
@@ -65,13 +65,13 @@ class Ran:
     Attributes:
         statuses: of every node that was to run, by unique_id.
         messages: what dbt said of those that did not pass.
-        held: the held tests that were run, because what they rest on did not pass.
+        left_out: the proven and blocked tests that were run after all.
         failed: whether dbt counts any of it as a failure.
     """
 
     statuses: dict[str, str] = field(default_factory=dict)
     messages: dict[str, str] = field(default_factory=dict)
-    held: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
     failed: bool = False
 
 
@@ -83,13 +83,13 @@ def run_selection(
     *,
     state: Path | None = None,
 ) -> Ran:
-    """Build and test a selection, then the held tests whose ground failed.
+    """Build and test a selection, then the left-out tests that have to run after all.
 
     Args:
         selection: what to build and run.
         project_dir: head.
-        target_path: where dbt's artifacts go, as after any ``dbt build``; those of held tests go to
-            a folder ``held`` in it.
+        target_path: where dbt's artifacts go, as after any ``dbt build``; those of tests that run
+            after all go to a folder ``left_out`` in it.
         options: how dbt is called.
         state: the folder with base's manifest, which everything else is deferred to; None builds
             all that is read, up to the sources.
@@ -115,11 +115,11 @@ def run_selection(
         )
         chosen |= more
     run_nodes(ran, dbt, manifest, chosen, deferred_to(state))
-    run_held(ran, selection, dbt, manifest, selection.models, target_path, state)
+    run_left_out(ran, selection, dbt, manifest, selection.models, target_path, state)
     return ran
 
 
-def run_held(
+def run_left_out(
     ran: Ran,
     selection: Selection,
     dbt: Dbt,
@@ -128,29 +128,32 @@ def run_held(
     target_path: Path,
     state: Path | None,
 ) -> None:
-    """Run the held tests whose ground failed, and those that rest on these.
+    """Run the proven and blocked tests that have to run after all (see `to_run`).
 
     Args:
         ran: what has been run; it is told what is run here.
-        selection: has the held tests.
+        selection: has the proven and the blocked tests.
         dbt: on head.
         manifest: dbt's own, as it parsed head.
         built: unique_ids of what was built.
         target_path: where the artifacts of what was run before are.
         state: as in `run_selection`.
     """
-    while resting := to_run(selection.held, ran.statuses):
-        if not ran.held:
-            warn("what they rest on does not hold: these are run, too")
-        ran.held += resting
-        warn(f"running {count(len(resting), 'held test')}")
+    while late := to_run(selection, ran.statuses):
+        if not ran.left_out:
+            warn(
+                "a test that proven tests rest on did not pass, or a model that blocked tests was "
+                "built: these tests are run, too"
+            )
+        ran.left_out += late
+        warn(f"running {count(len(late), 'test')} that had been left out")
         with tempfile.TemporaryDirectory(prefix="dbt-ripple-") as folder:
             if state:
                 write_state(state, target_path, built, Path(folder))
             deferred = deferred_to(Path(folder) if state else None)
             if state is None:
-                resting += sorted(read_by(manifest, resting) - ran.statuses.keys())
-            run_nodes(ran, dbt, manifest, resting, deferred, target_path / "held")
+                late += sorted(read_by(manifest, late) - ran.statuses.keys())
+            run_nodes(ran, dbt, manifest, late, deferred, target_path / "left_out")
 
 
 def read_by(manifest: Any, unique_ids: Collection[str]) -> set[str]:
@@ -180,22 +183,21 @@ def deferred_to(state: Path | None) -> list[str]:
     return ["--defer", "--favor-state", "--state", str(state.resolve())]
 
 
-def to_run(held: Collection[HeldTest], statuses: Mapping[str, str]) -> list[str]:
-    """The held tests that have not run yet and of which a ground is gone.
+def to_run(selection: Selection, statuses: Mapping[str, str]) -> list[str]:
+    """The left-out tests that have not run yet and have to.
 
-    That is a test that did not pass, or a relation that was built after all.
+    A proven test has to run where a test it rests on did not pass, a blocked one where the relation
+    that blocks it was built.
     """
-
-    def gone(fact: str) -> bool:
-        if waited_for(fact):
-            return statuses.get(fact) in PASSED
-        return statuses.get(fact, "pass") not in PASSED
-
-    return [
+    found = [
         test.unique_id
-        for test in held
-        if test.unique_id not in statuses and any(map(gone, test.facts))
+        for test in selection.proven
+        if any(statuses.get(fact, "pass") not in PASSED for fact in test.facts)
     ]
+    found += [
+        test.unique_id for test in selection.blocked if statuses.get(test.blocked_by) in PASSED
+    ]
+    return [unique_id for unique_id in found if unique_id not in statuses]
 
 
 def write_state(state: Path, built: Path, models: Collection[str], to: Path) -> None:

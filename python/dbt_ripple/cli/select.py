@@ -27,7 +27,7 @@ from dbt_ripple.errors import RippleError
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
-    from dbt_ripple.selection import HeldTest, Selection
+    from dbt_ripple.selection import BlockedTest, ProvenTest, Selection
     from dbt_ripple.selection.cutoff import Cutoff
 
 
@@ -332,10 +332,9 @@ def names(selection: Selection, head: Project) -> list[str]:
 def headline(selection: Selection) -> str:
     """One line: how many tests, against what dbt would run."""
     counts = selection.counts
-    waiting = sum(test.waits for test in selection.held)
-    held = counts.held_tests - waiting
-    said = f", {held:,} held" if held else ""
-    said += f", {waiting:,} waiting for what cannot be built" if waiting else ""
+    said = f", {counts.proven_tests:,} proven" if counts.proven_tests else ""
+    if counts.blocked_tests:
+        said += f", {counts.blocked_tests:,} blocked by what cannot be built"
     return (
         f"{counts.impacted_tests:,} of {count(counts.all_tests, 'test')}{said}; dbt's "
         f"state:modified+ would run {counts.state_modified_tests:,}"
@@ -344,8 +343,8 @@ def headline(selection: Selection) -> str:
 
 def is_empty(selection: Selection) -> bool:
     """Whether there is nothing to say: base and head are equal."""
-    found = (selection.tests, selection.held, selection.models, selection.broken)
-    return not any((*found, selection.exposures, selection.unit_tests)) and (
+    found = (selection.tests, selection.proven, selection.blocked, selection.models)
+    return not any((*found, selection.broken, selection.exposures, selection.unit_tests)) and (
         selection.counts.state_modified_tests == 0
     )
 
@@ -357,38 +356,36 @@ def _sections(selection: Selection, head: Project) -> Iterator[tuple[str, list[t
         node = head.nodes.get(unique_id)
         return node.spoken_name if node else unique_id
 
-    waiting: dict[str, list[HeldTest]] = {}
-    for test in selection.held:
-        if test.waits:
-            waiting.setdefault(test.facts[0], []).append(test)
+    blocked: dict[str, list[BlockedTest]] = {}
+    for test in selection.blocked:
+        blocked.setdefault(test.blocked_by, []).append(test)
     yield "cannot compile", [(name(b.unique_id), b.reason) for b in selection.broken]
     yield (
         "cannot be built",
         [
-            (name(u), f"{tests[0].reason.partition(': ')[2]}; {count(len(tests), 'test')} below")
-            for u, tests in waiting.items()
+            (name(u), f"{tests[0].reason.partition(': ')[2]}; {count(len(tests), 'test')} blocked")
+            for u, tests in blocked.items()
         ],
     )
-    held = [test for test in selection.held if not test.waits]
-    yield "held", [(name(test.unique_id), _ground(test, name)) for test in held]
-    yield "not held", _not_held(selection)
+    yield "proven", [(name(test.unique_id), _ground(test, name)) for test in selection.proven]
+    yield "not proven", _not_proven(selection)
     yield "to build", [(name(u), "") for u in selection.models]
     yield "unit tests", [(name(u), "") for u in selection.unit_tests]
     yield "exposures", [(name(u), "") for u in selection.exposures]
     yield "not seen through", [(name(o.unique_id), o.reason) for o in selection.opaque]
 
 
-def _not_held(selection: Selection) -> list[tuple[str, str]]:
-    """What is missing to hold the selected tests, and for how many; the notes say it where for all."""
+def _not_proven(selection: Selection) -> list[tuple[str, str]]:
+    """What is missing to prove the selected tests, and of how many; a note says it where of all."""
     from dbt_ripple.selection.answer import NO_RESULTS
 
-    reasons = Counter(" ".join(t.not_held.split()) for t in selection.tests if t.not_held)
+    reasons = Counter(" ".join(t.not_proven.split()) for t in selection.tests if t.not_proven)
     del reasons[NO_RESULTS]
     return [(count(number, "test"), reason) for reason, number in reasons.most_common()]
 
 
-def _ground(test: HeldTest, name: Callable[[str], str]) -> str:
-    """What a held test rests on, short: `explain` gives the whole argument."""
+def _ground(test: ProvenTest, name: Callable[[str], str]) -> str:
+    """What a proven test rests on, short: `explain` gives the whole argument."""
     if not test.facts:
         return test.reason if len(test.reason) <= _SHORT else "by how its rows are made (`explain`)"
     shown = ", ".join(name(fact) for fact in test.facts[:_FACTS])

@@ -61,7 +61,7 @@ def sides_options(command: _Command) -> _Command:
 
 
 def facts_options(command: _Command) -> _Command:
-    """Add ``--facts`` and ``--assume-passed``: whether what passed on base holds tests back."""
+    """Add ``--facts`` and ``--assume-passed``: whether base's passed tests prove others."""
     passed = click.option(
         "--assume-passed",
         is_flag=True,
@@ -70,8 +70,7 @@ def facts_options(command: _Command) -> _Command:
     return click.option(
         "--facts/--no-facts",
         default=True,
-        help="Hold back tests of which base's passed tests prove that they cannot fail (the "
-        "default).",
+        help="Leave out tests that base's passed tests prove cannot fail (the default).",
     )(passed(command))
 
 

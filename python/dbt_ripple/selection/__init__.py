@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from dbt_ripple.changes.gone import Broken
-from dbt_ripple.selection.answer import Counts, HeldTest, Opaque, SelectedTest, Selection
+from dbt_ripple.selection.answer import (
+    BlockedTest,
+    Counts,
+    Opaque,
+    ProvenTest,
+    SelectedTest,
+    Selection,
+)
 from dbt_ripple.selection.select import select, select_from, state_modified
 
 __all__ = [
+    "BlockedTest",
     "Broken",
     "Counts",
-    "HeldTest",
     "Opaque",
+    "ProvenTest",
     "SelectedTest",
     "Selection",
     "select",

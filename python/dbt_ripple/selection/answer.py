@@ -9,7 +9,7 @@ import msgspec
 from dbt_ripple.changes.gone import Broken
 
 NO_RESULTS: Final = "base has no results of tests that belong to its manifest"
-"""What is missing to hold any test, where it is that."""
+"""What is missing to prove any test, where base's build left no results."""
 
 
 class SelectedTest(msgspec.Struct, kw_only=True):
@@ -19,39 +19,41 @@ class SelectedTest(msgspec.Struct, kw_only=True):
         reason: one phrase: what changed, where it began.
         path: vertices from where it began down to the test, as ``unique_id.column`` (``*rows*`` for
             the row set); the last is the test itself.
-        not_held: what is missing to hold it by what passed on base, in words; not there where
-            that was not looked at.
+        not_proven: what is missing to prove by base's passed tests that it cannot fail, in words;
+            left out where that was not looked at.
     """
 
     unique_id: str
     name: str
     reason: str
     path: list[str] = []
-    not_held: str | msgspec.UnsetType = msgspec.UNSET
+    not_proven: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class HeldTest(msgspec.Struct, kw_only=True):
-    """An impacted test that need not run: what it rests on shows whatever it could show.
+class ProvenTest(msgspec.Struct, kw_only=True):
+    """An impacted test that need not run: base's passed tests prove that it cannot fail.
 
-    That is what passed on base (rules 14-16), or that a relation it reads cannot be built.
+    More exactly, it cannot fail unless one of the tests it rests on fails, too (rules 14-16).
 
     Attributes:
-        facts: the tests whose passing it rests on, or the relation it waits for.
+        facts: the tests it rests on.
     """
 
     unique_id: str
     reason: str
     facts: list[str] = []
 
-    @property
-    def waits(self) -> bool:
-        """Whether it waits for a relation that cannot be built."""
-        return any(waited_for(fact) for fact in self.facts)
 
+class BlockedTest(msgspec.Struct, kw_only=True):
+    """An impacted test that dbt would skip: it is below a relation that cannot be built.
 
-def waited_for(fact: str) -> bool:
-    """Whether what a held test rests on is a relation."""
-    return fact.startswith(("model.", "snapshot."))
+    Attributes:
+        blocked_by: unique_id of that relation, the nearest one above the test.
+    """
+
+    unique_id: str
+    reason: str
+    blocked_by: str
 
 
 class Opaque(msgspec.Struct, kw_only=True):
@@ -69,7 +71,8 @@ class Counts(msgspec.Struct, kw_only=True):
     """
 
     impacted_tests: int = 0
-    held_tests: int = 0
+    proven_tests: int = 0
+    blocked_tests: int = 0
     state_modified_tests: int = 0
     all_tests: int = 0
 
@@ -79,7 +82,8 @@ class Selection(msgspec.Struct, kw_only=True):
 
     Attributes:
         tests: data tests to run.
-        held: impacted data tests that need not run.
+        proven: impacted data tests that need not run: base's passed tests prove them.
+        blocked: impacted data tests below a relation that cannot be built.
         models: unique_ids of the models, seeds and snapshots CI must build (rule 13).
         broken: what cannot compile on head and could (or did not exist) on base.
         exposures: unique_ids of the exposures that read something that moved.
@@ -89,7 +93,8 @@ class Selection(msgspec.Struct, kw_only=True):
     """
 
     tests: list[SelectedTest] = []
-    held: list[HeldTest] = []
+    proven: list[ProvenTest] = []
+    blocked: list[BlockedTest] = []
     models: list[str] = []
     broken: list[Broken] = []
     exposures: list[str] = []

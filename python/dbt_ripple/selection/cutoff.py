@@ -170,7 +170,7 @@ class Cutoff:
         self.models = list(selection.models)
         self.tests = [test.unique_id for test in selection.tests]
         self.unit_tests = list(selection.unit_tests)
-        self._waited_for = {fact for test in selection.held if test.waits for fact in test.facts}
+        self._blocks_tests = {test.blocked_by for test in selection.blocked}
         self.decided = Decided()
         self.done: set[str] = set()
         self.failed: set[str] = set()
@@ -376,8 +376,8 @@ class Cutoff:
             return "its own text changed"
         if CATALOG.search(node.compiled_code):
             return "it asks which relations there are"
-        if unique_id in self._waited_for:
-            return "tests wait for it"
+        if unique_id in self._blocks_tests:
+            return "tests are blocked by it"
         if self._settings_differ(then, node):
             return "its own settings changed"
         if self.own_hooks(0, unique_id) is None or self.own_hooks(1, unique_id) is None:

@@ -35,13 +35,14 @@ class Explanation(msgspec.Struct, kw_only=True):
     """Why a test is selected or not.
 
     Attributes:
-        verdict: selected, held or not selected.
+        verdict: selected, proven, blocked or not selected.
         path: of a selected test, from where the change began down to it; of another, the vertex
             where the ripple stopped.
         before: at the beginning of the path, what base has there: an expression, or clauses.
         after: likewise, of head.
-        facts: of a held test, the tests it rests on.
-        not_held: of a selected test, what is missing to hold it, where that was looked at.
+        facts: of a proven test, the tests it rests on.
+        blocked_by: of a blocked test, the relation that cannot be built.
+        not_proven: of a selected test, what is missing to prove it, where that was looked at.
         broken: why its query cannot compile on head; None where it can.
     """
 
@@ -53,7 +54,8 @@ class Explanation(msgspec.Struct, kw_only=True):
     before: list[str] = []
     after: list[str] = []
     facts: list[str] = []
-    not_held: str | msgspec.UnsetType = msgspec.UNSET
+    blocked_by: str | None = None
+    not_proven: str | msgspec.UnsetType = msgspec.UNSET
     broken: str | None = None
 
 
@@ -104,15 +106,20 @@ def explain(comparison: Comparison, selection: Selection, test: Node) -> Explana
     unique_id = test.unique_id
     said = Explanation(unique_id=unique_id, name=test.name, verdict="not selected", reason="")
     selected = next((t for t in selection.tests if t.unique_id == unique_id), None)
-    held = next((t for t in selection.held if t.unique_id == unique_id), None)
+    proven = next((t for t in selection.proven if t.unique_id == unique_id), None)
+    blocked = next((t for t in selection.blocked if t.unique_id == unique_id), None)
     unfound = Unfound(comparison)
     said.broken = unfound.reason(unique_id) if unique_id in unfound.reasons else None
     if selected is not None:
         said.verdict, said.reason = "selected", selected.reason
-        said.not_held = selected.not_held
+        said.not_proven = selected.not_proven
         _put_way(said, comparison, texts, _nearest_moved(comparison, unique_id))
-    elif held is not None:
-        said.verdict, said.reason, said.facts = "held", held.reason, held.facts
+    elif proven is not None:
+        said.verdict, said.reason, said.facts = "proven", proven.reason, proven.facts
+        _put_way(said, comparison, texts, _nearest_moved(comparison, unique_id))
+    elif blocked is not None:
+        said.verdict, said.reason = "blocked", blocked.reason
+        said.blocked_by = blocked.blocked_by
         _put_way(said, comparison, texts, _nearest_moved(comparison, unique_id))
     elif test.resource_type == "unit_test":
         if unique_id in selection.unit_tests:

@@ -1,13 +1,14 @@
-"""Rules 14-16: the impacted tests that what passed on base proves cannot fail.
+"""Rules 14-16: which impacted tests cannot fail, proven by the tests that passed on base.
 
 The promise is: CI never turns green where running everything would have turned it red. A test is
-*held* (left out) only where one of these is shown of its query, linked with facts on both sides:
+*proven* (and left out) only where one of these is shown of its query, linked with facts on both
+sides:
 
 * it returns the same rows as on base, where it passed;
 * each row it returns is one it returned on base, where it returned none.
 
 What is used as a fact on base was seen there: the test passed and returned no row. What is used on
-head either did not move, and was seen on base, or is itself run on head and fails CI. A held test
+head either did not move, and was seen on base, or is itself run on head and fails CI. A proven test
 is no ground: whatever rests on it rests on what it rests on.
 
 A test that returned no row proves what its query says, whatever it is called; so the list of tests
@@ -30,28 +31,28 @@ from dbt_ripple.flow.rowset import INJECTIVE, ONTO, Embeddings
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.facts import FactAnalyser
 from dbt_ripple.graph.settings import hooks_of
-from dbt_ripple.selection.answer import NO_RESULTS, HeldTest
+from dbt_ripple.selection.answer import NO_RESULTS, ProvenTest
 
 STALE: Final = (
-    "run_results.json in the state is of another dbt command than manifest.json, so that no "
-    "impacted test is held: keep both as one `dbt build` leaves them (--assume-passed takes all of "
-    "base's tests as passed)"
+    "run_results.json in the state is of another dbt command than manifest.json, so its results "
+    "prove nothing and no test is left out: keep both files as one `dbt build` writes them, or take "
+    "all of base's tests as passed with --assume-passed"
 )
 NOTHING_TESTED: Final = (
-    "base has no results of tests, so that no impacted test is held "
+    "base has no results of tests, so no test is proven and left out "
     "(--assume-passed takes all of base's tests as passed)"
 )
 
 UNTYPED: Final = (
-    "base has no catalog.json: the types of columns are not known, so that fewer tests are held "
-    "(`dbt docs generate --no-compile --target-path docs` makes one to be kept with the state)"
+    "base has no catalog.json: the types of columns are not known, so fewer tests are proven "
+    "(`dbt docs generate --no-compile --target-path docs` writes one; keep it with the state)"
 )
 
 _VIEWS: Final = frozenset({"view", "ephemeral"})
 _ONLY_ROWS_FAIL: Final = re.compile(r"\s*(!=|<>|>)\s*0\s*")
 
 
-def held_tests(
+def proven_tests(
     comparison: Comparison,
     impacted: Iterable[str],
     *,
@@ -59,8 +60,8 @@ def held_tests(
     runs: Callable[[str], bool] | None = None,
     built: Collection[str] = (),
     cache: Cache | None = None,
-) -> tuple[list[HeldTest], list[str], dict[str, str]]:
-    """The impacted tests that need not run, notes, and what is missing to hold the others.
+) -> tuple[list[ProvenTest], list[str], dict[str, str]]:
+    """The impacted tests that need not run, notes, and what is missing to prove the others.
 
     Args:
         comparison: of base and head.
@@ -73,8 +74,8 @@ def held_tests(
         cache: where lowered queries may be found.
 
     Returns:
-        The held tests in the order of ``impacted``, each with the argument in words and the tests
-        it rests on; sentences about what could not be used; and of each test that is not held, in
+        The proven tests in the order of ``impacted``, each with the argument in words and the tests
+        it rests on; sentences about what could not be used; and of each test that is not proven, in
         words, what is missing for it.
     """
     impacted = list(impacted)
@@ -87,10 +88,10 @@ def held_tests(
         if not passed:
             stale = any(r.status == "pass" for r in base.run_results)
             return [], [STALE if stale else NOTHING_TESTED], dict.fromkeys(impacted, NO_RESULTS)
-    holding = _Holding(comparison, frozenset(impacted), passed, runs, built, cache)
-    held = holding.held(impacted)
-    notes = [] if base.catalog or len(held) == len(impacted) else [UNTYPED]
-    return held, notes, holding.missing(impacted, {test.unique_id for test in held})
+    proofs = _Proofs(comparison, frozenset(impacted), passed, runs, built, cache)
+    proven = proofs.proven(impacted)
+    notes = [] if base.catalog or len(proven) == len(impacted) else [UNTYPED]
+    return proven, notes, proofs.missing(impacted, {test.unique_id for test in proven})
 
 
 def _passed(base: Project) -> dict[str, int]:
@@ -126,8 +127,8 @@ def _fails_on_rows(node: Node) -> bool:
     )
 
 
-class _Holding:
-    """The two sides linked with facts, and what can be held.
+class _Proofs:
+    """The two sides linked with facts, and what can be proven.
 
     Of the tests only those are looked at that read what is linked.
     """
@@ -268,7 +269,7 @@ class _Holding:
         return self.rows(test) == 0 and _counts_rows(self.comparison.base.nodes[test])
 
     def running(self, test: str) -> bool:
-        """Whether a test of head is to run, unless it is held: its query or what it reads moved."""
+        """Whether a test of head is to run, unless it is proven: its query or what it reads moved."""
         if test in self.impacted:
             return True
         now = self.comparison.head_analysis.tests.get(test)
@@ -289,8 +290,8 @@ class _Holding:
             return self.runs is None or self.runs(test)
         return self.empty(test)
 
-    def held(self, tests: list[str]) -> list[HeldTest]:
-        """Which of these tests are held."""
+    def proven(self, tests: list[str]) -> list[ProvenTest]:
+        """Which of these tests are proven."""
         arguments = {}
         for test in tests:
             argument = self.argument(test)
@@ -300,7 +301,7 @@ class _Holding:
         grounds = {test: self.grounds(test, arguments) for test in arguments}
         of_head = self.comparison.head_analysis.tests
         return [
-            HeldTest(
+            ProvenTest(
                 unique_id=test,
                 reason=self.in_words(argument, arguments, lookers.get(test, {})),
                 facts=sorted(
@@ -343,9 +344,9 @@ class _Holding:
             return _Argument(steps, False)
         return None
 
-    def missing(self, tests: Iterable[str], held: Collection[str]) -> dict[str, str]:
-        """Of each of these tests that is not held, what is missing for it."""
-        return {test: self.what_is_missing(test) for test in tests if test not in held}
+    def missing(self, tests: Iterable[str], proven: Collection[str]) -> dict[str, str]:
+        """Of each of these tests that is not proven, what is missing for it."""
+        return {test: self.what_is_missing(test) for test in tests if test not in proven}
 
     def what_is_missing(self, test: str) -> str:
         """Why no argument was found for a test; the first thing that stands in its way."""
@@ -450,29 +451,29 @@ class _Holding:
                     ahead.append(parent)
                     yield parent
 
-    def grounds(self, test: str, held: dict[str, _Argument]) -> set[str]:
-        """The tests a held test rests on, none of them held."""
+    def grounds(self, test: str, proven: dict[str, _Argument]) -> set[str]:
+        """The tests that a proven test rests on, none of them proven."""
         found: set[str] = set()
         looked: set[str] = set()
         ahead = [test]
         while ahead:
-            for step in held[ahead.pop()].steps:
+            for step in proven[ahead.pop()].steps:
                 for ground in step.tests - looked:
                     looked.add(ground)
-                    if ground in held:
+                    if ground in proven:
                         ahead.append(ground)
                     else:
                         found.add(ground)
         return found
 
     def in_words(
-        self, argument: _Argument, held: dict[str, _Argument], lookers: dict[str, str]
+        self, argument: _Argument, proven: dict[str, _Argument], lookers: dict[str, str]
     ) -> str:
         """The argument, one sentence for each fact it uses."""
         said = []
         for step in argument.steps:
             sentence = step.words
-            runs = [t for t in step.tests if self.running(t) and t not in held]
+            runs = [t for t in step.tests if self.running(t) and t not in proven]
             if runs:
                 sentence += ", which runs" if len(step.tests) == 1 else ", which run"
             elif step.tests:
@@ -489,33 +490,33 @@ class _Holding:
             said.append(f"{nodes[looking].name}, {which}, shows whether {names} can be read")
         return "; ".join(said)
 
-    def lookers(self, held: dict[str, _Argument]) -> dict[str, dict[str, str]]:
-        """For each held test the views that moved under it, and of each what runs it.
+    def lookers(self, proven: dict[str, _Argument]) -> dict[str, dict[str, str]]:
+        """For each proven test the views that moved under it, and of each what runs it.
 
         To build a view does not run its query, so a mistake that only shows when it runs (a cast
         that fails) would go by unseen. What runs it is a test, or a table that is built and keeps
-        all that the held test reads of it. Where neither looks at a view, one test that is held is
-        taken out of ``held``.
+        all that the proven test reads of it. Where neither looks at a view, one proven test is
+        taken out of ``proven``.
         """
         found: dict[str, dict[str, str]] = {}
         # The last first: who looks at a view looks at those below it.
         for view in reversed(list(self.moved_views())):
             tests = self.readers(view)
-            waiting = []
+            unseen = []
             for test in tests:
-                table = self.built_of_as_much(test, view) if test in held else None
+                table = self.built_of_as_much(test, view) if test in proven else None
                 if table is not None:
                     found.setdefault(test, {})[view] = table
-                elif test in held:
-                    waiting.append(test)
-            if not waiting:
+                elif test in proven:
+                    unseen.append(test)
+            if not unseen:
                 continue
-            looking = next((t for t in tests if t not in held and self.runs_on_head(t)), None)
+            looking = next((t for t in tests if t not in proven and self.runs_on_head(t)), None)
             if looking is None:
-                looking = waiting.pop(0)
-                del held[looking]
+                looking = unseen.pop(0)
+                del proven[looking]
                 found.pop(looking, None)
-            for test in waiting:
+            for test in unseen:
                 found.setdefault(test, {})[view] = looking
         return found
 
@@ -562,7 +563,7 @@ class _Holding:
 
 
 class _Argument:
-    """Why a test is held: the facts it uses, and whether its rows are the same."""
+    """Why a test is proven: the facts it uses, and whether its rows are the same."""
 
     __slots__ = ("same", "steps")
 

@@ -21,13 +21,15 @@ from dbt_ripple.graph.properties import of_test
 from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.graph.settings import Settings
 from dbt_ripple.selection.answer import (
+    BlockedTest,
     Counts,
-    HeldTest,
     Opaque,
+    ProvenTest,
     SelectedTest,
     Selection,
 )
-from dbt_ripple.selection.facts import held_tests
+from dbt_ripple.selection.blocked import blocked_tests
+from dbt_ripple.selection.facts import proven_tests
 from dbt_ripple.selection.inlined import (
     BUILT,
     only_tests_compile,
@@ -36,7 +38,6 @@ from dbt_ripple.selection.inlined import (
     to_build,
 )
 from dbt_ripple.selection.reasons import Reasons
-from dbt_ripple.selection.waiting import waiting_tests
 
 
 def select(
@@ -61,7 +62,7 @@ def select(
         cache: for the analyses that are not.
         critical: a criticality: of each impacted node that has it, every test is selected, too.
         only: unique_ids the answer is restricted to.
-        facts: whether to hold the tests that what passed on base proves cannot fail
+        facts: whether to leave out the tests that base's passed tests prove cannot fail
             (`selection.facts`). It takes base's results of tests.
         assume_passed: take all of base's tests as passed, without looking for results.
 
@@ -101,7 +102,8 @@ def select_from(
         impacted.setdefault(unique_id, reason)
     reasons = Reasons(comparison)
     models = to_build(comparison)
-    held: list[HeldTest] = []
+    proven: list[ProvenTest] = []
+    blocked: list[BlockedTest] = []
     said: list[str] = []
     missing: dict[str, str] = {}
     if facts:
@@ -111,9 +113,9 @@ def select_from(
         moved = [test for test in moved if test not in anew]
         chosen = None if only is None else frozenset(only)
         built = frozenset(models) if chosen is None else chosen.intersection(models)
-        waiting = waiting_tests(comparison, moved, built, cache)
-        skipped = {test.unique_id for test in waiting}
-        held, said, missing = held_tests(
+        blocked = blocked_tests(comparison, moved, built, cache)
+        skipped = {test.unique_id for test in blocked}
+        proven, said, missing = proven_tests(
             comparison,
             [test for test in moved if test not in skipped],
             assume_passed=assume_passed,
@@ -121,15 +123,15 @@ def select_from(
             built=built,
             cache=cache,
         )
-        held = [*waiting, *held]
-    for test in held:
-        del impacted[test.unique_id]
+    left_out = {test.unique_id for test in proven} | {test.unique_id for test in blocked}
+    for unique_id in left_out:
+        del impacted[unique_id]
     if not comparison.everything:
-        kept = {*impacted, *(test.unique_id for test in held)}
-        impacted |= tests_to_try(comparison, kept)
+        impacted |= tests_to_try(comparison, {*impacted, *left_out})
     alone = only_tests_compile(comparison, impacted)
     impacted |= alone
-    held = [test for test in held if test.unique_id not in alone]
+    proven = [test for test in proven if test.unique_id not in alone]
+    blocked = [test for test in blocked if test.unique_id not in alone]
     unfound = Unfound(comparison)
     impacted |= {test: unfound.reason(test) for test in unfound.new if test in impacted}
     tests = []
@@ -141,16 +143,18 @@ def select_from(
                 name=name,
                 reason=reason,
                 path=path,
-                not_held=missing.get(unique_id, msgspec.UNSET),
+                not_proven=missing.get(unique_id, msgspec.UNSET),
             )
         )
     order = {unique_id: position for position, unique_id in enumerate(head.nodes)}
     tests.sort(key=lambda test: order[test.unique_id])
-    held.sort(key=lambda test: order[test.unique_id])
+    proven.sort(key=lambda test: order[test.unique_id])
+    blocked.sort(key=lambda test: order[test.unique_id])
     by_target = reasons.by_target(impacted)
     selection = Selection(
         tests=tests,
-        held=held,
+        proven=proven,
+        blocked=blocked,
         models=models,
         broken=unfound.broken(),
         exposures=list(_exposures(comparison)),
@@ -158,7 +162,8 @@ def select_from(
         opaque=_opaque(comparison),
         counts=Counts(
             impacted_tests=len(tests),
-            held_tests=len(held),
+            proven_tests=len(proven),
+            blocked_tests=len(blocked),
             state_modified_tests=len(modified_tests(head, comparison.modified)),
             all_tests=sum(node.resource_type == "test" for node in head.nodes.values()),
         ),
@@ -217,12 +222,14 @@ def state_modified(base: Project, head: Project, only: Collection[str] | None = 
 def restricted(selection: Selection, only: Collection[str]) -> Selection:
     """The part of a selection that is among the given unique_ids; totals stay as they are."""
     selection.tests = [test for test in selection.tests if test.unique_id in only]
-    selection.held = [test for test in selection.held if test.unique_id in only]
+    selection.proven = [test for test in selection.proven if test.unique_id in only]
+    selection.blocked = [test for test in selection.blocked if test.unique_id in only]
     selection.models = [unique_id for unique_id in selection.models if unique_id in only]
     selection.exposures = [unique_id for unique_id in selection.exposures if unique_id in only]
     selection.unit_tests = [unique_id for unique_id in selection.unit_tests if unique_id in only]
     selection.counts.impacted_tests = len(selection.tests)
-    selection.counts.held_tests = len(selection.held)
+    selection.counts.proven_tests = len(selection.proven)
+    selection.counts.blocked_tests = len(selection.blocked)
     return selection
 
 

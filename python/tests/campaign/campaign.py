@@ -1,4 +1,4 @@
-"""The campaign: edits made, built, tested, and held against what the selector says.
+"""The campaign: edits made, built, tested, and compared with what the selector says.
 
     python campaign.py [--mutants N] [--seed S] [--engine duckdb|spark] [--jobs N] [--cutoff] [--out FOLDER]
     python campaign.py --seed S --repeat "lab 1001:37"      one edit again, as a report names it

@@ -1,4 +1,4 @@
-"""What the selector said of an edit, held against what happened."""
+"""What the selector said of an edit, compared with what happened."""
 
 from __future__ import annotations
 
@@ -88,7 +88,8 @@ class Judge:
         )
         for cut, how in zip(outcome.cut, ("with facts", "without facts"), strict=False):
             verdict.missed += [f"--cutoff, {how}: {missed}" for missed in cut.missed]
-        held = {h.unique_id: h for h in facts.held}
+        proven = {test.unique_id: test for test in facts.proven}
+        blocked = {test.unique_id: test for test in facts.blocked}
         for test in sorted(outcome.tests):
             if test not in verdict.selected_without_facts:
                 verdict.missed.append(f"{test} differs and is not selected")
@@ -96,16 +97,12 @@ class Judge:
                 continue
             elif test not in verdict.selected and not any(
                 fact in verdict.selected and fact in (outcome.tests | outcome.failing)
-                for fact in held[test].facts
+                for fact in (proven[test].facts if test in proven else ())
             ):
-                on = ", ".join(held[test].facts) or "nothing"
-                verdict.missed.append(
-                    f"{test} differs and is held on {on}, which shows nothing: {held[test].reason}"
-                )
-        for unique_id in {
-            f for h in facts.held for f in h.facts if h.waits
-        } - outcome.unbuilt.keys():
-            verdict.missed.append(f"{unique_id} is built, and tests wait for it as if it were not")
+                said_of = proven.get(test) or blocked[test]
+                verdict.missed.append(f"{test} differs and is left out: {said_of.reason}")
+        for unique_id in {test.blocked_by for test in facts.blocked} - outcome.unbuilt.keys():
+            verdict.missed.append(f"{unique_id} is built, and tests count as blocked by it")
         for said, how in ((facts, "with facts"), (without, "without facts")):
             models, tests = set(said.models), ids(said.tests)
             for unique_id, reason in outcome.unbuilt.items():

@@ -137,7 +137,7 @@ def compare(edits: int, seed: int, tools: list[str], work: Path) -> dict[str, Ro
         verdict = judge.judge(outcome)
         chosen = (verdict.selected, verdict.selected_without_facts, verdict.changed)
         for row, said in zip(ours.values(), chosen, strict=True):
-            # A held test that differs is no miss where what it rests on runs and shows it.
+            # A proven test that differs is no miss where what it rests on runs and shows it.
             seen = verdict.changed if verdict.missed else verdict.changed & said
             row.add(said, seen, verdict.modified)
         differs[f"{number:05}"] = verdict.changed, verdict.modified

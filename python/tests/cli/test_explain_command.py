@@ -1,4 +1,4 @@
-"""`dbt-ripple explain`: why a test is selected, held or not, and which test is meant."""
+"""`dbt-ripple explain`: why a test is selected, proven or not, and which test is meant."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def test_a_test_the_ripple_did_not_reach(sides: Sides) -> None:
     assert found["reason"] == "it is not downstream of what changed (stg_orders)"
 
 
-def test_a_held_test_with_the_argument_line_by_line(sides: Sides) -> None:
+def test_a_proven_test_with_the_argument_line_by_line(sides: Sides) -> None:
     sides.write_sql(STG, f"{FROM_RAW} where amount < 100")
     sides.passed()
     text = sides("explain", UNIQUE).out
     assert text.startswith(
-        "unique_stg_orders_order_id: held, because\n"
+        "unique_stg_orders_order_id: proven, because\n"
         "  - it looks at rows that were there on base, and found nothing in them\n"
         "  - no_negative_amount, which runs, shows whether stg_orders can be read\n"
         "  stg_orders (rows)\n"
@@ -60,7 +60,7 @@ def test_a_held_test_with_the_argument_line_by_line(sides: Sides) -> None:
     assert "      + WHERE amount < 100\n" in text
     markdown = sides("explain", UNIQUE, "--format", "markdown").out
     assert markdown.startswith(
-        "**`unique_stg_orders_order_id`: held.** Because\n\n- it looks at rows that were there"
+        "**`unique_stg_orders_order_id`: proven.** Because\n\n- it looks at rows that were there"
     )
     assert sides("explain", NOT_NEGATIVE, "--no-facts").out.startswith(
         "no_negative_amount: selected: rows of stg_orders changed\n"

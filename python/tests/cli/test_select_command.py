@@ -25,7 +25,7 @@ def test_equal_sides_say_so_to_people_and_have_empty_lists_for_machines(sides: S
         assert (done.code, done.out, done.err) == (0, "nothing changed\n", ""), form
     done = sides("select", "--output", "names")
     assert (done.code, done.out, done.err) == (0, "", "")
-    assert counts(sides("select", "--format", "json")) == (0, 0, 0, 3)
+    assert counts(sides("select", "--format", "json")) == (0, 0, 0, 0, 3)
 
 
 def test_an_edit_as_text_markdown_and_names(sides: Sides) -> None:
@@ -60,7 +60,8 @@ def test_json_has_the_fields_of_the_contract(sides: Sides) -> None:
     sides.write_sql(STG, DOUBLED)
     found = sides("select", "--no-facts", "--format", "json").json
     assert set(found) >= {
-        *("tests", "held", "models", "broken", "exposures", "unit_tests", "opaque", "counts"),
+        *("tests", "proven", "blocked", "models", "broken", "exposures", "unit_tests", "opaque"),
+        "counts",
     }
     assert found["tests"] == [
         {
@@ -75,7 +76,8 @@ def test_json_has_the_fields_of_the_contract(sides: Sides) -> None:
     assert [opaque["unique_id"] for opaque in found["opaque"]] == ["model.shop.py_model"]
     assert found["counts"] == {
         "impacted_tests": 1,
-        "held_tests": 0,
+        "proven_tests": 0,
+        "blocked_tests": 0,
         "state_modified_tests": 2,
         "all_tests": 3,
     }
@@ -91,19 +93,19 @@ def test_what_passed_on_base_holds_and_says_what_it_rests_on(sides: Sides) -> No
     done = sides("select", "--format", "json")
     # It is a view: one test runs it.
     assert (counts(done)[:2], done.err) == ((1, 1), "")
-    (held,) = done.json["held"]
-    assert (held["unique_id"], held["facts"]) == (UNIQUE, [NOT_NEGATIVE])
-    assert held["reason"] == (
+    (proven,) = done.json["proven"]
+    assert (proven["unique_id"], proven["facts"]) == (UNIQUE, [NOT_NEGATIVE])
+    assert proven["reason"] == (
         "it looks at rows that were there on base, and found nothing in them; "
         "no_negative_amount, which runs, shows whether stg_orders can be read"
     )
     assert counts(sides("select", "--format", "json", "--no-facts"))[:2] == (2, 0)
     text = sides("select").out
-    assert text.startswith("1 of 3 tests, 1 held; dbt's state:modified+ would run 2\n")
-    assert "\nheld:\n  unique_stg_orders_order_id: rests on no_negative_amount\n" in text
+    assert text.startswith("1 of 3 tests, 1 proven; dbt's state:modified+ would run 2\n")
+    assert "\nproven:\n  unique_stg_orders_order_id: rests on no_negative_amount\n" in text
 
 
-def test_results_of_another_command_hold_nothing_and_that_is_said(sides: Sides) -> None:
+def test_results_of_another_command_prove_nothing_and_that_is_said(sides: Sides) -> None:
     sides.write_sql(STG, f"{FROM_RAW} where amount < 100")
     sides.passed()
     sides.edit(lambda m: m["metadata"].update(invocation_id="another"), "state/manifest.json")
@@ -125,7 +127,7 @@ def test_a_missing_column_is_broken_with_its_name(sides: Sides) -> None:
     assert NOT_NEGATIVE in {test["unique_id"] for test in found["tests"]}
 
 
-def test_who_waits_is_told_by_what_cannot_be_built(sides: Sides) -> None:
+def test_blocked_tests_are_counted_at_what_cannot_be_built(sides: Sides) -> None:
     def reads_v1(manifest: dict[str, Any]) -> None:
         test, model = manifest["nodes"][NOT_NEGATIVE], manifest["nodes"][V1]
         sql = f"select * from {model['relation_name']} where amount < 0"
@@ -137,19 +139,19 @@ def test_who_waits_is_told_by_what_cannot_be_built(sides: Sides) -> None:
         sides.edit(reads_v1, f"{side}/manifest.json")
     sides.write_sql(STG, FROM_RAW.replace("amount, ", "amount as total, "))
     done = sides("select")
-    assert "1 waiting for what cannot be built; dbt's" in done.out.splitlines()[0]
+    assert "1 blocked by what cannot be built; dbt's" in done.out.splitlines()[0]
     assert (
-        "cannot be built:\n  dim_customers.v1: there is no amount: eph_orders.amount is gone (renamed to total); 1 test below\n"
+        "cannot be built:\n  dim_customers.v1: there is no amount: eph_orders.amount is gone (renamed to total); 1 test blocked\n"
         in done.out
     )
-    assert "held" not in done.out
+    assert "proven" not in done.out
     text = sides("explain", "no_negative_amount").out
     assert text.startswith(
-        "no_negative_amount: held, because\n  - dim_customers.v1 cannot be built"
+        "no_negative_amount: blocked, because\n  - dim_customers.v1 cannot be built"
     )
-    assert "  waits for dim_customers.v1" in text
+    assert "  blocked by dim_customers.v1" in text
     assert (
-        "- waits for `dim_customers.v1`"
+        "- blocked by `dim_customers.v1`"
         in sides("explain", "no_negative_amount", "--format", "markdown").out
     )
 
@@ -204,7 +206,7 @@ def test_a_side_without_a_catalog_knows_the_sources_by_the_other_ones(sides: Sid
         done = sides("select", *cache)
         assert (done.code, done.out, done.err) == (0, "nothing changed\n", "")
     sides.write_sql(STG, "select order_id, customer_id, amount, ordered_at from raw.raw_orders")
-    assert counts(sides("select", "--format", "json"))[:3] == (0, 0, 2)
+    assert counts(sides("select", "--format", "json"))[:4] == (0, 0, 0, 2)
 
 
 def test_it_answers_within_a_process_of_its_own(sides: Sides) -> None:

@@ -14,7 +14,7 @@ from dbt_ripple.artifacts import read_project
 from dbt_ripple.cli.dbt import DbtOptions
 from dbt_ripple.cli.run_selection import run_selection, to_run
 from dbt_ripple.cli.selector import NAME, write_selector
-from dbt_ripple.selection import HeldTest, SelectedTest, Selection
+from dbt_ripple.selection import BlockedTest, ProvenTest, SelectedTest, Selection
 
 pytestmark = pytest.mark.slow
 DOUBLED = (
@@ -68,7 +68,7 @@ def test_after_a_parse_only_what_moved_is_compiled_built_and_tested(
         " `dbt compile --select tiny.big_orders tiny.pivoted tiny.stg_orders`"
     ) in err
     counts = wide["counts"]
-    assert counts["impacted_tests"] + counts["held_tests"] == counts["all_tests"] == 7
+    assert counts["impacted_tests"] + counts["proven_tests"] == counts["all_tests"] == 7
 
     (tiny / "profiles.yml").write_text(profiles)
     code, out, err = ripple(
@@ -98,7 +98,7 @@ def test_after_a_parse_only_what_moved_is_compiled_built_and_tested(
     assert not any("dbt_ripple" in " ".join(node.tags) for node in manifest.nodes.values())
 
 
-def test_a_held_test_runs_where_what_it_rests_on_fails(
+def test_a_proven_test_runs_where_what_it_rests_on_fails(
     tiny: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     write(tiny, {"models/stg_orders.sql": BROKEN})
@@ -107,10 +107,10 @@ def test_a_held_test_runs_where_what_it_rests_on_fails(
     selection = Selection(
         tests=[SelectedTest(unique_id=tests[ground], name=ground, reason="")],
         models=["model.tiny.stg_orders", "model.tiny.inc_orders", "model.tiny.fct_customers"],
-        held=[
-            HeldTest(unique_id=tests[resting], reason="", facts=[tests[ground]]),
+        proven=[
+            ProvenTest(unique_id=tests[resting], reason="", facts=[tests[ground]]),
             # Rests on one that was run because its own ground failed, and passed.
-            HeldTest(
+            ProvenTest(
                 unique_id=tests["unique_fct_customers_customer"],
                 reason="",
                 facts=[tests[resting]],
@@ -121,34 +121,35 @@ def test_a_held_test_runs_where_what_it_rests_on_fails(
         selection, tiny, tiny / "target", DbtOptions(profiles_dir=tiny), state=tmp_path / "state"
     )
     assert ran.failed
-    assert ran.held == [tests[resting]]
+    assert ran.left_out == [tests[resting]]
     assert ran.statuses[tests[ground]] == "fail"
     assert ran.statuses[tests[resting]] == "pass"
     # It read what was just built, not what base has.
-    compiled = read_project(tiny / "target" / "held").nodes[tests[resting]].compiled_code or ""
+    compiled = read_project(tiny / "target" / "left_out").nodes[tests[resting]].compiled_code or ""
     assert '"dev"."fct_customers"' in compiled
-    assert "running 1 held test" in capfd.readouterr().err
+    assert "running 1 test that had been left out" in capfd.readouterr().err
 
 
 def test_who_has_to_run() -> None:
-    held = [
-        HeldTest(unique_id=name, reason="", facts=facts)
+    proven = [
+        ProvenTest(unique_id=name, reason="", facts=facts)
         for name, facts in (("a", ["x"]), ("b", ["y", "z"]), ("c", ["not run"]), ("d", []))
     ]
+    selection = Selection(proven=proven)
     passed = {"x": "pass", "y": "success", "z": "pass"}
-    assert to_run(held, passed) == []
+    assert to_run(selection, passed) == []
     for status in ("fail", "error", "skipped", "warn"):
-        assert to_run(held, passed | {"z": status}) == ["b"]
-    assert to_run(held, {"z": "fail", "b": "pass"}) == []
+        assert to_run(selection, passed | {"z": status}) == ["b"]
+    assert to_run(selection, {"z": "fail", "b": "pass"}) == []
 
 
-def test_who_waits_runs_where_what_it_waits_for_is_built_after_all() -> None:
-    held = [HeldTest(unique_id="a", reason="", facts=["model.p.m"])]
+def test_a_blocked_test_runs_where_what_blocks_it_is_built_after_all() -> None:
+    selection = Selection(blocked=[BlockedTest(unique_id="a", reason="", blocked_by="model.p.m")])
     for status in ("error", "skipped"):
-        assert to_run(held, {"model.p.m": status}) == []
-    assert to_run(held, {}) == []
-    assert to_run(held, {"model.p.m": "success"}) == ["a"]
-    assert to_run(held, {"model.p.m": "success", "a": "pass"}) == []
+        assert to_run(selection, {"model.p.m": status}) == []
+    assert to_run(selection, {}) == []
+    assert to_run(selection, {"model.p.m": "success"}) == ["a"]
+    assert to_run(selection, {"model.p.m": "success", "a": "pass"}) == []
 
 
 def test_a_failing_test_is_exit_code_1_and_a_dbt_that_cannot_run_2(

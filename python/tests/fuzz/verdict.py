@@ -1,4 +1,4 @@
-"""What executing a pair of queries shows, held against their fingerprints."""
+"""What executing a pair of queries shows, compared with their fingerprints."""
 
 from __future__ import annotations
 

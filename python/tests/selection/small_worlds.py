@@ -1,4 +1,4 @@
-"""Small random projects, edited at random and executed on DuckDB: what held tests are judged by.
+"""Small random projects, edited at random and executed on DuckDB: what proven tests are judged by.
 
 Every relation has the columns ``id, k, s, v``, so that any of them can stand for any other. The data
 has what breaks careless arguments: few values, repeated rows, NULLs, and text that equals a number

@@ -1,4 +1,4 @@
-"""What a function does to rows decides what is held: aggregates, generators, and the unknown.
+"""What a function does to rows decides what is proven: aggregates, generators, and the unknown.
 
 Each case is executed on DuckDB, on base and on head: the test must fail there, and be selected here.
 """
@@ -135,8 +135,8 @@ def test_what_is_a_value_of_its_row_still_holds(orders: str) -> None:
     tests = not_null("id"), not_null("amount")
     base = shop(*tests, orders=orders)
     head = shop(*tests, orders=orders, stg_orders=STG_ORDERS + " where product_id = 1")
-    selected, held = picked(passed(base), head)
-    assert selected == [] and len(held) == 2
+    selected, proven = picked(passed(base), head)
+    assert selected == [] and len(proven) == 2
 
 
 def test_beside_an_unknown_function_the_other_columns_keep_their_values() -> None:

@@ -1,4 +1,4 @@
-"""Rules 14-16: each way a test is held, and the near miss of each, which must not be."""
+"""Rules 14-16: each way a test is proven, and the near miss of each, which must not be."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hand_made import check, node, project
 
 from dbt_ripple.artifacts import Node, Project, RunResult
-from dbt_ripple.selection import HeldTest, Selection, select
+from dbt_ripple.selection import ProvenTest, Selection, select
 
 ORDERS, PRODUCTS = "source.p.raw.orders", "source.p.raw.products"
 TYPES = {
@@ -97,16 +97,16 @@ def passed(base: Project, **but: int | None) -> Project:
     return base
 
 
-def picked(base: Project, head: Project, **more: Any) -> tuple[list[str], dict[str, HeldTest]]:
-    """The names of the selected tests, and the held ones by name."""
+def picked(base: Project, head: Project, **more: Any) -> tuple[list[str], dict[str, ProvenTest]]:
+    """The names of the selected tests, and the proven ones by name."""
     found: Selection = select(base, head, **more)
     return (
         [test.name for test in found.tests],
-        {test.unique_id.rpartition(".")[2]: test for test in found.held},
+        {test.unique_id.rpartition(".")[2]: test for test in found.proven},
     )
 
 
-def facts(test: HeldTest) -> list[str]:
+def facts(test: ProvenTest) -> list[str]:
     return [fact.rpartition(".")[2] for fact in test.facts]
 
 
@@ -124,32 +124,32 @@ FEWER = [
 @pytest.mark.parametrize("edit", FEWER)
 def test_what_is_true_of_every_row_is_true_of_fewer(edit: dict[str, str]) -> None:
     tests = (not_null("id"), unique("id"), accepted("amount"))
-    selected, held = picked(passed(shop(*tests)), shop(*tests, **edit))
+    selected, proven = picked(passed(shop(*tests)), shop(*tests, **edit))
     assert selected == []
-    assert list(held) == ["not_null_orders_id", "unique_orders_id", "accepted_orders_amount"]
-    assert "it looks at rows that were there on base" in held["not_null_orders_id"].reason
-    assert facts(held["not_null_orders_id"]) == []
+    assert list(proven) == ["not_null_orders_id", "unique_orders_id", "accepted_orders_amount"]
+    assert "it looks at rows that were there on base" in proven["not_null_orders_id"].reason
+    assert facts(proven["not_null_orders_id"]) == []
 
 
 def test_rows_that_come_again_are_no_new_rows_and_yet_not_unique() -> None:
     tests = (not_null("id"), unique("id"), accepted("amount"))
     twice = f"{STG_ORDERS} union all {STG_ORDERS}"
-    selected, held = picked(passed(shop(*tests)), shop(*tests, stg_orders=twice))
+    selected, proven = picked(passed(shop(*tests)), shop(*tests, stg_orders=twice))
     assert selected == ["unique_orders_id"]
-    assert list(held) == ["not_null_orders_id", "accepted_orders_amount"]
+    assert list(proven) == ["not_null_orders_id", "accepted_orders_amount"]
 
 
 def test_more_rows_prove_nothing() -> None:
     tests = (not_null("id"), unique("id"), accepted("amount"))
-    selected, held = picked(passed(shop(*tests, stg_orders=FILTER)), shop(*tests))
-    assert (len(selected), held) == (3, {})
+    selected, proven = picked(passed(shop(*tests, stg_orders=FILTER)), shop(*tests))
+    assert (len(selected), proven) == (3, {})
 
 
 def test_a_value_that_moved_is_another_value() -> None:
     tests = (not_null("id"), not_null("amount"))
     edit = FILTER.replace("product_id, amount", "product_id, nullif(amount, 1) as amount")
-    selected, held = picked(passed(shop(*tests)), shop(*tests, stg_orders=edit))
-    assert (selected, list(held)) == (["not_null_orders_amount"], ["not_null_orders_id"])
+    selected, proven = picked(passed(shop(*tests)), shop(*tests, stg_orders=edit))
+    assert (selected, list(proven)) == (["not_null_orders_amount"], ["not_null_orders_id"])
 
 
 @pytest.mark.parametrize("made", ["sum(amount)", "max(amount)", "count(*)"])
@@ -164,10 +164,10 @@ def test_an_aggregate_is_of_the_rows_it_ran_over(made: str) -> None:
         not_null("total", "totals"),
         accepted("total", "totals"),
     )
-    selected, held = picked(
+    selected, proven = picked(
         passed(shop(*tests, more=(of,))), shop(*tests, more=(of,), stg_orders=FILTER)
     )
-    assert "not_null_totals_product_id" in held
+    assert "not_null_totals_product_id" in proven
     assert "accepted_totals_total" in selected
 
 
@@ -178,10 +178,10 @@ def test_a_window_is_of_the_rows_it_ran_over() -> None:
         "model.p.stg_orders",
     )
     tests = (not_null("product_id", "totals"), not_null("total", "totals"))
-    selected, held = picked(
+    selected, proven = picked(
         passed(shop(*tests, more=(of,))), shop(*tests, more=(of,), stg_orders=FILTER)
     )
-    assert (selected, list(held)) == (["not_null_totals_total"], ["not_null_totals_product_id"])
+    assert (selected, list(proven)) == (["not_null_totals_total"], ["not_null_totals_product_id"])
 
 
 def test_a_singular_test_is_held_where_its_query_asks_something_of_every_row() -> None:
@@ -193,8 +193,8 @@ def test_a_singular_test_is_held_where_its_query_asks_something_of_every_row() -
             "model.p.orders",
         ),
     )
-    selected, held = picked(passed(shop(*tests)), shop(*tests, stg_orders=FILTER))
-    assert (selected, list(held)) == (["some_orders"], ["no_free_order"])
+    selected, proven = picked(passed(shop(*tests)), shop(*tests, stg_orders=FILTER))
+    assert (selected, list(proven)) == (["some_orders"], ["no_free_order"])
 
 
 OF = "from s.orders"
@@ -231,11 +231,11 @@ NOT_OF_EVERY_ROW = {
 
 
 def asked(sql: str) -> tuple[list[str], list[str]]:
-    """What is selected and what is held of a test on orders, once orders has fewer rows."""
+    """What is selected and what is proven of a test on orders, once orders has fewer rows."""
     named = [f"model.p.{u}" for u in ("orders", "stg_products") if f"s.{u}" in sql]
     test = check("asks", sql, *named)
-    selected, held = picked(passed(shop(test)), shop(test, stg_orders=FILTER))
-    return selected, list(held)
+    selected, proven = picked(passed(shop(test)), shop(test, stg_orders=FILTER))
+    return selected, list(proven)
 
 
 @pytest.mark.parametrize("name", OF_EVERY_ROW)
@@ -255,10 +255,10 @@ LEFT, INNER = JOINED.format(kind="left"), JOINED.format(kind="inner")
 
 def test_a_left_join_to_what_is_unique_keeps_the_rows() -> None:
     tests = (unique("id"), unique("product_id", "stg_products"))
-    selected, held = picked(passed(shop(*tests)), shop(*tests, orders=LEFT))
+    selected, proven = picked(passed(shop(*tests)), shop(*tests, orders=LEFT))
     assert selected == []
-    assert facts(held["unique_orders_id"]) == ["unique_stg_products_product_id"]
-    assert held["unique_orders_id"].reason == (
+    assert facts(proven["unique_orders_id"]) == ["unique_stg_products_product_id"]
+    assert proven["unique_orders_id"].reason == (
         "orders keeps its rows: stg_products is unique on product_id, "
         "by unique_stg_products_product_id, which passed on base"
     )
@@ -268,9 +268,9 @@ def test_a_ground_that_is_impacted_itself_runs_and_is_named_so() -> None:
     tests = (unique("id"), unique("product_id", "stg_products"))
     fewer = STG_PRODUCTS + " where name is not null"
     base = passed(shop(*tests, stg_products=fewer))
-    selected, held = picked(base, shop(*tests, orders=LEFT))
+    selected, proven = picked(base, shop(*tests, orders=LEFT))
     assert selected == ["unique_stg_products_product_id"]
-    assert held["unique_orders_id"].reason == (
+    assert proven["unique_orders_id"].reason == (
         "orders keeps its rows: stg_products is unique on product_id, "
         "by unique_stg_products_product_id, which runs"
     )
@@ -294,12 +294,12 @@ def test_nothing_rests_on_a_ground_that_will_not_run() -> None:
 )
 def test_what_is_unique_by_its_own_query_needs_no_test(stg_products: str) -> None:
     test = unique("id")
-    selected, held = picked(
+    selected, proven = picked(
         passed(shop(test, stg_products=stg_products)),
         shop(test, orders=LEFT, stg_products=stg_products),
     )
-    assert (selected, facts(held["unique_orders_id"])) == ([], [])
-    assert "stg_products is unique on product_id, by its" in held["unique_orders_id"].reason
+    assert (selected, facts(proven["unique_orders_id"])) == ([], [])
+    assert "stg_products is unique on product_id, by its" in proven["unique_orders_id"].reason
 
 
 @pytest.mark.parametrize(
@@ -313,11 +313,11 @@ def test_what_is_unique_by_its_own_query_needs_no_test(stg_products: str) -> Non
 )
 def test_what_is_not_unique_repeats_rows(stg_products: str) -> None:
     test = unique("id")
-    selected, held = picked(
+    selected, proven = picked(
         passed(shop(test, stg_products=stg_products)),
         shop(test, orders=LEFT, stg_products=stg_products),
     )
-    assert (selected, held) == (["unique_orders_id"], {})
+    assert (selected, proven) == (["unique_orders_id"], {})
 
 
 def test_an_inner_join_keeps_the_rows_where_every_key_has_its_match() -> None:
@@ -327,13 +327,13 @@ def test_an_inner_join_keeps_the_rows_where_every_key_has_its_match() -> None:
         not_null("product_id", "stg_orders"),
         related("product_id", "stg_orders", "stg_products", "product_id"),
     )
-    selected, held = picked(passed(shop(some, *grounds)), shop(some, *grounds, orders=INNER))
+    selected, proven = picked(passed(shop(some, *grounds)), shop(some, *grounds, orders=INNER))
     assert selected == []
-    assert sorted(facts(held["some"])) == sorted(test.name for test in grounds)
+    assert sorted(facts(proven["some"])) == sorted(test.name for test in grounds)
     for left_out in grounds:
         rest = [test for test in grounds if test is not left_out]
-        selected, held = picked(passed(shop(some, *rest)), shop(some, *rest, orders=INNER))
-        assert (selected, held) == (["some"], {}), left_out.name
+        selected, proven = picked(passed(shop(some, *rest)), shop(some, *rest, orders=INNER))
+        assert (selected, proven) == (["some"], {}), left_out.name
 
 
 def test_columns_of_other_types_match_more_than_what_is_equal() -> None:
@@ -356,9 +356,9 @@ def test_what_a_function_gives_is_of_a_known_type(key: str) -> None:
     base, head = passed(shop(*tests)), shop(*tests, orders=join)
     assert picked(base, head)[0] == ["unique_orders_id"]  # p.product_id is a number
     texts(base, head)
-    selected, held = picked(base, head)
+    selected, proven = picked(base, head)
     assert selected == []
-    assert facts(held["unique_orders_id"]) == ["unique_stg_products_product_id"]
+    assert facts(proven["unique_orders_id"]) == ["unique_stg_products_product_id"]
 
 
 def texts(*sides: Project) -> None:
@@ -376,9 +376,9 @@ def test_a_key_made_upstream_is_of_the_type_its_function_gives() -> None:
     base = passed(shop(*tests, stg_products=keyed + " where name <> ''", orders=join))
     more = shop(*tests, stg_products=keyed, orders=join)
     texts(base, more)
-    selected, held = picked(base, more)
+    selected, proven = picked(base, more)
     assert selected == ["unique_stg_products_product_id"]
-    assert facts(held["unique_orders_id"]) == ["unique_stg_products_product_id"]
+    assert facts(proven["unique_orders_id"]) == ["unique_stg_products_product_id"]
 
 
 # --- what proves nothing ---------------------------------------------------------------------------
@@ -392,15 +392,15 @@ def test_unique_says_nothing_of_nulls() -> None:
     )
     tests = (unique("product_id"), repeated, unique("product_id", "stg_products"))
     of_products = "select product_id as id, product_id, 1 as amount from s.stg_products"
-    selected, held = picked(passed(shop(*tests)), shop(*tests, orders=of_products))
+    selected, proven = picked(passed(shop(*tests)), shop(*tests, orders=of_products))
     assert selected == ["no_repeated_key"]
-    assert facts(held["unique_orders_product_id"]) == ["unique_stg_products_product_id"]
+    assert facts(proven["unique_orders_product_id"]) == ["unique_stg_products_product_id"]
     never_null = not_null("product_id", "stg_products")
-    selected, held = picked(
+    selected, proven = picked(
         passed(shop(*tests, never_null)), shop(*tests, never_null, orders=of_products)
     )
     assert selected == []
-    assert len(facts(held["no_repeated_key"])) == 2
+    assert len(facts(proven["no_repeated_key"])) == 2
 
 
 @pytest.mark.parametrize(
@@ -436,23 +436,23 @@ def test_a_ground_that_failed_or_did_not_run_is_none(failures: int | None) -> No
 
 
 @pytest.mark.parametrize("failures", [1, None])
-def test_a_test_that_failed_or_did_not_run_is_not_held(failures: int | None) -> None:
+def test_a_test_that_failed_or_did_not_run_is_not_proven(failures: int | None) -> None:
     tests = (not_null("id"), not_null("amount"))
     base = passed(shop(*tests), not_null_orders_id=failures)
-    selected, held = picked(base, shop(*tests, stg_orders=FILTER))
-    assert (selected, list(held)) == (["not_null_orders_id"], ["not_null_orders_amount"])
+    selected, proven = picked(base, shop(*tests, stg_orders=FILTER))
+    assert (selected, list(proven)) == (["not_null_orders_id"], ["not_null_orders_amount"])
 
 
 @pytest.mark.parametrize(
     "config", [{"error_if": "< 1"}, {"warn_if": "= 0"}, {"fail_calc": "max(id)"}, {"limit": 5}]
 )
-def test_a_test_that_may_fail_without_rows_is_not_held_by_fewer(config: dict[str, Any]) -> None:
+def test_a_test_that_may_fail_without_rows_is_not_proven_by_fewer(config: dict[str, Any]) -> None:
     test = not_null("id", config=config)
-    selected, held = picked(passed(shop(test)), shop(test, stg_orders=FILTER))
-    assert (selected, held) == (["not_null_orders_id"], {})
+    selected, proven = picked(passed(shop(test)), shop(test, stg_orders=FILTER))
+    assert (selected, proven) == (["not_null_orders_id"], {})
 
 
-def test_a_test_that_warned_on_base_is_not_held() -> None:
+def test_a_test_that_warned_on_base_is_not_proven() -> None:
     test = not_null("id", config={"severity": "warn"})
     base = passed(shop(test))
     base.run_results[0].status, base.run_results[0].failures = "warn", 2
@@ -468,8 +468,8 @@ def test_what_is_missing_to_hold_a_test_is_said() -> None:
         tests = (test, not_null("product_id", of="stg_orders"))
         base = passed(shop(*tests), **{test.name: failures})
         (found,) = select(base, shop(*tests, orders=head)).tests
-        assert isinstance(found.not_held, str)
-        return found.not_held
+        assert isinstance(found.not_proven, str)
+        return found.not_proven
 
     assert missing(more).startswith("the rows it looks at are not known to be among those")
     assert missing(fewer, failures=1) == "on base its result was fail"
@@ -482,14 +482,14 @@ def test_what_is_missing_to_hold_a_test_is_said() -> None:
     base = passed(shop(not_null("id")), not_null_orders_id=0)
     head = shop(not_null("id"))
     (found,) = select(base, project(*{**head.nodes, python.unique_id: python}.values())).tests
-    assert str(found.not_held).startswith("orders is not seen through: ")
+    assert str(found.not_proven).startswith("orders is not seen through: ")
     ran = passed(shop(not_null("id"), unique("id")), not_null_orders_id=None)
     (other,) = (
         t
         for t in select(ran, shop(not_null("id"), unique("id"), orders=fewer)).tests
         if t.name == "not_null_orders_id"
     )
-    assert other.not_held == "it was not run on base"
+    assert other.not_proven == "it was not run on base"
     assert picked(base, shop(not_null("id"), orders=fewer))[0] == []
 
 
@@ -500,7 +500,7 @@ def test_results_of_another_invocation_are_not_used_and_that_is_said() -> None:
     found = select(base, head)
     assert [t.name for t in found.tests] == ["not_null_orders_id"]
     assert any("another dbt command" in note for note in found.notes)
-    assert select(base, head, assume_passed=True).counts.held_tests == 1
+    assert select(base, head, assume_passed=True).counts.proven_tests == 1
     assert select(base, head, facts=False).notes == []
 
 
@@ -513,7 +513,7 @@ def test_without_a_catalog_that_is_said_where_more_might_be_held() -> None:
     found = select(base, head)
     assert [test.name for test in found.tests] == ["unique_orders_id"]
     assert "base has no catalog.json" in found.notes[0]
-    # Nothing more can be held: nothing is said.
+    # Nothing more can be proven: nothing is said.
     fewer = shop(*tests, stg_orders=FILTER)
     fewer.catalog = {}
     assert (select(base, fewer).tests, select(base, fewer).notes) == ([], [])
@@ -529,11 +529,11 @@ def views(*tests: Node, **sql: str) -> Project:
 
 def test_what_is_held_of_a_view_rests_on_a_test_that_runs_it() -> None:
     tests = (not_null("id"), unique("id"), accepted("amount"))
-    selected, held = picked(passed(views(*tests)), views(*tests, stg_orders=FILTER))
+    selected, proven = picked(passed(views(*tests)), views(*tests, stg_orders=FILTER))
     assert selected == ["not_null_orders_id"]
     for name in ("unique_orders_id", "accepted_orders_amount"):
-        assert facts(held[name]) == ["not_null_orders_id"]
-        assert held[name].reason.endswith(
+        assert facts(proven[name]) == ["not_null_orders_id"]
+        assert proven[name].reason.endswith(
             "not_null_orders_id, which runs, shows whether orders, stg_orders can be read"
         )
 
@@ -542,9 +542,9 @@ def test_a_test_that_runs_anyway_is_the_one_that_looks_at_a_view() -> None:
     moved = check("moved", "select amount from s.orders where amount > 5", "model.p.orders")
     tests = (not_null("id"), moved)
     edited = STG_ORDERS.replace("amount", "amount * 2 as amount") + " where id > 0"
-    selected, held = picked(passed(views(*tests)), views(*tests, stg_orders=edited))
+    selected, proven = picked(passed(views(*tests)), views(*tests, stg_orders=edited))
     assert selected == ["moved"]
-    assert facts(held["not_null_orders_id"]) == ["moved"]
+    assert facts(proven["not_null_orders_id"]) == ["moved"]
     only = {"test.p.not_null_orders_id", "model.p.orders", "model.p.stg_orders"}
     found = picked(passed(views(*tests)), views(*tests, stg_orders=edited), only=only)
     assert found == (["not_null_orders_id"], {})
@@ -576,17 +576,19 @@ def test_what_is_repeated_after_it_was_unique_is_not(stg_products: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "held"),
+    ("first", "proven"),
     [
         ("select id from s.orders", True),
         ("select id from s.orders limit 3", False),
         ("select id from s.orders qualify row_number() over (partition by amount) = 1", False),
     ],
 )
-def test_a_join_that_keeps_the_rows_may_bring_them_in_another_order(first: str, held: bool) -> None:
+def test_a_join_that_keeps_the_rows_may_bring_them_in_another_order(
+    first: str, proven: bool
+) -> None:
     more = (node("model.p.first", first, "model.p.orders"),)
     tests = (unique("product_id", "stg_products"), not_null("id", "first"))
     sides = [shop(*tests, orders=sql, more=more) for sql in (PLAIN, LEFT)]
     selected, found = picked(passed(sides[0]), sides[1])
-    assert ("not_null_first_id" in found) is held
-    assert ("not_null_first_id" in selected) is not held
+    assert ("not_null_first_id" in found) is proven
+    assert ("not_null_first_id" in selected) is not proven

@@ -108,6 +108,5 @@ def test_a_test_that_waits_for_what_an_ephemeral_model_reads_says_so() -> None:
     selection = select_from(
         compare(side(COLUMNS), side("select id, amount as total from s.raw")), facts=True
     )
-    (held,) = selection.held
-    assert held.waits
-    assert held.reason.endswith("stg.amount is gone (renamed to total)")
+    (blocked,) = selection.blocked
+    assert blocked.reason.endswith("stg.amount is gone (renamed to total)")

@@ -160,12 +160,12 @@ def test_nothing_is_held_below_a_node_whose_columns_compiled_sql_does_not_tell()
             macros=ALL,
         )
 
-    def held(head: str) -> list[str]:
+    def proven(head: str) -> list[str]:
         chosen = select(starred(STG), starred(head), assume_passed=True)
-        return [test.unique_id for test in chosen.held]
+        return [test.unique_id for test in chosen.proven]
 
-    assert held(ROWS) == ["test.p.t"]
-    assert held("select id from s.orders") == []
+    assert proven(ROWS) == ["test.p.t"]
+    assert proven("select id from s.orders") == []
 
 
 def test_what_looks_at_the_same_is_held_as_its_compiled_sql_says() -> None:
@@ -191,21 +191,21 @@ def test_what_looks_at_the_same_is_held_as_its_compiled_sql_says() -> None:
         test = check("t", never.replace("`s`", f"`{schema}`"), "model.p.a", raw=never)
         return project(orders(), looked_at, star, test, catalog=LISTED, macros=ALL)
 
-    def held(head: Project) -> list[str]:
+    def proven(head: Project) -> list[str]:
         chosen = select(starred(), head, assume_passed=True)
-        assert len(chosen.held) + len(chosen.tests) == 1
-        return [test.unique_id for test in chosen.held]
+        assert len(chosen.proven) + len(chosen.tests) == 1
+        return [test.unique_id for test in chosen.proven]
 
     fewer = "select id, amount from `s`.`stg` where id > 0"
-    assert held(starred(fewer, more=" where id > 0")) == ["test.p.t"]
-    assert held(starred(stg=ROWS)) == ["test.p.t"]
+    assert proven(starred(fewer, more=" where id > 0")) == ["test.p.t"]
+    assert proven(starred(stg=ROWS)) == ["test.p.t"]
     # What it looks at is another thing, so that it may compile to anything.
-    assert held(starred(fewer, stg=COLUMN, more=" where id > 0")) == []
+    assert proven(starred(fewer, stg=COLUMN, more=" where id > 0")) == []
     # In CI's schema there may be nothing yet, and the star compiles to whatever is written then.
-    assert held(starred(fewer, schema="ci", more=" where id > 0")) == []
+    assert proven(starred(fewer, schema="ci", more=" where id > 0")) == []
     # Code that is as it was is taken as base compiled it, whatever it compiled to there.
-    assert held(starred("select * from `s`.`stg`", stg=ROWS, schema="ci")) == ["test.p.t"]
-    assert held(starred(stg=ROWS, schema="ci")) == ["test.p.t"]
+    assert proven(starred("select * from `s`.`stg`", stg=ROWS, schema="ci")) == ["test.p.t"]
+    assert proven(starred(stg=ROWS, schema="ci")) == ["test.p.t"]
 
 
 def test_edited_code_that_was_compiled_where_nothing_is_yet_counts_as_written() -> None:

@@ -1,6 +1,6 @@
 """What a seed's file proves: values that are there, keys, and what is among the keys of another.
 
-Each claim is held against how dbt's own reader, and DuckDB's, load the file.
+Each claim is compared with how dbt's own reader, and DuckDB's, load the file.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ def shop(
     return made
 
 
-def held(base: Project, head: Project, **options: Any) -> set[str]:
-    return {test.unique_id.rpartition(".")[2] for test in select(base, head, **options).held}
+def proven(base: Project, head: Project, **options: Any) -> set[str]:
+    return {test.unique_id.rpartition(".")[2] for test in select(base, head, **options).proven}
 
 
 MORE = ORDERS + "ord-c,cus-a,3\n"
@@ -111,13 +111,13 @@ def test_a_test_that_the_files_of_seeds_answer_is_held(
     tmp_path: Path, orders: str, proved: set[str]
 ) -> None:
     base, head = shop(tmp_path / "base", ORDERS), shop(tmp_path / "head", orders, RENAMED)
-    assert held(base, head) == proved
+    assert proven(base, head) == proved
     for result in base.run_results:  # none has to have run on base
         result.status = "skipped" if "key" not in result.unique_id else result.status
-    assert held(base, head) == proved
+    assert proven(base, head) == proved
     for result in base.run_results:
         result.status = "fail" if "key" not in result.unique_id else result.status
-    assert held(base, head) == proved & {"key"}
+    assert proven(base, head) == proved & {"key"}
 
 
 def test_what_the_file_says_is_not_asked_of_what_is_not_loaded_from_it(tmp_path: Path) -> None:
@@ -126,12 +126,12 @@ def test_what_the_file_says_is_not_asked_of_what_is_not_loaded_from_it(tmp_path:
         return base, shop(tmp_path / f"head of {name}", MORE, RENAMED, **config)
 
     base, head = sides("all")
-    assert len(held(base, head)) == 3
-    assert held(base, head, only={*head.nodes} - {"seed.p.raw_orders"}) == set()
-    assert held(base, head, only={*head.nodes} - {"seed.p.raw_customers"}) == {"whole", "key"}
+    assert len(proven(base, head)) == 3
+    assert proven(base, head, only={*head.nodes} - {"seed.p.raw_orders"}) == set()
+    assert proven(base, head, only={*head.nodes} - {"seed.p.raw_customers"}) == {"whole", "key"}
     hook = "insert into s.raw_orders select * from s.raw_orders"
-    assert held(*sides("a hook", **{"post-hook": [{"sql": hook}]})) == set()
-    assert held(*sides("a type", column_types={"id": "varchar(4)"})) == {"related"}
+    assert proven(*sides("a hook", **{"post-hook": [{"sql": hook}]})) == set()
+    assert proven(*sides("a type", column_types={"id": "varchar(4)"})) == {"related"}
 
 
 def test_a_view_is_seen_to_be_read_by_a_test_or_by_a_table_of_it(tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_view_is_seen_to_be_read_by_a_test_or_by_a_table_of_it(tmp_path: Path)
                 side.nodes["model.p.below"] = node("model.p.below", sql, "model.p.orders")
         again = [project(*side.nodes.values()) for side in sides]
         again[0].run_results = sides[0].run_results
-        assert len(held(*again)) == count  # of two; without the table one of them has to run
+        assert len(proven(*again)) == count  # of two; without the table one of them has to run
 
 
 VALUES = (
@@ -312,5 +312,5 @@ def test_what_is_missing_names_the_hook_that_is_not_as_it_was(tmp_path: Path) ->
 
     found = select(side("base", 1), side("head", 2))
     assert [test.name for test in found.tests] == ["whole", "key", "related"]
-    reasons = {test.not_held for test in found.tests}
+    reasons = {test.not_proven for test in found.tests}
     assert reasons == {"a hook of orders is not as it was, and may write any row"}

@@ -168,17 +168,17 @@ def with_kinds(root: Path, rows: str, **config: Any) -> Project:
     return made
 
 
-def held(base: Project, head: Project) -> list[str]:
-    """The names of the tests that are held; all others run."""
+def proven(base: Project, head: Project) -> list[str]:
+    """The names of the tests that are proven; all others run."""
     found = select(base, head)
-    assert len(found.held) + len(found.tests) == 2
-    return [test.unique_id.rpartition(".")[2] for test in found.held]
+    assert len(found.proven) + len(found.tests) == 2
+    return [test.unique_id.rpartition(".")[2] for test in found.proven]
 
 
 def test_a_column_with_a_word_in_it_stays_text(tmp_path: Path) -> None:
     base = with_kinds(tmp_path / "base", "tea,Tea\n1,Pot\n")
     head = with_kinds(tmp_path / "head", "tea,Tea\n1,Pot\ncup,Cup\n")
-    assert held(base, head) == ["unique_id", "unique_kind"]  # the latter by its file
+    assert proven(base, head) == ["unique_id", "unique_kind"]  # the latter by its file
 
 
 @pytest.mark.parametrize("last", ["2", "1e5", "true", "2026-01-01", "NaN", "-inf", ""])
@@ -187,18 +187,18 @@ def test_a_column_of_which_no_value_is_a_word_may_come_to_be_anything(
 ) -> None:
     base = with_kinds(tmp_path / "base", "tea,Tea\n1,Pot\n")
     head = with_kinds(tmp_path / "head", f"1,Pot\n{last},Cup\n")
-    assert "unique_id" not in held(base, head)
+    assert "unique_id" not in proven(base, head)
 
 
 def test_a_type_that_is_set_is_the_type(tmp_path: Path) -> None:
     types = {"column_types": {"kind": "varchar(9)"}}
     base = with_kinds(tmp_path / "base", "1,Tea\n", **types)
     head = with_kinds(tmp_path / "head", "1,Tea\n2,Pot\n", **types)
-    assert held(base, head) == ["unique_id"]
+    assert proven(base, head) == ["unique_id"]
     numbers = {"column_types": {"kind": "double"}}
     base = with_kinds(tmp_path / "base of numbers", "tea,Tea\n", **numbers)
     head = with_kinds(tmp_path / "head of numbers", "tea,Tea\nb,Pot\n", **numbers)
-    assert held(base, head) == []
+    assert proven(base, head) == []
 
 
 READERS = {

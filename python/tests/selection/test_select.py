@@ -47,7 +47,8 @@ def test_the_answer_has_the_documented_shape() -> None:
                 "path": ["model.p.stg.twice", "model.p.mart.twice", "test.p.on_twice"],
             }
         ],
-        "held": [],
+        "proven": [],
+        "blocked": [],
         "models": ["model.p.stg", "model.p.mart"],
         "broken": [],
         "exposures": [],
@@ -55,7 +56,8 @@ def test_the_answer_has_the_documented_shape() -> None:
         "opaque": [],
         "counts": {
             "impacted_tests": 1,
-            "held_tests": 0,
+            "proven_tests": 0,
+            "blocked_tests": 0,
             "state_modified_tests": 2,
             "all_tests": 2,
         },

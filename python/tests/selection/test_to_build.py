@@ -127,14 +127,14 @@ def test_another_schema_is_no_edit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "held"),
+    ("sql", "proven"),
     [
         ("select id from s.m where id is null", True),
         ("SELECT id FROM s.m -- none\nWHERE id IS NULL", True),
         ("select m.id from s.m where id is null", False),
     ],
 )
-def test_a_test_in_new_words_is_not_held(sql: str, held: bool) -> None:
+def test_a_test_in_new_words_is_not_proven(sql: str, proven: bool) -> None:
     """It may ask the same and be no query any more, which only running it shows."""
     base, head = (
         project(
@@ -146,8 +146,8 @@ def test_a_test_in_new_words_is_not_held(sql: str, held: bool) -> None:
         for where, said in (("", "select id from s.m where id is null"), (" where id > 0", sql))
     )
     chosen = select(base, head, assume_passed=True)
-    assert bool(chosen.held) == held
-    assert bool(chosen.tests) != held
+    assert bool(chosen.proven) == proven
+    assert bool(chosen.tests) != proven
 
 
 BASE_TEST = "with a as (select max(id) as id from s.m) select id from a where id > 3"

@@ -1,4 +1,4 @@
-"""The promise of rules 14-16, executed: nothing that is held could have turned CI red by itself.
+"""The promise of rules 14-16, executed: nothing that is proven could have turned CI red by itself.
 
 Small random projects on DuckDB are edited at random and built; every test runs on both sides.
 """
@@ -24,26 +24,26 @@ def missed(
 ) -> list[str]:
     """Tests that would have changed and are neither selected nor rest on one that says so."""
     selected = {test.name for test in found.tests}
-    held = {test.unique_id: test for test in found.held}
+    proven = {test.unique_id: test for test in found.proven}
     wrong = []
     for test, rows in after.items():
         if test in selected or rows == before[test]:
             continue
-        resting = held.get(f"test.w.{test}")
+        resting = proven.get(f"test.w.{test}")
         if resting is None:
             wrong.append(f"{test} changed and is not impacted")
         elif rows == []:
-            wrong.append(f"{test} was held though it did not pass on base")
+            wrong.append(f"{test} was proven though it did not pass on base")
         elif not any(
             ground.rpartition(".")[2] in selected and after[ground.rpartition(".")[2]] != []
             for ground in resting.facts
         ):
-            wrong.append(f"{test} fails, held because {resting.reason}")
+            wrong.append(f"{test} fails, proven because {resting.reason}")
     return wrong
 
 
 @pytest.mark.slow
-def test_what_is_held_cannot_fail_alone() -> None:
+def test_what_is_proven_cannot_fail_alone() -> None:
     counted: Counter[str] = Counter()
     for seed in range(WORLDS):
         world = World(seed)
@@ -55,14 +55,14 @@ def test_what_is_held_cannot_fail_alone() -> None:
             found = select(world.base, edited[1])
             assert missed(found, world.before, after) == [], f"seed {seed}"
             counted["edits"] += 1
-            counted["held"] += len(found.held)
+            counted["proven"] += len(found.proven)
             counted["selected"] += len(found.tests)
-            counted["resting on others"] += sum(bool(test.facts) for test in found.held)
+            counted["resting on others"] += sum(bool(test.facts) for test in found.proven)
             counted["changed"] += sum(after[t] != rows for t, rows in world.before.items())
         world.connection.close()
     # A run that holds nothing, or changes nothing, would prove nothing.
     assert counted["edits"] > 60
-    assert counted["held"] > 50
+    assert counted["proven"] > 50
     assert counted["resting on others"] > 5
     assert counted["changed"] > 50
     assert counted["selected"] > counted["changed"]

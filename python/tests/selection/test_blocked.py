@@ -1,4 +1,4 @@
-"""Tests wait for what certainly cannot be built, and for nothing else."""
+"""Tests are blocked by what certainly cannot be built, and by nothing else."""
 
 from __future__ import annotations
 
@@ -46,29 +46,28 @@ def side(
     )
 
 
-def answer(base: Project, head: Project, **more: Any) -> tuple[list[str], dict[str, list[str]]]:
-    """The names of the tests that run, and what each held one rests on."""
+def answer(base: Project, head: Project, **more: Any) -> tuple[list[str], dict[str, str]]:
+    """The names of the tests that run, and what blocks each blocked one."""
     found: Selection = select(base, head, **more)
     return (
         [test.name for test in found.tests],
-        {test.unique_id.rpartition(".")[2]: test.facts for test in found.held},
+        {test.unique_id.rpartition(".")[2]: test.blocked_by for test in found.blocked},
     )
 
 
 RENAMED = STAGED.replace("kind", "kind as sort")
 BY_ID = "select id, upper(id) as kind from s.stg"
-WAIT = {"on_mart": ["model.p.mart"], "on_report": ["model.p.mart"]}
+BLOCKED = {"on_mart": "model.p.mart", "on_report": "model.p.mart"}
 
 
-def test_what_is_below_a_relation_that_cannot_be_built_waits_for_it() -> None:
+def test_what_is_below_a_relation_that_cannot_be_built_is_blocked_by_it() -> None:
     found = select(side(), side(RENAMED))
     assert [b.unique_id for b in found.broken] == ["model.p.mart"]
     assert found.models == ["model.p.stg", "model.p.mart", "model.p.report"]
-    assert answer(side(), side(RENAMED)) == ([], WAIT)
-    assert found.held[0].reason == (
+    assert answer(side(), side(RENAMED)) == ([], BLOCKED)
+    assert found.blocked[0].reason == (
         "mart cannot be built: there is no kind: stg.kind is gone (renamed to sort)"
     )
-    assert found.held[0].waits
 
 
 def test_without_facts_all_readers_are_selected() -> None:
@@ -78,10 +77,10 @@ def test_without_facts_all_readers_are_selected() -> None:
 def test_a_test_that_names_what_is_gone_itself_runs() -> None:
     on_kind = "select kind from s.stg where kind is null"
     found = answer(side(test_of_stg=on_kind), side(RENAMED, test_of_stg=on_kind))
-    assert found == (["on_stg"], WAIT)
+    assert found == (["on_stg"], BLOCKED)
 
 
-def test_what_ci_does_not_build_nobody_waits_for() -> None:
+def test_what_ci_does_not_build_blocks_nothing() -> None:
     only = {"test.p.on_report", "model.p.report"}
     assert answer(side(), side(RENAMED), only=only) == (["on_report"], {})
 
@@ -146,10 +145,10 @@ UNSURE = {
 
 
 @pytest.mark.parametrize("why", UNSURE)
-def test_nobody_waits_where_it_may_be_built_after_all(why: str) -> None:
+def test_nothing_is_blocked_where_it_may_be_built_after_all(why: str) -> None:
     base, head = UNSURE[why]
-    selected, held = answer(side(**base), side(**head))
-    assert held == {}
+    selected, blocked = answer(side(**base), side(**head))
+    assert blocked == {}
     assert selected
 
 
@@ -158,11 +157,11 @@ def test_a_name_that_the_query_made_and_makes_no_more_is_certain() -> None:
         "with numbered as (select *, row_number() over (partition by id order by kind) as place "
         "from s.things) select id, kind from numbered where place = 1"
     )
-    selected, held = answer(side(ranked), side(ranked.replace("as place", "as rank")))
-    assert (selected, set(held)) == ([], {"on_stg", "on_mart", "on_report"})
+    selected, blocked = answer(side(ranked), side(ranked.replace("as place", "as rank")))
+    assert (selected, set(blocked)) == ([], {"on_stg", "on_mart", "on_report"})
     # Had the source got that column since, the query would not be the one it was.
-    selected, held = answer(side(STAGED), side(STAGED + " where place = 1"))
-    assert held == {}
+    selected, blocked = answer(side(STAGED), side(STAGED + " where place = 1"))
+    assert blocked == {}
 
 
 def test_a_source_that_is_another_table_may_have_what_the_catalog_does_not_list() -> None:
@@ -175,7 +174,7 @@ def test_a_source_that_is_another_table_may_have_what_the_catalog_does_not_list(
 
 def test_what_an_engine_looks_into_cannot_be_built_either() -> None:
     head = {"stg": RENAMED, "mart": "with dead as (select kind from s.stg) " + BY_ID}
-    assert answer(side(mart=head["mart"]), side(**head)) == ([], WAIT)  # Spark checks every CTE
+    assert answer(side(mart=head["mart"]), side(**head)) == ([], BLOCKED)  # Spark checks every CTE
 
 
 def test_an_ephemeral_model_is_not_built_but_what_it_is_inlined_into() -> None:
@@ -192,7 +191,7 @@ def test_an_ephemeral_model_is_not_built_but_what_it_is_inlined_into() -> None:
         )
 
     found = answer(with_ephemeral(STAGED), with_ephemeral(RENAMED))
-    assert found == ([], {"on_report": ["model.p.report"]})
+    assert found == ([], {"on_report": "model.p.report"})
 
 
 def test_what_was_broken_on_base_is_no_ground() -> None:

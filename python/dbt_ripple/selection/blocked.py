@@ -1,8 +1,8 @@
-"""Tests that wait: what they read cannot be built, so that dbt does not run them.
+"""Tests that are blocked: a relation above them cannot be built, so dbt would skip them.
 
-A relation whose query names a column that is not there fails in CI, and dbt skips all that is below
-it. To run the tests there would show nothing more. They are held on the relation: CI is red by it,
-and where it is built after all (``--run`` sees that), they run.
+A relation whose query names a column that does not exist fails in CI, and dbt skips everything below
+it. Running the tests there would show nothing more. They are listed with the relation that blocks
+them: its failure makes CI red, and where it is built after all (``--run`` notices), they run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dbt_ripple.flow.engine_checks import named
 from dbt_ripple.flow.names import dialect_of
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.missing import CertainNames
-from dbt_ripple.selection.answer import HeldTest
+from dbt_ripple.selection.answer import BlockedTest
 from dbt_ripple.selection.inlined import inlined_by
 
 
@@ -77,51 +77,51 @@ def _looked_for_on_base(comparison: Comparison, unique_id: str, names: list[str]
     return [name for name in names if name.rpartition(".")[2].lower() in words]
 
 
-def waiting_tests(
+def blocked_tests(
     comparison: Comparison,
     impacted: Iterable[str],
     models: Collection[str],
     cache: Cache | None = None,
-) -> list[HeldTest]:
-    """The impacted tests that wait for a relation that cannot be built.
+) -> list[BlockedTest]:
+    """The impacted tests below a relation that cannot be built.
 
     Args:
         comparison: of base and head.
         impacted: unique_ids of tests.
-        models: what CI builds; what it does not is deferred, and stands whatever is above it.
+        models: what CI builds; everything else is deferred to base, where it exists.
         cache: where lowered queries may be found.
 
     Returns:
-        In the order of ``impacted``; ``facts`` names the nearest relation each waits for.
+        In the order of ``impacted``, each with the nearest relation that blocks it.
     """
     head, built = comparison.head, frozenset(models)
     missing = {u: m for u, m in cannot_be_built(comparison, cache).items() if u in built}
     if not missing:
         return []
-    waits_for = {unique_id: unique_id for unique_id in missing}
+    blocked_by = {unique_id: unique_id for unique_id in missing}
     ahead = list(missing)
     while ahead:  # the nearest first
         following = []
         for parent in ahead:
             for child in head.children.get(parent, ()):
                 node = head.nodes.get(child)
-                if node is None or child in waits_for:
+                if node is None or child in blocked_by:
                     continue
                 if node.resource_type == "test" or node.is_ephemeral or child in built:
-                    waits_for[child] = waits_for[parent]
+                    blocked_by[child] = blocked_by[parent]
                     following.append(child)
         ahead = following
-    held = []
+    blocked = []
     unfound = Unfound(comparison)
     for test in impacted:
-        model = waits_for.get(test)
+        model = blocked_by.get(test)
         if model is not None:
             name = head.nodes[model].display_name
             said = f"{name} cannot be built: there is no {named(missing[model])}"
             if gone := unfound.of(model) or _gone_in_inlined(unfound, model):
                 said += f": {'; '.join(map(unfound.said, gone))}"
-            held.append(HeldTest(unique_id=test, reason=said, facts=[model]))
-    return held
+            blocked.append(BlockedTest(unique_id=test, reason=said, blocked_by=model))
+    return blocked
 
 
 def _gone_in_inlined(unfound: Unfound, model: str) -> list[GoneColumn]:
