@@ -1,0 +1,49 @@
+"""No fingerprint, edge or answer differs from the record, which a refactoring leaves as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import golden
+import pytest
+from golden import Item
+
+HOW = """
+Where that is meant, record anew with `make golden` and say in the commit what changed and why.
+Where it is not, `python python/tests/golden/golden.py show KEY` prints an item in full: run it on
+both commits and compare.
+"""
+
+
+def recorded() -> list[str]:
+    return golden.RECORD.read_text(encoding="utf-8").splitlines()
+
+
+def test_all_is_as_recorded(tmp_path: Path) -> None:
+    if others := golden.other_versions(recorded()):
+        pytest.skip(f"the record was made with {', '.join(others)}: its queries are others")
+    told = golden.report(recorded(), list(golden.items(tmp_path)))
+    assert not told, "\n".join([f"{len(told)} items differ from the record:", *told[:60], HOW])
+
+
+def test_the_report_names_what_differs() -> None:
+    before = Item("p model.a", {"rows": "1", "column x": "2"}, "analysed")
+    edit = Item("edit p:1", {"the edit itself": "0", "select": "1"}, "3 tests")
+    lines = [before.line(), edit.line(), Item("p model.gone", {}).line()]
+    assert golden.report(lines[:2], [before, edit]) == []
+    now = [
+        Item("p model.a", {"rows": "1", "column x": "3"}, "analysed"),
+        Item("edit p:1", {"the edit itself": "0", "select": "2"}, "4 tests"),
+        Item("p model.new", {}),
+    ]
+    assert golden.report(lines, now) == [
+        "p model.a: column x",
+        "edit p:1: select (3 tests before; 4 tests now)",
+        "p model.new: is not in the record",
+        "p model.gone: is in the record, and not there any more",
+    ]
+
+
+def test_digests_do_not_hang_on_the_order_of_dictionaries_and_sets() -> None:
+    assert golden.digest({"a": 1, "b": {2, 3}}) == golden.digest({"b": {3, 2}, "a": 1})
+    assert golden.digest(["a", "b"]) != golden.digest(["b", "a"])
