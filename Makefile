@@ -10,7 +10,14 @@ PYPROJECT := python/pyproject.toml
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint unit spark wheel bench campaign fuzz format lock clean
+.PHONY: help install demo test lint unit coverage golden spark wheel matrix bench campaign fuzz format lock clean
+
+PYTEST := $(BIN)/pytest -c $(PYPROJECT) --rootdir python -q --durations=15
+# A file's tests stay together, as many share what their module has built.
+TWO_AT_ONCE := -n 2 --dist loadfile
+UNIT := python/tests -m "not spark and not matrix" $(TWO_AT_ONCE)
+# Ends a recipe's last command: what it took.
+TOOK = && echo "make $@: $$SECONDS seconds"
 
 help:  ## List the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -40,12 +47,21 @@ lint: install  ## Format, lint, types, the order of the rooms, SQL style.
 	cd python && ../$(BIN)/lint-imports
 	$(BIN)/sqlfluff lint --processes 2 --disable-progress-bar models analyses tests integration_tests/models integration_tests/twin
 
-unit: install  ## The tests that need no Spark, in seconds.
+unit: install  ## The tests that need no Spark, in a few minutes.
 	$(BIN)/pytest -c $(PYPROJECT) --rootdir python python/dbt_ripple -q --doctest-modules
-	$(BIN)/pytest -c $(PYPROJECT) --rootdir python python/tests -q -m "not spark" --cov=dbt_ripple --cov-report=term:skip-covered
+	$(PYTEST) $(UNIT) $(TOOK)
+
+coverage: install  ## The same, and which lines they do not reach.
+	$(PYTEST) $(UNIT) --cov=dbt_ripple --cov-report=term:skip-covered $(TOOK)
+
+golden: install  ## Record anew what a refactoring may not change: fingerprints, edges and answers.
+	$(BIN)/python python/tests/golden/golden.py record $(TOOK)
 
 spark: install .cache/tpc/tpcds.json  ## The tests on a real Spark, a real metastore and a real dbt.
-	$(BIN)/pytest -c $(PYPROJECT) --rootdir python python/tests -q -m spark --durations=15
+	$(PYTEST) python/tests -m "spark and not matrix" $(TOOK)
+
+matrix: install  ## The oldest dbt and other table formats; writes docs/matrix.md.
+	$(BIN)/python python/tests/matrix.py $(TOOK)
 
 # The TPC queries come out of a wheel; their text is not ours and stays out of git.
 .cache/tpc/tpcds.json: python/tests/oracle/make_tpc.py

@@ -1,4 +1,4 @@
-"""What tests of several rooms share: one embedded Spark for the whole run."""
+"""What tests of several rooms share: one embedded Spark and one run of the demo."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+import demo_run
 import pytest
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
@@ -38,3 +40,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         session = get_session()
         yield session
         session.stop()
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
+    """What `make demo` said; what it made is in integration_tests/target/demo."""
+    return demo_run.run(tmp_path_factory.mktemp("demo"))

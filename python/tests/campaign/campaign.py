@@ -69,6 +69,7 @@ class Task:
             number.
         mutants: how many edits are made in memory.
         refactors: whether all refactors are made on all models.
+        refactored_models: on how many models each refactor is made; 0: on all.
         dbt_kinds: which edits dbt builds, `dbt_rounds` of each.
         only: the number of the one edit that is made, as a report names it.
         insist: how often a kind that has changed nothing is tried again once all are made: three
@@ -80,6 +81,7 @@ class Task:
     seed: int
     mutants: int
     refactors: bool = False
+    refactored_models: int = 0
     dbt_kinds: tuple[str, ...] = ()
     dbt_rounds: int = 0
     only: str | None = None
@@ -118,7 +120,8 @@ def tasks(
         share = (mutants - in_shop) * (number + 1) // labs - (mutants - in_shop) * number // labs
         kinds, rounds = (tuple(dbt_kinds), dbt_rounds) if number < dbt_labs else ((), 0)
         name = f"lab {seed * 1000 + number}"
-        made.append(Task(name, seed, share, number + 1 < refactored, kinds, rounds))
+        refactors = number + 1 < refactored
+        made.append(Task(name, seed, share, refactors, dbt_kinds=kinds, dbt_rounds=rounds))
     return made
 
 
@@ -195,7 +198,7 @@ def edit(world: World, folder: Folder, task: Task, say: Say = lambda text: None)
     if task.only is None or task.only.isdigit():
         mutate(world, task, report, say)
     if task.refactors:
-        refactor(world, report)
+        refactor(world, report, models=task.refactored_models)
     if task.dbt_rounds:
         build_by_dbt(world, DbtEdits(world, folder), task, report, say)
     return report
@@ -316,13 +319,17 @@ def refactor(
     world: World,
     report: Report,
     catalogue: Mapping[str, Refactor] = CATALOGUE | IN_OTHER_WORDS,
+    models: int = 0,
 ) -> None:
-    """Every refactor on every model of a world where it applies."""
+    """Every refactor on every model of a world where it applies, or on so many of them."""
     judge = Judge(world)
     nodes = world.project.nodes
-    for name, make in catalogue.items():
+    for number, (name, make) in enumerate(catalogue.items()):
         count = report.refactors.setdefault(name, Refactored())
-        for unique_id in world.relations:
+        start = number % len(world.relations) if models else 0  # of few, not always the same ones
+        for unique_id in (*world.relations[start:], *world.relations[:start]):
+            if models and count.made >= models:
+                break
             node = nodes[unique_id]
             if node.resource_type not in ("model", "snapshot") or not node.compiled_code:
                 continue
@@ -363,7 +370,7 @@ def repeated(seed: int, named: str) -> Task:
     if number.isdigit():
         return Task(world, seed, 1, only=number)
     kind, _, round_ = number.rpartition(" ")
-    return Task(world, seed, 0, False, (kind,), int(round_) + 1, number)
+    return Task(world, seed, 0, dbt_kinds=(kind,), dbt_rounds=int(round_) + 1, only=number)
 
 
 def main() -> int:

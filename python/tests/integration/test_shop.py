@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any
 
 import pytest
 import yaml
+from demo_run import changes
 
 from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.graph.analyse import analyse
@@ -49,56 +49,6 @@ def drive(
         check=False,
         timeout=1800,
     )
-
-
-def changes() -> str:
-    """What git sees in the repository that was not there before."""
-    return subprocess.run(
-        ["git", "status", "--porcelain"], cwd=REPOSITORY, capture_output=True, text=True, check=True
-    ).stdout
-
-
-def without_java(path: str, folder: Path) -> str:
-    """`path` with the folders that hold a `java` mirrored without it (`/usr/bin` holds more than Java)."""
-    entries = []
-    for number, entry in enumerate(map(Path, path.split(os.pathsep))):
-        if not (entry / "java").exists():
-            entries.append(str(entry))
-            continue
-        mirror = folder / str(number)
-        mirror.mkdir(parents=True)
-        for program in entry.iterdir():
-            if program.name != "java":
-                (mirror / program.name).symlink_to(program)
-        entries.append(str(mirror))
-    return os.pathsep.join(entries)
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.CompletedProcess[str]]:
-    """`make demo` as on a machine without Java and with an empty home."""
-    home = tmp_path_factory.mktemp("home")
-    path = without_java(os.environ["PATH"], tmp_path_factory.mktemp("bin"))
-    assert (
-        shutil.which("java", path=path) is None
-    )  # it runs on the Java that comes with the install
-    environment = {
-        "HOME": str(home),
-        "PATH": path,
-        **{k: v for k, v in os.environ.items() if k.startswith(("LANG", "LC_", "SSL_", "TMP"))},
-    }
-    before = changes()
-    result = subprocess.run(
-        [sys.executable, str(SHOP / "demo.py")],
-        capture_output=True,
-        text=True,
-        env=environment,
-        check=False,
-        timeout=1800,
-    )
-    assert result.returncode == 0, result.stdout[-2000:] + result.stderr[-4000:]
-    assert changes() == before
-    yield result
 
 
 def test_the_demo_answers_its_questions(demo: subprocess.CompletedProcess[str]) -> None:
@@ -231,6 +181,8 @@ select
 """.replace("\n", " ")
 
 
+# Delta Lake has to be fetched and be there when the JVM starts: a Spark of its own.
+@pytest.mark.matrix
 def test_on_delta_lake_with_snapshots_and_merges(tmp_path: Path) -> None:
     before = changes()
     sql = LINEAGE_SQL.format(s="shop")
@@ -273,6 +225,8 @@ def oldest_dbt() -> str:
     return str(python)
 
 
+# It installs another dbt into an environment of its own.
+@pytest.mark.matrix
 def test_on_the_oldest_dbt(oldest_dbt: str, tmp_path: Path) -> None:
     before = changes()
     # Each dbt writes this file in its own way and refuses the other's; git ignores it.

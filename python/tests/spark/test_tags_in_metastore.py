@@ -20,7 +20,8 @@ REPOSITORY = Path(__file__).parents[3]
 DRIVE = REPOSITORY / "python" / "tests" / "integration" / "drive.py"
 SALT = "0123456789abcdef01"
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+# Snapshots and incremental models need Delta Lake, which has to be there when the JVM starts.
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.matrix]
 
 NASTY = 'it\'s "quoted" \\ back`tick ; -- ${x} 東京'
 KINDS = ("a_table", "a_view", "an_increment", "a_seed", "a_snapshot")
