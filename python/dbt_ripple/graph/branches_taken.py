@@ -125,7 +125,7 @@ def _called(
             name = call["dispatched"] or call["called"]
             calls[name] = calls.get(name, 0) + 1
             for unique_id in macros.users_by_name.get(name, ()):
-                given = _given(
+                given = given_to(
                     macros.macros[unique_id].macro_sql, arguments_in(inside, call.end()), known
                 )
                 found.append((unique_id, given))
@@ -139,7 +139,7 @@ def _called(
     return found
 
 
-def _given(text: str, arguments: list[str], known: Known) -> Known:
+def given_to(text: str, arguments: list[str], known: Known) -> Known:
     """What is known of a macro's parameters where it is called so."""
     signature = next((t.inside for t in tagged(text) if _MACRO.match(t.inside)), "")
     begin = _MACRO.match(signature)

@@ -1,17 +1,19 @@
 """Tests that are blocked: a relation above them cannot be built, so dbt would skip them.
 
 A relation whose query names a column that does not exist fails in CI, and dbt skips everything below
-it. Running the tests there would show nothing more. They are listed with the relation that blocks
+it. So does one that failed in base's build for a reason that has not changed (`changes.refused`).
+Running the tests there would show nothing more. They are listed with the relation that blocks
 them: its failure makes CI red, and where it is built after all (``--run`` notices), they run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from dbt_ripple.artifacts import CatalogColumn
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.gone import GoneColumn, Unfound
+from dbt_ripple.changes.refused import fail_again
 from dbt_ripple.flow.engine_checks import named
 from dbt_ripple.flow.names import dialect_of
 from dbt_ripple.graph.cache import Cache
@@ -95,11 +97,17 @@ def blocked_tests(
         In the order of ``impacted``, each with the nearest relation that blocks it.
     """
     head, built = comparison.head, frozenset(models)
-    missing = {u: m for u, m in cannot_be_built(comparison, cache).items() if u in built}
-    if not missing:
+    impacted = list(impacted)
+    if not impacted:
         return []
-    blocked_by = {unique_id: unique_id for unique_id in missing}
-    ahead = list(missing)
+    missing = {u: m for u, m in cannot_be_built(comparison, cache).items() if u in built}
+    refused = fail_again(comparison.base, head)
+    if not missing and not refused:
+        return []
+    skipped = {r.unique_id for r in comparison.base.run_results if r.status == "skipped"}
+    blocked_by = {unique_id: unique_id for unique_id in (*missing, *refused)}
+    causes = dict(blocked_by)
+    ahead = list(blocked_by)
     while ahead:  # the nearest first
         following = []
         for parent in ahead:
@@ -107,21 +115,44 @@ def blocked_tests(
                 node = head.nodes.get(child)
                 if node is None or child in blocked_by:
                     continue
-                if node.resource_type == "test" or node.is_ephemeral or child in built:
-                    blocked_by[child] = blocked_by[parent]
+                # What base skipped is not there either, though nothing builds it.
+                gone = child in skipped and causes[parent] in refused
+                if node.resource_type == "test" or node.is_ephemeral or child in built or gone:
+                    above = blocked_by[parent]
+                    blocked_by[child] = child if child in built and above not in built else above
+                    causes[child] = causes[parent]
                     following.append(child)
         ahead = following
-    blocked = []
     unfound = Unfound(comparison)
-    for test in impacted:
-        model = blocked_by.get(test)
-        if model is not None:
-            name = head.nodes[model].display_name
-            said = f"{name} cannot be built: there is no {named(missing[model])}"
-            if gone := unfound.of(model) or _gone_in_inlined(unfound, model):
-                said += f": {'; '.join(map(unfound.said, gone))}"
-            blocked.append(BlockedTest(unique_id=test, reason=said, blocked_by=model))
-    return blocked
+    return [
+        BlockedTest(
+            unique_id=test,
+            reason=_why(unfound, model, causes[test], missing, refused),
+            blocked_by=model,
+        )
+        for test in impacted
+        if (model := blocked_by.get(test)) in built and model is not None
+    ]
+
+
+def _why(
+    unfound: Unfound,
+    model: str,
+    cause: str,
+    missing: Mapping[str, list[str]],
+    refused: Mapping[str, str],
+) -> str:
+    """Why a relation cannot be built, because of itself or of one above it."""
+    nodes = unfound.comparison.head.nodes
+    said = f"{nodes[model].display_name} cannot be built: "
+    if cause in missing:
+        said += f"there is no {named(missing[cause])}"
+        if gone := unfound.of(cause) or _gone_in_inlined(unfound, cause):
+            said += f": {'; '.join(map(unfound.said, gone))}"
+        return said
+    if cause != model:
+        said += f"it reads {nodes[cause].display_name}, directly or not, which "
+    return said + f"failed on base, and nothing that decides it has changed ({refused[cause]})"
 
 
 def _gone_in_inlined(unfound: Unfound, model: str) -> list[GoneColumn]:
