@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 COMMANDS: Final[dict[str, str]] = {
-    "analyze": "How well this project can be seen: models, opaque ones, columns, edges.",
-    "build": "Artifacts -> lineage tables -> `dbt build` of the lineage models, in one process.",
-    "diff": "What changed between base and head, column by column.",
-    "explain": "Why a test is selected, or where the ripple stopped.",
-    "gate": "May this change be merged? Contracts, owners, personal data, reach: for CI.",
-    "impact": "Who breaks if a column were renamed, dropped or retyped, before it is.",
-    "load": "Load the lineage of a dbt project into Spark tables.",
+    "analyze": "How much of this project can be analysed, and why the rest cannot.",
+    "build": "Load the lineage into Spark tables, and build the dbt models on them.",
+    "diff": "Which columns changed between base and head.",
+    "explain": "Why a test is selected, or why not.",
+    "gate": "May this change be merged? Checks contracts, owners, personal data and readers.",
+    "impact": "Who would break if a column were renamed, dropped or retyped.",
+    "load": "Load the lineage of the project into Spark tables.",
     "schema": "The JSON Schema of what a command prints with --format json.",
-    "run": "Build and test what a change makes differ, and stop where nothing does.",
-    "select": "The tests a change can break, and the models to build for them.",
-    "trace": "Upstream and downstream of a node or a column.",
+    "run": "Build and test what the change affects, and stop where rows come out equal.",
+    "select": "Which tests a change can break, and which models to build for them.",
+    "trace": "What is upstream and downstream of a node or a column.",
 }
 """Each command and its one-line help; the code is in the module of the same name."""
 
@@ -79,7 +79,7 @@ class _Commands(click.Group):
 )
 @click.version_option(__version__, "--version", prog_name="dbt-ripple")
 def cli() -> None:
-    """Column by column: what breaks if I change this dbt project?"""
+    """Find out, column by column, what a change to a dbt project can break."""
 
 
 def _complain(said: str) -> None:

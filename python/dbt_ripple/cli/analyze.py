@@ -1,4 +1,4 @@
-"""`dbt-ripple analyze`: how well a project can be seen, in seconds and without a connection."""
+"""`dbt-ripple analyze`: how much of a project can be analysed, without a connection."""
 
 from __future__ import annotations
 
@@ -54,10 +54,11 @@ def analyze(
     project_dir: Path,
     target_path: Path | None,
 ) -> None:
-    """Say how well this project can be seen: models analysed, opaque ones, columns, edges.
+    """Print how much of this project can be analysed, and why the rest cannot.
 
-    Reads what `dbt docs generate` or `dbt compile` left in the target folder. No Spark, no
-    connection, nothing written but FILE.
+    Counts models, columns and edges, and lists opaque and broken models with the reason. Reads the
+    artifacts that `dbt docs generate` or `dbt compile` wrote to the target folder. Needs no Spark
+    and no connection, and writes nothing but FILE.
     """
     from dbt_ripple.cli.edges import writer
 

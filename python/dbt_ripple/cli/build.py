@@ -53,7 +53,7 @@ Examples:
 """,
 )
 @dbt_options
-@format_option("text", "json", help="How to print what was built; dbt's own lines go to stderr.")
+@format_option("text", "json", help="Output format; dbt's own output goes to stderr.")
 @spark_options
 @cache_options
 @project_options
@@ -67,11 +67,11 @@ def build(
     target_path: Path | None,
     **dbt_arguments: Any,
 ) -> None:
-    """Compile the project, load its lineage, build and test the lineage models.
+    """Compile the project, load its lineage, and build and test the lineage models.
 
-    The same as `dbt docs generate`, `dbt-ripple load` and `dbt build --select package:dbt_ripple`,
-    with all of dbt's files in a folder `ripple` of the target folder: nothing of yours is
-    overwritten.
+    The same as `dbt docs generate`, `dbt-ripple load` and `dbt build --select package:dbt_ripple`
+    in one process. dbt's files go to the folder `ripple` in the target folder, so your artifacts
+    are not overwritten.
     """
     if not (project_dir / "dbt_project.yml").is_file():
         raise RippleError(

@@ -19,7 +19,11 @@ def selection_options(help: str) -> Callable[[Callable[..., Any]], Callable[...,
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         command = click.option(
-            "--exclude", "excluded", metavar="SPEC", multiple=True, help="Not what dbt selects so."
+            "--exclude",
+            "excluded",
+            metavar="SPEC",
+            multiple=True,
+            help="Leave out what dbt selects by SPEC.",
         )(command)
         return click.option("--select", "selected", metavar="SPEC", multiple=True, help=help)(
             command

@@ -77,7 +77,7 @@ def dbt_options(command: _Command) -> _Command:
     threads = click.option(
         "--threads",
         type=click.IntRange(min=1),
-        help="Threads of dbt, and processes that analyse.",
+        help="Threads of dbt, and processes for the analysis.",
     )
     return connection_options(threads(command))
 
@@ -102,7 +102,7 @@ def connection_options(command: _Command) -> _Command:
                 help="The target of the profile.  [default: the profile's]",
             ),
             click.option(
-                "--vars", "variables", metavar="YAML", help="Variables for dbt, as dbt takes them."
+                "--vars", "variables", metavar="YAML", help="Vars for dbt, written as for dbt."
             ),
         )
     ):

@@ -41,7 +41,7 @@ Examples:
 )
 @sides_options
 @format_option("text", "json", "markdown")
-@selection_options("Only of what dbt selects so.")
+@selection_options("Only nodes that dbt selects by SPEC.")
 @analysis_options
 @project_options
 def diff(
@@ -59,9 +59,9 @@ def diff(
 ) -> None:
     """Print what changed from base to this project, column by column.
 
-    Columns are added, removed, renamed (the same definition under another name), redefined or
-    retyped; rows change where a join, a filter, a grouping or a setting does. What only reads
-    something that changed is counted. A pure refactor is no change.
+    A column is added, removed, renamed (the same definition under another name), redefined or
+    retyped. Rows change with a join, a filter, a grouping or a config. Nodes that only read
+    something that changed are counted, not listed. A refactor with the same meaning is no change.
     """
     from dbt_ripple.changes import compare
     from dbt_ripple.changes.diff import diff as diff_of

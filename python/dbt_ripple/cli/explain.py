@@ -1,4 +1,4 @@
-"""`dbt-ripple explain`: why a test is selected, or where the ripple stopped before it."""
+"""`dbt-ripple explain`: why a test is selected, or why not."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def explain(
     target_path: Path | None,
     **dbt_arguments: Any,
 ) -> None:
-    """Say why TEST is selected: the way from the edit down to it, with what stood there before.
+    """Print why TEST is selected: the path from the edit to it, with the SQL before and after.
 
-    Of a test that is not selected, say where the ripple stopped: nothing above it changed, what
-    changed is not what it reads, or what it reads came out as before. TEST is a unique_id, a name,
-    or a part of a name that only one test has.
+    For a test that is not selected, print where the change stops having an effect: nothing above it
+    changed, it does not read what changed, or what it reads is the same again. TEST is a unique_id,
+    a name, or a part of a name that only one test has.
     """
     from dbt_ripple.changes import compare
     from dbt_ripple.selection import select_from

@@ -56,24 +56,23 @@ Examples:
     type=click.Choice(["caution", "blocked"]),
     default="blocked",
     show_default=True,
-    help="The mildest decision that exits with 1.",
+    help="Exit with 1 from this decision on.",
 )
 @click.option(
     "--approved-by",
     metavar="NAME",
-    help="Who says yes to what needs approval (blast_radius, certified_reached); it is recorded.",
+    help="Name of the person who approves findings of blast_radius and certified_reached; the answer records it.",
 )
 @click.option(
     "--with",
     "also",
     type=click.Choice(["select"]),
-    help="Say which tests the change can break, too.",
+    help="Also list the tests that the change can break.",
 )
 @click.option(
     "--run",
     is_flag=True,
-    help="With --with select: build and run them, and say what they said; exits with 1 where one "
-    "fails.",
+    help="With --with select: also build the models and run the tests; exit with 1 if one fails.",
 )
 @click.option(
     "--format",
@@ -81,14 +80,14 @@ Examples:
     type=click.Choice(["text", "json", "markdown", "github", "sarif"]),
     default="text",
     show_default=True,
-    help="How to print it; markdown is a comment for a pull request, github annotations of a "
-    "workflow.",
+    help="Output format; markdown is a comment for a pull request, github prints workflow "
+    "annotations.",
 )
 @click.option(
     "--init",
     "begin",
     is_flag=True,
-    help="Write a commented ripple.yml from what the project declares, and judge nothing.",
+    help="Write a commented ripple.yml that suits the project, and check nothing.",
 )
 @analysis_options
 @project_options
@@ -111,8 +110,9 @@ def gate(
     """Judge the change from base to this project by the rules of the gate.
 
     Each rule is off, warns or blocks, by ripple.yml at the project's root or by its own default.
-    The gravest finding decides: one that blocks gives BLOCKED and exit 1, one that warns CAUTION,
-    none APPROVED. What is so on base is counted, and decides nothing. What cannot be seen through counts as changed, and is named.
+    The most severe finding decides: BLOCKED (exit code 1) if one blocks, CAUTION if one warns, else
+    APPROVED. Findings that base has, too, are counted and never decide. Nodes that cannot be
+    analysed count as changed if anything above them changed, and are listed.
     """
     from dbt_ripple.changes import compare
     from dbt_ripple.governance.config import read_config

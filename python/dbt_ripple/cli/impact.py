@@ -44,7 +44,7 @@ Examples:
     metavar="A:B",
     shell_complete=column_names,
     multiple=True,
-    help="Call column A B.",
+    help="Rename column A to B.",
 )
 @click.option(
     "--drop",
@@ -60,7 +60,7 @@ Examples:
     metavar="A:TYPE",
     shell_complete=column_names,
     multiple=True,
-    help="Make A of another type.",
+    help="Give column A the type TYPE.",
 )
 @click.option("--deprecate", is_flag=True, help="Remove NODE itself.")
 @click.option(
@@ -69,7 +69,7 @@ Examples:
     type=click.Choice(["text", "json", "markdown"]),
     default="text",
     show_default=True,
-    help="How to print it.",
+    help="Output format.",
 )
 @analysis_options
 @project_options
@@ -86,11 +86,11 @@ def impact(
     project_dir: Path,
     target_path: Path | None,
 ) -> int:
-    """Say who would break if NODE's columns were renamed, dropped or retyped, or NODE removed.
+    """Print who would break if NODE's columns were renamed, dropped or retyped, or NODE removed.
 
     NODE is a model, seed, snapshot or source, named as in `trace`. Nothing has to be written yet:
-    the project's artifacts are enough. Exits with 1 where anything breaks. What nobody declared (an
-    exposure without meta.referenced_columns) is warned of, and what cannot be seen through is named.
+    the project's artifacts are enough. The exit code is 1 if anything certainly breaks. Exposures
+    without meta.referenced_columns get a warning, and nodes that cannot be analysed are listed.
     """
     from dbt_ripple.artifacts.spec import named
     from dbt_ripple.governance.impact import Change

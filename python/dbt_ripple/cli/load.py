@@ -49,7 +49,7 @@ def spark_options(command: _Command) -> _Command:
     return click.option(
         "--master",
         metavar="URL",
-        help="A Spark master to drive from here, for example spark://host:7077 or yarn.  "
+        help="A Spark master to connect to, for example spark://host:7077 or yarn.  "
         "[default: an embedded Spark, as SPARK_CONF_DIR configures it]",
     )(command)
 
@@ -71,16 +71,16 @@ Examples:
 @click.option(
     "--file-format",
     type=click.Choice(["parquet", "delta", "iceberg"]),
-    help="What missing tables are made of.  [default: the package's ripple_file_format]",
+    help="File format of tables that are created.  [default: the package's ripple_file_format]",
 )
 @click.option(
     "--max-closure",
     type=click.IntRange(min=0),
     metavar="PAIRS",
-    help="Cut the node closure at the deepest depth that keeps it within this many pairs.  "
+    help="Limit the node closure to this many pairs: it is cut at the largest depth that fits.  "
     "[default: 5,000,000]",
 )
-@format_option("text", "json", help="How to print what was loaded.")
+@format_option("text", "json", help="Output format.")
 @spark_options
 @analysis_options
 @project_options
@@ -99,10 +99,10 @@ def load(
 ) -> None:
     """Load the lineage of a dbt project into Spark tables.
 
-    Reads what `dbt docs generate` or `dbt compile` of the whole project left in the target folder.
-    Loading the same artifacts twice adds nothing. A load that dies halfway shows readers nothing:
-    run it again. Of a project with more than 5,000 queries to analyse, a cluster's executors do
-    that, if they have dbt-ripple installed.
+    Reads the artifacts that `dbt docs generate` or `dbt compile` of the whole project wrote to the
+    target folder. Loading the same artifacts twice adds nothing. If a load fails halfway, readers
+    see nothing of it: run it again. If more than 5,000 queries have to be analysed, a cluster's
+    executors do it, provided that dbt-ripple is installed there.
     """
     from dbt_ripple.spark.load import destination
     from dbt_ripple.spark.load import load as load_snapshot

@@ -59,7 +59,7 @@ def nearest_project() -> Path:
     return Path()
 
 
-def format_option(*styles: str, help: str = "How to print it.") -> Callable[[_Command], _Command]:
+def format_option(*styles: str, help: str = "Output format.") -> Callable[[_Command], _Command]:
     """Add ``--format``, handed on as ``style``: one of some styles, by default the first."""
     return click.option(
         "--format",
@@ -76,23 +76,23 @@ def analysis_options(command: _Command) -> _Command:
     command = click.option(
         "--threads",
         type=click.IntRange(min=1),
-        help="Processes that analyse what the cache does not have.  [default: all cores]",
+        help="Number of processes that analyse what is not in the cache.  [default: all cores]",
     )(command)
     return cache_options(command)
 
 
 def cache_options(command: _Command) -> _Command:
     """Add ``--cache-dir`` and ``--no-cache``, for `open_cache`."""
-    command = click.option(
-        "--no-cache", is_flag=True, help="Analyse everything anew, and keep nothing of it."
-    )(command)
+    command = click.option("--no-cache", is_flag=True, help="Do not read or write the cache.")(
+        command
+    )
     return click.option(
         "--cache-dir",
         envvar="DBT_RIPPLE_CACHE_DIR",
         show_envvar=True,
         type=click.Path(path_type=Path),
-        help="Folder of what was analysed before; `dbt clean` leaves it alone, and at most 1 GB "
-        "is kept.  [default: $XDG_CACHE_HOME/dbt-ripple, ~/.cache/dbt-ripple]",
+        help="Folder of the cache of earlier analyses, at most 1 GB; `dbt clean` does not delete "
+        "it.  [default: $XDG_CACHE_HOME/dbt-ripple, ~/.cache/dbt-ripple]",
     )(command)
 
 

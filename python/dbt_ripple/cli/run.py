@@ -27,10 +27,10 @@ Examples:
 @project_options
 @click.pass_context
 def run(context: click.Context, /, style: str, project_dir: Path, **given: Any) -> Any:
-    """Build and test what the change from base to this project makes differ.
+    """Build and test what the change from base to this project affects.
 
-    It is `select --run --cutoff`: what can differ is built level by level, and where a relation
-    comes out equal to base's in what something reads of it, that is neither built nor tested.
+    The same as `select --run --cutoff`: models that can differ are built level by level. Where a
+    relation comes out equal to base's, models and tests that only read what is equal are skipped.
     """
     return context.invoke(
         select,

@@ -23,8 +23,8 @@ Examples:
 def schema(command: str) -> None:
     """Print the JSON Schema of what COMMAND prints with --format json.
 
-    No field is printed that it does not list. Its schema_version is raised where a field goes, or
-    gets another name or meaning; new fields do not raise it.
+    The schema lists every field that can be printed. Its schema_version is raised when a field is
+    removed or gets another name, type or meaning; new fields do not raise it.
     """
     from dbt_ripple.cli.documents import schema as schema_of
 

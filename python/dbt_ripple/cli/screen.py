@@ -63,13 +63,13 @@ def options() -> list[click.Parameter]:
         click.Option(
             ["--quiet", "-q"],
             callback=be_quiet,
-            help="Say nothing but the answer and errors.",
+            help="Print only the answer and errors.",
             **flags,
         ),
         click.Option(
             ["--no-color"],
             callback=no_colours,
-            help="No colours, as with the environment variable NO_COLOR.",
+            help="Print without colours, as if NO_COLOR were set.",
             **flags,
         ),
     ]

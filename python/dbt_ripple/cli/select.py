@@ -1,4 +1,4 @@
-"""`dbt-ripple select`: the tests a change can break, and the models CI must build for them."""
+"""`dbt-ripple select`: the tests that a change can break, and the models to build for them."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ if TYPE_CHECKING:
 CUTOFF_BASE = click.option(
     "--cutoff-base",
     type=click.Choice(["beside", "state"]),
-    help="What is compared with. beside: base's SQL, built beside over the same parents; state: base's "
-    "relations as they are, which you know to be of the same inputs (a clone).  [default: beside]",
+    help="What --cutoff compares with. beside: base's SQL, built in a schema beside over the same "
+    "parents; state: base's relations as they are, if you know that they were built from the same "
+    "inputs (a clone).  [default: beside]",
 )
 
 
@@ -46,13 +47,21 @@ def choice_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--critical",
             metavar="TIER",
-            help="Also all tests of impacted nodes whose meta.criticality is TIER.",
+            help="Add all tests of affected nodes whose meta.criticality is TIER.",
         ),
         click.option(
-            "--select", "selected", metavar="SPEC", multiple=True, help="Only what dbt selects so."
+            "--select",
+            "selected",
+            metavar="SPEC",
+            multiple=True,
+            help="Only what dbt selects by SPEC.",
         ),
         click.option(
-            "--exclude", "excluded", metavar="SPEC", multiple=True, help="Not what dbt selects so."
+            "--exclude",
+            "excluded",
+            metavar="SPEC",
+            multiple=True,
+            help="Leave out what dbt selects by SPEC.",
         ),
     )
     for option in reversed(options):
@@ -76,20 +85,22 @@ Examples:
 @click.option(
     "--output",
     type=click.Choice(["names", "selector"]),
-    help="What `dbt build` has to be given, models and tests. names: one a line; selector: written "
-    "to selectors.yml, its name printed.",
+    help="Print models and tests for `dbt build`. names: one on each line; selector: write a selector "
+    "to selectors.yml and print its name.",
 )
 @click.option(
-    "--run", is_flag=True, help="Build it and run the tests; what is not built is deferred to base."
+    "--run", is_flag=True, help="Build the models and run the tests; defer everything else to base."
 )
 @click.option(
     "--cutoff",
     is_flag=True,
-    help="With --run: build level by level, and neither build nor test what only reads what came "
-    "out equal to base's.",
+    help="With --run: build level by level, and skip models and tests whose parents come out equal "
+    "to base's.",
 )
 @choice_options
-@click.option("--full", is_flag=True, help="What state:modified+ would be, for comparison.")
+@click.option(
+    "--full", is_flag=True, help="Answer with what state:modified+ selects, for comparison."
+)
 @facts_options
 @analysis_options
 @project_options
@@ -116,10 +127,11 @@ def select(
 ) -> int:
     """Print the tests that the change from base to this project can break.
 
-    Base is what --state holds, or the project at --base-ref.
+    Base is the project whose artifacts are in --state, or the project at --base-ref.
 
-    Nothing else can break by it: a test that is not listed reads, down to the sources, only what is
-    defined as before. What could not be seen through counts as changed, and is named.
+    The change can break no other test: everything that an unlisted test reads, down to the sources,
+    is defined as before. Nodes that cannot be analysed count as changed if anything above them
+    changed, and are listed.
     """
     from dbt_ripple.changes import compare
     from dbt_ripple.changes.unchanged import NOTHING, nothing_changed

@@ -45,7 +45,7 @@ def state_option(command: _Command) -> _Command:
         envvar="DBT_STATE",
         show_envvar=True,
         type=click.Path(path_type=Path),
-        help="Folder with the artifacts of base: what is deployed.",
+        help="Folder with the artifacts of base, for example those of production.",
     )(command)
 
 
@@ -54,8 +54,8 @@ def sides_options(command: _Command) -> _Command:
     base_ref = click.option(
         "--base-ref",
         metavar="REF",
-        help="Compile base from this commit, and head from the files here; needs no artifacts. "
-        "A --state is then only what --run defers to.",
+        help="Compile base from this commit and head from the working copy; no artifacts are "
+        "needed. A --state is then used only by --run, to defer to.",
     )
     return state_option(base_ref(connection_options(command)))
 
@@ -65,12 +65,13 @@ def facts_options(command: _Command) -> _Command:
     passed = click.option(
         "--assume-passed",
         is_flag=True,
-        help="Take base's tests as passed where the state has no run_results.json that says so.",
+        help="Count all of base's tests as passed, whatever run_results.json says.",
     )
     return click.option(
         "--facts/--no-facts",
         default=True,
-        help="Leave out tests that base's passed tests prove cannot fail (the default).",
+        help="Leave out tests that base's passed tests prove cannot fail (the default), and tests "
+        "below a model that cannot be built.",
     )(passed(command))
 
 

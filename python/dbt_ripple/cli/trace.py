@@ -64,13 +64,15 @@ Examples:
     type=click.Choice(["upstream", "downstream", "both"]),
     default="downstream",
     show_default=True,
-    help="Which way to go.",
+    help="Direction to follow.",
 )
-@selection_options("Show only what leads to what dbt selects so.")
-@click.option("--depth", type=click.IntRange(min=0), help="How many steps to go.  [default: all]")
+@selection_options("Show only paths to what dbt selects by SPEC.")
+@click.option(
+    "--depth", type=click.IntRange(min=0), help="Number of steps to follow.  [default: all]"
+)
 @click.option("--include-tests", is_flag=True, help="Show data tests, unit tests and hooks, too.")
 @format_option(
-    "tree", "text", "json", "mermaid", "markdown", help="How to print it; text is the tree."
+    "tree", "text", "json", "mermaid", "markdown", help="Output format; text is the same as tree."
 )
 @analysis_options
 @project_options
@@ -92,10 +94,12 @@ def trace(
 
     NODE is a name, a versioned name (dim_customers.v2), source.table, a unique_id, the file it is
     defined in or, where names clash, exposure:name. +NODE is what is upstream, NODE+ downstream,
-    2+NODE two steps up. With a COLUMN, everything that depends on its values is followed; where it
-    decides which rows there are (a filter, a join key), the row set is shown as "(rows)", and
-    everything below depends on it. What is not known to read it, and may, is shown so: exposures
-    that list no columns, Python models, SQL that cannot be read.
+    2+NODE two steps up.
+
+    With a COLUMN, everything that depends on its values is followed. Where the column decides which
+    rows a relation has (a filter, a join key), these are shown as "(rows)", and everything below
+    depends on them. "may read" marks nodes that may read the column, but are not known to: exposures
+    that list no columns, Python models, SQL that cannot be parsed.
     """
     from dbt_ripple.artifacts.spec import named
 
