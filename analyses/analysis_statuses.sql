@@ -1,4 +1,4 @@
--- How well the project could be analysed: what share of each kind of node was seen through, and a reason where not.
+-- How well the project could be analysed: what share of each kind of node was analysed, and a reason where not.
 -- A leaf has no query to follow.
 with columns as (
     select

@@ -53,7 +53,7 @@ final as (
         relations.criticality,
         case
             when readers.unique_id is null then 'no known reader'
-            else 'a reader that is not seen through'
+            else 'a reader that cannot be analysed'
         end as reason,
         coalesce(readers.unseen_readers, 0) as unseen_readers,
         readers.one_unseen_reader

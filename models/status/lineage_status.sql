@@ -156,8 +156,8 @@ final as (
                     ' does not): run `dbt build --select package:dbt_ripple`'
                 )
             when unseen_node_count > 0
-                then 'Some nodes could not be seen through: analysis_reason in dim_nodes says why'
-            else 'Every node was seen through'
+                then 'Some nodes could not be analysed: analysis_reason in dim_nodes says why'
+            else 'Every node was analysed'
         end as message,
         last_loaded_at,
         project_count,

@@ -55,7 +55,7 @@ rows_of_status as (
 ),
 
 -- Nodes without a name, or of which it is not said what they are; and those whose analysis ended in a way nobody knows,
--- or that could not be seen through and do not say why.
+-- or that could not be analysed and do not say why.
 rows_of_nodes as (
     select
         case

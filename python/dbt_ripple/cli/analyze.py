@@ -86,7 +86,7 @@ def render(summary: Summary, style: str) -> list[str]:
 
 
 def _document(summary: Summary) -> dict[str, Any]:
-    # A broken node is not seen through either; its reason says what is missing.
+    # A broken node cannot be analysed either; its reason says what is missing.
     unseen = [*summary.opaque, *(_as_broken(item) for item in summary.broken)]
     return {
         "models": summary.models,

@@ -7,10 +7,10 @@ further than something moved. Severity:
 * ``breaking``: it will not compile; or it loses a column, by what is above it or because a model
   above it that computes the column will not compile; or it is a consumer known to read that column;
 * ``warning``: its values or its rows may differ, a column it passes on is called otherwise, it
-  cannot be seen through, or it is a consumer whose columns nobody declared;
+  cannot be analysed, or it is a consumer whose columns nobody declared;
 * ``info``: it reads nothing of the change, but stands on a model that will not compile.
 
-Of what cannot be seen through, of an exposure that lists no columns, and of what reads the change only
+Of what cannot be analysed, of an exposure that lists no columns, and of what reads the change only
 by way of these, it is said that it *may* read it; what may read a column is never broken for want of it.
 
 What is not seen: consumers nobody declared as exposures, and what their own code does.
@@ -177,7 +177,7 @@ class _Ripple:
                 self.spelling[unique_id, column.lower()] = column
         self.starts: list[Vertex] = []
         self.mask: dict[Vertex, int] = {}
-        self.surely: dict[Vertex, int] = {}  # as `mask`, on ways that are seen through
+        self.surely: dict[Vertex, int] = {}  # as `mask`, on ways that are analysed
         self.loss: set[Vertex] = set()  # columns whose data is lost
         self.opaque = {u for u, seen in comparison.head_analysis.nodes.items() if seen.is_unseen}
         self.harmed: set[str] = set()  # relations that read one

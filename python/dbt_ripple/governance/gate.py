@@ -64,7 +64,7 @@ class GateReport(msgspec.Struct, kw_only=True):
         findings: by rule in the order of the registry, then by node and column.
         affected: those assets, nearest first.
         approved_by: who said yes to the reach; None where nobody did.
-        opaque: affected nodes that could not be seen through, with the reason.
+        opaque: affected nodes that could not be analysed, with the reason.
         removed: the models, seeds and snapshots of base that head does not have.
         notes: what the answer had to assume.
     """

@@ -57,7 +57,7 @@ class ImpactReport(msgspec.Struct, kw_only=True):
         risk_level: as `governance.affected.risk_level`.
         affected_assets: nearest first; empty where nothing reads what would change.
         recommendation: what to do next, in one sentence.
-        opaque: nodes downstream that could not be seen through, with the reason.
+        opaque: nodes downstream that could not be analysed, with the reason.
         broken_tests: the data tests that will not compile.
         tests: the other data tests, and the unit tests, that read something of the change.
         promises: what is promised of the relation and would not be kept, one sentence each.

@@ -2,7 +2,7 @@
 
 Each query is lowered on its own (`flow.lower`), then linked after its parents (`flow.link`), so that
 a ``*`` or a bare name is resolved against the columns that the parents have been found to have.
-What cannot be seen through is *opaque*: it depends on everything its parents hold, and says why.
+What cannot be analysed is *opaque*: it depends on everything its parents hold, and says why.
 """
 
 from __future__ import annotations

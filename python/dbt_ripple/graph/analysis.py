@@ -12,7 +12,7 @@ Status = Literal["analysed", "opaque", "broken", "leaf"]
 """How well a node was seen.
 
 * ``analysed``: its query was followed column by column.
-* ``opaque``: it could not be seen through; every column depends on everything its parents hold.
+* ``opaque``: it could not be analysed; every column depends on everything its parents hold.
 * ``broken``: it reads a column that does not exist (or is ambiguous); the reason names it.
 * ``leaf``: it has no query (source, seed, exposure, ...).
 """

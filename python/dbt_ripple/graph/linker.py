@@ -732,7 +732,7 @@ class Linker(Leaves):
             deps.append(of.get(column_name, {}))
 
     def opaque(self, unique_id: str, node: Node, reason: str) -> Known:
-        """A node that is not seen through: it may use everything its parents hold."""
+        """A node that cannot be analysed: it may use everything its parents hold."""
         named = relations_named(_text_that_names(node), self.names)
         above = dict.fromkeys(self.relations_above(unique_id))
         for other in sorted(named - {unique_id, *above, *self.in_progress}):
@@ -787,7 +787,7 @@ class Linker(Leaves):
         return Known(analysis, relation, [everything for _ in names], rows)
 
     def made_for(self, unique_id: str, node: Node) -> list[bytes]:
-        """What hooks make or write, and the catalog, where a node not seen through names it."""
+        """What hooks make or write, and the catalog, where a node that was not analysed names it."""
         text = node.compiled_code or node.raw_code
         made = [f"{name}()" for name in self.hooks.called_in(text)]
         if self.hooks.writing:
@@ -797,7 +797,7 @@ class Linker(Leaves):
         return [*parts, self.all_code] if CATALOG.search(text) else parts
 
     def opaque_text(self, unique_id: str, node: Node) -> str:
-        """The text of a node that is not seen through, relations by unique_id (rule 6)."""
+        """The text of a node that cannot be analysed, relations by unique_id (rule 6)."""
         macros = self.macros
         if node.is_python or node.compiled_code is None:
             called = macros.fingerprint(node.depends_on.macros).hex()

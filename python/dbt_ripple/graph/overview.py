@@ -28,7 +28,7 @@ class Summary(msgspec.Struct):
     Attributes:
         models: how many models the project has; ``analysed`` of them were followed column by
             column.
-        opaque: models, snapshots and other nodes with a query that could not be seen through.
+        opaque: models, snapshots and other nodes with a query that could not be analysed.
         broken: those that read a column that does not exist.
         kinds: how many nodes of each resource type the project has.
         seconds: wall time of the stages ``read``, ``parse`` and ``link``.

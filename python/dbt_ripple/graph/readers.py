@@ -41,7 +41,7 @@ def may_read(project: Project, analysis: Analysis, *, tests: bool) -> Iterator[C
 
 
 def unseen(analysis: Analysis) -> set[str]:
-    """The nodes and tests that cannot be seen through."""
+    """The nodes and tests that cannot be analysed."""
     found = (analysis.nodes, analysis.tests)
     return {unique_id for side in found for unique_id, seen in side.items() if seen.is_unseen}
 

@@ -297,7 +297,7 @@ def test_slo_status(told: Path) -> None:
 
 def test_health_by_week(told: Path) -> None:
     week = naive(MONDAY)
-    # stg and top; lost, the Python model, was not seen through.
+    # stg and top; lost, the Python model, was not analysed.
     assert rows(
         told,
         "select week, is_latest, nodes, covered_nodes, node_coverage, tier1_columns,"
@@ -308,7 +308,7 @@ def test_health_by_week(told: Path) -> None:
         "select name, reason, one_unseen_reader from dev_ripple.unknown_downstreams order by name",
     ) == [
         ("lost", "no known reader", None),
-        ("stg", "a reader that is not seen through", "model.p.lost"),
+        ("stg", "a reader that cannot be analysed", "model.p.lost"),
     ]
     assert rows(
         told,
