@@ -240,7 +240,7 @@ def test_every_rule_has_a_page_and_a_line_in_the_table() -> None:
         assert f"| [{rule.name}](rules/{rule.name}.md) | {rule.level}{threshold} |" in table
         page = (docs / "rules" / f"{rule.name}.md").read_text()
         assert page.startswith(f"# {rule.name}\n")
-        assert all(f"\n## {part}\n" in page for part in ("Example", "Why", "How to mend it"))
+        assert all(f"\n## {part}\n" in page for part in ("Example", "Why", "How to fix it"))
 
 
 def test_findings_come_in_one_order(good: Project, bad: Project) -> None:
