@@ -53,6 +53,7 @@ _COUNTED: Final = {
     "pii_untagged": ("untagged column", "with personal data"),
     "pii_exposed": ("public column", "with personal data"),
     "reader_broken": ("reader", "broken"),
+    "semantic_removed": ("semantic-layer element", "removed or renamed"),
     "certified_reached": ("certified or tier-1 asset", "reached"),
     "source_drift": ("source column", "not as declared"),
 }
@@ -72,6 +73,7 @@ _TO_DO: Final = {
     "tier1_key_untested": "test its key with `unique` and `not_null`",
     "pii_untagged": "tag it with `meta.pii`, or declassify it with a reason",
     "pii_exposed": "mask it, or take it out of what is public",
+    "semantic_removed": "ask who queries it from outside, dashboards among them",
     "blast_radius": "look at what reads it",
     "certified_reached": "look at what reads it",
     "source_drift": "look at the source, and mend its declaration",

@@ -18,7 +18,10 @@ from dbt_ripple.cli.options import artifacts_folder, nearest_project
 from dbt_ripple.cli.shown import shown
 
 _TESTS: Final = ("test", "unit_test")
-_SECTIONS: Final = ("nodes", "sources", "exposures", "metrics", "semantic_models", "unit_tests")
+_SECTIONS: Final = (
+    *("nodes", "sources", "exposures", "metrics", "semantic_models", "saved_queries", "unit_tests"),
+)
+_SEMANTIC: Final = ("metric", "semantic_model", "saved_query")
 
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
 
@@ -88,14 +91,22 @@ class _Node:
             yield f"{self._said.source_name}.{name}"
         else:
             yield name if version is None else f"{name}.v{version_text(version)}"
+            if self.kind in _SEMANTIC:
+                yield f"{self.kind}:{name}"
 
     def columns(self) -> Iterable[str]:
-        return self._said.columns  # type: ignore[no-any-return]
+        said = self._said
+        return [
+            *said.columns,
+            *(e.name for e in (*said.entities, *said.dimensions, *said.measures)),
+        ]
 
 
 def _nodes(context: click.Context) -> list[_Node]:
     import msgspec
 
+    element = msgspec.defstruct("Element", [("name", str)])
+    elements = GenericAlias(list, (element,))
     named = msgspec.defstruct(
         "Named",
         [
@@ -103,6 +114,9 @@ def _nodes(context: click.Context) -> list[_Node]:
             ("source_name", str | None, None),
             ("version", str | int | float | None, None),
             ("columns", dict[str, msgspec.Raw], msgspec.field(default_factory=dict)),
+            ("entities", elements, msgspec.field(default_factory=list)),
+            ("dimensions", elements, msgspec.field(default_factory=list)),
+            ("measures", elements, msgspec.field(default_factory=list)),
         ],
     )
     content = (_folder(context) / "manifest.json").read_bytes()

@@ -35,6 +35,8 @@ Examples:
   dbt-ripple impact raw_orders --rename order_total:total_amount --drop legacy_discount_code
   dbt-ripple impact fct_orders --retype 'order_total:decimal(18,2)' --format json
   dbt-ripple impact dim_customers.v1 --deprecate --format markdown
+  dbt-ripple impact metric:revenue --deprecate
+  dbt-ripple impact semantic_model:orders --drop order__status
 """,
 )
 @click.argument("node", metavar="NODE", shell_complete=node_names)
@@ -88,8 +90,9 @@ def impact(
 ) -> int:
     """Print who would break if NODE's columns were renamed, dropped or retyped, or NODE removed.
 
-    NODE is a model, seed, snapshot or source, named as in `trace`. Nothing has to be written yet:
-    the project's artifacts are enough. The exit code is 1 if anything certainly breaks. Exposures
+    NODE is a model, seed, snapshot or source, or a metric, a semantic model (its columns are its
+    entities, dimensions and measures) or a saved query, named as in `trace`. Nothing has to be written
+    yet: the project's artifacts are enough. The exit code is 1 if anything certainly breaks. Exposures
     without meta.referenced_columns get a warning, and nodes that cannot be analysed are listed.
     """
     from dbt_ripple.artifacts.spec import named
@@ -112,7 +115,7 @@ def impact(
             raise RippleError(
                 f"names a column, {column}",
                 node,
-                f"name {found.display_name}, and say what to do with the column: --drop {column}",
+                f"name {found.spoken_name}, and say what to do with the column: --drop {column}",
             )
         _check_compiled(project, found)
         report = simulate(project, found, changes, analysis=target.analysis(), cache=cache)
@@ -121,9 +124,9 @@ def impact(
     if style == "json":
         answer(as_document(report.document()))
     elif style == "markdown":
-        answer(_markdown(report, found.display_name, changes, project))
+        answer(_markdown(report, found.spoken_name, changes, project))
     else:
-        answer(_text(report, found.display_name, changes, project), fit="wrap")
+        answer(_text(report, found.spoken_name, changes, project), fit="wrap")
     return int(report.decision == "BLOCKED")
 
 

@@ -27,6 +27,7 @@ from dbt_ripple.governance.affected import (
 from dbt_ripple.governance.checks import CHECKS
 from dbt_ripple.governance.config import Config
 from dbt_ripple.governance.contracts import Breach, contract_breaches
+from dbt_ripple.governance.layer import layer_breaches
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.graph.analysis import Analysis
 from dbt_ripple.graph.cache import Cache
@@ -65,7 +66,7 @@ class GateReport(msgspec.Struct, kw_only=True):
         affected: those assets, nearest first.
         approved_by: who said yes to the reach; None where nobody did.
         opaque: affected nodes that could not be analysed, with the reason.
-        removed: the models, seeds and snapshots of base that head does not have.
+        removed: the nodes of base, sources aside, that head does not have.
         notes: what the answer had to assume.
     """
 
@@ -168,7 +169,7 @@ def _breaches(
     comparison: Comparison, config: Config, origins: set[str], affected: list[Affected]
 ) -> Iterator[Breach]:
     yield from contract_breaches(comparison, newly_broken(comparison))
-    for check in CHECKS:
+    for check in (*CHECKS, layer_breaches):
         yield from check(comparison)
     yield from _reach(comparison, config.threshold("blast_radius"), origins, affected)
 

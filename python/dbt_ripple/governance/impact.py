@@ -2,7 +2,8 @@
 
 The project is linked once more with the relation as it would be, and compared with itself: what
 cannot find its columns any more breaks, and a column that is only called otherwise passes through
-every ``select *`` under its new name. The decision is the gate's on the same change, by the levels its
+every ``select *`` under its new name. Of the semantic layer, the project is compared with one in which
+the metric, the saved query or the element is not there (`governance.layer`). The decision is the gate's on the same change, by the levels its
 rules have out of the box.
 """
 
@@ -22,18 +23,21 @@ from dbt_ripple.governance.affected import (
     Affected,
     RiskLevel,
     affected_by,
+    edited,
     newly_broken,
     risk_level,
 )
 from dbt_ripple.governance.checks import reader_breaches
 from dbt_ripple.governance.columns import types_of
 from dbt_ripple.governance.contracts import contract_breaches, promises
+from dbt_ripple.governance.layer import layer_after, layer_breaches
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.graph.analyse import analyse
 from dbt_ripple.graph.analysis import Analysis, column_names
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.relations import RELATIONS
 from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.semantic_text import SEMANTIC
 from dbt_ripple.graph.supposed import Supposed
 
 Decision = Literal["APPROVED", "CAUTION", "BLOCKED"]
@@ -98,7 +102,7 @@ def impact(
 
     Args:
         project: as it is.
-        node: a model, seed, snapshot or source.
+        node: a model, seed, snapshot or source, or a node of the semantic layer.
         changes: what would be done to it, at least one.
         analysis: `analyse(project)`, where it is at hand.
         cache: for the analyses that are made here.
@@ -108,21 +112,34 @@ def impact(
             changes that contradict each other. The nearest valid one is given.
     """
     seen = analysis or analyse(project, cache=cache)
-    node = _relation(project, seen, node)
-    supposed = _supposed(project, seen, node, changes)
-    then = analyse(project, cache=cache, supposed={node.unique_id: supposed})
-    comparison = compare(project, project, base_analysis=seen, head_analysis=then)
-    contract_types = _broken_contracts(project, seen, node.unique_id, supposed.retyped)
-    affected = affected_by(comparison, [node.unique_id], contract_types=contract_types)
+    if not changes:
+        raise RippleError("no change is given", node.spoken_name, f"say {_options(node)}")
+    if node.resource_type in SEMANTIC:
+        after = layer_after(project, node, changes)
+        comparison = compare(project, after, base_analysis=seen, cache=cache)
+        affected = affected_by(comparison, edited(comparison))
+        promised: list[str] = []
+        stops = False
+    else:
+        node = _relation(project, seen, node)
+        supposed = _supposed(project, seen, node, changes)
+        then = analyse(project, cache=cache, supposed={node.unique_id: supposed})
+        comparison = compare(project, project, base_analysis=seen, head_analysis=then)
+        contract_types = _broken_contracts(project, seen, node.unique_id, supposed.retyped)
+        affected = affected_by(comparison, [node.unique_id], contract_types=contract_types)
+        promised = _promises(comparison, node, changes, supposed)
+        stops = bool(contract_types) or (
+            supposed.gone and any(a.severity == "breaking" for a in affected)
+        )
     _in_order(affected, [change.column for change in changes])
     broken = [b for b in reader_breaches(comparison) if b.unique_id != node.unique_id]
-    promised = _promises(comparison, node, changes, supposed)
-    severities = {a.severity for a in affected}
     broken_tests, tests = _tests(comparison)
     decision: Decision = "APPROVED"
-    if broken or promised or contract_types or (supposed.gone and "breaking" in severities):
+    if broken or promised or stops:
         decision = "BLOCKED"
-    elif severities & {"breaking", "warning"}:
+    elif {a.severity for a in affected} & {"breaking", "warning"} or any(
+        layer_breaches(comparison)
+    ):
         decision = "CAUTION"
     reached = {a.unique_id for a in affected}
     return ImpactReport(
@@ -158,8 +175,19 @@ def _relation(project: Project, seen: Analysis, node: Node) -> Node:
     raise RippleError(
         f"is {_article(node.resource_type)}, which has no columns",
         node.display_name,
-        "name a model, seed, snapshot or source",
+        "name a model, seed, snapshot or source, or a metric, a semantic model or a saved query",
     )
+
+
+def _options(node: Node) -> str:
+    """What can be done to a node, in the words of the command line."""
+    if node.resource_type == "metric":
+        return f"--deprecate, or --rename {node.name}:NEW"
+    if node.resource_type == "saved_query":
+        return "--drop a or --deprecate"
+    if node.resource_type == "semantic_model":
+        return "--rename a:b, --drop c or --deprecate"
+    return "--rename a:b, --drop c, --retype d:type or --deprecate"
 
 
 def _article(noun: str) -> str:
@@ -168,12 +196,6 @@ def _article(noun: str) -> str:
 
 
 def _supposed(project: Project, seen: Analysis, node: Node, changes: Sequence[Change]) -> Supposed:
-    if not changes:
-        raise RippleError(
-            "no change is given",
-            node.display_name,
-            "say --rename a:b, --drop c, --retype d:type or --deprecate",
-        )
     analysed = seen.nodes[node.unique_id]
     names = column_names(node, analysed, project.catalog.get(node.unique_id, ()))
     dialect = dialect_of(project.metadata.adapter_type)
@@ -327,6 +349,12 @@ def _in_order(affected: list[Affected], columns: list[str]) -> None:
 def _recommendation(
     node: Node, changes: Sequence[Change], affected: list[Affected], project: Project
 ) -> str:
+    semantic = node.resource_type in SEMANTIC
+    if not affected and semantic:
+        return (
+            f"Nothing in the project reads what would change in {node.spoken_name}: ask who does from "
+            "outside, dashboards and queries, before it goes."
+        )
     if not affected:
         return f"Go ahead: nothing known reads what would change in {node.display_name}."
     direct = [
@@ -340,6 +368,11 @@ def _recommendation(
     tell = f", and tell {owners}" if owners else ""
     kinds = {change.kind for change in changes}
     breaks = any(a.severity == "breaking" for a in affected)
+    if "deprecate" in kinds and semantic:
+        return (
+            f"Move {readers} to what replaces {node.spoken_name}, and remove it when nothing reads it "
+            f"any more, in dashboards and queries neither{tell}."
+        )
     if "deprecate" in kinds:
         return (
             f"Give {node.display_name} a deprecation_date, move {readers} to what replaces it, and "

@@ -133,6 +133,8 @@ def _levels(project: Project) -> Iterator[tuple[str, Level, str]]:
         f"{_of(shown, exposures, 'exposure')} said to be public (meta.public).",
     )
     yield "reader_broken", "block", "What is broken is certain."
+    metrics = sum(node.resource_type == "metric" for node in nodes)
+    yield "semantic_removed", "warn", f"{metrics} metric{'' if metrics == 1 else 's'} declared."
     yield (
         "blast_radius",
         "warn",

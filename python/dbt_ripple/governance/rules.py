@@ -91,6 +91,12 @@ _ALL: Final = (
         asks="Nothing reads a column that is not there.",
     ),
     Rule(
+        name="semantic_removed",
+        level="warn",
+        asks="What the semantic layer declares stays: metrics, dimensions and saved queries are asked "
+        "for from outside of the project.",
+    ),
+    Rule(
         name="blast_radius",
         level="warn",
         asks="A change that reaches more assets than are allowed is looked at, or approved, by somebody.",

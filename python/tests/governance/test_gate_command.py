@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from twin_project import Command
+from twin_project import BROKEN, Command
 
 from dbt_ripple.cli.documents import schema
 from dbt_ripple.governance.config import read_config
@@ -78,7 +78,7 @@ def test_markdown_is_a_comment_that_can_be_found_again(project: Path, command: C
 def test_annotations(project: Path, command: Command) -> None:
     out = command("gate", "--state", "prod", "--format", "github")[1]
     lines = out.splitlines()
-    assert len(lines) == len(RULES) + 1
+    assert len(lines) == len(BROKEN) + 1
     assert all(line.startswith(("::error ", "::warning ")) for line in lines)
     assert (
         "::error file=models/marts/dim_customers.sql,line=1,title=column_removed::"
@@ -98,7 +98,7 @@ def test_sarif_has_what_its_schema_requires(project: Path, command: Command) -> 
     for rule in driver["rules"]:
         assert rule["shortDescription"]["text"]
         assert rule["defaultConfiguration"]["level"] in ("warning", "error")
-    assert len(run["results"]) == len(RULES)
+    assert len(run["results"]) == len(BROKEN)
     for result in run["results"]:
         assert driver["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
         assert result["level"] in ("none", "note", "warning", "error")
@@ -108,7 +108,7 @@ def test_sarif_has_what_its_schema_requires(project: Path, command: Command) -> 
         assert physical["artifactLocation"]["uri"]
         assert physical["region"]["startLine"] >= 1
         assert all(isinstance(v, str) for v in result["partialFingerprints"].values())
-    assert len({r["partialFingerprints"]["finding/v1"] for r in run["results"]}) == len(RULES)
+    assert len({r["partialFingerprints"]["finding/v1"] for r in run["results"]}) == len(BROKEN)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_exceptions_may_be_a_seed(project: Path, command: Command) -> None:
     ]
     (project / "accepted.csv").write_text("\n".join(rows))
     document = json.loads(command("gate", "--state", "prod", "--format", "json")[1])
-    assert len(document["findings"]) == len(RULES) - 2
+    assert len(document["findings"]) == len(BROKEN) - 2
     (project / "accepted.csv").write_text("\n".join([*rows, "pii_exposed,x,,"]))
     assert "has no reason" in command("gate", "--state", "prod")[2]
     (project / "accepted.csv").write_text("rule,id\npii_exposed,x")

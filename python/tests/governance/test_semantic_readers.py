@@ -144,9 +144,9 @@ def test_impact_says_the_same_as_the_gate() -> None:
 
 
 def test_impact_of_what_is_no_relation_is_refused() -> None:
-    project = shop()
+    project = shop(more=(DASHBOARD,))
     with pytest.raises(Exception, match="has no columns"):
-        impact(project, project.nodes["semantic_model.p.orders"], [Change("drop", "revenue")])
+        impact(project, DASHBOARD, [Change("drop", "revenue")])
 
 
 def python_model() -> Node:
