@@ -257,6 +257,48 @@ def other_names(base: Project, head: Project) -> dict[str, str]:
     }
 
 
+def as_not_deferred(base: Project, head: Project) -> bool:
+    """Give the relations that a run of dbt deferred to base head's own names, in head's compiled SQL.
+
+    Args:
+        base: what was deferred to.
+        head: as a run with ``--defer`` has left it, which every command that is run says of itself.
+
+    Returns:
+        Whether any SQL was written otherwise.
+    """
+    if not head.run_args.get("defer") or not (names := other_names(base, head)):
+        return False
+    own = {node.relation_name for node in head.nodes.values()}
+    changed = False
+    for node in head.nodes.values():
+        if not node.compiled_code or node.is_python:
+            continue
+        read = {
+            name
+            for unique_id in _inlined_parents(head, node)
+            if (then := base.nodes.get(unique_id)) and (name := then.relation_name) in names
+        }
+        moved = {name: names[name] for name in sorted(read - own)}
+        if moved and (sql := rename(node.compiled_code, moved)) != node.compiled_code:
+            node.compiled_code = sql
+            changed = True
+    return changed
+
+
+def _inlined_parents(project: Project, node: Node) -> set[str]:
+    """What a node reads, by ephemeral models, too."""
+    found: set[str] = set()
+    waiting = list(project.parents.get(node.unique_id, ()))
+    while waiting:
+        unique_id = waiting.pop()
+        if unique_id not in found:
+            found.add(unique_id)
+            if project.nodes[unique_id].is_ephemeral:
+                waiting += project.parents.get(unique_id, ())
+    return found
+
+
 @dataclass(frozen=True)
 class _Text:
     sql: str

@@ -265,6 +265,12 @@ def load_sides(
             str(target / "manifest.json"),
             f"{_MAKE_HEAD} again",
         )
+    from dbt_ripple.changes.compiled import as_not_deferred
+
+    if as_not_deferred(base.project, head.project):
+        from dbt_ripple.graph.target import Target
+
+        head = Target.of(head.project, head.cache, processes=head.processes)
     if not head.project.uncompiled():
         return base, head
     completed = _complete(base, head, compile_rest)
