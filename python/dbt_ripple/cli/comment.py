@@ -156,7 +156,7 @@ def _heading(said: Said) -> Iterator[str]:
         f"reaches {count(said.report.blast_radius, 'asset')}",
     ]
     if said.ran is not None and said.selection is not None:
-        facts.append(_run_in_short(said.selection, said.ran))
+        facts.append(run_in_short(said.selection, said.ran))
     elif said.selection is not None:
         tests = count(said.selection.counts.impacted_tests, "test")
         units = len(said.selection.unit_tests)
@@ -403,7 +403,7 @@ def _result(status: str | None) -> str:
     return _RESULTS.get(status) or ("⏭️ skipped" if status == "skipped" else f"❌ {status}")
 
 
-def _run_in_short(selection: Selection, ran: Ran) -> str:
+def run_in_short(selection: Selection, ran: Ran) -> str:
     """What dbt said of what it built and ran, in a few words."""
     tests = {
         *(test.unique_id for test in selection.tests),

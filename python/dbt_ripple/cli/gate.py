@@ -212,8 +212,8 @@ def printed(said: Said, style: str, project_dir: Path) -> Iterable[str]:
     from dbt_ripple.cli import gate_formats
 
     if style == "sarif":
-        return as_json(gate_formats.sarif(said.report, said.comparison, project_dir))
-    return gate_formats.github(said.report, said.comparison, project_dir)
+        return as_json(gate_formats.sarif(said, project_dir))
+    return gate_formats.github(said, project_dir)
 
 
 def document(said: Said) -> dict[str, object]:
