@@ -243,10 +243,14 @@ def code(text: str) -> str:
 
 
 def markup(text: str) -> str:
-    """Text inside HTML that stands in Markdown, such as ``<summary>``, where Markdown is read or not."""
-    return "".join(
+    """Text inside HTML that stands in Markdown, such as ``<summary>``, where Markdown is read or not.
+
+    GitHub makes a link of what looks like an address of mail, also of one that is spelled in entities.
+    """
+    said = "".join(
         char if char.isalnum() or not char.isascii() else f"&#{ord(char)};" for char in shown(text)
     )
+    return said.replace("&#64;", "&#64;&#8203;")
 
 
 def prose(text: str) -> str:
@@ -279,7 +283,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 _AT_START: Final = re.compile(r"(?P<start>\d*[-#+=.)])")
 _IN_PROSE: Final = re.compile(
-    r"(?P<special>[\\`*\[\]<>&~$]|(?<![^\W_])_+|_+(?![^\W_]))"
+    r"(?P<special>[\\`*\[\]<>&~$]|#+$|(?<![^\W_])_+|_+(?![^\W_]))"
     r"|(?P<entity>\||:/(?=/)|www\.|^ | $)"
     r"|(?P<calls>@|#(?=\d)|gh-(?=\d)|:(?=[\w+-]+:))",
     re.IGNORECASE,
