@@ -381,6 +381,8 @@ class Project:
         children: the inverse of ``parents``, in the order of ``nodes``.
         hidden: the nodes of the dbt package dbt_ripple that nothing outside of it reads; they are in none
             of the others.
+        edited_macros: those macros as they are written for which ``macros`` has the other side's text,
+            because they give the same (`changes.same_macros`).
         catalog: the columns of every relation in catalog.json, in order; empty without one.
         catalog_is_older: whether catalog.json was written before the manifest, by another command:
             what it lists may not be all that there is.
@@ -419,6 +421,7 @@ class Project:
     blind: frozenset[str] = frozenset()
     freshness: Later[list[SourceFreshness]] = Later(list)
     disabled: list[str] = field(default_factory=list)
+    edited_macros: dict[str, Macro] = field(default_factory=dict)
     digest: Later[str] = Later(str)
     notes: list[str] = field(default_factory=list)
 

@@ -23,6 +23,7 @@ from dbt_ripple.changes.conditions import (
     followed_hooks,
 )
 from dbt_ripple.changes.reworded import prove_reworded
+from dbt_ripple.changes.same_macros import take_same_macros
 from dbt_ripple.changes.seeds import SeedPair, pair_seeds
 from dbt_ripple.changes.state import modified
 from dbt_ripple.changes.ways import ways
@@ -151,6 +152,8 @@ def compare(
     """
     anew = environment_differs(base, head)
     anew = compiled_blindly(base, head) or anew
+    same_macros = take_same_macros(base, head)
+    anew = bool(same_macros) or anew
     conditions = check(base, head)
     seeds = pair_seeds(base, head)
     anew = anew or seeds.one_sided
@@ -160,6 +163,10 @@ def compare(
         head_analysis = analyse(head, cache=cache, seeds=seeds.head)
     comparison = Comparison(base, head, base_analysis, head_analysis, seeds)
     comparison.notes += [*conditions, *seeds.notes]
+    if same_macros:
+        comparison.notes.append(
+            f"edited, and gives the same over these nodes: {', '.join(same_macros)}"
+        )
     before_hooks, comparison.hooks = hooks_that_write(base), hooks_that_write(head)
     comparison.everything = changed_hooks(base, head, before_hooks, comparison.hooks)
     comparison.notes += [f"{hook}: every test is selected" for hook in comparison.everything]

@@ -23,7 +23,7 @@ _WITHOUT_TESTS: Final = frozenset(
 
 def modified(base: Project, head: Project) -> set[str]:
     """The nodes of head that dbt calls modified, of the kinds a data test can be downstream of."""
-    macros = modified_macros(base.macros, head.macros)
+    macros = modified_macros(base.macros, head.macros | head.edited_macros)
     found = set()
     for unique_id, node in head.nodes.items():
         if node.resource_type in _WITHOUT_TESTS:
