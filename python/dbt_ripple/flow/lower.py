@@ -22,6 +22,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from dbt_ripple.flow import resolution
+from dbt_ripple.flow.definitions import definitions
 from dbt_ripple.flow.dropped import dropped, holds
 from dbt_ripple.flow.expressions import (
     MAX_NESTING,
@@ -211,7 +212,7 @@ def lower(
             return Lowered(None, f"{len(statements)} statements where one query was expected")
         if edit is not None:
             edit(statements[0])
-        texts = _texts(statements[0], dialect) if expressions else {}
+        texts = definitions(statements[0], dialect) if expressions else {}
         lowering = _Lowering(dialect, masking)
         lowering.tokens = tokens
         lowered = lowering.statement(statements[0])
@@ -1689,41 +1690,3 @@ def _mentions(rel: Any, index: int) -> bool:
         elif isinstance(r, Values):
             stack.extend(r.subs)
     return False
-
-
-def _texts(node: Any, dialect: str) -> dict[str, str]:
-    """The SQL behind each named output, through `select * from final` to where it is written."""
-    ctes: dict[str, Any] = {}
-    while True:
-        if isinstance(node, (exp.Create, exp.Insert)):
-            node = node.expression
-        with_ = node.args.get("with_") if isinstance(node, exp.Expression) else None
-        for cte in with_.expressions if with_ is not None else ():
-            ctes[cte.alias.lower()] = cte.this
-        if isinstance(node, (exp.SetOperation, exp.Subquery)):
-            node = node.this
-            continue
-        if not isinstance(node, exp.Select):
-            return {}
-        from_ = node.args.get("from_")
-        if (
-            len(node.expressions) == 1
-            and isinstance(node.expressions[0], exp.Star)
-            and from_ is not None
-            and isinstance(from_.this, exp.Table)
-            and not node.args.get("joins")
-            and from_.this.name.lower() in ctes
-        ):
-            node = ctes.pop(from_.this.name.lower())
-            continue
-        break
-    found = {}
-    for projection in node.expressions:
-        name = projection.alias_or_name
-        if name and name != "*":
-            written = projection.this if isinstance(projection, exp.Alias) else projection
-            try:
-                found[name.lower()] = written.sql(dialect=dialect, comments=False)
-            except (SqlglotError, ValueError):
-                continue
-    return found
