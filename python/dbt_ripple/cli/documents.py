@@ -56,6 +56,8 @@ class TracedNode(msgspec.Struct, kw_only=True):
         depth: steps from the root.
         column: where a column was asked for; ``*rows*`` is the row set.
         may_read: there where it is only known that it may depend on the root.
+        expression: the SQL that computes the column, over the relations its model reads; there where
+            it is more than a column of one of them.
     """
 
     unique_id: str
@@ -63,6 +65,7 @@ class TracedNode(msgspec.Struct, kw_only=True):
     resource_type: str
     depth: int
     column: str | msgspec.UnsetType = msgspec.UNSET
+    expression: str | msgspec.UnsetType = msgspec.UNSET
     may_read: bool | msgspec.UnsetType = msgspec.UNSET
 
 

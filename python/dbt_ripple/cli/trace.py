@@ -43,6 +43,9 @@ _OF_ONE_COLUMN = frozenset({"METRIC"})
 _CHECKS = frozenset({"TEST", "UNIT_TEST"})
 """Labels of what is named without a column."""
 
+_SHOWN = 200
+"""Characters of an expression that a tree shows."""
+
 V = TypeVar("V", bound=Hashable)
 
 
@@ -159,6 +162,8 @@ class _View(Generic[V]):
     label: Callable[[V], Label]
     kinds: Callable[[V, V], list[str]]
     """The kinds of dependency between a parent and a child; empty for nodes."""
+    expression: Callable[[V], str | None]
+    """The SQL that computes a column; None for nodes, and for what is a column of a parent."""
     document: dict[str, Any]
     """The trace as ``--format json`` prints it."""
 
@@ -187,6 +192,7 @@ def node_view(
         found,
         label=lambda unique_id: _label(project, unique_id),
         kinds=lambda _parent, _child: [],
+        expression=lambda _: None,
         document={
             "root": root.unique_id,
             "direction": direction,
@@ -244,10 +250,12 @@ def column_view(
     if wanted is not None:
         found = toward(found, lambda vertex: vertex[0] in wanted)
     known = _surely(found, is_guess)
+    expression = _expressions(project)
     return _View(
         found,
         label=lambda vertex: _column_label(project, vertex),
         kinds=said,
+        expression=expression,
         document={
             "root": start[0],
             "column": start[1],
@@ -260,6 +268,7 @@ def column_view(
                     "resource_type": _resource_type(project, unique_id),
                     "depth": distance,
                     "column": name,
+                    **({"expression": text} if (text := expression((unique_id, name))) else {}),
                     **({"may_read": True} if (unique_id, name) not in known else {}),
                 }
                 for (unique_id, name), distance in found.depths.items()
@@ -280,6 +289,25 @@ def column_view(
             ],
         },
     )
+
+
+def _expressions(project: Project) -> Callable[[Vertex], str | None]:
+    """The SQL that computes each column, found for a node when it is first asked for."""
+    from dbt_ripple.flow.definitions import computed
+    from dbt_ripple.flow.names import dialect_of
+
+    dialect = dialect_of(project.metadata.adapter_type)
+    known: dict[str, dict[str, str]] = {}
+
+    def expression(vertex: Vertex) -> str | None:
+        unique_id, column = vertex
+        if unique_id not in known:
+            node = project.nodes.get(unique_id)
+            sql = None if node is None or node.is_python else node.compiled_code
+            known[unique_id] = computed(sql, dialect) if sql else {}
+        return known[unique_id].get(column.lower())
+
+    return expression
 
 
 def _surely(found: Trace[Vertex], is_guess: Callable[[Vertex, Vertex], bool]) -> set[Vertex]:
@@ -355,6 +383,7 @@ class Line(NamedTuple):
     label: Label
     kinds: list[str]
     seen: bool
+    expression: str | None = None
 
 
 def render(view: _View[Any], style: str, width: int | None = None) -> list[str]:
@@ -402,7 +431,8 @@ def tree_lines(view: _View[V], direction: Literal["upstream", "downstream"]) -> 
             kinds = view.kinds(*pair)
         more = following.get(vertex, ()) if limit is None or depths[vertex] < limit else ()
         seen = vertex in expanded
-        yield Line(last, view.label(vertex), kinds, seen and bool(more))
+        text = None if seen else view.expression(vertex)
+        yield Line(last, view.label(vertex), kinds, seen and bool(more), text)
         if seen:
             continue
         expanded.add(vertex)
@@ -446,7 +476,15 @@ def _drawn(line: Line, width: int | None) -> str:
     text = f"{branch}{styled(line.label.kind, fg='cyan')} {name}"
     if line.kinds:
         text += "  " + styled(", ".join(line.kinds), dim=True)
+    if line.expression:
+        text += f"  = {styled(_one_line(line.expression), dim=True)}"
     return f"{text} {styled(SEEN, dim=True)}" if line.seen else text
+
+
+def _one_line(sql: str) -> str:
+    """An expression in one line, cut where it is long; JSON has all of it."""
+    line = " ".join(sql.split())
+    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
 
 
 def _markdown(view: _View[Any]) -> Iterator[str]:
@@ -460,6 +498,8 @@ def _markdown(view: _View[Any]) -> Iterator[str]:
             text = f"{'  ' * len(line.last)}- {line.label.kind} {code(line.label.name)}"
             if line.kinds:
                 text += f" ({', '.join(line.kinds)})"
+            if line.expression:
+                text += f": {code(_one_line(line.expression))}"
             yield f"{text} *{SEEN[1:-1]}*" if line.seen else text
 
 

@@ -7,15 +7,20 @@ compute, down to columns of relations.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 MAX_LENGTH: Final = 2_000
 """Characters of a definition. One that would be longer keeps the names of what is not written out."""
+
+_NAME: Final = re.compile(r"""(?:(?:\w+|"[^"]+"|`[^`]+`)\.)*(?:[^\W\d]\w*|"[^"]+"|`[^`]+`)""")
+"""A column as it stands, with what it is a column of or without."""
 
 _BRANCH: Final = "another branch of the set operation"
 
@@ -104,6 +109,23 @@ def definitions(parsed: Any, dialect: str) -> dict[str, str]:
     return found
 
 
+def computed(sql: str, dialect: str) -> dict[str, str]:
+    """The definitions of those outputs that are more than a column of a relation, by name.
+
+    Empty where the SQL cannot be parsed.
+
+    Example:
+        >>> computed("with d as (select o.id, o.qty * 2 as n from orders o) select id, n from d", "spark")
+        {'n': 'o.qty * 2'}
+    """
+    try:
+        parsed = sqlglot.parse_one(sql, dialect=dialect)
+    except (SqlglotError, ValueError, RecursionError):
+        return {}
+    outputs = definitions(parsed, dialect)
+    return {name: text for name, text in outputs.items() if not _NAME.fullmatch(text)}
+
+
 class _Reader:
     def __init__(self, dialect: str) -> None:
         self.dialect = dialect
@@ -122,9 +144,7 @@ class _Reader:
             return self.set_operation(node, ctes, level)
         return self.select(node, ctes, level) if isinstance(node, exp.Select) else {}
 
-    def with_(
-        self, node: Any, ctes: Mapping[str, _Outputs], level: int
-    ) -> Mapping[str, _Outputs]:
+    def with_(self, node: Any, ctes: Mapping[str, _Outputs], level: int) -> Mapping[str, _Outputs]:
         with_ = node.args.get("with_")
         if with_ is None:
             return ctes
@@ -183,9 +203,7 @@ class _Reader:
 
     def star(self, star: Any, table: str, scope: _Scope) -> None:
         skipped = {e.name.lower() for e in star.args.get("except_") or ()}
-        new_names = {
-            e.this.name.lower(): e.alias.lower() for e in star.args.get("rename") or ()
-        }
+        new_names = {e.this.name.lower(): e.alias.lower() for e in star.args.get("rename") or ()}
         replaced = {e.alias.lower(): e.this for e in star.args.get("replace") or ()}
         found: _Outputs = {}
         for source, outputs in scope.queries.items():
@@ -261,7 +279,17 @@ def _columns(value: Any) -> Iterator[Any]:
 
 
 _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv, exp.DPipe)
-_COMPARISONS: Final = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Is, exp.Between, exp.In)
+_COMPARISONS: Final = (
+    exp.EQ,
+    exp.NEQ,
+    exp.GT,
+    exp.GTE,
+    exp.LT,
+    exp.LTE,
+    exp.Is,
+    exp.Between,
+    exp.In,
+)
 
 
 def _inside(tree: Any, parent: Any) -> Any:

@@ -158,3 +158,21 @@ def test_upstream_of_a_metric() -> None:
         "    └── DBT_MODEL orders.cost  DIRECT AGGREGATION, INDIRECT CONDITIONAL",
         "        └── TABLE sales.cost  DIRECT IDENTITY",
     ]
+
+
+def test_a_column_that_is_computed_says_how() -> None:
+    daily = node(
+        "model.p.daily",
+        "with a as (select note, amount / 100 as total from s.orders) "
+        "select note, sum(total) as total from a group by note",
+        ORDERS,
+    )
+    document = traced("amount", "json", daily)
+    said = {
+        n["unique_id"]: n.get("expression") for n in document["nodes"] if n["column"] == "total"
+    }
+    assert said == {"model.p.daily": "SUM(amount / 100)"}
+    [line] = [line for line in traced("amount", "tree", daily) if "daily.total" in line]
+    assert line.endswith("DIRECT AGGREGATION  = SUM(amount / 100)")
+    [line] = [line for line in traced("amount", "markdown", daily) if "daily.total" in line]
+    assert line.endswith("(DIRECT AGGREGATION): `SUM(amount / 100)`")
