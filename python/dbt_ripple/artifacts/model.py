@@ -1,8 +1,10 @@
-"""What the artifacts of a dbt project hold, as typed values, whatever dbt version wrote them.
+"""The artifacts of a dbt project as typed values, whatever dbt version wrote them.
 
-The structs declare only what dbt-ripple uses: msgspec skips everything else without building it,
-which is where the speed on large manifests comes from. Every field has a default, so that a
-manifest of another dbt version, which lacks or adds some, reads as well.
+A manifest has many more fields than these structs declare. msgspec skips the others without building
+them, which makes reading large manifests fast. ``tests/graph/test_manifest_fields.py`` lists the
+fields that are skipped and says why each may be. Only `Column` keeps everything: what it does not
+declare is in ``more``. Every field has a default, so that the manifest of a dbt version that lacks
+some fields, or adds some, can be read.
 """
 
 from __future__ import annotations
@@ -31,9 +33,9 @@ class Column(msgspec.Struct, kw_only=True, gc=False, forbid_unknown_fields=True)
     Attributes:
         meta: the column's own ``meta`` merged with its ``config.meta`` (which wins, as in dbt).
         tags: the column's own tags and those of its config, without repeats.
-        quote: whether the name is quoted; ``None`` when it is not said.
+        quote: whether the name is quoted; ``None`` if the project does not say.
         index: position in the declaration, from 0.
-        more: what else the project says of it under names of its own, which dbt hands on to macros.
+        more: the project's own fields beside dbt's, which dbt passes on to macros.
     """
 
     name: str = ""
@@ -82,7 +84,7 @@ class TestMetadata(msgspec.Struct, kw_only=True, gc=False):
 
 
 class Node(msgspec.Struct, kw_only=True, gc=False):
-    """Anything dbt draws in its graph: one struct for all resource types.
+    """Any node of dbt's graph: one struct for all resource types.
 
     A field that does not apply to a resource type has its default.
 
@@ -92,7 +94,7 @@ class Node(msgspec.Struct, kw_only=True, gc=False):
             exposure, metric, semantic_model, saved_query or function.
         compiled_code: the SQL dbt would run; ``None`` where dbt has only parsed the node.
         config: dbt's resolved config, as it is.
-        unrendered_config: what of it is said in the project, before Jinja; likewise
+        unrendered_config: the config as the project has it, before Jinja; likewise
             ``unrendered_database`` and ``unrendered_schema`` of a source (dbt 1.9 and later).
         meta: the node's ``meta`` merged with its ``config.meta`` (which wins, as in dbt).
         tags: the node's tags and those of its config, without repeats.
@@ -100,9 +102,9 @@ class Node(msgspec.Struct, kw_only=True, gc=False):
             string for unit tests.
         owner: of an exposure: ``{"name": ..., "email": ...}``.
         model: of a unit test, the name of the model it tests.
-        given: of a unit test, its input fixtures; ``expect`` is what must come out.
+        given: of a unit test, its input fixtures; ``expect`` is the expected result.
         entities: of a semantic model, with its ``dimensions``, ``measures`` and ``defaults``.
-        type_params: of a metric, what its ``type`` asks for; ``filter`` is which rows count.
+        type_params: of a metric, the parameters of its ``type``; ``filter`` says which rows count.
         query_params: of a saved query, its metrics, group_by and where.
         root_path: of a seed, the folder ``original_file_path`` is relative to.
     """
@@ -213,16 +215,16 @@ class Node(msgspec.Struct, kw_only=True, gc=False):
 
     @property
     def display_name(self) -> str:
-        """The name as people type it: a versioned model is ``dim_customers.v2``."""
+        """The name on the command line: a versioned model is ``dim_customers.v2``."""
         if self.resource_type == "model" and self.version is not None:
             return f"{self.name}.v{version_text(self.version)}"
         return self.name
 
     @property
     def spoken_name(self) -> str:
-        """The same, with what it is where that is often named after the model it stands on.
+        """The display name; of the semantic layer with the resource type: ``metric:revenue``.
 
-        The command line takes it, too: ``metric:revenue``.
+        Semantic models often have the name of their model. The command line takes this name, too.
         """
         if self.resource_type in ("semantic_model", "metric", "saved_query"):
             return f"{self.resource_type}:{self.display_name}"
@@ -261,7 +263,7 @@ class Group(msgspec.Struct, kw_only=True, gc=False):
 
 
 class Metadata(msgspec.Struct, kw_only=True):
-    """Which dbt wrote an artifact, when, and in which invocation. Times are UTC."""
+    """Which dbt version wrote an artifact, when, and in which invocation. Times are UTC."""
 
     dbt_schema_version: str = ""
     dbt_version: str | None = None
@@ -284,7 +286,7 @@ class Timing(msgspec.Struct, kw_only=True, gc=False):
 
 
 class RunResult(msgspec.Struct, kw_only=True, gc=False):
-    """What one invocation said of one node.
+    """The result of one node in one invocation.
 
     Attributes:
         invocation_id: of the run, taken from the file's metadata.
@@ -315,13 +317,13 @@ class RunResult(msgspec.Struct, kw_only=True, gc=False):
 
     @property
     def rows_affected(self) -> int | None:
-        """Rows the adapter says it wrote; ``None`` where it does not say (Spark never does)."""
+        """Rows the adapter says it wrote; ``None`` if it does not say (Spark never does)."""
         rows = self.adapter_response.get("rows_affected")
         return rows if isinstance(rows, int) and not isinstance(rows, bool) and rows >= 0 else None
 
 
 class SourceFreshness(msgspec.Struct, kw_only=True, gc=False):
-    """What `dbt source freshness` said of one source."""
+    """The result of `dbt source freshness` for one source."""
 
     unique_id: str = ""
     status: str = ""

@@ -1,7 +1,12 @@
-"""What dbt itself calls modified, read off two manifests: ``state:modified`` and ``state:modified+``.
+"""The nodes that dbt calls modified, from two manifests: ``state:modified`` and ``state:modified+``.
 
 The comparison is dbt's own (``same_contents`` of each kind of node and ``modified.macros``), without
-importing dbt. It is for comparison only: what is selected does not rest on it.
+importing dbt. Fingerprints do not depend on it. It is used
+
+* to compare a selection with what dbt would run (``state_modified_tests``, ``--full``),
+* to find nodes that were edited although their fingerprints are equal: such models are built, and
+  such tests run, because only that shows that the new text works (`selection.inlined`),
+* to say in reasons whether a node was edited itself (`changes.diff`, `selection.reasons`).
 """
 
 from __future__ import annotations
@@ -11,7 +16,7 @@ from typing import Any, Final
 from dbt_ripple.artifacts import Macro, Node, Project
 
 _NOT_COMPARED: Final = frozenset({"alias", "database", "group", "schema", "tags"})
-"""Config of nodes and tests that dbt leaves out; where a node is, it compares apart."""
+"""Config of nodes and tests that dbt leaves out; it compares a node's location separately."""
 
 _LOCATION: Final = ("database", "schema", "alias")
 
@@ -22,7 +27,7 @@ _WITHOUT_TESTS: Final = frozenset(
 
 
 def modified(base: Project, head: Project) -> set[str]:
-    """The nodes of head that dbt calls modified, of the kinds a data test can be downstream of."""
+    """The nodes of head that dbt calls modified, if a data test can be downstream of them."""
     macros = modified_macros(base.macros, head.macros | head.edited_macros)
     found = set()
     for unique_id, node in head.nodes.items():
