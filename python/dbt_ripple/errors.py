@@ -1,4 +1,4 @@
-"""The one error a user sees: what is wrong, where, and what to do."""
+"""The one kind of error that a user sees: what is wrong, where, and what to do."""
 
 from __future__ import annotations
 

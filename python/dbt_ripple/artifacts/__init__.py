@@ -1,7 +1,7 @@
 """dbt's artifacts (manifest, catalog, run results, sources) -> one typed :class:`Project`.
 
-One tolerant, fast reader for what dbt 1.6 and later write: unknown fields are ignored, missing ones
-have a default, and what cannot be read is explained in one line.
+One fast and tolerant reader for what dbt 1.6 and later write: unknown fields are ignored, missing
+fields have a default, and a file that cannot be read is explained in one line.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a node is to the people who ask: its kind of asset, owner, contract version, criticality.
+"""What people ask about a node: its kind of asset, owner, contract version and criticality.
 
-dbt has no field for most of this, so shops keep it in ``meta``. These functions are the one place
-that says which keys are read.
+dbt has no field for most of this, so projects keep it in ``meta``. Only these functions decide
+which keys are read.
 """
 
 from __future__ import annotations

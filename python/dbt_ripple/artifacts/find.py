@@ -1,4 +1,4 @@
-"""From what a person types to the node they mean."""
+"""Finds the node that a name on the command line means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which node each ``ref()`` of a node means: its version counts, and its place among the others."""
+"""Which node each ``ref()`` of a node means, by its version and its position among the others."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Base and head, analysed -> which vertices moved (rules 1-13), and what was said on the way.
+"""Base and head, analysed -> which vertices moved (rules 1-13), with notes on the comparison.
 
-A vertex is a column of a node, or its row set (``*rows*``). It *moved* when its fingerprint differs
-or base does not have it. A column that is only called otherwise, with an equal fingerprint, is
-*renamed*: it did not move, because whoever reads it under the new name reads the same values.
+A vertex is a column of a node, or its set of rows (``*rows*``). It *moved* if its fingerprint
+differs or base does not have it. A column that has another name and an equal fingerprint is
+*renamed*: it did not move, because a reader of the new name reads the same values.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What changed between base and head, column by column, with what stood there and stands now."""
+"""What changed between base and head, column by column, with the SQL before and after."""
 
 from __future__ import annotations
 

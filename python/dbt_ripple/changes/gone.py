@@ -1,7 +1,8 @@
-"""What a query looks for in vain: which column of which relation it was, and what it is called now.
+"""Names that a query cannot find: of which relation the column was, and what it is called now.
 
-An engine says `orders.channel` in the words of the query, where `orders` may be an alias or a CTE. A
-reviewer wants to hear that it is `stg_orders.channel`, and that it is called `sales_channel` now.
+An engine reports `orders.channel` as the query has it, where `orders` may be an alias or a CTE. A
+reviewer wants to know that this is `stg_orders.channel`, and that it is called `sales_channel`
+now.
 """
 
 from __future__ import annotations

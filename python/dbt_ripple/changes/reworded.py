@@ -1,8 +1,8 @@
-"""What differs only in its words: the second comparison, of canonical forms.
+"""Queries that differ only in words: the second comparison, of canonical forms.
 
-Of the nodes and tests whose fingerprints differ, those that have equal ones in canonical form
-(`graph.rewording`) are the same on both sides. Each node is taken as a whole from one of the two
-comparisons: that two of its columns stay side by side is shown by one of them, never by both.
+Nodes and tests whose fingerprints differ are the same on both sides if their fingerprints in
+canonical form (`graph.rewording`) are equal. Each node is taken as a whole from one of the two
+comparisons: one of them shows that two of its columns stay in the same row, never half of each.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Seeds on two sides: which of them can be told apart column by column (rule 12)."""
+"""Seeds on both sides: which of them can be compared column by column (rule 12)."""
 
 from __future__ import annotations
 

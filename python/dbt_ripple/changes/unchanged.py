@@ -1,4 +1,4 @@
-"""What is said where there is nothing to say."""
+"""What the answer says where nothing changed."""
 
 from __future__ import annotations
 

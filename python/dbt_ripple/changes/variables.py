@@ -1,8 +1,8 @@
-"""Whether both sides were compiled with the same vars, as far as what dbt leaves behind tells.
+"""Whether both sides were compiled with the same vars, as far as dbt's files tell.
 
-dbt writes the vars of the command line into run_results.json. Those of the project files it writes
-nowhere, but a digest of each file stands in partial_parse.msgpack, and the file may still be where
-dbt found it, or in git. What none of these tells is not proved.
+dbt writes the vars of the command line to run_results.json. It writes those of the project files
+nowhere, but partial_parse.msgpack has a digest of each file, and the file may still be where dbt
+read it, or in git. What none of these tells counts as not proven.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The ways a change went: from the vertices where it began down to every vertex it moved."""
+"""The paths along which a change spreads: from where it began to every vertex that moved."""
 
 from __future__ import annotations
 

@@ -1,23 +1,22 @@
-"""`--base-ref REF`: both sides of a comparison compiled here, under the same conditions.
+"""`--base-ref REF`: compiles both sides of a comparison on the spot, under the same conditions.
 
-Head is the project as it lies here, what is not committed included. Base is the same project at a
-commit, in a worktree of its own in a temporary folder, which is removed whatever happens. Both are
-compiled by the dbt of this process with the same profile, target, vars and environment, into
-target folders of their own: checkout, index, stash, target folder, dbt_packages, logs and warehouse
-stay as they were.
+Head is the working copy of the project, uncommitted changes included. Base is the same project at
+a commit, in a git worktree in a temporary folder that is always removed. The dbt of this process
+compiles both with the same profile, target, vars and environment, into target folders of their
+own. The checkout, index, stash, target folder, dbt_packages, logs and warehouse are not changed.
 
-* ``is_incremental()`` is false on both sides (``--full-refresh``), so the answer does not depend on
-  what happens to be built, nor on a model that is new or has another name on head. The branch that
-  is not compiled counts by its code (rule 7). A model that forbids a full refresh is asked of the
-  warehouse, on both sides the same one.
+* ``is_incremental()`` is false on both sides (``--full-refresh``), so the answer does not depend
+  on what happens to be built, nor on a model that is new or has another name on head. The branch
+  that is not compiled counts by its code (rule 7). For a model that forbids a full refresh the
+  warehouse decides, and it is the same one for both sides.
 * On-run hooks are not rendered: dbt would render them when it compiles, and many of them act.
-* What introspects the warehouse while it compiles (rule 11) reads it, as it does in every compile:
-  the same one on both sides, also where the profile names a file by a path, which dbt takes as
+* Jinja that queries the warehouse while it compiles (rule 11) does so, as in every compile. It is
+  the same warehouse for both sides, also if the profile names a file by a path, which dbt takes as
   relative to the working directory and not to the project.
-* Of head only that is compiled which base's compiled SQL is not proved to be good for
+* Nodes of head that provably compile to base's SQL are not compiled again
   (:mod:`dbt_ripple.changes.compiled`).
-* Where packages.yml and its lock are the same, base uses the packages installed here.
-* The columns of sources come from the project's catalog.json, where there is one.
+* If packages.yml and its lock are the same, base uses the packages that are installed here.
+* The columns of sources come from the project's catalog.json, if there is one.
 """
 
 from __future__ import annotations

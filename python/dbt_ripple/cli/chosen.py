@@ -1,4 +1,4 @@
-"""Names on the command line: files as they are typed, and ``--select`` on the artifacts at hand."""
+"""Names on the command line: file names, and ``--select`` evaluated on the artifacts."""
 
 from __future__ import annotations
 

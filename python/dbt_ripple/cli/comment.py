@@ -1,7 +1,8 @@
-"""The gate's comment for a pull request: what a reviewer reads, and nobody has to run anything for.
+"""The gate's comment for a pull request: what a reviewer needs to know.
 
-It is made of parts, each a list of entries that any number can be shown of. Long lists are folded;
-where the whole is still too long for a comment, the longest lists are cut, and say how much is left.
+It consists of parts, each a list of entries that can be cut at any length. Long lists are folded.
+If the comment is still too long, the longest lists are cut, and each says how many entries are
+left.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a shell completes: names of nodes, tests and columns, from the artifacts that are there.
+"""Shell completion: names of nodes, tests and columns, from the artifacts in the target folder.
 
-Only names are decoded, so that a project of thousands of models answers at once. Where there are no
-artifacts, or they cannot be read, nothing is completed: a shell has no place for an error.
+Only names are decoded, so projects with thousands of models answer at once. If there are no
+artifacts, or they cannot be read, nothing is completed, because a shell cannot show an error.
 """
 
 from __future__ import annotations

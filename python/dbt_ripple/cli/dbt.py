@@ -1,7 +1,7 @@
-"""dbt in this process: its options, one way to call it, and what it says when it fails, short.
+"""dbt in this process: its options, one way to call it, and a short text of what went wrong.
 
-In one process dbt, the loader and a second dbt project share what is dear to open: the Spark
-session of ``method: session``, of which a metastore allows one at a time.
+In one process dbt, the loader and a second dbt project share what is slow to open: the Spark
+session of ``method: session``. A metastore allows only one at a time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What `--format json` prints of each command: one type each, and the JSON Schema made from it.
+"""What `--format json` prints for each command: one type each, and the JSON Schema made from it.
 
 Every document begins with `options.SCHEMA_VERSION`.
 """

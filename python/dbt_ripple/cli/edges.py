@@ -1,4 +1,4 @@
-"""Column edges -> a file, whole or not at all."""
+"""Column edges -> a file, which is written completely or not at all."""
 
 from __future__ import annotations
 

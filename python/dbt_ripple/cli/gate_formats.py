@@ -1,4 +1,4 @@
-"""The gate's report for those who read it beside the code: a workflow, a code scanner; and a picture."""
+"""The gate's report as GitHub annotations, as SARIF and as a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dbt-ripple impact NODE --rename a:b ...`: who breaks if this were done."""
+"""`dbt-ripple impact NODE --rename a:b ...`: who would break."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all commands share: where the project is, how to print, how to read a project politely."""
+"""What all commands share: where the project is, how to print, how to read a project."""
 
 from __future__ import annotations
 

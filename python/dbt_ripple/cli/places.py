@@ -1,6 +1,6 @@
-"""Where in the project's files a finding stands: the file, and the line where that is certain.
+"""The file of a finding, and the line where that is certain.
 
-A line that is wrong is worse than none: whatever cannot be told apart is said of line 1.
+A wrong line is worse than none: where the line is not certain, the finding points to line 1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`dbt-ripple run`: build and test what a change makes differ, and stop where nothing does."""
+"""`dbt-ripple run`: build and test what a change affects, and stop where rows come out equal."""
 
 from __future__ import annotations
 

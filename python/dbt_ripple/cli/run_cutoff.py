@@ -1,9 +1,9 @@
-"""`--run --cutoff`: a selection is built level by level, and what comes out the same stops there.
+"""`--run --cutoff`: builds a selection level by level, and stops where a relation comes out equal.
 
-After each level the engine hashes what was built, for each set of columns that something below
-reads, and beside it what base's SQL makes of the same inputs: a table in a schema of its own, which
-is dropped at the end. What decides is `selection.cutoff`; this is the part that runs dbt and asks
-the engine.
+After each level the engine hashes each relation that was built, for each set of columns that
+something downstream reads. It does the same for what base's SQL makes of the same inputs: a table
+in a schema of its own, which is dropped at the end. `selection.cutoff` decides; this module runs
+dbt and queries the engine.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""`--run`: what a selection needs is built and its tests run, by dbt in this process.
+"""`--run`: dbt builds what a selection needs and runs its tests, in this process.
 
-Everything that is not built is deferred to the state: ``--favor-state``, because what happens to
-lie in the target's schema may be older than what the selection was made against. Without a state
-(``--base-ref`` alone) there is nothing to defer to, and what is read is built, too. A proven test
-(rule 16) rests on other tests; where one of those has not passed, it is run afterwards. So is a
-blocked test where the relation that blocks it was built after all. CI then never turns green where
-running everything would have turned it red.
+Everything that is not built is deferred to the state, with ``--favor-state``, because relations in
+the target's schema may be older than what the selection compared with. Without a state
+(``--base-ref`` alone) there is nothing to defer to, so everything that is read is built, too.
+
+A proven test (rule 16) rests on other tests. If one of those does not pass, the proven test runs
+afterwards. So does a blocked test if the relation that blocks it was built after all. So CI is
+never green where running everything would have made it red.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The terminal: whether it has colours, how wide it is, what is not said, and the progress line.
+"""The terminal: its colours and width, what ``--quiet`` leaves out, and the progress line.
 
-A pipe, a file and a log of CI are not terminals: they get no colours, whole lines and no progress.
+A pipe, a file and a CI log are not terminals: they get no colours, whole lines and no progress.
 """
 
 from __future__ import annotations

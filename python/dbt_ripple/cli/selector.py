@@ -1,9 +1,9 @@
-"""`--output selector`: a selection as a named selector of dbt, in the project's selectors.yml.
+"""`--output selector`: a selection as a named selector in the project's selectors.yml.
 
-What is in the file stays, comments and layout of lists included; only the selector of the same name
-is replaced. dbt has no method for a unique_id, so nodes are named by their full ``fqn``. Where dbt
-would take more than is meant (a model called as the folder beside it, a data test and a unit test
-of one name), the type of resource or an ``exclude`` narrows it down.
+Everything else in the file is kept, with comments and the layout of lists; only the selector of
+the same name is replaced. dbt has no method for a unique_id, so nodes are named by their full
+``fqn``. Where dbt would select more than that (a model with the name of the folder beside it, a
+data test and a unit test with the same name), the resource type or an ``exclude`` narrows it down.
 """
 
 from __future__ import annotations

@@ -1,17 +1,17 @@
-"""Names are data from somebody else: how each rendering shows them, and never sends them.
+"""Prints text from the project so that it can never act as a command, markup or escape sequence.
 
-A name, a description, an owner or a path may hold anything: a newline, an escape sequence, a
-character that turns the line around, Markdown, `@everyone`. Each rendering has one function here
-that makes any text mean nothing but itself:
+A name, a description, an owner or a path may contain anything: a newline, an escape sequence, a
+character that reverses the line, Markdown, `@everyone`. Each format has one function here that
+prints any text as plain text:
 
-* text: :func:`line`, through which `options.answer` and `options.warn` send every line;
-* JSON: :func:`json_text`, which a parser reads back as it was;
-* Markdown: :func:`code` for a name, :func:`prose` for what is said, :func:`markup` inside HTML;
+* text: :func:`line`, through which `options.answer` and `options.warn` print every line;
+* JSON: :func:`json_text`, which a parser reads back unchanged;
+* Markdown: :func:`code` for a name, :func:`prose` for a sentence, :func:`markup` inside HTML;
 * Mermaid: :func:`mermaid`; GitHub's workflow commands: :func:`workflow_command`; SARIF:
   :func:`sarif_message`; a word of dbt's ``--select``: :func:`dbt_word`.
 
-Colours are asked for by :func:`styled`, and only :func:`line` turns them into escape sequences: no
-text can bring one.
+:func:`styled` marks colours, and only :func:`line` turns these marks into escape sequences: no
+text from the project can contain one.
 """
 
 from __future__ import annotations

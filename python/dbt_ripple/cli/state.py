@@ -1,7 +1,8 @@
-"""`--state DIR`, `--base-ref REF`: the two sides a command compares, or why they are not two.
+"""`--state DIR`, `--base-ref REF`: the two sides that a command compares, or why it cannot.
 
-An answer that is empty because nothing could be compared would be the worst of all: whatever is
-missing, stale, of another project or not compiled is refused here, with what makes it right.
+The worst answer would be an empty one because nothing could be compared. So artifacts that are
+missing, outdated, of another project or not compiled are refused here, with the command that
+helps.
 """
 
 from __future__ import annotations

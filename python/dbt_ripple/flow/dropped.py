@@ -1,10 +1,10 @@
-"""What sqlglot reads and does not keep: words of a text that are nowhere in its parse tree.
+"""Words of a text that sqlglot reads and does not keep in its parse tree.
 
-``percentile(a, 0.5, 3)`` comes out of the parser as ``percentile(a, 0.5)``: nobody could see a change
-of the 3. Such words are found by comparing the values and names of the text with those of the
-tree, as the lowering came across them. Nearly always they are the same. Where they are not, sqlglot
-may have read a word otherwise (``'dd'`` as a unit, ``nulls last`` as a flag): then the tree is
-written out again, and what is not in that text either is dropped.
+sqlglot parses ``percentile(a, 0.5, 3)`` as ``percentile(a, 0.5)``, so a change of the 3 would not
+be found. Such words are found by comparing the values and names in the text with those in the tree
+that the lowering came across. Nearly always they are the same. If they are not, sqlglot may have
+read a word in another way (``'dd'`` as a unit, ``nulls last`` as a flag). Then SQL is generated
+from the tree, and a word that is not in that text either was dropped.
 """
 
 from __future__ import annotations

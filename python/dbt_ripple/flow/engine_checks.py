@@ -1,9 +1,9 @@
-"""What an engine says of a name in a query that linking could not find, by dialect.
+"""Whether an engine accepts a query with a name that linking could not find, by dialect.
 
-Engines differ in what of a query they look into, and in which names they know without a
-declaration. An answer is one of three: True (the engine refuses the query), False (it takes it) and
-None (it is not known). `docs/broken.md` shows the table and where each answer comes from: DuckDB,
-Spark, PostgreSQL and SQLite were asked, the others are told by their documentation.
+Engines differ in which parts of a query they check, and in which names they know without a
+declaration. An answer is one of three: True (the engine refuses the query), False (it accepts it)
+and None (not known). `docs/broken.md` has the table and the source of each answer: DuckDB, Spark,
+PostgreSQL and SQLite were executed, the others follow their documentation.
 """
 
 from __future__ import annotations

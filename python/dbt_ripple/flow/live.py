@@ -1,6 +1,6 @@
-"""The part of a query that its engine looks into.
+"""The part of a query that its engine checks.
 
-A CTE that nothing refers to is part of the text only: some engines check the names in it, some do not
+Some engines check the names in a CTE that nothing refers to, and some do not
 (`flow.engine_checks`).
 """
 

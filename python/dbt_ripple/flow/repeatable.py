@@ -1,8 +1,8 @@
-"""Does a query give the same bag of rows wherever its tables hold the same bags of rows?
+"""Does a query give the same bag of rows whenever its tables have the same bags of rows?
 
-It does not where it asks for the time, for chance or for the session it runs in, and it need not
-where it sees the order of rows, which a bag does not have: a LIMIT, the first of a group, the number
-of a row, a sum of floating point numbers. Only what is known to be repeatable is said to be.
+It does not if it asks for the time, a random number or its session. It may not if it depends on
+the order of rows, which a bag does not have: a LIMIT, the first of a group, the number of a row, a
+sum of floating point numbers. Only what is known to be repeatable is called so.
 """
 
 from __future__ import annotations

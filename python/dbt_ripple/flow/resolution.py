@@ -1,8 +1,8 @@
-"""What a bare name means where a column of the sources and an alias of the select list share it.
+"""What a bare name means if a column of the sources and an alias of the select list share it.
 
-One table for every dialect; `docs/name-resolution.md` has the same one with what each row rests on, and
-`tests/flow/test_name_resolution.py` executes it on DuckDB and Spark. Where a dialect or a clause is not
-in it, both meanings count (`EITHER`).
+There is one table for all dialects. `docs/name-resolution.md` has the same table with the source
+of each row, and `tests/flow/test_name_resolution.py` executes it on DuckDB and Spark. If a dialect
+or a clause is not in it, both meanings count (`EITHER`).
 """
 
 from __future__ import annotations

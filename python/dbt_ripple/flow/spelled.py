@@ -1,9 +1,9 @@
-"""How the keys of ROLLUP, CUBE and GROUPING SETS are spelled, and where else they stand like that.
+"""How the keys of ROLLUP, CUBE and GROUPING SETS are spelled, and where else they are spelled so.
 
-An engine makes a key NULL in the rows of a set that leaves it out, and with it every expression that
-is this key. Which are, engines tell by how they are written: to DuckDB ``len(s)`` and ``length(s)``,
-``k > v`` and ``v < k``, ``k`` and ``t.k`` are two. Fingerprints and parse trees know fewer differences
-than that, so that it is the text that is compared.
+In the rows of a set that leaves out a key, the engine makes the key NULL, and with it every
+expression that is this key. Engines decide that by spelling: for DuckDB ``len(s)`` and
+``length(s)``, ``k > v`` and ``v < k``, ``k`` and ``t.k`` are different. Fingerprints and parse
+trees do not distinguish all of these, so the text is compared.
 """
 
 from __future__ import annotations

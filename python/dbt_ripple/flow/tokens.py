@@ -1,7 +1,7 @@
-"""What the tokens of a text are, one byte for each.
+"""The kinds of tokens in a text, one byte for each.
 
-A query has thousands of tokens, and what is asked of them here is asked of every query: it is counted
-and looked up in bytes, and so without a loop in Python.
+A query has thousands of tokens, and this is needed for every query. Counting and searching in
+bytes needs no loop in Python.
 """
 
 from __future__ import annotations

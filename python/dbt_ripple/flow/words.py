@@ -1,7 +1,7 @@
-"""Words of an engine where a parse tree has columns: units, types, names of sequences.
+"""Keywords of an engine that look like columns in a parse tree: units, types, names of sequences.
 
-``datediff(day, a, b)`` names no column ``day``. Where sqlglot knows the function in a dialect it says
-so; where it does not, what stands there looks like a column.
+``datediff(day, a, b)`` names no column ``day``. If sqlglot knows the function in a dialect, the
+tree says so; if not, the argument looks like a column.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A query as a person would tell two versions of it apart: the SQL of its columns and clauses.
+"""A query as a person compares two versions of it: the SQL of its columns and clauses.
 
-For display only: what an edit means is told by fingerprints, this says where in the text it is.
+This is for display: fingerprints decide what an edit means, this shows where it is in the text.
 """
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
-"""The gate: what a change breaks, promises it does not keep, and who has to say yes."""
+"""The gate: what a change breaks, which promises it does not keep, and who has to approve it."""
 
 from __future__ import annotations

@@ -1,19 +1,20 @@
-"""Whom a change reaches: the assets downstream of it, what they read of it, and how bad that is.
+"""Who is affected: the assets downstream of a change, what they read of it, and the severity.
 
-The references of an asset are what it reads of the places where the change was made, followed
-column by column along base's lineage (so that a column that is gone still has its readers), and no
-further than something moved. Severity:
+The references of an asset are the changed columns and rows that it reads. They are followed column
+by column along base's lineage (so a removed column still has its readers), and no further than
+something moved. Severity:
 
 * ``breaking``: it will not compile; or it loses a column, by what is above it or because a model
-  above it that computes the column will not compile; or it is a consumer known to read that column;
-* ``warning``: its values or its rows may differ, a column it passes on is called otherwise, it
-  cannot be analysed, or it is a consumer whose columns nobody declared;
-* ``info``: it reads nothing of the change, but stands on a model that will not compile.
+  above it that computes the column will not compile; or it is a consumer known to read that
+  column;
+* ``warning``: its values or its rows may differ, it passes on a column under another name, it
+  cannot be analysed, or it is a consumer that declares no columns;
+* ``info``: it reads nothing of the change, but is below a model that will not compile.
 
-Of what cannot be analysed, of an exposure that lists no columns, and of what reads the change only
-by way of these, it is said that it *may* read it; what may read a column is never broken for want of it.
+A node that cannot be analysed, an exposure that lists no columns, and whatever reads the change
+only through these, *may* read it. Such a node is never called broken because a column is missing.
 
-What is not seen: consumers nobody declared as exposures, and what their own code does.
+Not found: consumers that no exposure declares, and what their own code does.
 """
 
 from __future__ import annotations

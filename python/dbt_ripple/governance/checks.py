@@ -1,4 +1,4 @@
-"""The rules that are not about contracts: owners, keys, personal data, readers, sources."""
+"""The gate's rules that are not about contracts: owners, keys, personal data, readers, sources."""
 
 from __future__ import annotations
 

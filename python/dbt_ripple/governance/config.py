@@ -1,4 +1,4 @@
-"""`ripple.yml`: which rules of the gate warn, which block, and from which number on."""
+"""`ripple.yml`: which rules of the gate warn or block, and their limits."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """What public and contracted relations promise, and whether the change keeps it.
 
-A relation promises when dbt calls it public, when its contract is enforced, or when it has a
-contract_version (a model's version, or ``meta.contract_version``), on base. Its columns may then
-only be removed, renamed, retyped or redefined together with the contract_version, and that one only
-with a word on how to migrate. A column is redefined when its fingerprint moved: by its own SQL or
-by anything above it, down to the sources. What moved only because something above it no longer
-compiles is not judged: that is `reader_broken`.
+A relation makes promises if, on base, dbt calls it public, its contract is enforced, or it has a
+contract_version (a model's version, or ``meta.contract_version``). Its columns may then only be
+removed, renamed, retyped or redefined together with the contract_version, and that may only change
+with a text on how to migrate. A column is redefined if its fingerprint moved: by its own SQL or by
+anything above it, down to the sources. A column that moved only because something above it no
+longer compiles is left to `reader_broken`.
 """
 
 from __future__ import annotations

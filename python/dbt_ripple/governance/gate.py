@@ -1,9 +1,9 @@
 """The gate: may this change be merged?
 
-The decision is that of the gravest finding: BLOCKED, CAUTION or, without any, APPROVED. Every rule
-is asked on its own and sees no other's level, so that to add a rule or to raise a level never makes
-the decision milder. What base does not keep either is only said, and decides nothing: a change is
-not held up for what others left behind.
+The most severe finding decides: BLOCKED, CAUTION or, without a finding, APPROVED. Every rule is
+checked on its own and does not depend on the level of another, so adding a rule or raising a level
+never makes the decision milder. A finding that base has, too, is reported and never decides: a
+change is not stopped because of older problems.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""A change that nobody has written yet: who breaks if a relation's columns were other than they are.
+"""A hypothetical change: who would break if a relation's columns were different.
 
-The project is linked once more with the relation as it would be, and compared with itself: what
-cannot find its columns any more breaks, and a column that is only called otherwise passes through
-every ``select *`` under its new name. Of the semantic layer, the project is compared with one in which
-the metric, the saved query or the element is not there (`governance.layer`). The decision is the gate's on the same change, by the levels its
-rules have out of the box.
+The project is linked once more with the relation as it would be, and compared with itself. A
+reader that cannot find its columns any more breaks, and a column with another name passes through
+every ``select *`` under its new name. For the semantic layer, the project is compared with one
+without the metric, saved query or element (`governance.layer`). The decision is the gate's for the
+same change, with the default levels of its rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""`gate --init`: a ripple.yml from what the project declares, each rule with why it has its level.
+"""`gate --init`: a ripple.yml that suits the project, each rule with the reason for its level.
 
-A rule blocks where the project declares what it is about and keeps it everywhere today, so that nobody
-has to clean up first; else it warns. That everything has an owner is not asked where nothing has one.
+A rule blocks if the project declares what it is about and complies everywhere today, so nobody has
+to clean up first; otherwise it warns. Owners are not required in a project without any owner.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rules of the gate: one registry, with what each asks and how grave a breach is."""
+"""The registry of the gate's rules: what each requires, and its default level."""
 
 from __future__ import annotations
 

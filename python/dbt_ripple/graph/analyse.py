@@ -1,8 +1,8 @@
 """A project's artifacts -> every node's columns, fingerprints and edges.
 
-Each query is lowered on its own (`flow.lower`), then linked after its parents (`flow.link`), so that
-a ``*`` or a bare name is resolved against the columns that the parents have been found to have.
-What cannot be analysed is *opaque*: it depends on everything its parents hold, and says why.
+Each query is lowered on its own (`flow.lower`), then linked after its parents (`flow.link`), so a
+``*`` or a bare name is resolved against the columns that were found for the parents. A node that
+cannot be analysed is *opaque*: it depends on everything in its parents, and has a reason.
 """
 
 from __future__ import annotations

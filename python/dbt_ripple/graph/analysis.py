@@ -1,4 +1,4 @@
-"""What the analysis of a project yields: every node's columns, fingerprints and lineage edges."""
+"""The result of analysing a project: every node's columns, fingerprints and lineage edges."""
 
 from __future__ import annotations
 

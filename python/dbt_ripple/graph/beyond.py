@@ -1,9 +1,10 @@
 """What a query may read without naming it as a relation of the project.
 
-A query names a relation where linking resolves a table of it to that node. It may read others all
-the same: by a bare name that the search path resolves, by a string (``query_table('orders')``), by a
-macro or view that a hook made, through the warehouse's own catalog. dbt's ``depends_on`` tells of
-some of these; what it lists and the query does not name is read in one of these ways, or may be.
+A query names a relation if linking resolves one of its tables to that node. It may also read
+others: by a bare name that the search path resolves, by a string (``query_table('orders')``), by a
+macro or view that a hook made, through the warehouse's own catalog. dbt's ``depends_on`` lists
+some of these: what it lists and the query does not name is read, or may be read, in one of these
+ways.
 """
 
 from __future__ import annotations

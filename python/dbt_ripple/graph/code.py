@@ -1,4 +1,4 @@
-"""What nodes are written in, for comparison: each language by its own rules."""
+"""The code of nodes in a form for comparison, by the rules of each language."""
 
 from __future__ import annotations
 

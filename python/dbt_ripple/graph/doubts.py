@@ -1,4 +1,4 @@
-"""Which of the names that linking cannot find an engine looks for, and what it says of them."""
+"""Names that linking cannot find: which of them the engine checks, and whether it refuses them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Nodes whose Jinja looks at the warehouse while it compiles (rule 11).
+"""Nodes whose Jinja queries the warehouse while it compiles (rule 11).
 
-Such a node compiles to another text once what it looked at is rebuilt, so that its compiled SQL is
-never proof. What it may have looked at is found in its own Jinja and in the macros it reaches; where
-a macro is not known to see less, that is everything the node's refs hold.
+Such a node compiles to another text when the result of that query changes, so its compiled SQL
+alone proves nothing. What it may query is found in its own Jinja and in the macros it calls. If a
+macro is not known to query less, that is everything in the node's refs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Relations without a query: sources, seeds, and what dbt does not know."""
+"""Relations without a query: sources, seeds, and relations that dbt does not know."""
 
 from __future__ import annotations
 

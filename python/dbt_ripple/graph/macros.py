@@ -1,8 +1,8 @@
-"""Macros that matter without being seen in compiled SQL.
+"""Macros that matter although compiled SQL does not show them.
 
-A materialization, a hook or the branch that was not compiled runs macros whose text no compiled SQL
-shows. dbt's own macros change with dbt's version only; those of the project and its packages are
-the *user's* here, and a user's macro may stand in for one of dbt's by its name.
+A materialization, a hook or a branch that was not compiled runs macros whose text is in no
+compiled SQL. dbt's own macros change only with dbt's version. Those of the project and its
+packages are called the *user's* here, and a user's macro may replace one of dbt's by its name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How well a project was seen: what `analyze` says of it, in a few numbers and reasons."""
+"""How much of a project could be analysed: the numbers and reasons that `analyze` prints."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Who reads a column besides those the lineage tells of: who may, and the tests that do.
+"""Who reads a column besides the readers in the lineage: nodes that may read it, and tests.
 
-An exposure that lists no columns may read any column of what it depends on; so may what cannot be seen
-through: a Python model, SQL that cannot be read. The analysis has edges only of what is known; here are
-the others, for who asks about one column.
+An exposure that lists no columns may read any column of its parents. So may a node that cannot be
+analysed: a Python model, SQL that cannot be parsed. The analysis has edges only for what is known;
+this module adds the others, for questions about one column.
 """
 
 from __future__ import annotations

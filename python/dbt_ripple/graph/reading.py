@@ -1,8 +1,8 @@
-"""What of a node's properties a piece of Jinja reads that no compiled SQL shows.
+"""Which properties of a node a piece of Jinja reads that no compiled SQL shows.
 
-A hook, a materialization, a macro that stands in for one of dbt's, a branch that was not compiled:
-each may ask ``config`` or ``model`` for anything, and do something else for another answer. Where it
-names what it asks for, that is read; where it hands on the whole, everything is.
+A hook, a materialization, a macro that replaces one of dbt's, a branch that was not compiled: each
+may read anything from ``config`` or ``model``, and act differently for another value. If it names
+what it reads, only that counts; if it passes on the whole, everything counts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A linked relation, as its readers see it, and the columns of it that only their use shows."""
+"""A linked relation as its readers see it, and columns that are known only by their use."""
 
 from __future__ import annotations
 

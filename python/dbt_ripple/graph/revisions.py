@@ -1,4 +1,4 @@
-"""What a file held in former commits, where it lies in a git repository."""
+"""The content of a file in former commits, if it is in a git repository."""
 
 from __future__ import annotations
 

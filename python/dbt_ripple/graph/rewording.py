@@ -1,9 +1,9 @@
 """One side of a project, linked in canonical form as far as it differs from the other side.
 
-It is the second, stronger comparison: what is the same on both sides already stands for itself, and
-the queries of the rest are linked as `flow.canonical` writes them. Two nodes with equal fingerprints
-here are equal, by the same argument that holds for plain ones: a query that means the same, over
-relations that are the same.
+This is the second, stronger comparison. Relations that are the same on both sides count as the
+same, and the queries of the others are linked as `flow.canonical` writes them. Two nodes with
+equal fingerprints here are equal, by the same argument as for plain fingerprints: queries with the
+same meaning, over relations that are the same.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The lineage tables as plain rows: one struct a table, one field a column.
+"""The lineage tables as plain rows: one struct for each table, one field for each column.
 
-This module is the single statement of what the tables hold. `spark/` derives the Arrow and Spark
-schemas from the annotations, and a test holds the dbt package's `create table` macro against them.
-Every row of a load carries its ``snapshot_id``; it is the first column of each of its tables.
+Only this module says what the tables contain. `spark/` derives the Arrow and Spark schemas from
+the annotations, and a test compares the dbt package's `create table` macro with them. Every row of
+a load has its ``snapshot_id``, the first column of each table.
 """
 
 from __future__ import annotations

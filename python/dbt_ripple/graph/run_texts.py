@@ -1,11 +1,11 @@
-"""Whether all that a hook runs stands in texts that can be read.
+"""Whether everything that a hook runs is in texts that can be read.
 
-The statements of a hook stand in its own text, in the macros it calls, and in the strings and blocks
-that these hand to ``run_query`` and the like. A statement may also come from where no text is: a var,
-a property of a node, the result of a query, a method of the adapter. Then it may be any.
+The statements of a hook are in its own text, in the macros it calls, and in the strings and blocks
+that these pass to ``run_query`` and the like. A statement may also come from elsewhere: a var, a
+property of a node, the result of a query, a method of the adapter. Then it may be any statement.
 
-Values within a statement (``delete from {{ var('table') }}``) are not looked at here: there it is the
-beginning that says what is done.
+Values within a statement (``delete from {{ var('table') }}``) are not checked here: the beginning
+of a statement says what it does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Seeds by what their files hold (rule 12).
+"""Seeds by the content of their files (rule 12).
 
-A file is believed to be a side's only where it has the checksum of that side's manifest: the one that
-lies there, or what git has of it. dbt takes it over the text without the white space around it; other versions may take it over the bytes.
+A file counts as that of one side only if it has the checksum in that side's manifest: the file in
+the project, or a version in git. dbt computes the checksum over the text without surrounding white
+space; other versions may use the bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What of a node's config changes data (rule 7).
+"""Which part of a node's config changes data (rule 7).
 
-Whether a node is a view, a table or inlined is the same data, and so is all that only its readers,
-its owners or its storage care for. What an incremental model, a snapshot or a hook does with rows
-is not in compiled SQL; it is the config and text here that say it.
+A view, a table and an inlined model have the same data, and so has everything that only matters to
+readers, owners or storage. What an incremental model, a snapshot or a hook does with rows is not
+in compiled SQL, but in the config and text that this module reads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A relation as it would be: with columns renamed, dropped or of another type, in a thought."""
+"""A hypothetical relation: with columns renamed, dropped or of another type."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""A target folder, analysed; where the cache has it as a whole, nothing is decoded at all.
+"""A target folder, analysed. If the cache has the whole result, nothing is decoded.
 
 The key of a whole project is a digest of the bytes of manifest.json and catalog.json, without what
-differs between two compilations of the same project (the moment, the invocation, who ran it, when
-dbt has parsed each node), and of the seeds' files. Of a manifest of dbt 2 nothing is kept as a
-whole: it does not hold the compiled SQL.
+differs between two compilations of the same project (the time, the invocation, who ran it, when
+dbt parsed each node), and of the seeds' files. For a manifest of dbt 2 no whole result is kept,
+because it does not contain the compiled SQL.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What tests read, and their fingerprints: data tests, and unit tests (rule 9)."""
+"""What data tests and unit tests read, and their fingerprints (rule 9)."""
 
 from __future__ import annotations
 

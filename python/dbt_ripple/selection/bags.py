@@ -1,10 +1,10 @@
 """The SQL by which an engine hashes the bag of rows of a relation over some of its columns.
 
 The hash does not depend on the order of the rows, counts duplicates, tells NULL from every value,
-and has at least 128 bits: each row becomes a text from which its values can be read back, the text's
-MD5 two numbers, and these are added up over all rows, as is the number of rows. So equal hashes mean
-equal bags, but for chance. What has no such text (maps, variants, floating point numbers where
-the engine rounds them) is not hashed, and then nothing is known to be equal.
+and has at least 128 bits. Each row becomes a text from which its values can be read back. The
+text's MD5 gives two numbers, and these are summed over all rows, next to the number of rows. So
+equal hashes mean equal bags, up to chance. Values without such a text (maps, variants, floating
+point numbers that the engine rounds) are not hashed, and then nothing counts as equal.
 """
 
 from __future__ import annotations

@@ -1,23 +1,27 @@
-"""Early cutoff: what is rebuilt and comes out the same stops the ripple.
+"""Early cutoff: a relation that is rebuilt and comes out equal has no effect downstream.
 
-A selection says what *can* differ. Here it is said, level by level, what *does*: of a relation that
-was rebuilt, for each set of columns that something reads of it, whether it holds the bag of rows
-that base's SQL makes of the same inputs. Where it does, that reader has not changed by it.
+A selection says what *can* differ. This module finds out, level by level, what *does*: for a
+relation that was rebuilt, and for each set of columns that something reads of it, whether it has
+the bag of rows that base's SQL makes of the same inputs. If it does, the relation does not affect
+that reader.
 
-Nothing here runs or asks anything. Whoever does (`cli.cutoff_run`, the campaign) takes what is next,
-builds it, says how that went, answers the questions that it leads to, and takes what is next again.
+Nothing here runs dbt or queries the engine. The caller (`cli.run_cutoff`, the campaign) takes the
+next level, builds it, reports the result, answers the comparisons that this leads to, and takes
+the next level again.
 
-A reader stops only where all of this is so:
+A reader stops only if all of this holds:
 
-* It is what it was: its compiled SQL, its settings, how it was seen. What may have stopped to build
-  (see `selection.inlined`) or runs for another reason than a moved column is built in any case.
-* It gives the same bag of rows of the same bags (`flow.repeatable`); where it sees an order, what it
-  reads has to be equal in that, too, which only tables of DuckDB show.
-* Of each relation it reads that was rebuilt, what it reads was seen to be equal, names and types
-  included; and nothing else that it reads has moved.
+* It is unchanged: its compiled SQL, its settings, and the result of its analysis. A node that may
+  no longer build (see `selection.inlined`), or that runs for another reason than a moved column,
+  is built in any case.
+* It gives the same bag of rows for the same bags as input (`flow.repeatable`). If it depends on an
+  order, what it reads has to be equal in order, too, which only tables of DuckDB show.
+* For each rebuilt relation that it reads, the columns it reads were compared and are equal, with
+  names and types; and nothing else that it reads has moved.
 
-And a relation is seen to be equal only where it comes out the same whenever it is built: not where
-it is incremental or a snapshot, has hooks, is not followed, or asks for the time or for chance.
+And a relation counts as equal only if every build of it gives the same result: not if it is
+incremental or a snapshot, has hooks, cannot be analysed, or asks for the time or for a random
+number.
 """
 
 from __future__ import annotations

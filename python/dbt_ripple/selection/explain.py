@@ -1,4 +1,4 @@
-"""Why a test is selected, or where the ripple stopped before it came to it."""
+"""Why a test is selected, or where the change stops having an effect before it reaches the test."""
 
 from __future__ import annotations
 

@@ -1,19 +1,19 @@
 """Rules 14-16: which impacted tests cannot fail, proven by the tests that passed on base.
 
-The promise is: CI never turns green where running everything would have turned it red. A test is
-*proven* (and left out) only where one of these is shown of its query, linked with facts on both
+The promise is: CI is never green where running everything would have made it red. A test is
+*proven* (and left out) only if one of these is shown for its query, linked with facts on both
 sides:
 
 * it returns the same rows as on base, where it passed;
-* each row it returns is one it returned on base, where it returned none.
+* each row it returns is one that it returned on base, where it returned none.
 
-What is used as a fact on base was seen there: the test passed and returned no row. What is used on
-head either did not move, and was seen on base, or is itself run on head and fails CI. A proven test
-is no ground: whatever rests on it rests on what it rests on.
+A fact about base was observed there: the test passed and returned no row. A fact about head is
+either unaffected, so it was observed on base, or is checked by a test that runs on head and fails
+CI. A proof never rests on another proven test: it rests on what that one rests on.
 
-A test that returned no row proves what its query says, whatever it is called; so the list of tests
-that ask something of every row is all tests whose query is a filter of rows, and singular ones
-qualify like generic ones.
+A test that returned no row proves what its query says, whatever the test is called. So there is no
+list of tests that check every row: every test whose query only filters rows qualifies, singular
+ones like generic ones.
 """
 
 from __future__ import annotations

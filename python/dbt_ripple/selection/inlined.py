@@ -1,18 +1,19 @@
-"""What CI must build: building is the check of what no fingerprint sees (rule 13).
+"""What CI must build, because only building shows what no fingerprint does (rule 13).
 
-Beyond the relations of which a vertex moved, these may have stopped to build:
+A fingerprint says whether data can differ, not whether a build succeeds. So these are built,
+besides relations of which a vertex moved:
 
-* A relation that was edited and means the same: an engine may come to the operands of an AND in
+* A relation that was edited and means the same: an engine may evaluate the operands of an AND in
   their new order, and an error in a CTE that nothing reads is an error all the same.
-* A relation whose query names a changed column of what it reads where nothing comes of it, as in a
-  CTE that nobody reads: with another type it may not compile.
-* A relation that is built otherwise than before: another materialization, a constraint, an index, a
-  grant, another place. What a build looks at is told by `graph.properties`.
-* A relation whose rows come in another order, where something that moved reads them: it is the same
-  bag of rows, and what takes the first of them does not take the same.
+* A relation whose query names a changed column of a parent without using it, as in a CTE that
+  nobody reads: with another type it may not compile.
+* A relation that is built in another way: another materialization, constraint, index, grant or
+  location. `graph.properties` says what a build depends on.
+* A relation whose rows come in another order, if something that moved reads them: it is the same
+  bag of rows, but a reader that takes the first of them takes another one.
 * What hooks of these write to, and the relations whose hooks write to these.
-* What an edited ephemeral model is inlined into. It has no relation: its text is part of the query
-  of every relation and test that refers to it, directly or through other ephemeral ones.
+* What inlines an edited ephemeral model. That has no relation: its text is part of the query of
+  every relation and test that refers to it, directly or through other ephemeral models.
 """
 
 from __future__ import annotations

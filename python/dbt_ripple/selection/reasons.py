@@ -1,4 +1,4 @@
-"""Why a test is impacted: the shortest way from where a change began down to it."""
+"""Why a test is impacted: the shortest path from where a change began to the test."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Two projects -> the tests the change can break (rules 1-13 of the fingerprint).
+"""Two projects -> the tests that the change can break (rules 1-13 of the fingerprint).
 
-A test is impacted when its fingerprint (its query's rows and columns, and its own config) differs
-between base and head, or base has no such test. Nothing else is.
+A test is impacted if its fingerprint (its query's rows and columns, and its own config) differs
+between base and head, or base has no such test. No other test is.
 """
 
 from __future__ import annotations
