@@ -7,8 +7,8 @@ that what stands in the project decides alone:
   the calls that lead there. The materialization calls the first of them whatever it finds in the
   warehouse, and on the way from there to the error nothing is read but literals and the node's
   ``config``, which is the same on both sides, as are the texts of all those macros.
-* *By its text.* The engine cannot parse it, or knows no function of that name; the text is the same, and
-  nothing of the project makes functions, or loads what does.
+* *By its text.* The engine cannot parse it, or knows no function of that name; the text is the same, as is all
+  that dbt puts around it, no hook runs beside it, and nothing of the project makes functions.
 
 All else may be mended by what changed around the node: it is not in the answer.
 """
@@ -23,8 +23,9 @@ from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.changes.compiled import other_names, rename
 from dbt_ripple.graph.branches_taken import Known, given_to
 from dbt_ripple.graph.jinja import Tag, tagged
-from dbt_ripple.graph.macros import INTERNAL
+from dbt_ripple.graph.macros import INTERNAL, Macros
 from dbt_ripple.graph.run_texts import arguments_in
+from dbt_ripple.graph.settings import hooks_of
 
 _IN_MACRO: Final = re.compile(r"^\s*> (?:in|called by) macro (\w+) \((.*)\)\s*$", re.M)
 _IN_MODEL: Final = re.compile(r"^\s*> called by (?:model|snapshot) (\w+) \(", re.M)
@@ -104,11 +105,15 @@ def _in_short(message: str) -> str:
 def _text_is_refused(base: Project, head: Project, then: Node, now: Node, message: str) -> bool:
     if base.metadata.adapter_type not in _OF_ENGINE or not then.compiled_code:
         return False
-    if then.materialized not in ("table", "view") or then.materialized != now.materialized:
-        return False  # another materialization runs other texts around it
-    if rename(then.compiled_code, other_names(base, head)) != now.compiled_code:
+    if then.materialized not in ("table", "view") or then.config != now.config:
+        return False  # the engine may have refused what stands around the text
+    if (
+        hooks_of(then)
+        or hooks_of(now)
+        or any(Macros(p).run_by(then.materialized) for p in (base, head))
+    ):
         return False
-    if then.config.get("sql_header") != now.config.get("sql_header"):
+    if rename(then.compiled_code, other_names(base, head)) != now.compiled_code:
         return False
     if _PARSER.search(message):
         return True

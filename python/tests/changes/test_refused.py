@@ -204,6 +204,17 @@ def test_a_text_that_the_engine_refuses_is_refused_until_it_is_another(message: 
     assert fail_again(side(message=message, status="success"), side()) == {}
 
 
+def test_what_stands_around_the_text_may_be_what_was_refused() -> None:
+    said = UNKNOWN.format("Scalar ")
+    hook = {"materialized": "table", "pre-hook": [{"sql": "{{ prepare() }}"}]}
+    stands_in = macro("macro.p.duckdb__create_table_as", "{% macro duckdb__create_table_as() %}")
+    internal = macro("macro.dbt.create_table_as", "{% macro create_table_as() %}{% endmacro %}")
+    assert fail_again(side(message=said), side(config={**BY_DAY, "options": {"a": "1"}})) == {}
+    assert fail_again(side(message=said, config=hook), side(config=hook)) == {}
+    assert MODEL in fail_again(side(internal, message=said), side(internal))
+    assert fail_again(side(internal, message=said), side(internal, stands_in)) == {}
+
+
 @pytest.mark.parametrize(
     "makes",
     [
