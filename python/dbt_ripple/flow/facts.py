@@ -13,6 +13,7 @@ keeps its fingerprint and loses what was known about it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
@@ -88,6 +89,8 @@ class Facts:
         numbered: columns that are a ``row_number()``.
         one_each: why each group is made of one row at most, where it is.
         empty: why there is no row, where there is none.
+        values: the constants of which each value of a column that is not NULL is one, as these rows
+            were taken by it.
         more: finds out more about what is unique, which takes its time.
     """
 
@@ -100,6 +103,7 @@ class Facts:
     numbered: frozenset[bytes] = frozenset()
     one_each: Proof | None = None
     empty: Proof | None = None
+    values: dict[bytes, frozenset[bytes]] = field(default_factory=dict)
     more: Callable[[], Iterable[Unique]] | None = None
 
     def copy(self) -> Facts:
@@ -114,6 +118,7 @@ class Facts:
             self.numbered,
             self.one_each,
             self.empty,
+            dict(self.values),
             self.more,
         )
 
@@ -209,6 +214,10 @@ class Book:
         reader: whose query is being linked.
         named: what a joined relation is called in words.
         collates: whether any query so far has a COLLATE.
+        literals: the constants of the queries, each by its fingerprint: as text in quotes, or as a
+            number. What else a query holds is among neither.
+        values: of a column, by its ``V``, the constants of which each of its values that is not NULL
+            is one: by the way it is made, whatever the rows are. They are all text, or all numbers.
     """
 
     def __init__(self, named: Callable[[str], str] = str) -> None:
@@ -218,6 +227,73 @@ class Book:
         self.named = named
         self.counts: dict[bytes, tuple[bytes, bytes, bool]] = {}
         self.collates = False
+        self.literals: dict[bytes, str] = dict.fromkeys(_NUMBERS, "number")
+        self.values: dict[bytes, frozenset[bytes]] = {}
+
+    def spelled(self, sql: str) -> None:
+        """Note the constants that a query spells.
+
+        It may find too many, as in comments: a fingerprint is that of one constant, wherever it is.
+        """
+        for text in _QUOTED.findall(sql):
+            text = text.replace("''", "'")
+            self.literals[digest(b"string", text.encode("utf-8", "surrogatepass"))] = "text"
+        for number in _INTEGER.findall(sql):
+            self.literals[digest(b"number", number.encode())] = "number"
+
+    def loaded(self, column: bytes, values: Iterable[str]) -> None:
+        """Note the texts that a column of a seed holds."""
+        texts = [digest(b"string", text.encode("utf-8", "surrogatepass")) for text in values]
+        self.literals.update(dict.fromkeys(texts, "text"))
+        self.values[column] = frozenset(texts)
+
+    def values_of(self, env: Env, e: Expr, facts: Facts | None) -> frozenset[bytes] | None:
+        """The constants of which each value of an expression that is not NULL is one.
+
+        In rows of which ``facts`` are known; None stands for any rows.
+        """
+        if type(e) is int:
+            return self.values_at(env.ref(e)[0], facts)
+        if type(e) is bytes:
+            return self.values_at(e)
+        if type(e) is not list:
+            return None
+        if (chosen := _chosen(e)) is not None:
+            return self.one_of(self.values_of(env, piece, facts) for piece in chosen)
+        return None
+
+    def values_at(self, fp: bytes, facts: Facts | None = None) -> frozenset[bytes] | None:
+        """Likewise, of what has this fingerprint in rows of which that is known."""
+        if fp == _NULL:
+            return frozenset()
+        if fp in self.literals:
+            return frozenset({fp})
+        taken = facts.values.get(fp) if facts is not None else None
+        return self.values.get(fp) if taken is None else taken
+
+    def taken(self, env: Env, e: Expr) -> None:
+        """Note of a column that rows were taken by its values, of a list or one: it has no others.
+
+        Only where its type is that of the constants, or they could be other values once they are
+        cast.
+        """
+        if type(e) is not list or len(e) < 5 or type(e[2]) is not int:
+            return
+        listed = e[4:] if e[0] == b"In" and e[1:4:2] == _A_LIST else e[4:] * (e[0] == b"EQ")
+        column = env.ref(e[2])[0]
+        kinds = {self.literals.get(_constant(item), "") for item in listed}
+        if kinds and kinds == {_KIND_OF.get(self.types.get(column) or "")}:
+            env.facts.values[column] = frozenset(listed)
+
+    def one_of(self, several: Iterable[frozenset[bytes] | None]) -> frozenset[bytes] | None:
+        """The values of what is one of several things; None where these are not of one kind."""
+        found: set[bytes] = set()
+        for values in several:
+            if values is None:
+                return None
+            found |= values
+        kinds = {self.literals[value] for value in found}
+        return frozenset(found) if len(kinds) < 2 else None
 
     def typed(self, column: bytes, family: str | None) -> None:
         """Note the type of a column."""
@@ -265,6 +341,7 @@ class Book:
         """
         keys = frozenset(fp for fp, _ in on)
         kind = item.kind
+        self.wrap_values(env, side)
         if kind in _SEMI or kind in _ANTI:
             match = Match(right.rows, keys, kind in _ANTI)
             left.rows = filtered(left.rows, n, _match_key(match), match)
@@ -325,6 +402,7 @@ class Book:
                     self.typed(_wrapped(inside, fp), self.types[column])
             env.wraps[i] = (*env.wraps[i][:-1], inside)
         env.cache = [None] * len(env.refs)
+        self.wrap_values(env, side)
         match = _match(right.rows, on, pairs)
         if item.kind == "LEFT":
             for pair in pairs:
@@ -346,6 +424,17 @@ class Book:
                 left.not_null[_wrapped(inside, column)] = proof
         self.used(words, *proofs)
         return left
+
+    def wrap_values(self, env: Env, side: Sequence[int]) -> None:
+        """Take over what is known of the values of a joined side: a join only adds NULLs."""
+        for i in side if self.values or self.literals else ():
+            relation = env.relations[i]
+            for fp in relation.fps if relation is not None else ():
+                values = self.values_at(fp)
+                if values is not None:
+                    for w in env.wraps[i]:
+                        fp = _wrapped(w, fp)
+                    self.values[fp] = values
 
     def equalities(
         self, env: Env, item: FromItem, side: Sequence[int], members: Sequence[int]
@@ -438,6 +527,7 @@ class Book:
         key = fp
         condition: Condition = None
         e = x.e
+        self.taken(env, e)
         negated = type(e) is list and e[0] == b"Not" and len(e) == 3
         test = e[2] if negated else e
         if type(test) is list and test[0] == b"Is" and len(test) == 5:
@@ -458,6 +548,10 @@ class Book:
                         self.nothing(facts, "every value has its match", *found)
                 facts.rows = filtered(facts.rows, n, key, condition)
                 return
+        elif negated and type(test) is list and test[0] == b"In" and test[1:4:2] == _A_LIST:
+            known = self.values_of(env, test[2], facts)
+            if known is not None and known.issubset(_constant(item) for item in test[4:]):
+                self.nothing(facts, "its values are all in the list", OF_ITSELF)
         elif type(e) is list and e[0] in (b"GT", b"GTE") and len(e) == 5:
             more = self.more_than(env, e)
             if more is not None:
@@ -531,6 +625,10 @@ class Book:
             if not isinstance(out, X) or type(out.e) is not list:
                 continue
             e = out.e
+            if (values := self.values_of(env, e, None)) is not None:
+                self.values[env.fp(e)] = values
+            elif (values := self.values_of(env, e, facts)) is not None:
+                facts.values[env.fp(e)] = values
             number = _numbering(e)
             if e[0] == b"Coalesce" and any(_not_null(env, piece) for piece in e[1:]):
                 facts.not_null[env.fp(e)] = _both(
@@ -633,6 +731,16 @@ class Book:
         if not known or len(left.fps) != len(right.fps) or not fps:
             return Facts(Leaf(n))
         columns = frozenset(fps)
+        taken: dict[bytes, frozenset[bytes]] = {}
+        for fp, (_, _, a, b) in zip(fps, pairs, strict=True):
+            if b is None:
+                continue
+            values = self.one_of((self.values_at(a[0]), self.values_at(b[0])))
+            if values is not None:
+                self.values[fp] = values
+            here = self.one_of((self.values_at(a[0], ours), self.values_at(b[0], theirs)))
+            if here is not None:
+                taken[fp] = here
         if op.startswith("UNION"):
             parts: dict[bytes, tuple[bytes, bytes]] | None = {}
             for fp, (_, _, a, b) in zip(fps, pairs, strict=True):
@@ -643,7 +751,7 @@ class Book:
             if not distinct and op != "UNION ALL":
                 return Facts(Leaf(n))
             fp = digest(b"union", n) if distinct else n
-            facts = Facts(Union(fp, ours.rows, theirs.rows, parts))
+            facts = Facts(Union(fp, ours.rows, theirs.rows, parts), values=taken)
             for fp, (_, _, a, b) in zip(fps, pairs, strict=True):
                 proofs = [ours.not_null.get(a[0]), theirs.not_null.get(b[0] if b else b"")]
                 if None not in proofs:
@@ -753,6 +861,7 @@ def _fanned(facts: Facts, rows: Rows) -> Facts:
         related=facts.related,
         absent=facts.absent,
         empty=facts.empty,
+        values=facts.values,
     )
 
 
@@ -765,6 +874,7 @@ def _grouped(facts: Facts, columns: frozenset[bytes], n: bytes) -> Facts:
         not_null={c: p for c, p in facts.not_null.items() if c in columns},
         related={c: r for c, r in facts.related.items() if c in columns},
         empty=facts.empty,
+        values=facts.values,
     )
 
 
@@ -827,6 +937,47 @@ def _pieces_of_text(e: list[Any]) -> list[Expr] | None:
         return [e[2]]
     return None
 
+
+def _chosen(e: list[Any]) -> list[Expr] | None:
+    """What an expression is one of, or NULL; None of other expressions."""
+    tag = e[0]
+    if tag == b"Case":
+        found = []
+        place = 3 if e[1] == b"this" else 1
+        while place < len(e):
+            place += 2 if e[place] == b"when" else 1
+            found.append(e[place])
+            place += 1
+        return found
+    if tag == b"Coalesce" and e[1] == b"this" and e[3:4] in ([], [b"expressions"]):
+        return [e[2], *e[4:]]
+    if tag in (b"Nullif", b"Filter", b"Window", "A", "W"):
+        return _TILES.get(e[1]) or [e[1]] if type(e[1]) is bytes else [e[1]]
+    if tag in (b"IgnoreNulls", b"RespectNulls") or (tag in _ONE_OF_ROWS and len(e) == 3):
+        return [e[2]]
+    if tag in (b"ArgMax", b"ArgMin") and e[3] == b"expression" and len(e) == 5:
+        return [e[2]]
+    return None
+
+
+_ONE_OF_ROWS: Final = frozenset(
+    b"AnyValue First FirstValue Lag Last LastValue Lead Max Min Mode".split()
+)
+"""Aggregates and functions of windows that give a value of one of the rows, where nothing else is
+said: a LAG with a default has more arguments."""
+
+_KIND_OF: Final = {"text": "text", "integer": "number"}
+"""Of a family of types: what its constants are."""
+_A_LIST: Final = [b"this", b"expressions"]
+_QUOTED: Final = re.compile("'((?:[^']|'')*)'")
+_INTEGER: Final = re.compile(r"(?<![\w.])\d{1,15}(?![\w.])")
+_TILES: Final = {
+    digest(b"Ntile", b"this", digest(b"number", str(most).encode())): [
+        digest(b"number", str(n).encode()) for n in range(1, most + 1)
+    ]
+    for most in (2, 3, 4, 5, 8, 10, 12, 16, 20, 100)
+}
+"""What NTILE gives."""
 
 _CASTS: Final = frozenset({b"Cast", b"TryCast"})
 

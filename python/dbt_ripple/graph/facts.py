@@ -195,6 +195,7 @@ class FactAnalyser(Linker):
             if facts is None or self.analysis.nodes[unique_id].reason:
                 continue
             proof = Proof(frozenset(), f"by the file of {node.display_name}")
+            texts = {n.lower() for n, type_ in self.types_of_seed(node) if type_ == "text"}
             known = relation.columns()
             for name, column in proved.items():
                 found = known.get(fold_stored(name, self.dialect))
@@ -205,6 +206,8 @@ class FactAnalyser(Linker):
                 if column.unique:
                     facts.unique.append(Unique(frozenset({found[0]}), proof, True))
                 if column.values is not None:
+                    if name.lower() in texts:
+                        self.book.loaded(found[0], column.values)
                     columns.append((facts, found[0], column.values))
                     if column.unique:
                         keys.setdefault(column.values, []).append(
@@ -254,6 +257,7 @@ class FactAnalyser(Linker):
         for parent in self.relations_above(unique_id):
             book.steps.update(self.steps.get(parent, {}))
         try:
+            book.spelled(node.compiled_code or "")
             lowered = self.queries.lowered(node.compiled_code or "")
             if lowered.rel is None:
                 return lowered.reason or "it is not a query"

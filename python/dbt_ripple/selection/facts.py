@@ -27,9 +27,9 @@ from dbt_ripple.artifacts import CatalogColumn, Node, Project
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compiled import other_names, rename
 from dbt_ripple.flow.facts import Book, Step
-from dbt_ripple.flow.rowset import INJECTIVE, ONTO, Embeddings
+from dbt_ripple.flow.rowset import INJECTIVE, ONTO, Embeddings, conditions
 from dbt_ripple.graph.cache import Cache
-from dbt_ripple.graph.facts import FactAnalyser
+from dbt_ripple.graph.facts import FactAnalyser, TestRows
 from dbt_ripple.graph.settings import hooks_of
 from dbt_ripple.selection.answer import NO_RESULTS, ProvenTest
 
@@ -200,6 +200,8 @@ class _Proofs:
             ],
         )
         self.embeddings = Embeddings()
+        self.repeating: set[str] = set()
+        """The tests that were held because another one finds all that they could."""
         # What their columns are once they are built, compiled SQL does not tell (rule 11), unless
         # they are settled. What they look at enters each column: where none moved, that did not.
         self.blurred = {
@@ -297,6 +299,7 @@ class _Proofs:
             argument = self.argument(test)
             if argument is not None:
                 arguments[test] = argument
+        self.repeat(tests, arguments)
         lookers = self.lookers(arguments)
         grounds = {test: self.grounds(test, arguments) for test in arguments}
         of_head = self.comparison.head_analysis.tests
@@ -311,16 +314,68 @@ class _Proofs:
             for test, argument in arguments.items()
         ]
 
+    def repeat(self, tests: list[str], arguments: dict[str, _Argument]) -> None:
+        """Add to the arguments those of tests that could only find what another one finds, too.
+
+        A row that breaks what is asked of a column breaks it further up already, where it comes from,
+        and there is a test for it. So each row of the one is a row of the other, whatever the rows
+        are; both are looked at on head. No test comes to rest on itself by way of others.
+        """
+        finding: dict[bytes, list[str]] = {}
+        for other in list(self.head.tested):
+            rows = self.followed(other) if self.holds_on_head(other) else None
+            for asked in conditions(rows.facts.rows) if rows is not None else ():
+                finding.setdefault(asked, []).append(other)
+        nodes = self.comparison.head.nodes
+        # Of two that find the same, the one further up runs.
+        for test in sorted(tests, key=lambda test: -len(set(self.above(test)))):
+            now = self.followed(test) if test not in arguments else None
+            if now is None or test in self.failed or not _passes_without_rows(nodes[test]):
+                continue
+            asked_of = conditions(now.facts.rows)
+            for other in dict.fromkeys(o for asked in asked_of for o in finding.get(asked, ())):
+                theirs = self.head.rows_of(other)
+                if (
+                    other == test
+                    or theirs is None
+                    or self.embeddings.embed(now.facts.rows, theirs.facts.rows) is None
+                ):
+                    continue
+                words = f"each row it could return is one of {nodes[other].name}"
+                said = Step(nodes[test].name, words, frozenset({other}))
+                argument = _Argument(sorted({*now.steps, *theirs.steps, said}), True)
+                if test not in self.rested_on(argument, arguments):
+                    arguments[test] = argument
+                    self.repeating.add(test)
+                    break
+
+    @staticmethod
+    def rested_on(argument: _Argument, held: dict[str, _Argument]) -> set[str]:
+        """All tests that an argument rests on, and what these rest on where they are held."""
+        found: set[str] = set()
+        ahead = [argument]
+        while ahead:
+            for step in ahead.pop().steps:
+                new = step.tests - found
+                found |= new
+                ahead += [held[test] for test in new if test in held]
+        return found
+
+    def followed(self, test: str) -> TestRows | None:
+        """A test's rows on head; None where they are not known."""
+        head = self.comparison.head
+        seen = self.comparison.head_analysis.tests.get(test)
+        if test not in head.nodes or seen is None or seen.status != "analysed":
+            return None
+        if self.blurred and not self.blurred.isdisjoint(self.above(test)):
+            return None
+        return self.head.rows_of(test)
+
     def argument(self, test: str) -> _Argument | None:
         """Why a test cannot fail on head unless one of its grounds does; None where it might."""
         head = self.comparison.head
         then_seen = self.comparison.base_analysis.tests.get(test)
-        now_seen = self.comparison.head_analysis.tests.get(test)
-        if test not in head.nodes or now_seen is None or now_seen.status != "analysed":
-            return None
-        if self.blurred and not self.blurred.isdisjoint(self.above(test)):
-            return None
-        now = self.head.rows_of(test)
+        now = self.followed(test)
         if now is None:
             return None
         steps = sorted(now.steps)
@@ -374,7 +429,7 @@ class _Proofs:
         then, now = self.base.rows_of(test), self.head.rows_of(test)
         if then is None or now is None:
             return "of its query it is not known which rows it returns" + self.of_its_own(test)
-        if self.argument(test) is not None:
+        if test in self.repeating or self.argument(test) is not None:
             return "it has to run: it shows whether a view that moved can be read"
         if self.embeddings.embed(now.facts.rows, then.facts.rows) is None:
             return (

@@ -283,6 +283,78 @@ def test_nothing_rests_on_a_ground_that_will_not_run() -> None:
     assert picked(base, shop(*tests, orders=LEFT), only=only) == (["unique_orders_id"], {})
 
 
+def test_what_another_test_finds_further_up_needs_to_be_asked_once() -> None:
+    tests = (accepted("amount", "stg_orders"), accepted("amount"))
+    selected, held = picked(passed(shop(*tests, stg_orders=FILTER)), shop(*tests))
+    assert (selected, list(held)) == (["accepted_stg_orders_amount"], ["accepted_orders_amount"])
+    assert facts(held["accepted_orders_amount"]) == ["accepted_stg_orders_amount"]
+    assert "is one of accepted_stg_orders_amount, which runs" in (
+        held["accepted_orders_amount"].reason
+    )
+
+
+def test_of_two_tests_that_ask_the_same_one_runs() -> None:
+    again = accepted("amount")
+    again.unique_id, again.name = "test.p.again", "again"
+    tests = (accepted("amount"), again)
+    selected, held = picked(passed(shop(*tests, stg_orders=FILTER)), shop(*tests))
+    assert len(selected) == len(held) == 1
+
+
+NOT_THE_SAME = {
+    "it asks for less": ("value_field not in (1, 2)", "value_field not in (1, 2, 3)"),
+    "it asks something else": ("value_field not in (1, 2)", "value_field not in (1, 3)"),
+    "of some rows": ("value_field not in (1, 2)", "value_field not in (1, 2) and n_records > 1"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_THE_SAME)
+def test_a_test_that_finds_less_is_no_ground(name: str) -> None:
+    above = accepted("amount", "stg_orders")
+    above.compiled_code = (above.compiled_code or "").replace(*NOT_THE_SAME[name])
+    tests = (above, accepted("amount"))
+    selected, _ = picked(passed(shop(*tests, stg_orders=FILTER)), shop(*tests))
+    assert "accepted_orders_amount" in selected
+
+
+@pytest.mark.parametrize(
+    "orders",
+    [
+        PLAIN.replace("o.amount", "o.amount + 1 as amount"),
+        PLAIN.replace("o.amount", "coalesce(o.amount, 1) as amount"),
+        JOINED.format(kind="left").replace("o.amount", "p.product_id as amount"),
+        f"{PLAIN} union all select 1, 2, 3",
+    ],
+)
+def test_a_column_made_anew_is_not_the_one_further_up(orders: str) -> None:
+    tests = (accepted("amount", "stg_orders"), accepted("amount"))
+    given = {"orders": orders}
+    selected, held = picked(passed(shop(*tests, stg_orders=FILTER, **given)), shop(*tests, **given))
+    assert (len(selected), held) == (2, {})
+
+
+def test_a_ground_that_may_pass_with_rows_or_does_not_run_finds_nothing() -> None:
+    above = accepted("amount", "stg_orders")
+    above.config["severity"] = "warn"
+    tests = (above, accepted("amount"))
+    selected, _ = picked(passed(shop(*tests, stg_orders=FILTER)), shop(*tests))
+    assert "accepted_orders_amount" in selected
+    tests = (accepted("amount", "stg_orders"), accepted("amount"))
+    found = select(
+        passed(shop(*tests, stg_orders=FILTER)),
+        shop(*tests),
+        only={"test.p.accepted_orders_amount"},
+    )
+    assert [t.name for t in found.tests] == ["accepted_orders_amount"]
+
+
+def test_a_test_that_failed_on_base_is_not_held_on_another() -> None:
+    tests = (accepted("amount", "stg_orders"), accepted("amount"))
+    base = passed(shop(*tests, stg_orders=FILTER), accepted_orders_amount=3)
+    selected, _ = picked(base, shop(*tests))
+    assert "accepted_orders_amount" in selected
+
+
 @pytest.mark.parametrize(
     "stg_products",
     [
