@@ -13,9 +13,12 @@ from typing import Any, Final, NamedTuple
 
 import sqlglot
 from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
+from dbt_ripple.flow.dropped import dropped
 from dbt_ripple.flow.functions import functions
+from dbt_ripple.flow.tokens import marks_of
 from dbt_ripple.flow.vocabulary import VOLATILE_NAMES
 
 
@@ -54,6 +57,55 @@ def unrepeatable(sql: str, dialect: str, inexact: Iterable[str] | None) -> Unrep
     if not isinstance(tree, exp.Query):
         return Unrepeatable("it is no query that is followed", By.CHANCE)
     return _Query(tree, dialect, None if inexact is None else {n.lower() for n in inexact}).reason()
+
+
+def reads_only(sql: str, dialect: str, relations: Iterable[str]) -> bool:
+    """Whether a query reads no other tables than these, each a relation as dbt writes it.
+
+    It is for queries that are followed no further, and so of few kinds: what is written in them is
+    in the parse tree, all of that is known, and rows come of tables and subqueries only.
+    """
+    try:
+        tokens = Dialect.get_or_raise(dialect).tokenize(sql)
+        tree = sqlglot.parse_one(sql, dialect=dialect)
+        known = {_parts(exp.to_table(name, dialect=dialect)) for name in relations}
+    except (SqlglotError, RecursionError, ValueError):
+        return False
+    if not isinstance(tree, exp.Query) or any(
+        dropped(sql, tokens, marks_of(tokens), tree, dialect)
+    ):
+        return False
+    for node in tree.walk():
+        if isinstance(node, exp.Table):
+            given = {name for name, value in node.args.items() if value}
+            named = isinstance(node.this, exp.Identifier) and given <= _PLAIN_TABLE
+            if not named or not (_is_cte(node) or _parts(node) in known):
+                return False
+        elif isinstance(node, exp.Func):
+            if isinstance(node.parent, exp.From | exp.Join):
+                return False
+        elif not isinstance(node, _PLAIN):
+            return False
+    return True
+
+
+def _parts(table: Any) -> tuple[str, ...]:
+    return tuple(part.name for part in table.parts)
+
+
+def _is_cte(table: Any) -> bool:
+    """Whether a table is a CTE of a query around it, one that stands before where it is read."""
+    inside, above = None, table.parent
+    while above is not None and len(table.parts) == 1:
+        if isinstance(above, exp.CTE):
+            inside = above
+        for cte in above.ctes if isinstance(above, exp.Query) else ():
+            if cte is inside:
+                break
+            if cte.alias.lower() == table.name.lower():
+                return True
+        above = above.parent
+    return False
 
 
 def changes_only(statement: str, dialect: str, table: str) -> bool:
@@ -240,6 +292,16 @@ class _Query:
 def _classes(names: str) -> tuple[Any, ...]:
     return tuple(t for n in names.split() if (t := getattr(exp, n, None)) is not None)
 
+
+_PLAIN_TABLE: Final = frozenset({"this", "db", "catalog", "alias", "pivots", "joins"})
+_PLAIN: Final = _classes(
+    "Select From Where Group Having Qualify Order Ordered Limit Offset With CTE Subquery TableAlias "
+    "Alias Aliases Identifier Column Dot Star Literal Boolean Null Paren Tuple Join SetOperation "
+    "Distinct Window WindowSpec Case Cast DataType DataTypeParam Interval IntervalSpan Var Between In "
+    "Is Predicate Not Binary Unary Pivot PivotAlias PivotAny Rollup Cube GroupingSets Bracket Slice "
+    "IgnoreNulls RespectNulls Filter WithinGroup PropertyEQ"
+)
+"""What a query that is followed no further may hold besides functions and tables."""
 
 _VOLATILE: Final[tuple[Any, ...]] = tuple(
     t

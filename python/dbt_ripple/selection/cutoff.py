@@ -38,7 +38,14 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compiled import other_names, rename
 from dbt_ripple.flow.names import dialect_of
-from dbt_ripple.flow.repeatable import By, Unrepeatable, changes_only, inexact_type, unrepeatable
+from dbt_ripple.flow.repeatable import (
+    By,
+    Unrepeatable,
+    changes_only,
+    inexact_type,
+    reads_only,
+    unrepeatable,
+)
 from dbt_ripple.graph.analysis import Analysis
 from dbt_ripple.graph.beyond import CATALOG
 from dbt_ripple.graph.jinja import normalised
@@ -184,6 +191,7 @@ class Cutoff:
         self._own: dict[str, str | None] = {}
         self._reads: dict[str, dict[str, Columns]] = {}
         self._repeatable: dict[tuple[int, str], Unrepeatable | None] = {}
+        self._unknown: dict[str, bool] = {}
 
     def prepare(self) -> None:
         """Look at all that needs the analyses, which may be gone once things run."""
@@ -369,7 +377,7 @@ class Cutoff:
             before, now = (a.nodes.get(unique_id) for a in self._analyses)
         if before is None or now is None:
             return "it was not analysed"
-        if "analysed" not in (before.status, now.status) or before.status != now.status:
+        if before.status != now.status or self.is_unknown(unique_id):
             return "it is not seen through"
         if now.looks_at or before.looks_at or now.in_vain or before.in_vain:
             return "it looks at the warehouse besides its query"
@@ -388,6 +396,8 @@ class Cutoff:
             return "it has hooks"
         if unique_id in self._hooked:
             return "a hook writes to it"
+        if unique_id in self._rested_on:
+            return "held tests rest on it, and on base it did not pass"
         counts = node.config.get("fail_calc") in (None, "count(*)")
         if node.resource_type == "test" and node.config.get("limit") and not counts:
             return "its outcome is of some of its rows"
@@ -415,6 +425,17 @@ class Cutoff:
     @cached_property
     def _analyses(self) -> tuple[Analysis, Analysis]:
         return self.comparison.base_analysis, self.comparison.head_analysis
+
+    @cached_property
+    def _rested_on(self) -> set[str]:
+        """The tests that held tests rest on, and that are not known to have passed on base.
+
+        Where one is stopped, what is known is that it is as it was there.
+        """
+        results = [r for r in self.base.run_results if r.unique_id.startswith("test.")]
+        passed = {r.unique_id for r in results if r.status == "pass" and not r.failures}
+        rested_on = {fact for test in self.selection.held for fact in test.facts}
+        return rested_on - passed if results else set()
 
     @cached_property
     def _hooked(self) -> set[str]:
@@ -464,8 +485,9 @@ class Cutoff:
                         columns.add(column.lower())
         read: dict[str, Columns] = {u: frozenset(columns) for u, columns in found.items()}
         node = self.head.nodes[unique_id]
+        blind = _kind(node) in _KEEPS or not self.is_seen(unique_id)
         for relation in self.above(unique_id):
-            if relation not in read or _kind(node) in _KEEPS:
+            if relation not in read or blind or not self.is_seen(relation):
                 read[relation] = ALL  # it is read otherwise than by name, or in a hidden branch
         self._reads[unique_id] = read
         return read
@@ -519,9 +541,9 @@ class Cutoff:
             return "it has hooks"
         if relation in self._hooked or self.comparison.everything:
             return "hooks write to it"
+        if self.is_unknown(relation):
+            return "it is not seen through"
         for analysis in self._analyses:
-            if analysis.nodes[relation].status != "analysed":
-                return "it is not seen through"
             if analysis.nodes[relation].looks_at:
                 return "it looks at the warehouse while it compiles"
         if "materialization" in self._settings[1].said(node) or "materialization" in self._settings[
@@ -544,6 +566,38 @@ class Cutoff:
             if (self.base.nodes[parent].relation_name or "?") not in (then.compiled_code or ""):
                 return f"base's does not read {self._name(parent)} by its name"
         return None
+
+    def is_seen(self, unique_id: str) -> bool:
+        """Whether it is known, of either side, which columns a node has and which it reads."""
+        return all(self._status(side, unique_id) in ("analysed", "leaf") for side in (0, 1))
+
+    def _status(self, side: int, unique_id: str) -> str:
+        analysis = self._analyses[side]
+        seen = analysis.nodes.get(unique_id) or analysis.tests.get(unique_id)
+        return seen.status if seen is not None else "leaf"
+
+    def is_unknown(self, unique_id: str) -> bool:
+        """Whether it is not known what a node's SQL reads, or what else is in it.
+
+        Where it is not seen through, that is known if all of it is parsed, and of a few kinds. Then it
+        counts as reading all of its parents.
+        """
+        if unique_id not in self._unknown:
+            self._unknown[unique_id] = any(self._is_unknown(side, unique_id) for side in (0, 1))
+        return self._unknown[unique_id]
+
+    def _is_unknown(self, side: int, unique_id: str) -> bool:
+        status = self._status(side, unique_id)
+        if status == "analysed":
+            return False
+        project = (self.base, self.head)[side]
+        node = project.nodes[unique_id]
+        known = node.resource_type == "test" or _kind(node) in _TABLES
+        if status != "opaque" or not known or node.is_python or not node.compiled_code:
+            return True
+        above = self.above(unique_id) if side else self.base_parents(unique_id)
+        names = [of.relation_name for u in above if (of := project.nodes.get(u)) is not None]
+        return not reads_only(node.compiled_code, self.dialect, filter(None, names))
 
     def _is_whole(self, relation: str) -> bool:
         """Whether both sides of an incremental model are all that its query gives."""
@@ -651,6 +705,8 @@ class Cutoff:
         node = (self.base, self.head)[side].nodes[unique_id]
         if node.is_python or not node.compiled_code:
             return Unrepeatable("it has no compiled SQL", By.CHANCE)
+        if self._status(side, unique_id) == "opaque" and self._is_unknown(side, unique_id):
+            return Unrepeatable("it is not seen through", By.CHANCE)
         return unrepeatable(node.compiled_code, self.dialect, inexact)
 
     def _inexact(self, unique_id: str) -> set[str] | None:

@@ -11,9 +11,9 @@ import pytest
 from hand_made import check, node, project
 from small_worlds import World, uid
 
-from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.artifacts import Node, Project, RunResult
 from dbt_ripple.changes import compare
-from dbt_ripple.selection import select_from
+from dbt_ripple.selection import HeldTest, select_from
 from dbt_ripple.selection.bags import Column, hash_sql
 from dbt_ripple.selection.cutoff import (
     Answer,
@@ -141,6 +141,7 @@ def rows_of(world: World) -> dict[str, list[str]]:
 
 TYPES = {"id": "INTEGER", "amount": "INTEGER", "status": "VARCHAR", "ratio": "DOUBLE"}
 RAW = node("source.p.raw.raw", columns=TYPES)
+UNLISTED = node("source.p.raw.unlisted")
 SRC = "`s`.`raw`"
 STG, MART = "model.p.stg", "model.p.mart"
 BEFORE = f"select id, amount, status, ratio from {SRC}"
@@ -158,23 +159,33 @@ def decided(
     head_types: dict[str, str] | None = None,
     unequal: Unequal | None = None,
     more: list[Node] | None = None,
+    resting: str | None = None,
     mart: dict[str, Any] | None = None,
     **given: Any,
 ) -> Cutoff:
     """The cutoff of an edit of stg, where mart reads it and a test reads mart."""
 
+    def named(sql: str) -> list[str]:
+        return [u.unique_id for u in (RAW, UNLISTED) if f"`{u.name}`" in sql]
+
     def side(sql: str) -> Project:
         nodes = [
             RAW,
-            node(STG, sql, RAW.unique_id, config=config or {}),
-            node(MART, reader, STG, config=mart or {}),
+            UNLISTED,
+            node(STG, sql, *named(sql), config=config or {}),
+            node(MART, reader, STG, *named(reader), config=mart or {}),
             TEST,
             *(more or []),
         ]
         return project(*nodes, types={RAW.unique_id: TYPES}, adapter="spark")
 
-    comparison = compare(side(before), side(after))
+    base = side(before)
+    if resting is not None:
+        base.run_results = [RunResult(unique_id=TEST.unique_id, status=resting, failures=0)]
+    comparison = compare(base, side(after))
     selection = select_from(comparison, facts=False)
+    if resting is not None:
+        selection.held = [HeldTest(unique_id="test.p.held", reason="", facts=[TEST.unique_id])]
     types = {RAW.unique_id: TYPES, STG: head_types or TYPES, MART: TYPES}
     cutoff = Cutoff(comparison, selection, types.get, **given)
     while step := cutoff.next():
@@ -233,6 +244,18 @@ NEVER = {
     "an unordered number": {
         "after": f"select id, row_number() over (partition by id) as amount, status, ratio from {SRC}"
     },
+    "a table nobody knows, in what is not seen through": {
+        "before": "select * from `s`.`unlisted`",
+        "after": "select * from `s`.`unlisted` where id in (select id from `x`.`nowhere`)",
+    },
+    "a function that gives rows, in what is not seen through": {
+        "before": "select * from `s`.`unlisted`",
+        "after": "select * from `s`.`unlisted` cross join my_rows(1)",
+    },
+    "chance in what is not seen through": {
+        "before": "select * from `s`.`unlisted`",
+        "after": "select * from `s`.`unlisted` where rand() < 0.5",
+    },
     "a function nobody knows": {
         "after": f"select id, my_udf(amount) as amount, status, ratio from {SRC}"
     },
@@ -259,6 +282,35 @@ NEVER = {
 @pytest.mark.parametrize("given", NEVER.values(), ids=NEVER)
 def test_what_never_stops_a_reader(given: dict[str, Any]) -> None:
     assert MART in built_models(decided(**given))
+
+
+def test_what_is_not_seen_through_is_compared_in_all_its_columns() -> None:
+    cutoff = decided(
+        before="select * from `s`.`unlisted`", after="select * from `s`.`unlisted` where true"
+    )
+    assert cutoff.comparison.head_analysis.nodes[STG].status == "opaque"
+    assert built_models(cutoff) == {STG}
+    assert {q for a in cutoff.answers.values() for q in a.unequal} == {Question(STG, None)}
+    same = decided(
+        before="select * from `s`.`unlisted`",
+        after="select * from `s`.`unlisted` where true",
+        unequal=Unequal("its rows are others"),
+    )
+    assert built_models(same) == {STG, MART}
+
+
+def test_a_reader_that_is_not_seen_through_reads_all_columns() -> None:
+    reader = "select stg.*, u.* from `s`.`stg` as stg join `s`.`unlisted` as u on stg.id = u.id"
+    cutoff = decided(reader=reader)
+    assert cutoff.comparison.head_analysis.nodes[MART].status == "opaque"
+    assert built_models(cutoff) == {STG}
+    assert {q for a in cutoff.answers.values() for q in a.unequal} == {Question(STG, None)}
+
+
+@pytest.mark.parametrize("status", ["pass", "fail"])
+def test_what_held_tests_rest_on_stops_only_where_base_passed_it(status: str) -> None:
+    cutoff = decided(resting=status)
+    assert (TEST.unique_id in cutoff.decided.stopped) == (status == "pass")
 
 
 def test_a_contract_is_the_same_one_or_nothing_is_equal() -> None:
