@@ -397,7 +397,7 @@ class Cutoff:
         if unique_id in self._hooked:
             return "a hook writes to it"
         if unique_id in self._rested_on:
-            return "held tests rest on it, and on base it did not pass"
+            return "proven tests rest on it, and on base it did not pass"
         counts = node.config.get("fail_calc") in (None, "count(*)")
         if node.resource_type == "test" and node.config.get("limit") and not counts:
             return "its outcome is of some of its rows"
@@ -428,13 +428,13 @@ class Cutoff:
 
     @cached_property
     def _rested_on(self) -> set[str]:
-        """The tests that held tests rest on, and that are not known to have passed on base.
+        """The tests that proven tests rest on, and that are not known to have passed on base.
 
         Where one is stopped, what is known is that it is as it was there.
         """
         results = [r for r in self.base.run_results if r.unique_id.startswith("test.")]
         passed = {r.unique_id for r in results if r.status == "pass" and not r.failures}
-        rested_on = {fact for test in self.selection.held for fact in test.facts}
+        rested_on = {fact for test in self.selection.proven for fact in test.facts}
         return rested_on - passed if results else set()
 
     @cached_property

@@ -201,7 +201,7 @@ class _Proofs:
         )
         self.embeddings = Embeddings()
         self.repeating: set[str] = set()
-        """The tests that were held because another one finds all that they could."""
+        """The tests that are proven because another one finds all that they could."""
         # What their columns are once they are built, compiled SQL does not tell (rule 11), unless
         # they are settled. What they look at enters each column: where none moved, that did not.
         self.blurred = {
@@ -350,15 +350,15 @@ class _Proofs:
                     break
 
     @staticmethod
-    def rested_on(argument: _Argument, held: dict[str, _Argument]) -> set[str]:
-        """All tests that an argument rests on, and what these rest on where they are held."""
+    def rested_on(argument: _Argument, proven: dict[str, _Argument]) -> set[str]:
+        """All tests that an argument rests on, and what these rest on where they are proven."""
         found: set[str] = set()
         ahead = [argument]
         while ahead:
             for step in ahead.pop().steps:
                 new = step.tests - found
                 found |= new
-                ahead += [held[test] for test in new if test in held]
+                ahead += [proven[test] for test in new if test in proven]
         return found
 
     def followed(self, test: str) -> TestRows | None:

@@ -13,7 +13,7 @@ from small_worlds import World, uid
 
 from dbt_ripple.artifacts import Node, Project, RunResult
 from dbt_ripple.changes import compare
-from dbt_ripple.selection import HeldTest, select_from
+from dbt_ripple.selection import ProvenTest, select_from
 from dbt_ripple.selection.bags import Column, hash_sql
 from dbt_ripple.selection.cutoff import (
     Answer,
@@ -185,7 +185,9 @@ def decided(
     comparison = compare(base, side(after))
     selection = select_from(comparison, facts=False)
     if resting is not None:
-        selection.held = [HeldTest(unique_id="test.p.held", reason="", facts=[TEST.unique_id])]
+        selection.proven = [
+            ProvenTest(unique_id="test.p.proven", reason="", facts=[TEST.unique_id])
+        ]
     types = {RAW.unique_id: TYPES, STG: head_types or TYPES, MART: TYPES}
     cutoff = Cutoff(comparison, selection, types.get, **given)
     while step := cutoff.next():
@@ -308,7 +310,7 @@ def test_a_reader_that_is_not_seen_through_reads_all_columns() -> None:
 
 
 @pytest.mark.parametrize("status", ["pass", "fail"])
-def test_what_held_tests_rest_on_stops_only_where_base_passed_it(status: str) -> None:
+def test_what_proven_tests_rest_on_stops_only_where_base_passed_it(status: str) -> None:
     cutoff = decided(resting=status)
     assert (TEST.unique_id in cutoff.decided.stopped) == (status == "pass")
 

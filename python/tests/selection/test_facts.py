@@ -285,11 +285,11 @@ def test_nothing_rests_on_a_ground_that_will_not_run() -> None:
 
 def test_what_another_test_finds_further_up_needs_to_be_asked_once() -> None:
     tests = (accepted("amount", "stg_orders"), accepted("amount"))
-    selected, held = picked(passed(shop(*tests, stg_orders=FILTER)), shop(*tests))
-    assert (selected, list(held)) == (["accepted_stg_orders_amount"], ["accepted_orders_amount"])
-    assert facts(held["accepted_orders_amount"]) == ["accepted_stg_orders_amount"]
+    selected, proven = picked(passed(shop(*tests, stg_orders=FILTER)), shop(*tests))
+    assert (selected, list(proven)) == (["accepted_stg_orders_amount"], ["accepted_orders_amount"])
+    assert facts(proven["accepted_orders_amount"]) == ["accepted_stg_orders_amount"]
     assert "is one of accepted_stg_orders_amount, which runs" in (
-        held["accepted_orders_amount"].reason
+        proven["accepted_orders_amount"].reason
     )
 
 
@@ -297,8 +297,8 @@ def test_of_two_tests_that_ask_the_same_one_runs() -> None:
     again = accepted("amount")
     again.unique_id, again.name = "test.p.again", "again"
     tests = (accepted("amount"), again)
-    selected, held = picked(passed(shop(*tests, stg_orders=FILTER)), shop(*tests))
-    assert len(selected) == len(held) == 1
+    selected, proven = picked(passed(shop(*tests, stg_orders=FILTER)), shop(*tests))
+    assert len(selected) == len(proven) == 1
 
 
 NOT_THE_SAME = {
@@ -329,8 +329,10 @@ def test_a_test_that_finds_less_is_no_ground(name: str) -> None:
 def test_a_column_made_anew_is_not_the_one_further_up(orders: str) -> None:
     tests = (accepted("amount", "stg_orders"), accepted("amount"))
     given = {"orders": orders}
-    selected, held = picked(passed(shop(*tests, stg_orders=FILTER, **given)), shop(*tests, **given))
-    assert (len(selected), held) == (2, {})
+    selected, proven = picked(
+        passed(shop(*tests, stg_orders=FILTER, **given)), shop(*tests, **given)
+    )
+    assert (len(selected), proven) == (2, {})
 
 
 def test_a_ground_that_may_pass_with_rows_or_does_not_run_finds_nothing() -> None:
@@ -348,7 +350,7 @@ def test_a_ground_that_may_pass_with_rows_or_does_not_run_finds_nothing() -> Non
     assert [t.name for t in found.tests] == ["accepted_orders_amount"]
 
 
-def test_a_test_that_failed_on_base_is_not_held_on_another() -> None:
+def test_a_test_that_failed_on_base_is_not_proven_on_another() -> None:
     tests = (accepted("amount", "stg_orders"), accepted("amount"))
     base = passed(shop(*tests, stg_orders=FILTER), accepted_orders_amount=3)
     selected, _ = picked(base, shop(*tests))

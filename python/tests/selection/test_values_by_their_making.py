@@ -1,4 +1,4 @@
-"""Values that are in a list by the way they are made, whatever the rows: `accepted_values` is held.
+"""Values that are in a list by the way they are made, whatever the rows: `accepted_values` is proven.
 
 Each is executed on rows with NULLs and duplicates: where it is said that nothing else can come out,
 nothing else does; of each near miss something does.
@@ -133,17 +133,17 @@ def side(sql: str, values: str, where: str, materialized: str = "table") -> Proj
     return found
 
 
-def is_held(sql: str, values: str, materialized: str = "table") -> bool:
+def is_proven(sql: str, values: str, materialized: str = "table") -> bool:
     base = side(sql, values, "amount > 5", materialized)
     found = select(base, side(sql, values, "true", materialized))
-    assert "test.p.listed" in {t.unique_id for t in (*found.held, *found.tests)}
-    return "test.p.listed" in {t.unique_id for t in found.held}
+    assert "test.p.listed" in {t.unique_id for t in (*found.proven, *found.tests)}
+    return "test.p.listed" in {t.unique_id for t in found.proven}
 
 
 @pytest.mark.parametrize("name", MADE)
 def test_values_that_can_be_no_others_need_no_test(name: str) -> None:
     sql, values, so = MADE[name]
-    assert is_held(sql, values) == (so and name not in PROVED_OTHERWISE)
+    assert is_proven(sql, values) == (so and name not in PROVED_OTHERWISE)
     others = 0
     for seed in range(8):
         rng = random.Random(seed)
@@ -166,4 +166,4 @@ def test_values_that_can_be_no_others_need_no_test(name: str) -> None:
 
 
 def test_what_keeps_older_rows_may_hold_values_of_older_code() -> None:
-    assert not is_held(PLAIN.format(CASE), AB, "incremental")
+    assert not is_proven(PLAIN.format(CASE), AB, "incremental")
