@@ -15,7 +15,7 @@ SHELL := /bin/bash
 PYTEST := $(BIN)/pytest -c $(PYPROJECT) --rootdir python -q --durations=15
 # A file's tests stay together, as many share what their module has built.
 TWO_AT_ONCE := -n 2 --dist loadfile
-UNIT := python/tests -m "not spark and not matrix" $(TWO_AT_ONCE)
+UNIT := python/tests -m "not spark and not matrix and not campaign" $(TWO_AT_ONCE)
 # Ends a recipe's last command: what it took.
 TOOK = && echo "make $@: $$SECONDS seconds"
 
@@ -75,6 +75,7 @@ wheel: install  ## Build the wheel and use it alone.
 	target/wheel/venv/bin/dbt-ripple --version
 
 campaign: install  ## Edit, build and test thousands of times; every test that changes must have been selected.
+	$(PYTEST) python/tests -m campaign
 	for seed in 101 202 303 404; do $(BIN)/python python/tests/campaign/campaign.py --mutants 2500 --seed $$seed --jobs 2; done
 	$(BIN)/python python/tests/campaign/campaign.py --mutants 300 --engine spark
 

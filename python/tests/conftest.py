@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -22,6 +23,15 @@ def _cache_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DBT_RIPPLE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _macros_parsed_once() -> None:
+    """dbt parses the text of a macro, most of them its own, once a process and not in every project."""
+    with contextlib.suppress(ImportError):
+        from dbt_common.tests import enable_test_caching
+
+        enable_test_caching()
 
 
 @pytest.fixture(scope="session")

@@ -215,7 +215,12 @@ def test_parsed_only_is_told_from_compiled(target: Path) -> None:
 
 def test_a_project_of_python_models_needs_no_compiling(tmp_path: Path) -> None:
     node = {"resource_type": "model", "language": "python"}
-    check_compiled(read_project(a_manifest(tmp_path, nodes={"model.shop.a": node})))
+    project = read_project(a_manifest(tmp_path, nodes={"model.shop.a": node}))
+    check_compiled(project)
+    assert [(n.unique_id, n.is_python) for n in project.of_type("model")] == [
+        ("model.shop.a", True)
+    ]
+    assert project.uncompiled() == []
 
 
 def test_dbt_2_keeps_its_sql_in_files(tmp_path: Path) -> None:
@@ -351,7 +356,11 @@ def test_an_empty_project(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", [10, 11, 12, 13, 20])
 def test_versions_that_are_read(tmp_path: Path, version: int) -> None:
-    read_project(a_manifest(tmp_path, schema=SCHEMA.format(version)))
+    node = {"resource_type": "model", "name": "a"}
+    made = a_manifest(tmp_path, schema=SCHEMA.format(version), nodes={"model.shop.a": node})
+    project = read_project(made)
+    assert project.metadata.dbt_schema_version == SCHEMA.format(version)
+    assert [n.name for n in project.of_type("model")] == ["a"]
 
 
 @pytest.mark.parametrize(

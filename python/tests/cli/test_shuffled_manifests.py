@@ -48,7 +48,7 @@ def derived_first(manifest: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "shuffles", [pytest.param(3, id="3"), pytest.param(200, id="200", marks=pytest.mark.slow)]
+    "shuffles", [pytest.param(20, id="20"), pytest.param(200, id="200", marks=pytest.mark.campaign)]
 )
 def test_the_order_of_the_artifacts_is_in_no_answer(
     sides: Sides, shell: Shell, shuffles: int

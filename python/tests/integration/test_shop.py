@@ -34,6 +34,11 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 def drive(
     folder: Path, file_format: str, project_dir: Path, *commands: str, **more: str
 ) -> subprocess.CompletedProcess[str]:
+    """Run commands on a Spark of their own.
+
+    Its metastore, warehouse and table format are fixed when the JVM starts, and what is built here must be alone in
+    them: the session that other tests share has none of it.
+    """
     return subprocess.run(
         [
             more.pop("python", sys.executable),

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from dbt_here import run_dbt
 
 from dbt_ripple.graph.rows import RECORDED, TABLES
 
@@ -31,19 +29,6 @@ somebody:
 """
 
 
-def _dbt(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run dbt in a process of its own; nothing is asked of a network or a warehouse."""
-    environment = {name: value for name, value in os.environ.items() if name[:4] != "DBT_"}
-    return subprocess.run(
-        [sys.executable, "-m", "dbt.cli.main", *arguments],
-        cwd=folder,
-        env=environment | {"DBT_SEND_ANONYMOUS_USAGE_STATS": "false"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 def _project(folder: Path, settings: str = "") -> Path:
     """Make a project of somebody's that installs the package from this clone."""
     (folder / "models").mkdir()
@@ -52,15 +37,15 @@ def _project(folder: Path, settings: str = "") -> Path:
     (folder / "dbt_project.yml").write_text(PROJECT + settings)
     (folder / "profiles.yml").write_text(PROFILE)
     (folder / "packages.yml").write_text(json.dumps({"packages": [{"local": str(REPOSITORY)}]}))
-    installed = _dbt(folder, "deps")
-    assert installed.returncode == 0, installed.stdout
+    installed, said = run_dbt(folder, "deps")
+    assert installed, said
     return folder
 
 
 def _manifest(folder: Path, *arguments: str) -> dict[str, Any]:
     """Parse the project, every warning an error, and read what dbt made of it."""
-    parsed = _dbt(folder, "--warn-error", "parse", *arguments)
-    assert parsed.returncode == 0, parsed.stdout
+    parsed, said = run_dbt(folder, "--warn-error", "parse", *arguments)
+    assert parsed, said
     manifest: dict[str, Any] = json.loads((folder / "target" / "manifest.json").read_text())
     return manifest
 

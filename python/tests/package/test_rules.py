@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
+from dbt_here import run_dbt
 
 from dbt_ripple.artifacts import read_project
 from dbt_ripple.graph.analyse import analyse
@@ -43,17 +41,10 @@ class Twin:
         (self.folder / "dbt_packages" / "dbt_ripple").symlink_to(REPOSITORY)
 
     def dbt(self, *arguments: str, fails: bool = False) -> str:
-        environment = {name: value for name, value in os.environ.items() if name[:4] != "DBT_"}
-        done = subprocess.run(
-            [sys.executable, "-m", "dbt.cli.main", *arguments],
-            cwd=self.folder,
-            env=environment | {"RIPPLE_DUCKDB_PATH": str(self.warehouse), "DBT_TARGET": "duckdb"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (done.returncode != 0) is fails, done.stdout
-        return done.stdout
+        variables = {"RIPPLE_DUCKDB_PATH": str(self.warehouse), "DBT_TARGET": "duckdb"}
+        succeeded, said = run_dbt(self.folder, *arguments, **variables)
+        assert succeeded is not fails, said
+        return said
 
     def load(self) -> None:
         """What `dbt-ripple load` does, into DuckDB."""

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import duckdb
 import pytest
+from dbt_here import run_dbt
 
 from dbt_ripple.artifacts import (
     Column,
@@ -129,17 +127,9 @@ class Dbt:
         (folder / "dbt_packages" / "dbt_ripple").symlink_to(REPOSITORY)
 
     def __call__(self, *arguments: str, fails: bool = False) -> str:
-        environment = {name: value for name, value in os.environ.items() if name[:4] != "DBT_"}
-        done = subprocess.run(
-            [sys.executable, "-m", "dbt.cli.main", *arguments],
-            cwd=self.folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (done.returncode != 0) is fails, done.stdout
-        return done.stdout
+        succeeded, said = run_dbt(self.folder, *arguments)
+        assert succeeded is not fails, said
+        return said
 
 
 @pytest.fixture(scope="module")

@@ -105,15 +105,23 @@ def test_an_address_nobody_listens_at_is_one_line(scheme, no_session):
 def test_several_masters_need_one_that_listens():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
+        server.settimeout(5)
         session._check_master(f"spark://127.0.0.1:{closed_port()},127.0.0.1:{port}")
+        server.accept()[0].close()  # it was this one that was asked
         session._check_addresses(f"sc://127.0.0.1:{port}/;use_ssl=true", "server", "fix")
+        server.accept()[0].close()
+    with pytest.raises(RippleError, match="no Spark master answers there"):
+        session._check_master(f"spark://127.0.0.1:{closed_port()},127.0.0.1:{closed_port()}")
 
 
 @pytest.mark.parametrize(
     "url", ["local", "local[*]", "local[4,2]", "local-cluster[1,1,512]", "yarn"]
 )
-def test_masters_without_an_address(url):
+def test_masters_without_an_address(url, monkeypatch):
+    asked = []
+    monkeypatch.setattr(session.socket, "create_connection", lambda *a, **_: asked.append(a))
     session._check_master(url)
+    assert asked == []
 
 
 @pytest.mark.parametrize(
