@@ -207,7 +207,7 @@ def build_rows(
                 result.failures,
                 result.message,
             )
-            for result in project.run_results
+            for result in sorted(project.run_results, key=lambda result: result.unique_id)
         ],
         "node_closure": list(closure_rows),
         "pii_columns": [

@@ -1,16 +1,24 @@
 """No answer depends on the order of the artifacts: each side is shuffled, as `shuffling` says."""
-
 from __future__ import annotations
 
 import json
 import random
 import shutil
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from cli_shell import FIXTURE, Shell
 from shuffling import manifest_in_another_order, shuffle_folder
 from two_sides import FROM_RAW, STG, Sides
+
+from dbt_ripple.artifacts import read_project
+from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.snapshot import build_rows
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 COMMANDS: list[tuple[str, ...]] = [
     *(("select", "--state", "state", "--format", style) for style in ("text", "json", "markdown")),
@@ -28,7 +36,12 @@ COMMANDS: list[tuple[str, ...]] = [
     ("impact", "stg_orders", "--rename", "amount:total"),
     ("trace", "stg_orders"),
     ("trace", "stg_orders.amount"),
-    ("trace", "stg_orders", "--format", "json"),
+    *(("trace", "stg_orders", "-d", "both", "--format", style) for style in ("json", "mermaid")),
+    ("trace", "stg_orders", "--include-tests", "--format", "markdown"),
+    *(("analyze", "--format", style) for style in ("text", "json", "markdown")),
+    ("analyze", "--edges", "edges.csv"),
+    ("gate", "--state", "state", "--with", "select", "--format", "markdown"),
+    ("impact", "stg_orders", "--deprecate"),
     ("explain", "no_negative_amount", "--state", "state"),
     ("explain", "unique_stg_orders_order_id", "--state", "state", "--format", "json"),
 ]
@@ -47,6 +60,17 @@ def derived_first(manifest: dict[str, Any]) -> None:
     manifest["child_map"].setdefault(name, []).append(unique_id)
 
 
+def rows_to_load(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """What `load` and `build` write, but for what says which artifacts they were."""
+    project = read_project(folder)
+    snapshot = build_rows(project, analyse(project, expressions=True), loaded_at=NOON)
+    same = {"snapshot_id": "", "invocation_id": ""}
+    return {
+        table: [msgspec.structs.asdict(row) | same for row in rows]
+        for table, rows in snapshot.rows.items()
+    }
+
+
 @pytest.mark.parametrize(
     "shuffles", [pytest.param(20, id="20"), pytest.param(200, id="200", marks=pytest.mark.campaign)]
 )
@@ -58,6 +82,8 @@ def test_the_order_of_the_artifacts_is_in_no_answer(
         sides.edit(derived_first, f"{side}/manifest.json")
         shutil.copytree(shell.folder / side, shell.folder / "kept" / side)
     expected = {command: shell(*command) for command in COMMANDS}
+    edges = (shell.folder / "edges.csv").read_bytes()
+    rows = rows_to_load(shell.folder / "target")
     assert all(done.code in (0, 1) for done in expected.values())
     gated = expected["gate", "--state", "state", "--format", "json"].json
     assert "a_derived_one" in {asset["name"] for asset in gated["affected"]}
@@ -71,6 +97,8 @@ def test_the_order_of_the_artifacts_is_in_no_answer(
                 number,
                 command,
             )
+        assert (shell.folder / "edges.csv").read_bytes() == edges, number
+        assert rows_to_load(shell.folder / "target") == rows, number
 
 
 def test_what_is_shuffled_is_not_what_it_was() -> None:
