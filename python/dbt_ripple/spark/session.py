@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FileFormat = Literal["parquet", "delta", "iceberg"]
-INSTALL_PYSPARK: Final = "install it with `pip install pyspark`"
+INSTALL_PYSPARK: Final = 'install it with `pip install "pyspark<4.4"`'
 CONNECT_TIMEOUT: Final = 5.0
 """Seconds within which an address must take a connection."""
 HANDSHAKE_TIMEOUT: Final = 20.0
@@ -95,7 +95,9 @@ class LocalEnvironment:
     variables: dict[str, str]
 
 
-def local_environment(folder: Path, file_format: FileFormat = "parquet") -> LocalEnvironment:
+def local_environment(
+    folder: Path, file_format: FileFormat = "parquet", *, short_lived: bool = False
+) -> LocalEnvironment:
     """Make an embedded Spark ready whose metastore, warehouse and logs all stay in ``folder``.
 
     Sets ``JAVA_HOME`` and ``SPARK_CONF_DIR``; call it before the first session of the process. The
@@ -105,6 +107,8 @@ def local_environment(folder: Path, file_format: FileFormat = "parquet") -> Loca
         folder: made when missing. Its metastore and warehouse belong together: wipe both or none.
         file_format: what tables can be made of; ``delta`` and ``iceberg`` let Spark fetch their
             jars from Maven Central on first use (then kept in Ivy's cache).
+        short_lived: whether it ends within minutes. Most of such a Spark's time goes into compiling
+            Java; it then does that once and quickly, which costs a long-lived one speed.
 
     Returns:
         What was set up.
@@ -116,6 +120,8 @@ def local_environment(folder: Path, file_format: FileFormat = "parquet") -> Loca
     version = _pyspark_version()
     folder = folder.resolve()
     options = [f"-Dderby.system.home={folder / 'metastore'}", f"-Djava.io.tmpdir={folder / 'tmp'}"]
+    if short_lived:
+        options.append("-XX:TieredStopAtLevel=1")
     settings = _local_settings(folder)
     try:
         for name in ("metastore", "warehouse", "tmp", "conf"):
@@ -223,7 +229,7 @@ def _connect(builder: SparkSession.Builder, url: str) -> SparkSession:
         raise RippleError(
             f"the Spark Connect client is not installed ({first_line(error)})",
             url,
-            'install it with `pip install "pyspark[connect]"`',
+            'install it with `pip install "pyspark[connect]<4.4"`',
         ) from error
     except TimeoutError as error:
         raise RippleError(

@@ -84,7 +84,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path, clean):
 
 def test_no_pyspark_says_how_to_install_it(clean):
     clean.setattr(session.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(RippleError, match="`pip install pyspark`"):
+    with pytest.raises(RippleError, match='`pip install "pyspark<4'):
         get_session()
 
 
