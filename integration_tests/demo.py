@@ -171,7 +171,7 @@ def main() -> None:
     from dbt_ripple.cli.trace import trace
     from dbt_ripple.spark.session import get_session, local_environment
 
-    local_environment(TARGET / "spark")
+    local_environment(TARGET / "spark", short_lived=True)
     with stages("start Spark"):
         spark = get_session()
     with stages("install the dbt package (dbt deps)"):

@@ -10,7 +10,7 @@
             database=declared.database, schema=declared.schema, identifier=declared.identifier
         ) %}
         {% if existing is not none %}
-            {% set present = adapter.get_columns_in_relation(existing) | map(attribute='name') | map('lower') | list %}
+            {% set present = dbt_ripple.raw_columns_present(existing) %}
             {% set missing = [] %}
             {% for column, type in columns.items() if column not in present %}
                 {# What dbt's macro reads of a column object; an object would turn text into varchar(256) here and there. #}

@@ -94,7 +94,7 @@ def build(
     dbt = Dbt(project_dir.resolve(), folder, options)
     clock = _Clock()
 
-    manifest = dbt("parse").result
+    manifest = dbt("parse", *_parsed_before(folder)).result
     check_adapter(manifest.metadata.adapter_type)
     _check_package(manifest, project_dir)
     connection = _Connection.of(manifest)
@@ -124,7 +124,8 @@ def build(
 
     # Into a folder below, so that the compiled artifacts stay for `analyze`, `trace` and `load`.
     below = folder / "build"
-    select = ("--select", f"package:{PACKAGE}")
+    # dbt need not ask the warehouse for what else there is.
+    select = ("--select", f"package:{PACKAGE}", "--cache-selected-only")
     results = parsed("build", *select, target_path=below, loud=True).result
     clock.lap("build")
 
@@ -136,6 +137,16 @@ def build(
         return
     there = os.path.relpath(folder, project_dir)
     answer(_text(statuses, [*summary(loaded, str(to), clock.laps)], there))
+
+
+def _parsed_before(folder: Path) -> list[str]:
+    """Have dbt go on from what it parsed last, here or in a command of the user's.
+
+    dbt reads all of it again where it was parsed by another version, or with other vars.
+    """
+    kept = [place / "partial_parse.msgpack" for place in (folder, folder.parent)]
+    kept = sorted((path for path in kept if path.is_file()), key=lambda path: path.stat().st_mtime)
+    return ["--partial-parse-file-path", str(kept[-1])] if kept else []
 
 
 def _take_run_results(target: Path, folder: Path) -> None:

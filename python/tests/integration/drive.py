@@ -34,7 +34,7 @@ def main() -> int:
     with contextlib.redirect_stdout(sys.stderr):
         from dbt_ripple.spark.session import get_session, local_environment
 
-        local_environment(folder / "spark", file_format)  # type: ignore[arg-type]
+        local_environment(folder / "spark", file_format, short_lived=True)  # type: ignore[arg-type]
         session = get_session()
     for command in sys.argv[4:]:
         tool, *arguments = shlex.split(command, posix=True) if command[:4] != "sql " else ["sql"]
