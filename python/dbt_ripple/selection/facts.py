@@ -27,9 +27,13 @@ from dbt_ripple.artifacts import CatalogColumn, Node, Project
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compiled import other_names, rename
 from dbt_ripple.flow.facts import Book, Step
+from dbt_ripple.flow.names import dialect_of
 from dbt_ripple.flow.rowset import INJECTIVE, ONTO, Embeddings, conditions
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.edges import edges_into
 from dbt_ripple.graph.facts import FactAnalyser, TestRows
+from dbt_ripple.graph.introspection import Introspection, Sees
+from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.settings import hooks_of
 from dbt_ripple.selection.answer import NO_RESULTS, ProvenTest
 
@@ -230,12 +234,14 @@ class _Proofs:
         """The nodes and tests that look at the warehouse, and whose compiled SQL is the truth.
 
         What they look at is the same on both sides, and it was there when head was compiled: where
-        its relations have base's names, as base has built them; else head's SQL is base's.
+        its relations have base's names, as base has built them; else head's SQL is base's. Where
+        head looks at more than base did, its SQL shows that it was there.
         """
         comparison = self.comparison
         base, head = comparison.base, comparison.head
         before, now = comparison.base_analysis, comparison.head_analysis
         names: dict[str, str] | None = None
+        introspection: Introspection | None = None
         for sides in ((before.nodes, now.nodes), (before.tests, now.tests)):
             for unique_id, seen in sides[1].items():
                 then = sides[0].get(unique_id)
@@ -244,8 +250,6 @@ class _Proofs:
                     or then is None
                     or then.status != "analysed"
                     or seen.status != "analysed"
-                    or then.looked != seen.looked
-                    or then.looks_at != seen.looks_at
                     or then.reason
                     or seen.reason
                 ):
@@ -256,8 +260,42 @@ class _Proofs:
                 names = other_names(base, head) if names is None else names
                 there_sql, here_sql = there.compiled_code or "", here.compiled_code or ""
                 moved = {base.nodes[u].relation_name for u in seen.looks_at if u in base.nodes}
-                if moved.isdisjoint(names) or rename(there_sql, names) == here_sql:
-                    yield unique_id
+                same_names = moved.isdisjoint(names)
+                if then.looked == seen.looked and then.looks_at == seen.looks_at:
+                    if same_names or rename(there_sql, names) == here_sql:
+                        yield unique_id
+                elif same_names and unique_id in now.nodes:
+                    introspection = introspection or Introspection(head, Macros(head))
+                    looks = introspection.of(here)
+                    if (
+                        looks.sees <= Sees.COLUMNS
+                        and not looks.values
+                        and self.was_there(unique_id)
+                    ):
+                        yield unique_id
+
+    def was_there(self, unique_id: str) -> bool:
+        """Whether head's SQL shows that what the node looks at was there, and it has not moved.
+
+        A relation that was not there has no columns: SQL that is made of them reads none, or ``*``.
+        """
+        from dbt_ripple.flow.written import names_in
+
+        comparison = self.comparison
+        base, head, now = comparison.base, comparison.head, comparison.head_analysis
+        read: dict[str, set[str]] = {}
+        for edge in edges_into(now.edges, [unique_id]):
+            read.setdefault(edge[0], set()).add(edge[1].lower())
+        sql = head.nodes[unique_id].compiled_code or ""
+        written = names_in(sql, dialect_of(head.metadata.adapter_type))
+        return all(
+            looked in base.nodes
+            and looked in now.nodes
+            and looked not in comparison.changed
+            and bool(columns := {name.lower() for name in now.nodes[looked].columns})
+            and columns <= read.get(looked, set()) & written
+            for looked in now.nodes[unique_id].looks_at
+        )
 
     def rows(self, test: str) -> int | None:
         """The rows a test returned on base, where it passed; None where that is not known."""

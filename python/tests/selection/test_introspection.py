@@ -208,6 +208,46 @@ def test_what_looks_at_the_same_is_held_as_its_compiled_sql_says() -> None:
     assert proven(starred(stg=ROWS, schema="ci")) == ["test.p.t"]
 
 
+UNION = "{% if found() %} select {{ dbt_utils.star(x) }} from {{ source('raw', 'orders') }}"
+
+
+@pytest.mark.parametrize(
+    ("compiled", "raw", "source", "proven"),
+    [
+        ("select id, amount, status from s.orders", UNION, [], True),
+        ("select id, amount, status from s.orders where id > 0", UNION + " where id > 0", [], True),
+        # What looks like this was made where there may have been no table.
+        ("select * from s.orders", UNION, [], False),
+        ("select id, amount from s.orders", UNION, [], False),
+        ("select null as id, null as amount, null as status", UNION, [], False),
+        ("select id, null as amount, null as status from s.orders", UNION, [], False),
+        # What it looks at is another table, or nobody knows what it looks at.
+        (
+            "select id, amount, status from s.orders",
+            UNION,
+            ["id", "amount", "status", "new"],
+            False,
+        ),
+        ("select id, amount, status from s.orders", UNION + "{{ run_query('x') }}", [], False),
+    ],
+)
+def test_code_that_begins_to_look_says_what_it_saw(
+    compiled: str, raw: str, source: list[str], proven: bool
+) -> None:
+    def side(query: str, code: str, *calls: Macro, columns: list[str]) -> Project:
+        never = "select amount from s.a where amount is null"
+        a = node("model.p.a", query, RAW, raw=code, macros=[m.unique_id for m in calls])
+        test = check("t", never, "model.p.a")
+        return project(orders(), a, test, catalog={RAW: columns or LISTED[RAW]}, macros=ALL)
+
+    base = side("select * from s.orders", "select * from {{ source('raw', 'orders') }}", columns=[])
+    calls = [FOUND, STAR, *([RUN_QUERY] if "run_query" in raw else [])]
+    found = select(base, side(compiled, raw, *calls, columns=source), assume_passed=True)
+    assert ([t.unique_id for t in found.proven], len(found.tests)) == (
+        (["test.p.t"], 0) if proven else ([], 1)
+    )
+
+
 def test_edited_code_that_was_compiled_where_nothing_is_yet_counts_as_written() -> None:
     """In CI's empty schema a star is `*`, whatever it leaves out: the text shows no edit."""
 
