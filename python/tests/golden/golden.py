@@ -1,6 +1,6 @@
 """What may not change by a refactoring: digests of all fingerprints and edges, and of answers.
 
-    python golden.py check            what differs from the record; exits with 1 where something does
+    python golden.py check [PART]     what differs from the record; exits with 1 where something does
     python golden.py record           write the record anew (`make golden`)
     python golden.py show KEY         all that the digests of an item stand for, as JSON
 
@@ -290,56 +290,78 @@ def _affected(assets: Sequence[Any]) -> Any:
 # -- the record -----------------------------------------------------------------------------------------
 
 
-def items(work: Path) -> Iterator[Item]:
-    """All that is recorded, made anew in a folder."""
-    yield from fixtures()
-    for folder in sorted((_TESTS / "artifacts" / "fixtures").iterdir()):
-        project = read_project(folder)
-        yield from project_items(folder.name, project, analyse(project))
-    thousand = paper.generated(work, MODELS)
-    yield from project_items(thousand.name, thousand.project, thousand.analysis)
-    worlds = [
-        (paper.shop(work), 120),
-        (paper.lab(work, 7000), 80),
-        (paper.lab(work, 7001), 80),
-        (paper.generated(work, 40), 40),
-    ]
-    for world, edits in worlds:
+ARTIFACTS: Final = _TESTS / "artifacts" / "fixtures"
+EDITS: Final = {"shop": 120, "lab 7000": 80, "lab 7001": 80, "generated 40": 40}
+"""How many edits are made in each world."""
+SECTIONS: Final = (
+    "fixture",
+    *sorted(f.name for f in ARTIFACTS.iterdir()),
+    "generated 1000",
+    *EDITS,
+)
+"""The parts of the record; a line begins with its part's name, behind ``edit`` or ``impact`` where it is an answer."""
+
+
+def section_of(key: str) -> str:
+    """The part of the record that a line stands in."""
+    about = key.removeprefix("edit ").removeprefix("impact ")
+    return next(s for s in SECTIONS if about.startswith((f"{s} ", f"{s}:")))
+
+
+def items(work: Path, section: str) -> Iterator[Item]:
+    """What a part of the record has, made anew in a folder."""
+    if section == "fixture":
+        yield from fixtures()
+    elif section in EDITS:
+        name, _, number = section.partition(" ")
+        make = {"lab": paper.lab, "generated": paper.generated}
+        world = make[name](work, int(number)) if number else paper.shop(work)
         yield from project_items(world.name, world.project, world.analysis)
-        yield from answers(world, edits)
+        yield from answers(world, EDITS[section])
+    elif section.startswith("generated"):
+        world = paper.generated(work, int(section.split()[1]))
+        yield from project_items(world.name, world.project, world.analysis)
+    else:
+        project = read_project(ARTIFACTS / section)
+        yield from project_items(section, project, analyse(project))
 
 
 def record(work: Path) -> list[str]:
     """The lines of the record as it is now."""
     made = [f"# {name} {version(name)}" for name in VERSIONS]
-    return [*made, *(item.line() for item in items(work))]
+    return [*made, *(item.line() for section in SECTIONS for item in items(work, section))]
 
 
-def report(recorded: Sequence[str], now: Sequence[Item]) -> list[str]:
-    """What differs from the record, a line each; empty where nothing does."""
-    known = {line.split("\t")[0]: line.split("\t") for line in recorded if line[:1] != "#"}
+def recorded(section: str, lines: Sequence[str]) -> list[str]:
+    """The lines of a part of the record."""
+    return [x for x in lines if x[:1] != "#" and section_of(x.split("\t")[0]) == section]
+
+
+def report(before: Sequence[str], now: Sequence[Item]) -> list[str]:
+    """What differs from lines of the record, a line each; empty where nothing does."""
+    known = {line.split("\t")[0]: line.split("\t") for line in before}
     told = []
     for item in now:
-        before = known.pop(item.key, None)
+        was = known.pop(item.key, None)
         line = item.line().split("\t")
-        if before is None:
+        if was is None:
             told.append(f"{item.key}: is not in the record")
-        elif before[1] != line[1]:
-            old, new = before[2], line[2]
+        elif was[1] != line[1]:
+            old, new = was[2], line[2]
             which = [
                 n for i, n in enumerate(item.parts) if old[2 * i : 2 * i + 2] != new[2 * i :][:2]
             ]
             if len(old) != len(new):
                 which = [f"{len(old) // 2} parts before, {len(new) // 2} now"]
-            noted = f" ({before[3]} before; {line[3]} now)" if before[3] != line[3] else ""
+            noted = f" ({was[3]} before; {line[3]} now)" if was[3] != line[3] else ""
             told.append(f"{item.key}: {', '.join(which) or 'something'}{noted}")
     told += [f"{key}: is in the record, and not there any more" for key in known]
     return told
 
 
-def other_versions(recorded: Sequence[str]) -> list[str]:
+def other_versions(lines: Sequence[str]) -> list[str]:
     """With which other versions the record was made, where it was."""
-    made_with = [line[2:] for line in recorded if line[:1] == "#"]
+    made_with = [line[2:] for line in lines if line[:1] == "#"]
     return [text for text in made_with if text not in {f"{n} {version(n)}" for n in VERSIONS}]
 
 
@@ -349,19 +371,22 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("what", choices=("check", "record", "show"))
-    parser.add_argument("key", nargs="?", help="of show: what a line of the record begins with")
+    parser.add_argument("key", nargs="?", help="of check: a part; of show: how a line begins")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="golden") as work:
+    with tempfile.TemporaryDirectory(prefix="golden") as folder:
+        work = Path(folder)
         if given.what == "show":
-            for item in items(Path(work)):
-                if item.key.startswith(given.key or ""):
+            for item in items(work, section_of(given.key)):
+                if item.key.startswith(given.key):
                     print(item.key, json.dumps(item.parts, indent=1, default=_plain))
             return 0
         if given.what == "record":
-            RECORD.write_text("\n".join(record(Path(work))) + "\n", encoding="utf-8")
+            RECORD.write_text("\n".join(record(work)) + "\n", encoding="utf-8")
             return 0
-        recorded = RECORD.read_text(encoding="utf-8").splitlines()
-        told = report(recorded, list(items(Path(work))))
+        lines = RECORD.read_text(encoding="utf-8").splitlines()
+        told = []
+        for section in [given.key] if given.key else SECTIONS:
+            told += report(recorded(section, lines), list(items(work, section)))
         print("\n".join(told) or "all is as recorded")
         return int(bool(told))
 

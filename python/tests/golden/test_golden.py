@@ -15,15 +15,20 @@ both commits and compare.
 """
 
 
-def recorded() -> list[str]:
-    return golden.RECORD.read_text(encoding="utf-8").splitlines()
-
-
-def test_all_is_as_recorded(tmp_path: Path) -> None:
-    if others := golden.other_versions(recorded()):
+@pytest.mark.parametrize("section", golden.SECTIONS)
+def test_all_is_as_recorded(section: str, tmp_path: Path) -> None:
+    lines = golden.RECORD.read_text(encoding="utf-8").splitlines()
+    if others := golden.other_versions(lines):
         pytest.skip(f"the record was made with {', '.join(others)}: its queries are others")
-    told = golden.report(recorded(), list(golden.items(tmp_path)))
+    told = golden.report(golden.recorded(section, lines), list(golden.items(tmp_path, section)))
     assert not told, "\n".join([f"{len(told)} items differ from the record:", *told[:60], HOW])
+
+
+def test_every_line_is_in_one_part() -> None:
+    lines = golden.RECORD.read_text(encoding="utf-8").splitlines()
+    parts = [golden.recorded(section, lines) for section in golden.SECTIONS]
+    assert all(parts)
+    assert sorted(x for part in parts for x in part) == sorted(x for x in lines if x[:1] != "#")
 
 
 def test_the_report_names_what_differs() -> None:
