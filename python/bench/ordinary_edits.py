@@ -759,9 +759,9 @@ class Project:
             if finding.level == "known":
                 continue
             if finding.unique_id is None:
-                found.append(finding.message)
+                found.append(finding.reason.message)
             else:
-                found.append(f"{nodes[finding.unique_id].name} {finding.message}")
+                found.append(f"{nodes[finding.unique_id].name} {finding.reason}")
         found += [f"{nodes[unique_id].name} is removed" for unique_id in report.removed]
         if not found:
             from dbt_ripple.changes import compare

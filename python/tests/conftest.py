@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+pytest_plugins = ["produced_reasons"]
+
 
 @pytest.fixture(scope="session", autouse=True)
 def _cache_of_the_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:

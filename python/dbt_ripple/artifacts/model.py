@@ -9,9 +9,11 @@ some fields, or adds some, can be read.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final, Generic, TypeVar, overload
 
 import msgspec
@@ -431,6 +433,30 @@ class Project:
     def name(self) -> str:
         """The root project's name."""
         return self.metadata.project_name or ""
+
+    def having(self, **changes: Any) -> Project:
+        """The same project but for some fields. This one stays as it is.
+
+        What only one question knows of a project (what differs from another side of it, or text
+        that is compiled elsewhere) is laid over it in this way.
+        """
+        fields = vars(self)
+        assert changes.keys() <= fields.keys(), changes.keys()
+        made = copy.copy(self)
+        for name, value in fields.items():
+            if callable(value):  # a `Later` that nobody has asked for: both ask it once
+                vars(made)[name] = partial(getattr, self, name)
+        vars(made).update(changes)
+        return made
+
+    def with_compiled(self, texts: Mapping[str, str | None]) -> Project:
+        """The same project with other compiled SQL of some nodes, by unique_id."""
+        if not texts:
+            return self
+        nodes = dict(self.nodes)
+        for unique_id, text in texts.items():
+            nodes[unique_id] = msgspec.structs.replace(nodes[unique_id], compiled_code=text)
+        return self.having(nodes=nodes)
 
     def of_type(self, *resource_types: str) -> list[Node]:
         """The nodes of the given resource types, in the order of ``nodes``."""

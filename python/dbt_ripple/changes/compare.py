@@ -19,11 +19,11 @@ from dbt_ripple.changes.conditions import (
     changed_hooks,
     check,
     compiled_blindly,
-    environment_differs,
     followed_hooks,
+    with_environment,
 )
 from dbt_ripple.changes.reworded import prove_reworded
-from dbt_ripple.changes.same_macros import take_same_macros
+from dbt_ripple.changes.same_macros import with_same_macros
 from dbt_ripple.changes.seeds import SeedPair, pair_seeds
 from dbt_ripple.changes.state import modified
 from dbt_ripple.changes.ways import ways
@@ -37,6 +37,7 @@ from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.graph.semantic import over_analysis
 from dbt_ripple.graph.semantic_text import SEMANTIC
 from dbt_ripple.graph.settings import hooks_of
+from dbt_ripple.reasons import Code, Reason
 
 Vertex = tuple[str, str]
 
@@ -80,12 +81,14 @@ class Comparison:
     """Two sides of a project and what differs.
 
     Attributes:
+        base: what is deployed, with what only the comparison knows of it.
+        head: likewise, what is proposed.
         changed: the relations of head of which a vertex moved, or a column came, went or changed
             its name or place, by unique_id.
         removed: relations (not sources) only base has.
         seeds: the files of seeds on both sides.
         everything: why every test is selected, where a change reaches all of them.
-        notes: what the answer had to assume, one sentence each.
+        notes: what the answer had to assume.
         hooks: those of head that do something to other relations than their own.
         reworded: the nodes and tests whose fingerprints differed and that mean the same in other
             words, each with the rules that show it (`changes.reworded`): of one that is only below
@@ -99,8 +102,8 @@ class Comparison:
     seeds: SeedPair
     changed: dict[str, NodeChange] = field(default_factory=dict)
     removed: list[str] = field(default_factory=list)
-    everything: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    everything: list[Reason] = field(default_factory=list)
+    notes: list[Reason] = field(default_factory=list)
     hooks: list[Hook] = field(default_factory=list)
     reworded: dict[str, list[str]] = field(default_factory=dict)
 
@@ -150,10 +153,11 @@ def compare(
     Raises:
         RippleError: the two are not sides of one project.
     """
-    anew = environment_differs(base, head)
-    anew = compiled_blindly(base, head) or anew
-    same_macros = take_same_macros(base, head)
-    anew = bool(same_macros) or anew
+    base, head, anew = with_environment(base, head)
+    blind = compiled_blindly(base, head)
+    base, head = base.having(blind=blind), head.having(blind=blind)
+    head, same_macros = with_same_macros(base, head)
+    anew = bool(blind or same_macros) or anew
     conditions = check(base, head)
     seeds = pair_seeds(base, head)
     anew = anew or seeds.one_sided
@@ -164,17 +168,17 @@ def compare(
     comparison = Comparison(base, head, base_analysis, head_analysis, seeds)
     comparison.notes += [*conditions, *seeds.notes]
     if same_macros:
-        comparison.notes.append(
-            f"edited, and gives the same over these nodes: {', '.join(same_macros)}"
-        )
+        comparison.notes.append(Code.MACROS_GIVE_THE_SAME(names=same_macros))
     before_hooks, comparison.hooks = hooks_that_write(base), hooks_that_write(head)
     comparison.everything = changed_hooks(base, head, before_hooks, comparison.hooks)
-    comparison.notes += [f"{hook}: every test is selected" for hook in comparison.everything]
+    comparison.notes += [Code.EVERY_TEST_SELECTED(because=hook) for hook in comparison.everything]
     if not comparison.everything:
         comparison.notes += followed_hooks(base, head, before_hooks, comparison.hooks)
     comparison.changed = _changed(base_analysis, head_analysis, head, seeds)
     agreed = agree(base, head, _suspects(comparison))
     if agreed:
+        base = comparison.base = base.with_compiled(agreed.base)
+        head = comparison.head = head.with_compiled(agreed.head)
         if agreed.base:
             comparison.base_analysis = analyse(base, cache=cache, seeds=seeds.base)
         if agreed.head:
@@ -275,23 +279,13 @@ def _suspects(comparison: Comparison) -> Iterator[str]:
             yield unique_id
 
 
-def _said_of(agreed: Agreed, head: Project) -> Iterator[str]:
-    for unique_ids, said in (
-        (
-            agreed.head,
-            "have other compiled SQL on head than on base, and all that decides it is the "
-            "same: taken as base compiled them",
-        ),
-        (
-            agreed.base,
-            "are not compiled on base, and all that decides their SQL is the same: taken as "
-            "head compiled them",
-        ),
+def _said_of(agreed: Agreed, head: Project) -> Iterator[Reason]:
+    for unique_ids, code in (
+        (agreed.head, Code.TAKEN_FROM_BASE),
+        (agreed.base, Code.TAKEN_FROM_HEAD),
     ):
         if unique_ids:
-            names = [head.nodes[unique_id].display_name for unique_id in unique_ids]
-            more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-            yield f"{', '.join(names[:3])}{more} {said}"
+            yield code(names=[head.nodes[unique_id].display_name for unique_id in unique_ids])
 
 
 def node_change(before: NodeAnalysis, now: NodeAnalysis) -> NodeChange | None:

@@ -125,20 +125,22 @@ class Taken:
     """What :func:`take_over` did.
 
     Attributes:
-        taken: the unique_ids of head's nodes that now have base's compiled SQL.
+        head: with base's compiled SQL where that is proved to be head's.
+        taken: the unique_ids of the nodes that have it.
         rest: head's other nodes without compiled SQL, each with the reason why not.
     """
 
+    head: Project
     taken: list[str] = field(default_factory=list)
     rest: dict[str, str] = field(default_factory=dict)
 
 
 def take_over(base: Project, head: Project, conditions: Conditions = NOTHING_PROVED) -> Taken:
-    """Give head's uncompiled nodes base's compiled SQL where that is proved to be theirs.
+    """Head with base's compiled SQL of uncompiled nodes where that is proved to be theirs.
 
     Args:
         base: compiled.
-        head: parsed; the nodes that are taken over are changed in place.
+        head: parsed.
         conditions: what is proved to be the same for both.
 
     Returns:
@@ -157,49 +159,49 @@ def take_over_from_artifacts(base: Project, head: Project) -> Taken:
 
 
 def _taken(head: Project, sides: _Sides) -> Taken:
-    done = Taken()
+    texts: dict[str, str | None] = {}
+    rest: dict[str, str] = {}
     for node in head.uncompiled():
         text = sides.text_of(node.unique_id)
         if isinstance(text, _Text):
-            node.compiled_code = text.sql
-            done.taken.append(node.unique_id)
+            texts[node.unique_id] = text.sql
         else:
-            done.rest[node.unique_id] = text
-    return done
+            rest[node.unique_id] = text
+    return Taken(head.with_compiled(texts), list(texts), rest)
 
 
 @dataclass
 class Agreed:
-    """What `agree` did.
+    """What `agree` found, by unique_id.
 
     Attributes:
-        base: the nodes of base that now have head's compiled SQL; base had none.
-        head: those of head that now have base's; head had none, or other text.
+        base: head's compiled SQL of nodes of which base has none.
+        head: base's compiled SQL of nodes of which head has none, or other text.
     """
 
-    base: list[str] = field(default_factory=list)
-    head: list[str] = field(default_factory=list)
+    base: dict[str, str | None] = field(default_factory=dict)
+    head: dict[str, str | None] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.base or self.head)
 
 
 def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> Agreed:
-    """Give nodes one text on both sides where only how they were compiled differs between them.
+    """The text that nodes have on both sides where only how they were compiled differs.
 
     ``dbt build`` and ``dbt compile`` may write two texts for one code (``flags.WHICH``, the day, a
     relation that is not there yet), and of a node that failed or was skipped dbt writes none. Where
     all that decides the text is proved to be the same, by the rules of `take_over`, the node has not
-    changed: it gets base's text on both sides, or head's where base has none. What it looks at while
+    changed: it has base's text on both sides, or head's where base has none. What it looks at while
     it compiles is part of its fingerprint (rule 11), and so not of its text.
 
     Args:
-        base: compiled; changed in place.
+        base: compiled.
         head: likewise.
         unique_ids: the nodes to ask of, on both sides.
 
     Returns:
-        The nodes that have changed their text.
+        The nodes of which a side has another text, with the one they share.
     """
     done = Agreed()
     sides: _Sides | None = None
@@ -217,8 +219,7 @@ def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> Agreed:
         of, to = (now, before) if back else (before, now)
         text = sides.renamed(unique_id, of.compiled_code or "", back=back)
         if isinstance(text, _Text) and text.sql != to.compiled_code:
-            to.compiled_code = text.sql
-            (done.base if back else done.head).append(unique_id)
+            (done.base if back else done.head)[unique_id] = text.sql
     return done
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.artifacts.model import CUSTOM_ENVIRONMENT, WITH_SQL
@@ -13,9 +13,10 @@ from dbt_ripple.graph.introspection import Introspection
 from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.macros import ANY, Macros, environment_in, project_hooks
 from dbt_ripple.graph.settings import Settings
+from dbt_ripple.reasons import Code, Reason
 
 
-def check(base: Project, head: Project) -> list[str]:
+def check(base: Project, head: Project) -> list[Reason]:
     """Notes on what differs besides the code.
 
     Raises:
@@ -37,16 +38,13 @@ def check(base: Project, head: Project) -> list[str]:
             where,
             f"make one of them anew: `dbt docs generate --target TARGET_ON_{now.adapter_type}`",
         )
-    notes: list[str] = []
+    notes: list[Reason] = []
     if before.dbt_version != now.dbt_version and before.dbt_version and now.dbt_version:
-        notes.append(
-            f"base was made by dbt {before.dbt_version}, head by dbt {now.dbt_version}: what dbt's "
-            "own macros do may differ, and is not compared"
-        )
+        notes.append(Code.OTHER_DBT_VERSIONS(base=before.dbt_version, head=now.dbt_version))
     return [*notes, *_unseen_variables(base, head)]
 
 
-def _unseen_variables(base: Project, head: Project) -> list[str]:
+def _unseen_variables(base: Project, head: Project) -> list[Reason]:
     """Where a changed var or environment variable would not be seen: in what is not compiled."""
     vars_known = base.variables is not None and head.variables is not None
     environment_known = base.same_environment and head.same_environment
@@ -62,38 +60,32 @@ def _unseen_variables(base: Project, head: Project) -> list[str]:
         unknown = {n for n in of_environment if not n.startswith(CUSTOM_ENVIRONMENT)}
         if unknown and not environment_known:
             with_environment[node.display_name] = None
-    notes = []
+    notes: list[Reason] = []
     if with_vars:
-        notes.append(
-            "dbt writes no vars into its artifacts: what hooks and branches that are not compiled "
-            f"use of them ({_some(with_vars)}) is taken as equal on both sides; `--base-ref` "
-            "compares the vars, too"
-        )
+        notes.append(Code.VARS_UNSEEN(names=list(with_vars)))
     if with_environment:
         notes.append(
-            "dbt writes no environment variables into its artifacts but those that begin with "
-            f"{CUSTOM_ENVIRONMENT}: what hooks, Python and code that is not compiled use of others "
-            f"({_some(with_environment)}) is taken as equal on both sides"
+            Code.ENVIRONMENT_UNSEEN(prefix=CUSTOM_ENVIRONMENT, names=list(with_environment))
         )
     return notes
 
 
-def _some(names: Collection[str]) -> str:
-    return ", ".join(list(names)[:3]) + (", ..." if len(names) > 3 else "")
-
-
-def environment_differs(base: Project, head: Project) -> bool:
-    """Tell both sides which environment variables are known to differ between them.
+def with_environment(base: Project, head: Project) -> tuple[Project, Project, bool]:
+    """Both sides with the environment variables that are known to differ between them.
 
     Returns:
-        Whether something uses one of these that no compiled SQL shows.
+        Base, head, and whether something uses one of these that no compiled SQL shows.
     """
     before, now = base.metadata.env, head.metadata.env
     differ = {name for name in {*before, *now} if before.get(name) != now.get(name)}
-    for side, values in ((base, before), (head, now)):
-        side.environment = {CUSTOM_ENVIRONMENT + n: str(values.get(n)) for n in sorted(differ)}
     if not differ:
-        return False
+        return base.having(environment={}), head.having(environment={}), False
+    base, head = (
+        side.having(
+            environment={CUSTOM_ENVIRONMENT + n: str(values.get(n)) for n in sorted(differ)}
+        )
+        for side, values in ((base, before), (head, now))
+    )
     names = {CUSTOM_ENVIRONMENT + name for name in differ} | {ANY}
     for side in (base, head):
         settings = Settings(side, Macros(side))
@@ -102,19 +94,16 @@ def environment_differs(base: Project, head: Project) -> bool:
             if node.resource_type == "function":
                 asked = asked | environment_in(node.raw_code)
             if not names.isdisjoint(asked):
-                return True
-    return False
+                return base, head, True
+    return base, head, False
 
 
-def compiled_blindly(base: Project, head: Project) -> bool:
-    """Tell both sides whose edited code was compiled where what it looks at may not be yet.
+def compiled_blindly(base: Project, head: Project) -> frozenset[str]:
+    """The nodes whose edited code was compiled where what it looks at may not be yet.
 
     That is a node that looks at the warehouse while it compiles (rule 11), of which the code or a
     macro differs, and below a relation that has another name on head than base has built it under:
     in the empty schema of CI, a star has no columns. What it is edited to, its SQL need not show.
-
-    Returns:
-        Whether there is one.
     """
     names = other_names(base, head)
     found: set[str] = set()
@@ -134,27 +123,30 @@ def compiled_blindly(base: Project, head: Project) -> bool:
             ]
             if code[0] != code[1]:
                 found.add(unique_id)
-    base.blind = head.blind = frozenset(found)
-    return bool(found)
+    return frozenset(found)
 
 
-def set_variables(
+def with_variables(
     base: Project, head: Project, before: Mapping[str, str], now: Mapping[str, str]
-) -> None:
-    """Tell both sides which vars differ between them; what uses these has then changed (rule 7).
+) -> tuple[Project, Project]:
+    """Both sides with the vars that differ between them: what uses these has changed (rule 7).
 
     Args:
-        base: gets `Project.variables`.
-        head: likewise.
+        base: what is deployed.
+        head: what is proposed.
         before: base's vars by name, values as text; under `ANY`, what all of them depend on.
         now: head's.
     """
     differ = {name for name in {*before, *now} if before.get(name) != now.get(name)}
-    base.variables = {name: before.get(name, "") for name in differ}
-    head.variables = {name: now.get(name, "") for name in differ}
+    return (
+        base.having(variables={name: before.get(name, "") for name in differ}),
+        head.having(variables={name: now.get(name, "") for name in differ}),
+    )
 
 
-def changed_hooks(base: Project, head: Project, before: list[Hook], now: list[Hook]) -> list[str]:
+def changed_hooks(
+    base: Project, head: Project, before: list[Hook], now: list[Hook]
+) -> list[Reason]:
     """What is said of the hooks that may write to anything and are not the same on both sides.
 
     Of ``on-run-*`` hooks the order counts, too.
@@ -169,21 +161,23 @@ def changed_hooks(base: Project, head: Project, before: list[Hook], now: list[Ho
     if then == here:
         return []
     owners = dict.fromkeys(owner for owner, _ in sorted({*then} ^ {*here}))
-    said = []
+    said: list[Reason] = []
     for owner in owners or dict.fromkeys(owner for owner, _ in here):
         if owner.startswith("operation."):
             said += [
-                f"{which}, which may write to any relation"
+                Code.MAY_WRITE_ANYWHERE(because=which)
                 for unique_id, which in changed_project_hooks(base, head).items()
                 if when_it_runs(unique_id) == owner
-            ] or [f"{_spoken(owner)} changed, which may write to any relation"]
+            ] or [Code.MAY_WRITE_ANYWHERE(because=Code.RUN_HOOK_CHANGED(hook=_spoken(owner)))]
         else:
             name = (head.nodes.get(owner) or base.nodes[owner]).display_name
-            said.append(f"a hook of {name}, which may write to any relation, differs")
+            said.append(Code.NODE_HOOK_DIFFERS(name=name))
     return said
 
 
-def followed_hooks(base: Project, head: Project, before: list[Hook], now: list[Hook]) -> list[str]:
+def followed_hooks(
+    base: Project, head: Project, before: list[Hook], now: list[Hook]
+) -> list[Reason]:
     """What is said of each ``on-run-*`` hook that changed and of which it is known what it does."""
     does: dict[str, set[str]] = {}
     for side, hooks in ((base, before), (head, now)):
@@ -191,20 +185,18 @@ def followed_hooks(base: Project, head: Project, before: list[Hook], now: list[H
             nodes = side.nodes
             names = {nodes[u].display_name if u in nodes else u for u in hook.writes | hook.makes}
             does.setdefault(hook.owner, set()).update(names)
-    said = []
+    said: list[Reason] = []
     for unique_id, which in changed_project_hooks(base, head).items():
         found = sorted(does.get(unique_id, ()))
-        some = ", ".join(found[:3]) + (", ..." if len(found) > 3 else "")
         said.append(
-            f"{which}: what it writes or makes ({some}) is followed to its readers"
+            Code.HOOK_FOLLOWED(because=which, names=found)
             if found
-            else f"{which}: it writes to no relation, and no test is selected by it; whether it "
-            "runs, the next build shows"
+            else Code.HOOK_WRITES_NOTHING(because=which)
         )
     return said
 
 
-def changed_project_hooks(base: Project, head: Project) -> dict[str, str]:
+def changed_project_hooks(base: Project, head: Project) -> dict[str, Reason]:
     """Each ``on-run-*`` hook that is not the same on both sides, with what is said of it.
 
     A hook that only has another place among the others is the same one (see `changed_hooks`).
@@ -220,8 +212,14 @@ def changed_project_hooks(base: Project, head: Project) -> dict[str, str]:
         new = unique_id in now and (run, now[unique_id]) not in then
         gone = unique_id in before and (run, before[unique_id]) not in here
         if new or gone:
-            what = "changed" if new and gone else "is new" if new else "was removed"
-            found[unique_id] = f"{_spoken(unique_id)} {what}"
+            code = (
+                Code.RUN_HOOK_CHANGED
+                if new and gone
+                else Code.RUN_HOOK_NEW
+                if new
+                else Code.RUN_HOOK_REMOVED
+            )
+            found[unique_id] = code(hook=_spoken(unique_id))
     return found
 
 

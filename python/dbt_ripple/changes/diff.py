@@ -14,6 +14,7 @@ from dbt_ripple.graph.properties import counted
 from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.graph.semantic_text import SEMANTIC, defined
 from dbt_ripple.graph.settings import OF_COLUMNS, hooks_of
+from dbt_ripple.reasons import Reason
 
 
 class ColumnDiff(msgspec.Struct, kw_only=True):
@@ -66,12 +67,12 @@ class Diff(msgspec.Struct, kw_only=True):
 
     Attributes:
         broken: what cannot compile on head and could on base, tests among it.
-        notes: what the answer had to assume, one sentence each.
+        notes: what the answer had to assume.
     """
 
     nodes: list[NodeDiff] = []
     broken: list[Broken] = []
-    notes: list[str] = []
+    notes: list[Reason] = []
 
 
 def diff(comparison: Comparison) -> Diff:

@@ -15,6 +15,7 @@ import msgspec
 from dbt_ripple.artifacts import Project
 from dbt_ripple.changes.compare import Comparison
 from dbt_ripple.graph.edges import edges_into
+from dbt_ripple.reasons import Code, Reason, names_missing
 
 
 class GoneColumn(msgspec.Struct, kw_only=True):
@@ -38,7 +39,7 @@ class Broken(msgspec.Struct, kw_only=True):
     """
 
     unique_id: str
-    reason: str
+    reason: Reason
     gone: list[GoneColumn] = []
 
 
@@ -54,7 +55,7 @@ class Unfound:
         self.comparison = comparison
         now = comparison.head_analysis
         self.reasons = {
-            unique_id: seen.reason or ""
+            unique_id: seen.reason or Code.NO_REASON_GIVEN()
             for side in (now.nodes, now.tests)
             for unique_id, seen in side.items()
             if seen.status == "broken"
@@ -64,7 +65,7 @@ class Unfound:
         self.new = [
             unique_id
             for unique_id, reason in self.reasons.items()
-            if (then := was.get(unique_id)) is None or (then.reason or "") != reason
+            if (then := was.get(unique_id)) is None or then.reason != reason
         ]
         self._read = _read_on_base(comparison, self.reasons) if self.reasons else {}
         self._vanished = vanished(comparison.base, comparison.head) if self.reasons else {}
@@ -80,7 +81,7 @@ class Unfound:
             gone
             for parent in dict.fromkeys(parents)
             for gone in self._gone(parent)
-            if re.search(rf"(?<!\w){re.escape(gone.column)}(?!\w)", reason, re.IGNORECASE)
+            if any(_names(name, gone.column) for name in names_missing(reason))
         ]
         # Two parents may have lost a column of this name, and only one of them be read.
         read = self._read.get(unique_id, set())
@@ -93,20 +94,20 @@ class Unfound:
             for unique_id in self.new
         ]
 
-    def reason(self, unique_id: str) -> str:
+    def reason(self, unique_id: str) -> Reason:
         """Why a broken node or test is broken, with what the change did to what it reads."""
         reason = self.reasons[unique_id]
         gone = self.of(unique_id)
-        said = "; ".join(self.said(column) for column in gone)
-        return f"{reason}: {said}" if said else reason or "cannot compile"
+        return broken_by(reason, map(self.said, gone)) if gone else reason
 
-    def said(self, gone: GoneColumn) -> str:
-        """What became of a column, in words."""
+    def said(self, gone: GoneColumn) -> Reason:
+        """What became of a column."""
         base, head = self.comparison.base.nodes, self.comparison.head.nodes
         node = head.get(gone.unique_id) or base.get(gone.unique_id)
         name = node.display_name if node else gone.unique_id
-        now = f" (renamed to {gone.renamed_to})" if gone.renamed_to else ""
-        return f"{name}.{gone.column} is gone{now}"
+        if gone.renamed_to:
+            return Code.COLUMN_RENAMED(name=name, column=gone.column, to=gone.renamed_to)
+        return Code.COLUMN_GONE(name=name, column=gone.column)
 
     def _gone(self, parent: str) -> Iterable[GoneColumn]:
         change = self.comparison.changed.get(parent)
@@ -117,6 +118,16 @@ class Unfound:
         for name in self._vanished.get(parent, ()):
             if change is None or name not in change.removed:
                 yield GoneColumn(unique_id=parent, column=name)
+
+
+def broken_by(reason: Reason, gone: Iterable[Reason]) -> Reason:
+    """A reason with what became of the columns that are looked for."""
+    return Code.BROKEN_BY(because=reason, gone=list(gone))
+
+
+def _names(name: str, column: str) -> bool:
+    """Whether a name that a query looks for is that of a column."""
+    return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", name, re.IGNORECASE) is not None
 
 
 def _read_on_base(

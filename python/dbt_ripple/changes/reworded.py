@@ -15,6 +15,7 @@ from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.names import dialect_of, keeps_case
 from dbt_ripple.graph.analysis import NodeAnalysis
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.reasons import Code, Reason
 
 if TYPE_CHECKING:
     from dbt_ripple.changes.compare import Comparison
@@ -86,18 +87,19 @@ def prove_reworded(comparison: Comparison, cache: Cache | None = None) -> bool:
     return bool(nodes)
 
 
-def _in_words(comparison: Comparison) -> str:
+def _in_words(comparison: Comparison) -> Reason:
     """What is said of what means the same."""
     nodes = comparison.head.nodes
-    said = [
-        f"{nodes[unique_id].display_name} ({', '.join(rules)})"
+    said: list[str | Reason] = [
+        Code.REWORDED_NODE(name=nodes[unique_id].display_name, rules=rules)
         for unique_id, rules in comparison.reworded.items()
         if rules
     ]
-    names = [nodes[unique_id].display_name for unique_id in comparison.reworded]
-    some = "; ".join((said or names)[:_SHOWN])
-    more = len(comparison.reworded) - min(len(said or names), _SHOWN)
-    return f"the same in other words: {some}" + (f"; and {more:,} more" if more else "")
+    shown = (said or [nodes[unique_id].display_name for unique_id in comparison.reworded])[:_SHOWN]
+    more = len(comparison.reworded) - len(shown)
+    if more:
+        return Code.REWORDED_AND_MORE(nodes=shown, more=more)
+    return Code.REWORDED(nodes=shown)
 
 
 _SHOWN: Final = 3

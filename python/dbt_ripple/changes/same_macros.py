@@ -17,16 +17,16 @@ from dbt_ripple.graph.macros import INTERNAL
 _WITHOUT_PARAMETERS: Final = re.compile(r"\s*macro\s+\w+\s*\(\s*\)\s*")
 
 
-def take_same_macros(base: Project, head: Project) -> list[str]:
-    """Give head base's text of the edited macros that give the same on both sides.
+def with_same_macros(base: Project, head: Project) -> tuple[Project, list[str]]:
+    """Head with base's text of the edited macros that give the same on both sides.
 
     How head has them written is kept in its ``edited_macros``.
 
     Returns:
-        The names of those macros.
+        Head, and the names of those macros.
     """
     if base.metadata.dbt_version != head.metadata.dbt_version:
-        return []
+        return head, []
     edited = [
         (base.macros[unique_id], macro)
         for unique_id, macro in head.macros.items()
@@ -35,10 +35,10 @@ def take_same_macros(base: Project, head: Project) -> list[str]:
         and all(map(_can_be_evaluated, (macro, base.macros[unique_id])))
     ]
     if not edited:
-        return []
+        return head, []
     sides = sections_of(base), sections_of(head)
     if sides[0] is None or sides[1] is None:
-        return []
+        return head, []
     before, now = Evaluator(base, sides[0]), Evaluator(head, sides[1])
     same = []
     for then, macro in edited:
@@ -48,9 +48,11 @@ def take_same_macros(base: Project, head: Project) -> list[str]:
         except CannotTellError:
             continue
     if same:
-        head.edited_macros = {macro.unique_id: macro for _, macro in same}
-        head.macros = head.macros | {macro.unique_id: then for then, macro in same}
-    return [macro.name for _, macro in same]
+        head = head.having(
+            edited_macros={macro.unique_id: macro for _, macro in same},
+            macros=head.macros | {macro.unique_id: then for then, macro in same},
+        )
+    return head, [macro.name for _, macro in same]
 
 
 def _can_be_evaluated(macro: Macro) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.graph.seeds import SeedFile, SeedFiles, checksum
+from dbt_ripple.reasons import Code, Reason
 
 
 @dataclass(slots=True)
@@ -21,7 +22,7 @@ class SeedPair:
     base: SeedFiles
     head: SeedFiles
     one_sided: bool = False
-    notes: list[str] = field(default_factory=list)
+    notes: list[Reason] = field(default_factory=list)
 
 
 def pair_seeds(base: Project, head: Project) -> SeedPair:
@@ -43,7 +44,7 @@ def pair_seeds(base: Project, head: Project) -> SeedPair:
     formerly: dict[str, dict[str, str]] = {}
     differ: dict[str, bytes] = {}
     one_sided = False
-    notes: list[str] = []
+    notes: list[Reason] = []
     files = SeedFiles(folders, changed)
     for node in head.of_type("seed"):
         before = base.nodes.get(node.unique_id)
@@ -65,7 +66,7 @@ def pair_seeds(base: Project, head: Project) -> SeedPair:
         )
         if checksum(node)[0] == "path":
             differs, found = _too_large(node, before, base)
-            notes.append(f"seed {node.name} is too large for dbt to take a checksum of: {found}")
+            notes.append(Code.SEED_TOO_LARGE(name=node.name, because=found))
             if differs:
                 differ[node.unique_id] = b"head"
     return SeedPair(
@@ -105,18 +106,18 @@ def _listed(project: Project, seed: Node) -> bool:
     return bool(project.catalog.get(seed.unique_id))
 
 
-def _too_large(node: Node, before: Node, base: Project) -> tuple[bool, str]:
+def _too_large(node: Node, before: Node, base: Project) -> tuple[bool, Reason]:
     """Whether a seed without a checksum is to be taken as changed, and what is said of it."""
     file = Path(node.root_path or "") / node.original_file_path
     then = Path(before.root_path or "") / before.original_file_path
     try:
         if file != then and then.is_file():
             differs = file.read_bytes() != then.read_bytes()
-            return differs, "its files differ" if differs else "its files are equal"
+            return differs, Code.SEED_FILES_DIFFER() if differs else Code.SEED_FILES_EQUAL()
         written = file.stat().st_mtime
     except OSError:
-        return False, "its file is not at hand, and it is taken as unchanged, as dbt does"
+        return False, Code.SEED_FILE_MISSING()
     made = base.metadata.generated_at
     if file == then and made is not None and written > made.timestamp():
-        return True, "its file is newer than base's artifacts, and it is taken as changed"
-    return False, "it is taken as unchanged, as dbt does"
+        return True, Code.SEED_FILE_NEWER()
+    return False, Code.SEED_TAKEN_AS_UNCHANGED()

@@ -22,6 +22,7 @@ from dbt_ripple.cli.options import (
     warn,
 )
 from dbt_ripple.cli.shown import code, prose, styled
+from dbt_ripple.reasons import COLUMNS_UNKNOWN, Code
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.overview import Summary, Unseen
@@ -86,12 +87,17 @@ def render(summary: Summary, style: str) -> list[str]:
 
 
 def _document(summary: Summary) -> dict[str, Any]:
+    from dbt_ripple.cli.plain import plain
+
     # A broken node cannot be analysed either; its reason says what is missing.
     unseen = [*summary.opaque, *(_as_broken(item) for item in summary.broken)]
     return {
         "models": summary.models,
         "analysed": summary.analysed,
-        "opaque": [{"unique_id": item.unique_id, "reason": item.reason} for item in unseen],
+        "opaque": [
+            {name: value for name, value in plain(item).items() if name != "name"}
+            for item in unseen
+        ],
         "columns": summary.columns,
         "edges": summary.edges,
         "seconds": summary.seconds,
@@ -101,7 +107,7 @@ def _document(summary: Summary) -> dict[str, Any]:
 def _as_broken(item: Unseen) -> Unseen:
     from dbt_ripple.graph.overview import Unseen
 
-    return Unseen(item.unique_id, item.name, f"broken: {item.reason}")
+    return Unseen(item.unique_id, item.name, Code.BROKEN(because=item.reason))
 
 
 def _facts(summary: Summary) -> list[tuple[str, str]]:
@@ -142,7 +148,9 @@ def _next(summary: Summary) -> Iterator[str]:
             f"{count(summary.uncompiled, 'node')} not compiled: run `dbt docs generate "
             "--target-path target-ripple` on the whole project and pass that --target-path"
         )
-    elif not summary.has_catalog and any("not known" in item.reason for item in summary.opaque):
+    elif not summary.has_catalog and any(
+        item.reason.code in COLUMNS_UNKNOWN for item in summary.opaque
+    ):
         yield "no catalog.json: `dbt docs generate` tells the columns of sources, for `select *`"
     if summary.widest:
         yield f"dbt-ripple trace {summary.widest}"
@@ -161,7 +169,7 @@ def _text(summary: Summary) -> Iterator[str]:
         yield f"{styled(title, fg='yellow')}: {_EXPLAINED[title]}"
         width = max(len(item.name) for item in items[:_SHOWN])
         for item in items[:_SHOWN]:
-            yield f"  {item.name:<{width}}  {_short(item.reason)}"
+            yield f"  {item.name:<{width}}  {_short(item.reason.message)}"
         if len(items) > _SHOWN:
             yield f"  and {len(items) - _SHOWN:,} more; --format json has all"
     yield ""
@@ -184,7 +192,7 @@ def _markdown(summary: Summary) -> Iterator[str]:
         yield ""
         yield f"**{title}**: {_EXPLAINED[title]}"
         yield ""
-        rows = ((code(item.unique_id), prose(item.reason)) for item in items)
+        rows = ((code(item.unique_id), prose(item.reason.message)) for item in items)
         yield from _table(("node", "reason"), rows)
 
 

@@ -35,12 +35,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+import msgspec
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.changes.compiled import Conditions, Taken, take_over
-from dbt_ripple.changes.conditions import set_variables
+from dbt_ripple.changes.conditions import with_variables
 from dbt_ripple.cli.dbt import Dbt, DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.macros import ANY
@@ -116,11 +117,14 @@ def both_sides(
             command=True,
         )
         taken = take_over(base, head, conditions)
-        compile_rest(here, manifest, head, taken.rest, *_AS_BUILT_ANEW)
-        for side in (base, head):
-            _source_columns(side, catalog)
-        base.same_environment = head.same_environment = True  # this process's
-        set_variables(base, head, *(_values(d, options.variables) for d in (base_dir, project_dir)))
+        head = compile_rest(here, manifest, taken.head, taken.rest, *_AS_BUILT_ANEW)
+        base, head = (
+            # The environment is this process's.
+            _with_source_columns(side, catalog).having(same_environment=True)
+            for side in (base, head)
+        )
+        values = (_values(d, options.variables) for d in (base_dir, project_dir))
+        base, head = with_variables(base, head, *values)
         yield Sides(base, head, taken, notes)
 
 
@@ -154,13 +158,13 @@ def choose(manifest: Any, unique_ids: Collection[str]) -> Any:
 
 def compile_rest(
     dbt: Dbt, manifest: Any, head: Project, rest: Collection[str], *arguments: str
-) -> None:
-    """Compile some nodes of head, and no others.
+) -> Project:
+    """Head with some of its nodes compiled, and no others.
 
     Args:
         dbt: on head.
         manifest: dbt's own, as it parsed head.
-        head: gets the compiled SQL.
+        head: what is compiled.
         rest: their unique_ids.
         arguments: more of them for ``dbt compile``.
 
@@ -168,14 +172,17 @@ def compile_rest(
         RippleError: dbt could not compile them.
     """
     if not rest:
-        return
+        return head
     dbt.on(choose(manifest, rest))(
         *("compile", "--select", f"tag:{CHOSEN}", "--indirect-selection", "empty", *arguments)
     )
+    nodes = dict(head.nodes)
     for unique_id in rest:
-        node = head.nodes[unique_id]
-        node.compiled_code = getattr(manifest.nodes[unique_id], "compiled_code", None)
-        node.compiled = node.compiled_code is not None
+        text = getattr(manifest.nodes[unique_id], "compiled_code", None)
+        nodes[unique_id] = msgspec.structs.replace(
+            nodes[unique_id], compiled_code=text, compiled=text is not None
+        )
+    return head.having(nodes=nodes)
 
 
 # --- the worktree ----------------------------------------------------------------------------------
@@ -390,13 +397,13 @@ def _text(path: Path) -> str | None:
         return None
 
 
-def _source_columns(side: Project, folder: Path | None) -> None:
+def _with_source_columns(side: Project, folder: Path | None) -> Project:
     """Take the columns of the sources from a catalog: they are the same for both sides."""
     if folder is None or not (folder / "catalog.json").is_file():
-        return
+        return side
     try:
         known = read_project(folder).catalog
     except RippleError:
-        return
-    side.catalog = sources_of_catalog(side, known)
-    side.catalog_is_older = True  # than the text of either side, which was compiled just now
+        return side
+    # It is older than the text of either side, which was compiled just now.
+    return side.having(catalog=sources_of_catalog(side, known), catalog_is_older=True)

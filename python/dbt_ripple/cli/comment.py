@@ -219,11 +219,11 @@ def _parts(said: Said) -> Iterator[_Part]:
     if said.selection is not None:
         yield from _tests(said.selection, said.ran, said.head)
     unseen = [
-        f"{code(_cut(name_of(u, said.head, said.base), _NAME))}: {prose(_cut(reason))}"
+        f"{code(_cut(name_of(u, said.head, said.base), _NAME))}: {prose(_cut(reason.message))}"
         for u, reason in said.report.opaque.items()
     ]
     yield _Part("Not seen through, and so taken as changed", unseen, _bullets, "node", folded=True)
-    notes = [prose(_cut(note, 2 * _WIDTH)) for note in said.report.notes]
+    notes = [prose(_cut(note.message, 2 * _WIDTH)) for note in said.report.notes]
     yield _Part("What the answer had to assume", notes, _bullets, "note", folded=True)
 
 
@@ -262,7 +262,7 @@ def _broken(findings: Sequence[Finding], said: Said, unfound: Unfound) -> Iterat
             yield (
                 finding.level,
                 _name(finding, said),
-                prose(_cut(finding.message)),
+                prose(_cut(finding.reason.message)),
                 _mend(finding, gone, said),
             )
 
@@ -296,7 +296,7 @@ def _grouped(findings: Iterable[Finding]) -> Iterator[_Group]:
     """Findings that say the same of several columns of a node as one."""
     of: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
-        key = (finding.rule, finding.level, finding.unique_id or "", finding.message)
+        key = (finding.rule, finding.level, finding.unique_id or "", finding.reason.message)
         of.setdefault(key, []).append(finding)
     for found in of.values():
         yield found[0], [finding.column for finding in found if finding.column is not None]
@@ -305,7 +305,7 @@ def _grouped(findings: Iterable[Finding]) -> Iterator[_Group]:
 def _rules(groups: Sequence[_Group], said: Said) -> Iterator[str]:
     def rows() -> Iterator[Sequence[str]]:
         for finding, columns in groups:
-            where, what = _name(finding, said), prose(_cut(finding.message))
+            where, what = _name(finding, said), prose(_cut(finding.reason.message))
             if len(columns) > 1:
                 node = name_of(finding.unique_id or "", said.head, said.base)
                 where = f"{code(_cut(node, _NAME))}: {_some(columns)}"
@@ -436,7 +436,7 @@ def _tests(selection: Selection, ran: Ran | None, head: Project) -> Iterator[_Pa
     messages = ran.messages if ran is not None else {}
     again = [t for t in _left_out(selection) if t.unique_id in statuses]
     rows = [
-        *((test.unique_id, test.reason) for test in selection.tests),
+        *((test.unique_id, test.reason.message) for test in selection.tests),
         *((unique_id, "unit test") for unique_id in selection.unit_tests),
         *(
             (test.unique_id, "left out at first; what it rests on changed its result")
@@ -466,7 +466,7 @@ def _tests(selection: Selection, ran: Ran | None, head: Project) -> Iterator[_Pa
     left_out: dict[str, list[str]] = {}
     for test in _left_out(selection):
         if test.unique_id not in statuses:
-            left_out.setdefault(test.reason, []).append(name_of(test.unique_id, head, head))
+            left_out.setdefault(test.reason.message, []).append(name_of(test.unique_id, head, head))
     reasons = [f"{prose(_cut(reason))}: {_some(names)}" for reason, names in left_out.items()]
     yield _Part(
         "Not run, because they would show nothing more", reasons, _bullets, "reason", folded=True

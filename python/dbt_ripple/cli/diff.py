@@ -88,7 +88,7 @@ def diff(
         found.nodes = [node for node in found.nodes if node.unique_id in wanted]
         found.broken = [node for node in found.broken if node.unique_id in wanted]
     for note in found.notes:
-        warn(note)
+        warn(note.message)
     if style == "json":
         answer(as_document(found))
         return
@@ -199,7 +199,7 @@ def _text(found: Diff, base: Project, head: Project) -> Iterator[str]:
     if found.broken:
         yield styled("cannot compile:", bold=True)
     for broken in found.broken:
-        yield f"  {name_of(broken.unique_id, head, base)}: {_one_line(broken.reason)}"
+        yield f"  {name_of(broken.unique_id, head, base)}: {broken.reason.message}"
 
 
 def _markdown(found: Diff, base: Project, head: Project) -> Iterator[str]:
@@ -227,4 +227,4 @@ def _markdown(found: Diff, base: Project, head: Project) -> Iterator[str]:
         yield "Cannot compile:"
         yield ""
     for broken in found.broken:
-        yield f"- {code(name_of(broken.unique_id, head, base))}: {prose(_one_line(broken.reason))}"
+        yield f"- {code(name_of(broken.unique_id, head, base))}: {prose(broken.reason.message)}"

@@ -13,8 +13,10 @@ import msgspec
 
 from dbt_ripple.changes.diff import Diff
 from dbt_ripple.cli.options import SCHEMA_VERSION
+from dbt_ripple.cli.plain import of_reasons
 from dbt_ripple.governance.affected import Affected, RiskLevel
 from dbt_ripple.governance.gate import Decision, Finding
+from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.selection import Selection
 from dbt_ripple.selection.answer import CutOff, CutSelection
 from dbt_ripple.selection.explain import Explanation
@@ -26,7 +28,7 @@ class Unseen(msgspec.Struct, kw_only=True):
     """A model that could not be followed, or that is broken; the reason says which, and why."""
 
     unique_id: str
-    reason: str
+    reason: Reason
 
 
 class Summary(msgspec.Struct, kw_only=True):
@@ -138,7 +140,7 @@ class Foreseen(msgspec.Struct, kw_only=True):
         recommendation: what to do next, in one sentence.
         broken_tests: the data tests that will not compile.
         affected_tests: the other data tests, and the unit tests, that read something of the change.
-        broken_promises: what is promised of the relation and would not be kept, one sentence each.
+        broken_promises: what is promised of the relation and would not be kept.
     """
 
     decision: Decision
@@ -148,7 +150,7 @@ class Foreseen(msgspec.Struct, kw_only=True):
     recommendation: str
     broken_tests: list[str]
     affected_tests: list[str]
-    broken_promises: list[str]
+    broken_promises: list[Reason]
 
 
 class MaybeCut(Selection, kw_only=True):
@@ -210,8 +212,12 @@ def schema(command: str) -> dict[str, Any]:
     type_ = DOCUMENTS[command]
     (said,), definitions = msgspec.json.schema_components([type_], ref_template="#/$defs/{name}")
     types = {found.__name__: found for found in _types_in(type_)}
+    if Reason.__name__ in definitions:
+        del definitions[Code.__name__]
+        definitions |= _REASON
     for name, definition in definitions.items():
-        _complete(definition, types[name])
+        if name not in _REASON:
+            _complete(definition, types[name])
     root = definitions.pop(said["$ref"].rpartition("/")[2])
     return {
         "$schema": DIALECT,
@@ -245,6 +251,68 @@ def _complete(definition: dict[str, Any], type_: type[msgspec.Struct]) -> None:
         said.pop("default", None)
         if field in meanings:
             definition["properties"][name] = {"description": meanings[field], **said}
+    for field, how in of_reasons(type_).items():
+        _say_reason(definition, names[field], how)
+
+
+def _say_reason(definition: dict[str, Any], name: str, how: str) -> None:
+    """Say of a field that is a reason what stands for it (see `plain`)."""
+    properties = definition["properties"]
+    meaning = properties[name].get("description")
+    described = {"description": meaning} if meaning else {}
+    more: dict[str, Any]
+    if how == "several":
+        properties[name] = {**described, "type": "array", "items": {"type": "string"}}
+        more = {
+            f"{name}_coded": {
+                "description": f"The same as {name}, as values.",
+                "type": "array",
+                "items": {"$ref": "#/$defs/Reason"},
+            }
+        }
+    else:
+        nothing = "anyOf" in properties[name] and {"type": "null"} in properties[name]["anyOf"]
+        text = {"type": ["string", "null"] if nothing else "string"}
+        properties[name] = {**described, **text}
+        more = {
+            f"{name}_code": {"description": f"The code of {name} (docs/reasons.md).", **text},
+            f"{name}_arguments": {
+                "description": f"The names and numbers in {name}.",
+                "type": ["object", "null"] if nothing else "object",
+                "additionalProperties": {"$ref": "#/$defs/Argument"},
+            },
+        }
+    properties.update(more)
+    if name in definition["required"]:
+        definition["required"] += more
+
+
+_REASON: Final = {
+    "Reason": {
+        "description": "Why something is so: a code, its arguments, and the sentence.",
+        "type": "object",
+        "properties": {
+            "code": {"description": "Stable; docs/reasons.md lists all.", "type": "string"},
+            "arguments": {
+                "description": "The names and numbers in it.",
+                "type": "object",
+                "additionalProperties": {"$ref": "#/$defs/Argument"},
+            },
+            "message": {"description": "The sentence.", "type": "string"},
+        },
+        "required": ["code", "arguments", "message"],
+        "additionalProperties": False,
+    },
+    "Argument": {
+        "description": "A name, a number, another reason, or several names and reasons.",
+        "anyOf": [
+            {"type": "string"},
+            {"type": "integer"},
+            {"$ref": "#/$defs/Reason"},
+            {"type": "array", "items": {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/Reason"}]}},
+        ],
+    },
+}
 
 
 def _documented(type_: type[msgspec.Struct]) -> tuple[str, dict[str, str]]:

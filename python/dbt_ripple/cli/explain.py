@@ -21,6 +21,7 @@ from dbt_ripple.cli.options import (
 )
 from dbt_ripple.cli.shown import code, prose, styled
 from dbt_ripple.cli.state import facts_options, open_sides, sides_options
+from dbt_ripple.reasons import Code, parts_of
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
@@ -85,7 +86,7 @@ def explain(
         selection = select_from(comparison, facts=facts, assume_passed=assume_passed, cache=cache)
         found = explanation(comparison, selection, node)
     for note in selection.notes:
-        warn(note)
+        warn(note.message)
     if style == "json":
         answer(as_document(found))
     elif style == "markdown":
@@ -117,13 +118,21 @@ def _grounds(found: Explanation, head: Project) -> Iterator[tuple[str, str]]:
             yield said, node.display_name if node else unique_id
 
 
+def _arguments(found: Explanation) -> list[str]:
+    """What shows that a proven test cannot fail, or why a blocked one cannot run."""
+    if found.verdict not in {"proven", "blocked"}:
+        return []
+    parts = parts_of(found.reason) if found.reason.code is Code.PROVEN else [found.reason]
+    return [part.message for part in parts]
+
+
 def _text(found: Explanation, head: Project) -> Iterator[str]:
-    arguments = found.reason.split("; ") if found.verdict in {"proven", "blocked"} else []
-    reason = f": {found.reason}" if not arguments else ", because"
+    arguments = _arguments(found)
+    reason = f": {found.reason.message}" if not arguments else ", because"
     yield f"{styled(found.name, bold=True)}: {found.verdict}{reason}"
     yield from (f"  - {argument}" for argument in arguments)
     if found.broken and found.broken != found.reason:
-        yield f"  cannot compile: {_one_line(found.broken)}"
+        yield f"  cannot compile: {found.broken.message}"
     for depth, step in enumerate(found.path):
         arrow = "  " * depth + ("└── " if depth else "")
         text = f"  {arrow}{_spoken(step, head)}"
@@ -135,19 +144,19 @@ def _text(found: Explanation, head: Project) -> Iterator[str]:
             yield from (styled(f"      + {_one_line(t)}", fg="green") for t in found.after)
     yield from (f"  {said} {name}" for said, name in _grounds(found, head))
     if found.not_proven:
-        yield f"  not proven: {_one_line(found.not_proven)}"
+        yield f"  not proven: {found.not_proven.message}"
 
 
 def _markdown(found: Explanation, head: Project) -> Iterator[str]:
-    arguments = found.reason.split("; ") if found.verdict in {"proven", "blocked"} else []
-    because = "Because" if arguments else prose(found.reason)
+    arguments = _arguments(found)
+    because = "Because" if arguments else prose(found.reason.message)
     yield f"**{code(found.name)}: {found.verdict}.** {because}"
     if arguments:
         yield ""
         yield from (f"- {prose(argument)}" for argument in arguments)
     if found.broken and found.broken != found.reason:
         yield ""
-        yield f"It cannot compile: {prose(_one_line(found.broken))}."
+        yield f"It cannot compile: {prose(found.broken.message)}."
     if found.path:
         yield ""
     for step in found.path:
@@ -162,4 +171,4 @@ def _markdown(found: Explanation, head: Project) -> Iterator[str]:
     yield from (f"- {said} {code(name)}" for said, name in _grounds(found, head))
     if found.not_proven:
         yield ""
-        yield f"Not proven: {prose(_one_line(found.not_proven))}."
+        yield f"Not proven: {prose(found.not_proven.message)}."

@@ -159,9 +159,11 @@ def gate(
         ran = run_selection(selection, project_dir, folder, options, state=deferred)
     said = Said(report, comparison, selection, ran)
     for note in report.notes:
-        warn(note)
+        warn(note.message)
     for unique_id, reason in report.opaque.items():
-        warn(f"{unique_id} cannot be seen through ({reason}): all of it is taken as changed")
+        warn(
+            f"{unique_id} cannot be seen through ({reason.message}): all of it is taken as changed"
+        )
     answer(
         printed(said, style, project_dir),
         fit="wrap" if style == "text" else None,
@@ -253,7 +255,7 @@ def _text(said: Said) -> Iterator[str]:
     yield f"{decision}  risk {report.risk_level}, reaches {count(report.blast_radius, 'asset')}"
     for finding in new_findings(report):
         level = styled(f"{finding.level:<8}", fg=_OF_LEVEL[finding.level])
-        yield f"  {level} {finding.rule}: {subject(finding, head, base)}: {finding.message}"
+        yield f"  {level} {finding.rule}: {subject(finding, head, base)}: {finding.reason.message}"
     if known := known_findings(report):
         yield f"  known    already so on base: {known}"
     for unique_id in report.removed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -12,10 +13,11 @@ from dbt_ripple.changes.gone import Unfound
 from dbt_ripple.cli.diff import name_of
 from dbt_ripple.cli.gate import SHOWN, new_findings, subject
 from dbt_ripple.cli.options import count
-from dbt_ripple.cli.places import Place, Places, missing_names
+from dbt_ripple.cli.places import Place, Places
 from dbt_ripple.cli.shown import mermaid as quoted
 from dbt_ripple.cli.shown import sarif_message, workflow_command
 from dbt_ripple.governance.rules import RULES
+from dbt_ripple.reasons import names_missing
 
 if TYPE_CHECKING:
     from dbt_ripple.cli.gate import Said
@@ -71,7 +73,7 @@ def github(said: Said, project_dir: Path) -> Iterator[str]:
     for finding in new_findings(report):
         place = _place(finding, places, unfound)
         at: dict[str, str | int] = place._asdict() if place else {}
-        message = f"{subject(finding, head, base)}: {finding.message}"
+        message = f"{subject(finding, head, base)}: {finding.reason.message}"
         yield workflow_command(_GITHUB_LEVELS[finding.level], message, **at, title=finding.rule)
     for failure in _failures(said):
         place = places.of(failure.unique_id)
@@ -129,10 +131,13 @@ def _of_tests(said: Said) -> str | None:
     return headline(said.selection) if said.ran is None else run_in_short(said.selection, said.ran)
 
 
+_PLAIN: Final = re.compile(r"[\w.]+")
+
+
 def _place(finding: Finding, places: Places, unfound: Unfound) -> Place | None:
     missing = []
     if finding.rule == "reader_broken":
-        missing = missing_names(finding.message)
+        missing = [n for n in names_missing(finding.reason) if _PLAIN.fullmatch(n)]
         missing += [gone.column for gone in unfound.of(finding.unique_id or "")]
     return places.of(finding.unique_id, finding.column, finding.rule, missing)
 
@@ -162,7 +167,9 @@ def sarif(said: Said, project_dir: Path) -> dict[str, Any]:
                 **_result(names, finding.rule, _SARIF_LEVELS[finding.level], place, about),
                 "baselineState": "unchanged" if finding.level == "known" else "new",
                 "message": {
-                    "text": sarif_message(f"{subject(finding, head, base)}: {finding.message}")
+                    "text": sarif_message(
+                        f"{subject(finding, head, base)}: {finding.reason.message}"
+                    )
                 },
             }
         )

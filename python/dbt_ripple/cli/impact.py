@@ -120,7 +120,7 @@ def impact(
         _check_compiled(project, found)
         report = simulate(project, found, changes, analysis=target.analysis(), cache=cache)
     for unique_id, reason in report.opaque.items():
-        warn(f"{unique_id} cannot be seen through ({reason}): it may read any column")
+        warn(f"{unique_id} cannot be seen through ({reason.message}): it may read any column")
     if style == "json":
         answer(as_document(report.document()))
     elif style == "markdown":
@@ -183,7 +183,7 @@ def _text(
     decision = styled(report.decision, fg=COLOURS[report.decision], bold=True)
     yield f"{decision}  {name}: {_described(changes)}"
     yield f"risk {report.risk_level}, {count(len(affected), 'asset')} affected"
-    yield from (f"  promised {promise}" for promise in report.promises)
+    yield from (f"  promised {promise.message}" for promise in report.promises)
     yield from affected_lines(affected)
     if reading := [*report.broken_tests, *report.tests]:
         broken = len(report.broken_tests)
@@ -211,7 +211,7 @@ def _markdown(
     yield f"Risk {report.risk_level}, {count(len(affected), 'asset')} affected."
     if report.promises:
         yield ""
-        yield from (f"- promised: {prose(promise)}" for promise in report.promises)
+        yield from (f"- promised: {prose(promise.message)}" for promise in report.promises)
     if affected:
         yield ""
         yield "```mermaid"

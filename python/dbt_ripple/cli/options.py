@@ -255,9 +255,9 @@ SCHEMA_VERSION = 1
 
 def as_document(value: Any) -> list[str]:
     """What a command says, as its ``--format json`` prints it (`cli.documents` has the types)."""
-    import msgspec
+    from dbt_ripple.cli.plain import plain
 
-    return as_json({"schema_version": SCHEMA_VERSION, **msgspec.to_builtins(value)})
+    return as_json({"schema_version": SCHEMA_VERSION, **plain(value)})
 
 
 def as_json(value: Any) -> list[str]:

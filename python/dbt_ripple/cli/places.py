@@ -174,20 +174,6 @@ def line_of_name(code: str, name: str) -> int | None:
     return made[0] if len(made) == 1 else None
 
 
-def missing_names(message: str) -> list[str]:
-    """The names that a message says are looked for in vain.
-
-    Example:
-        >>> missing_names("cannot find o.amount, kind: stg.amount is gone")
-        ['o.amount', 'kind']
-    """
-    found = _IN_VAIN.match(message)
-    return found[1].split(", ") if found else []
-
-
-_IN_VAIN: Final = re.compile(r"cannot find ([\w.]+(?:, [\w.]+)*)(?:: |$)")
-
-
 @cache
 def _read(path: Path) -> str | None:
     try:

@@ -451,8 +451,8 @@ def show_cutoff(cutoff: Cutoff, head: Project, style: str, nothing: str) -> None
         f"state:modified+ would run {selection.counts.state_modified_tests:,}{mark}"
     ]
     sections = [
-        ("ran", [(t.name, f"{t.reason}; {t.rests_on}: {t.because}") for t in said.tests]),
-        ("did not run", [(t.name, t.reason) for t in said.stopped]),
+        ("ran", [(t.name, f"{t.reason.message}; {t.rests_on}: {t.because}") for t in said.tests]),
+        ("did not run", [(t.name, t.reason.message) for t in said.stopped]),
         ("could not run", [(name(u), f"{name(v)} was not built") for u, v in said.skipped.items()]),
         ("built", [(name(u), why) for u, why in said.built.items()]),
         (
@@ -462,8 +462,8 @@ def show_cutoff(cutoff: Cutoff, head: Project, style: str, nothing: str) -> None
                 for m in said.stopped_models
             ],
         ),
-        ("proven", [(name(t.unique_id), t.reason) for t in selection.proven]),
-        ("blocked", [(name(t.unique_id), t.reason) for t in selection.blocked]),
+        ("proven", [(name(t.unique_id), t.reason.message) for t in selection.proven]),
+        ("blocked", [(name(t.unique_id), t.reason.message) for t in selection.blocked]),
     ]
     for title, items in sections:
         if not items:

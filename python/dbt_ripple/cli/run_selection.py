@@ -33,7 +33,7 @@ PASSED = frozenset({"pass", "success", "no-op"})
 
 def compile_against(
     base: Project, head: Project, rest: Collection[str], dbt: Dbt, state: Path
-) -> None:
+) -> Project:
     """Compile nodes of head while base's relations stand in for what head has not built.
 
     So what introspects (rule 11) finds something to look at. In the compiled SQL base's names of
@@ -41,7 +41,7 @@ def compile_against(
 
     Args:
         base: what ``state`` holds.
-        head: gets the compiled SQL.
+        head: what is compiled.
         rest: unique_ids of the nodes.
         dbt: on head.
         state: the folder with base's manifest.
@@ -50,13 +50,12 @@ def compile_against(
         RippleError: dbt could not parse or compile them.
     """
     if not rest:
-        return
-    compile_rest(dbt, dbt("parse").result, head, rest, *deferred_to(state))
+        return head
+    made = compile_rest(dbt, dbt("parse").result, head, rest, *deferred_to(state))
     moved = other_names(base, head)
-    for unique_id in rest:
-        node = head.nodes[unique_id]
-        if node.compiled_code is not None:
-            node.compiled_code = rename(node.compiled_code, moved)
+    return made.with_compiled(
+        {u: rename(text, moved) for u in rest if (text := made.nodes[u].compiled_code) is not None}
+    )
 
 
 @dataclass

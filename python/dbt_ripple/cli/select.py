@@ -24,6 +24,7 @@ from dbt_ripple.cli.options import (
 from dbt_ripple.cli.shown import code, dbt_word, prose, styled
 from dbt_ripple.cli.state import facts_options, open_sides, sides_options, state_folder
 from dbt_ripple.errors import RippleError
+from dbt_ripple.reasons import Code, Reason
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
@@ -190,7 +191,7 @@ def select(
         from dbt_ripple.cli.run_cutoff import run_cutoff, show_cutoff
 
         for note in selection.notes:
-            warn(note)
+            warn(note.message)
         folder = artifacts_folder(project_dir, target_path)
         deferred = state_folder(project_dir, state) if state is not None else None
         ran = run_cutoff(deciding, project_dir, folder, options, state=deferred)
@@ -255,7 +256,7 @@ def show(
         nothing: what people are told where it is empty.
     """
     for note in selection.notes:
-        warn(note)
+        warn(note.message)
     if output == "selector":
         return
     if output == "names":
@@ -371,11 +372,11 @@ def _sections(selection: Selection, head: Project) -> Iterator[tuple[str, list[t
     blocked: dict[str, list[BlockedTest]] = {}
     for test in selection.blocked:
         blocked.setdefault(test.blocked_by, []).append(test)
-    yield "cannot compile", [(name(b.unique_id), b.reason) for b in selection.broken]
+    yield "cannot compile", [(name(b.unique_id), b.reason.message) for b in selection.broken]
     yield (
         "cannot be built",
         [
-            (name(u), f"{tests[0].reason.partition(': ')[2]}; {count(len(tests), 'test')} blocked")
+            (name(u), f"{_cause(tests[0])}; {count(len(tests), 'test')} blocked")
             for u, tests in blocked.items()
         ],
     )
@@ -384,22 +385,27 @@ def _sections(selection: Selection, head: Project) -> Iterator[tuple[str, list[t
     yield "to build", [(name(u), "") for u in selection.models]
     yield "unit tests", [(name(u), "") for u in selection.unit_tests]
     yield "exposures", [(name(u), "") for u in selection.exposures]
-    yield "not seen through", [(name(o.unique_id), o.reason) for o in selection.opaque]
+    yield "not seen through", [(name(o.unique_id), o.reason.message) for o in selection.opaque]
+
+
+def _cause(test: BlockedTest) -> str:
+    """Why the relation above a blocked test cannot be built."""
+    because = test.reason.arguments["because"]
+    return because.message if isinstance(because, Reason) else ""
 
 
 def _not_proven(selection: Selection) -> list[tuple[str, str]]:
     """What is missing to prove the selected tests, and of how many; a note says it where of all."""
-    from dbt_ripple.selection.answer import NO_RESULTS
-
-    reasons = Counter(" ".join(t.not_proven.split()) for t in selection.tests if t.not_proven)
-    del reasons[NO_RESULTS]
+    missing = (test.not_proven for test in selection.tests if test.not_proven)
+    reasons = Counter(m.message for m in missing if m.code is not Code.NO_RESULTS)
     return [(count(number, "test"), reason) for reason, number in reasons.most_common()]
 
 
 def _ground(test: ProvenTest, name: Callable[[str], str]) -> str:
     """What a proven test rests on, short: `explain` gives the whole argument."""
     if not test.facts:
-        return test.reason if len(test.reason) <= _SHORT else "by how its rows are made (`explain`)"
+        said = test.reason.message
+        return said if len(said) <= _SHORT else "by how its rows are made (`explain`)"
     shown = ", ".join(name(fact) for fact in test.facts[:_FACTS])
     more = len(test.facts) - _FACTS
     return f"rests on {shown}" + (f" and {more:,} more" if more > 0 else "")
@@ -414,7 +420,7 @@ def selection_lines(selection: Selection, head: Project) -> Iterator[str]:
     yield headline(selection)
     width = min(60, max((len(test.name) for test in selection.tests), default=0))
     for test in selection.tests:
-        yield f"  {test.name:<{width}}  {styled(test.reason, dim=True)}"
+        yield f"  {test.name:<{width}}  {styled(test.reason.message, dim=True)}"
     for title, items in _sections(selection, head):
         if not items:
             continue
@@ -438,7 +444,7 @@ def _markdown(selection: Selection, head: Project) -> Iterator[str]:
         yield "| test | reason |"
         yield "| --- | --- |"
         for test in selection.tests:
-            yield f"| {code(test.name)} | {prose(test.reason)} |"
+            yield f"| {code(test.name)} | {prose(test.reason.message)} |"
     for title, items in _sections(selection, head):
         if items:
             yield ""

@@ -137,8 +137,8 @@ def _compile_rest(
     head: Project,
     *,
     or_count: bool,
-) -> bool:
-    """Compile what of head is not compiled, in a folder of its own; False where dbt cannot.
+) -> Project | None:
+    """Head with what is not compiled of it compiled in a folder of its own; None where dbt cannot.
 
     Raises:
         RippleError: dbt cannot, and that is no answer (not `or_count`); says which command does.
@@ -151,33 +151,33 @@ def _compile_rest(
     with tempfile.TemporaryDirectory(prefix="dbt-ripple-") as folder:
         try:
             dbt = Dbt(project_dir.resolve(), Path(folder), options, says="none")
-            compile_against(base, head, rest, dbt, state_folder(project_dir, state))
+            return compile_against(base, head, rest, dbt, state_folder(project_dir, state))
         except RippleError as error:
             if or_count:
                 warn(
                     f"{count(len(rest), 'node')} of head {'is' if len(rest) == 1 else 'are'} not "
                     f"compiled, and dbt could not compile here: {error.what} ({error.where})"
                 )
-                return False
+                return None
             raise RippleError(
                 f"{count(len(rest), 'node')} of head {'is' if len(rest) == 1 else 'are'} parsed but "
                 f"not compiled, and could not be compiled here: {error.what} ({error.where})",
                 str(Path(head.target_path) / "manifest.json"),
                 "compile the project: `dbt compile`",
             ) from error
-    return True
 
 
 def _complete(
-    base: Target, head: Target, rest: Callable[[Project, Project], bool] | None
+    base: Target, head: Target, rest: Callable[[Project, Project], Project | None] | None
 ) -> Target | None:
     """Head with base's compiled SQL where it is proved to be head's, too; None if it is nowhere."""
     from dbt_ripple.changes.compiled import take_over_from_artifacts
     from dbt_ripple.graph.target import Target
 
-    project = head.project
-    taken = take_over_from_artifacts(base.project, project)
-    if taken.rest and rest is not None and rest(base.project, project):
+    taken = take_over_from_artifacts(base.project, head.project)
+    project = taken.head
+    if taken.rest and rest is not None and (whole := rest(base.project, project)) is not None:
+        project = whole
         _say_taken(taken, "base")
     elif not taken.taken:
         return None
@@ -215,7 +215,7 @@ def load_sides(
     state: Path | None,
     cache: Cache | None,
     threads: int | None,
-    compile_rest: Callable[[Project, Project], bool] | None = None,
+    compile_rest: Callable[[Project, Project], Project | None] | None = None,
 ) -> tuple[Target, Target]:
     """Read base from ``--state`` and head from the target folder.
 
@@ -225,7 +225,7 @@ def load_sides(
         state: base's artifacts; relative to the project, as in dbt, or else to the current folder.
         cache: where to look first.
         threads: processes that analyse what is not there.
-        compile_rest: compiles, given both, what of head is left uncompiled; False where it cannot.
+        compile_rest: compiles, given both, what of head is left uncompiled; None where it cannot.
 
     Returns:
         Base and head. What dbt has not compiled of head has base's compiled SQL where that is

@@ -9,7 +9,7 @@ PostgreSQL and SQLite were executed, the others follow their documentation.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Final
 
 Says = bool | None
@@ -64,24 +64,6 @@ def refuses(how: str, dialect: str) -> Says:
     """What an engine says of a name, given how linking failed to find it (`Linked.how`)."""
     said, others = _SAYS[how]
     return others.get(dialect, said)
-
-
-def cannot_find(names: Iterable[str]) -> str:
-    """What is said of missing names."""
-    return "cannot find " + named(names)
-
-
-def named(names: Iterable[str]) -> str:
-    """Names in a sentence: each once, in quotes where it would not be read as one.
-
-    Example:
-        >>> named(["sprint", ", ", "t.id", "Sprint", "id is ambiguous", ""])
-        'sprint, ", ", t.id, id is ambiguous, ""'
-    """
-    shown: dict[str, str] = {}
-    for name in names:
-        shown.setdefault(name.lower(), name if _READS_AS_ONE.fullmatch(name) else f'"{name}"')
-    return ", ".join(shown.values())
 
 
 def worst(said: Collection[Says]) -> Says:

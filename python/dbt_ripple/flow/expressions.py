@@ -46,6 +46,7 @@ from dbt_ripple.flow.vocabulary import (
     ORDERED_SET_NAMES,
     VOLATILE_NAMES,
 )
+from dbt_ripple.reasons import Code, Reason
 
 MAX_NESTING: Final = 200
 """Parentheses or expressions nested deeper than this are reported, not followed: the parser and
@@ -130,7 +131,15 @@ IN_ANY_ORDER: Final = "\x00in any order "
 
 
 class Unsupported(Exception):  # noqa: N818  (it is a reason, not an error of the user's)
-    """The query holds something this module does not follow; the message says what."""
+    """The query holds something this module does not follow.
+
+    Args:
+        what: the construct, as SQL calls it, or another reason.
+    """
+
+    def __init__(self, what: str | Reason) -> None:
+        self.reason = Code.UNSUPPORTED_SQL(construct=what) if isinstance(what, str) else what
+        super().__init__(self.reason)
 
 
 Around = tuple[dict[int, int], dict[int, int], int, list[dict[str, bytes]], bool]
@@ -338,7 +347,7 @@ class Expressions:
     def expr(self, node: Any, kind: int) -> Expr:
         self.depth += 1
         if self.depth > _MAX_DEPTH:
-            raise Unsupported(f"nested deeper than {MAX_NESTING} levels")
+            raise Unsupported(Code.NESTED_TOO_DEEP(levels=MAX_NESTING))
         try:
             node.parent = None  # see `let_go`
         except AttributeError:  # sqlglot puts None where a call lacks an argument

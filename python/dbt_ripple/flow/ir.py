@@ -23,6 +23,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from dbt_ripple.reasons import Reason
+
 Expr: TypeAlias = Any
 
 # Kinds of dependency, as bits; a set of kinds is their union.
@@ -326,7 +328,7 @@ class Lowered(msgspec.Struct, array_like=True, gc=False):
     """
 
     rel: Rel | None
-    reason: str | None
+    reason: Reason | None
     ctes: int = 0
     tables: list[str] = []
     expressions: dict[str, str] = {}

@@ -80,6 +80,7 @@ from dbt_ripple.flow.scope import (
     relation_of,
     value_of,
 )
+from dbt_ripple.reasons import Code, Reason
 
 if TYPE_CHECKING:
     from dbt_ripple.flow.facts import Book
@@ -104,7 +105,7 @@ class Linked:
         self,
         relation: Relation,
         missing: list[str],
-        unknown: str | None,
+        unknown: Reason | None,
         called: Sequence[str] = (),
         how: dict[str, set[str]] | None = None,
     ) -> None:
@@ -160,7 +161,7 @@ class _Linker:
         self.looks_farther = dialect in LOOKS_FARTHER
         self.ctes: list[Relation | None] = [None] * ctes
         self.missing: dict[str, set[str]] = {}
-        self.unknown: str | None = None
+        self.unknown: Reason | None = None
         self.in_any_order = False
 
     def miss(self, name: str, how: str = "absent") -> None:
@@ -297,7 +298,7 @@ class _Linker:
                 rest = [BlendRest([left, right])]
         elif left.rest or right.rest:
             if is_union or right.rest or left.rest:
-                self.unknown = self.unknown or "a set operation over columns that are not known"
+                self.unknown = self.unknown or Code.SET_OPERATION_UNKNOWN()
             blend = BlendRest([left, right])
             for name, key in zip(left.names, left.keys, strict=True):
                 column = blend.get(key, name)
@@ -453,7 +454,7 @@ class _Linker:
             fps += [o[0] for o in outputs]
             deps += [o[1] for o in outputs]
         else:
-            self.unknown = self.unknown or "PIVOT over values that the query does not list"
+            self.unknown = self.unknown or Code.PIVOT_UNKNOWN()
             whole: Deps = {}
             for _, d in (*aggregates, *fields):
                 merge(whole, d)
@@ -673,7 +674,7 @@ class _Linker:
         """The columns both sides of a NATURAL join have, as far as they are known."""
         left = [i for i in left if env.visible[i]]
         if any(relation_of(env, i).rest for i in (*left, *right)):
-            self.unknown = self.unknown or "a NATURAL join over columns that are not known"
+            self.unknown = self.unknown or Code.NATURAL_JOIN_UNKNOWN()
             self.may_merge(env, left, right)
             self.may_merge(env, right, left)
         theirs = {k for i in right for k in relation_of(env, i).keys}
@@ -708,7 +709,7 @@ class _Linker:
             left = nearest
         merged_of = env.merged_of.setdefault(key, set())
         if merged_of and merged_of.isdisjoint(left):
-            self.unknown = self.unknown or f"USING merges two columns {key}"
+            self.unknown = self.unknown or Code.USING_AMBIGUOUS(column=key)
         if key in env.merged:
             a = env.merged[key][1]
         else:

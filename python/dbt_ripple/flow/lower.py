@@ -76,6 +76,7 @@ from dbt_ripple.flow.spelled import spelled_alike
 from dbt_ripple.flow.tokens import OPENING, UNARY, has_pipe, marks_of, may_nest
 from dbt_ripple.flow.types import Fields, fields_of_data_type
 from dbt_ripple.flow.vocabulary import CASTS, FLATTEN_COLUMNS, GENERATED_COLUMNS
+from dbt_ripple.reasons import Code
 
 _COMMENT: Final = re.compile(r"\s*/\*.*?\*/", re.S)
 
@@ -196,6 +197,7 @@ def lower(
         SQL, and never recurses deeper than `MAX_NESTING` allows.
     """
     limit = sys.getrecursionlimit()
+    sqlglot.parse_one = _parse_one_remembering
     try:
         tokenizer, parser = _reader(dialect)
         tokens = tokenizer.tokenize(sql)
@@ -205,11 +207,11 @@ def lower(
             tokens = tokenizer.tokenize(sql)
             marks = marks_of(tokens)
         if may_nest(marks, MAX_NESTING) and _nesting(tokens) > MAX_NESTING:
-            return Lowered(None, f"nested deeper than {MAX_NESTING} levels")
+            return Lowered(None, Code.NESTED_TOO_DEEP(levels=MAX_NESTING))
         sys.setrecursionlimit(max(limit, 20_000))
         statements = _statements(parser, tokens, sql)
         if len(statements) != 1:
-            return Lowered(None, f"{len(statements)} statements where one query was expected")
+            return Lowered(None, Code.NOT_ONE_QUERY(statements=len(statements)))
         if edit is not None:
             edit(statements[0])
         texts = definitions(statements[0], dialect) if expressions else {}
@@ -220,8 +222,7 @@ def lower(
             statements = _statements(parser, tokens, sql)  # the walk has cut the tree
             lost = dropped(sql, tokens, marks, statements[0], dialect)
             if lost.words:
-                words = ", ".join(f"`{word}`" for word in lost.words[:3])
-                return Lowered(None, f"sqlglot drops {words}")
+                return Lowered(None, Code.WORDS_DROPPED(words=[*lost.words[:3]]))
             if lost.constants:
                 if edit is not None:
                     edit(statements[0])
@@ -231,15 +232,17 @@ def lower(
         lowered.expressions = texts
         return lowered
     except Unsupported as why:
-        return Lowered(None, str(why))
+        return Lowered(None, why.reason)
     except SqlglotError as error:
-        return Lowered(None, _first_line(error))
+        return Lowered(None, Code.CANNOT_PARSE(error=_first_line(error)))
     except RecursionError:
-        return Lowered(None, f"nested deeper than {MAX_NESTING} levels")
+        return Lowered(None, Code.NESTED_TOO_DEEP(levels=MAX_NESTING))
     except Exception as error:
         # Over SQL that no engine takes sqlglot stumbles, or makes trees that are none.
-        return Lowered(None, f"cannot parse: {type(error).__name__}: {error}"[:200])
+        said = f"{type(error).__name__}: {error}"[:200]
+        return Lowered(None, Code.CANNOT_PARSE(error=said))
     finally:
+        sqlglot.parse_one = _parse_one
         sys.setrecursionlimit(limit)
 
 
@@ -275,9 +278,10 @@ def lower_tree(
         lowering.tokens = tokens
         return lowering.statement(tree.copy())
     except Unsupported as why:
-        return Lowered(None, str(why))
+        return Lowered(None, why.reason)
     except Exception as error:  # of a tree that is none
-        return Lowered(None, f"{type(error).__name__}: {error}"[:200])
+        said = f"{type(error).__name__}: {error}"[:200]
+        return Lowered(None, Code.CANNOT_PARSE(error=said))
     finally:
         sys.setrecursionlimit(limit)
 
@@ -321,14 +325,13 @@ def _parse_one_remembering(
     """`sqlglot.parse_one`, which knows two answers by heart.
 
     For every type in a query, the Hive family of dialects asks whether it is "char" or "varchar",
-    and parses these two words anew to find out: a seventh of all the time it takes to parse.
+    and parses these two words anew to find out: a seventh of all the time it takes to parse. It
+    stands in sqlglot's place only while a query is lowered.
     """
     if into is exp.DataType and not read and not dialect and sql in _CHARACTER_TYPES:
         return exp.DataType(**_CHARACTER_TYPES[sql])
     return _parse_one(sql, read, dialect, into, **options)
 
-
-sqlglot.parse_one = _parse_one_remembering
 
 _readers = threading.local()
 
@@ -350,13 +353,13 @@ def _statements(parser: Any, tokens: list[Any], sql: str) -> list[Any]:
     except (SqlglotError, RecursionError):
         raise
     except Exception as error:  # a builder of sqlglot that does not expect these arguments
-        raise Unsupported(_first_line(error)) from error
+        raise Unsupported(Code.CANNOT_PARSE(error=_first_line(error))) from error
 
 
 def _first_line(error: Exception) -> str:
     """The error's first line, without sqlglot's underlining and terminal codes."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return "cannot parse: " + lines[0].replace("\x1b[4m", "").replace("\x1b[0m", "")[:200]
+    return lines[0].replace("\x1b[4m", "").replace("\x1b[0m", "")[:200]
 
 
 class _Lowering(Expressions):
@@ -399,7 +402,7 @@ class _Lowering(Expressions):
     def query(self, node: Any) -> Rel:
         self.depth += 1
         if self.depth > 2 * MAX_NESTING:
-            raise Unsupported(f"nested deeper than {MAX_NESTING} levels")
+            raise Unsupported(Code.NESTED_TOO_DEEP(levels=MAX_NESTING))
         args = node.args
         with_ = args.get("with_")
         ctes: list[Cte] = []
@@ -423,7 +426,7 @@ class _Lowering(Expressions):
         elif isinstance(node, exp.Table):
             body = self.select(exp.Select(expressions=[exp.Star()], from_=exp.From(this=node)))
         else:
-            raise Unsupported(f"statement {node.key.upper()} is not a query")
+            raise Unsupported(Code.NO_QUERY_BUT_A_STATEMENT(statement=node.key.upper()))
         self.depth -= 1
         let_go(node)
         if with_ is not None:

@@ -40,8 +40,8 @@ from dbt_ripple.graph.analysis import ColumnEdge
 from dbt_ripple.graph.edges import edges_into, exposure_edges_of, is_read_whole
 from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.graph.semantic_text import defined
-from dbt_ripple.graph.supposed import GONE
 from dbt_ripple.graph.traversal import Vertex
+from dbt_ripple.reasons import Code, Reason
 
 Severity = Literal["breaking", "warning", "info"]
 RiskLevel = Literal["low", "medium", "high"]
@@ -99,11 +99,11 @@ def matters(node: Node) -> bool:
     return is_certified(node) or (criticality(node) or "").lower() == "tier1"
 
 
-def newly_broken(comparison: Comparison) -> dict[str, str]:
+def newly_broken(comparison: Comparison) -> dict[str, Reason]:
     """The relations that read what is not there, and did not on base, with the reason."""
     before = comparison.base_analysis.nodes
     return {
-        unique_id: seen.reason or ""
+        unique_id: seen.reason or Code.NO_REASON_GIVEN()
         for unique_id, seen in comparison.head_analysis.nodes.items()
         if seen.status == "broken"
         and ((then := before.get(unique_id)) is None or then.reason != seen.reason)
@@ -160,7 +160,7 @@ class _Ripple:
         self.origins = origins
         self.broken = newly_broken(comparison)
         self.contract_types = contract_types
-        self.lost = {u for u, reason in self.broken.items() if reason == GONE}
+        self.lost = {u for u, reason in self.broken.items() if reason.code is Code.GONE}
         self.orphans = {child for u in self.lost for child in comparison.head.children.get(u, ())}
         self.came_from = {_folded(v): before for v, before in comparison.came_from.items()}
         self.moved = set(self.came_from)

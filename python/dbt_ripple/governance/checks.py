@@ -25,13 +25,12 @@ from dbt_ripple.governance.contracts import Breach
 from dbt_ripple.graph.analysis import Analysis
 from dbt_ripple.graph.edges import edges_into, exposure_edges_of
 from dbt_ripple.graph.pii import PiiColumn, pii_columns
+from dbt_ripple.reasons import Code, Reason
 
 _OWNED: Final = frozenset({"model", "seed", "snapshot", "source", "exposure"})
 _BUILT: Final = frozenset({"model", "seed", "snapshot"})
 _NESTED: Final = ("struct", "array", "map", "[")
 """Of types with one of these, catalogs say too little, and each in its own way, to be compared."""
-
-_ON_BASE: Final = " (already so on base)"
 
 
 def owner_breaches(comparison: Comparison) -> Iterator[Breach]:
@@ -46,13 +45,13 @@ def owner_breaches(comparison: Comparison) -> Iterator[Breach]:
         then = base.nodes.get(unique_id)
         had = owner(then, base) if then is not None else None
         if had is not None:
-            yield Breach("owner_removed", unique_id, None, f"it was {had}'s, and is nobody's now")
+            yield Breach("owner_removed", unique_id, None, Code.OWNER_REMOVED(owner=had))
         elif then is None:
             yield Breach(
-                "owner_missing", unique_id, None, "it is new, and nobody's", usual=not owned
+                "owner_missing", unique_id, None, Code.NEW_WITHOUT_OWNER(), usual=not owned
             )
         else:
-            said = f"it is nobody's{_ON_BASE}"
+            said = Code.ALREADY_ON_BASE(because=Code.WITHOUT_OWNER())
             yield Breach("owner_missing", unique_id, None, said, old=True, usual=not owned)
 
 
@@ -69,10 +68,13 @@ def key_breaches(comparison: Comparison) -> Iterator[Breach]:
             continue
         then = base.nodes.get(unique_id)
         new = then is None or not _needs_key(then, base) or has_tested_key(then, base)
-        what = "no data tests say that a key is unique and not null"
-        yield Breach(
-            "tier1_key_untested", unique_id, None, what + ("" if new else _ON_BASE), old=not new
-        )
+        reason = _on_base(Code.KEY_UNTESTED(), not new)
+        yield Breach("tier1_key_untested", unique_id, None, reason, old=not new)
+
+
+def _on_base(reason: Reason, old: bool) -> Reason:
+    """A reason, and whether it is so on base already."""
+    return Code.ALREADY_ON_BASE(because=reason) if old else reason
 
 
 def _needs_key(node: Node, project: Project) -> bool:
@@ -92,12 +94,17 @@ def pii_breaches(comparison: Comparison) -> Iterator[Breach]:
     before = _pii(_declared_as_on_head(comparison, found.values()), above)
     for (rule, unique_id, key), pii in found.items():
         old = (rule, unique_id, key) in before
-        what = "shows" if rule == "pii_exposed" else "untagged, holds"
-        source = comparison.head.nodes.get(pii.source_id)
-        name = f"{source.display_name if source else pii.source_id}.{pii.source_column}"
-        own = pii.source_id == unique_id and pii.source_column == pii.column
-        message = f"{what} {pii.pii}" + ("" if own else f" of {name}") + (_ON_BASE if old else "")
-        yield Breach(rule, unique_id, pii.column, message, old=old)
+        shown = rule == "pii_exposed"
+        if pii.source_id == unique_id and pii.source_column == pii.column:
+            reason = (Code.SHOWS_PII if shown else Code.UNTAGGED_PII)(pii=pii.pii)
+        else:
+            source = comparison.head.nodes.get(pii.source_id)
+            reason = (Code.SHOWS_PII_OF if shown else Code.UNTAGGED_PII_OF)(
+                pii=pii.pii,
+                name=source.display_name if source else pii.source_id,
+                column=pii.source_column,
+            )
+        yield Breach(rule, unique_id, pii.column, _on_base(reason, old), old=old)
 
 
 def _declared_as_on_head(comparison: Comparison, found: Iterable[PiiColumn]) -> Project:
@@ -169,14 +176,15 @@ def _consumers(comparison: Comparison) -> Iterator[Breach]:
         for parent in node.depends_on.nodes:
             if parent in comparison.base.nodes and parent not in head.nodes:
                 name = comparison.base.nodes[parent].display_name
-                yield Breach("reader_broken", unique_id, None, f"reads {name}, which is gone")
+                yield Breach("reader_broken", unique_id, None, Code.READS_GONE_NODE(name=name))
         for parent in head.parents.get(unique_id, ()):
             names = (head.nodes[parent].name, parent)
             for entry in referenced_columns(node) or () if parent in gone else ():
                 relation, _, column = entry.rpartition(".")
                 if column.lower() in gone[parent] and (not relation or relation in names):
-                    message = f"reads {head.nodes[parent].display_name}.{column}, which is gone"
-                    yield Breach("reader_broken", unique_id, column, message)
+                    name = head.nodes[parent].display_name
+                    reason = Code.READS_GONE_COLUMN(name=name, column=column)
+                    yield Breach("reader_broken", unique_id, column, reason)
 
 
 def drift_breaches(comparison: Comparison) -> Iterator[Breach]:
@@ -191,24 +199,21 @@ def drift_breaches(comparison: Comparison) -> Iterator[Breach]:
             continue
         found: dict[str, Breach] = {}
         for name in gone.get(unique_id, ()):
-            found[name.lower()] = Breach(
-                "source_drift", unique_id, name, "is not in the warehouse any more"
-            )
+            found[name.lower()] = Breach("source_drift", unique_id, name, Code.NOT_IN_WAREHOUSE())
         if base.catalog.get(unique_id) and head.catalog.get(unique_id):
             for name, (was, now) in retyped(base, head, unique_id).items():
-                found[name] = Breach("source_drift", unique_id, name, f"was {was} and is {now}")
+                reason = Code.SOURCE_RETYPED(was=was, now=now)
+                found[name] = Breach("source_drift", unique_id, name, reason)
         undeclared = _against_declaration(head, unique_id)
         known = _against_declaration(base, unique_id) if undeclared else {}
         for name, what in undeclared.items():
             if name not in found:
                 old = known.get(name) == what
-                found[name] = Breach(
-                    "source_drift", unique_id, name, what + (_ON_BASE if old else ""), old=old
-                )
+                found[name] = Breach("source_drift", unique_id, name, _on_base(what, old), old=old)
         yield from found.values()
 
 
-def _against_declaration(project: Project, unique_id: str) -> dict[str, str]:
+def _against_declaration(project: Project, unique_id: str) -> dict[str, Reason]:
     """What is declared of a source and not so, by lower-case column name."""
     node = project.nodes.get(unique_id)
     catalog = project.catalog.get(unique_id)
@@ -216,7 +221,7 @@ def _against_declaration(project: Project, unique_id: str) -> dict[str, str]:
         return {}
     there = {column.name.lower() for column in catalog}
     found = {
-        (column.name or name).lower(): "is declared, and not in the warehouse"
+        (column.name or name).lower(): Code.DECLARED_BUT_ABSENT()
         for name, column in node.columns.items()
         if (column.name or name).lower() not in there
     }
@@ -233,7 +238,7 @@ def _against_declaration(project: Project, unique_id: str) -> dict[str, str]:
         # What a yml file calls a type need not be this warehouse's word: two that can be read count.
         both = canonical_type(said, dialect), canonical_type(is_, dialect)
         if None not in both and both[0] != both[1]:
-            found[name] = f"is declared {said} and is {is_}"
+            found[name] = Code.DECLARED_OTHERWISE(declared=said, now=is_)
     return found
 
 

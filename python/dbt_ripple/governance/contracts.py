@@ -10,7 +10,7 @@ longer compiles is left to `reader_broken`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 import msgspec
@@ -21,6 +21,7 @@ from dbt_ripple.changes.compare import Vertex
 from dbt_ripple.changes.gone import vanished
 from dbt_ripple.governance.columns import retyped
 from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.reasons import Code, Reason
 
 _RELATIONS: Final = frozenset({"model", "seed", "snapshot", "source"})
 
@@ -36,7 +37,7 @@ class Breach(msgspec.Struct, frozen=True):
     rule: str
     unique_id: str | None
     column: str | None
-    message: str
+    reason: Reason
     old: bool = False
     usual: bool = False
 
@@ -46,7 +47,7 @@ def promises(node: Node) -> bool:
     return node.access == "public" or node.contract_enforced or contract_version(node) is not None
 
 
-def contract_breaches(comparison: Comparison, broken: dict[str, str]) -> Iterator[Breach]:
+def contract_breaches(comparison: Comparison, broken: Collection[str]) -> Iterator[Breach]:
     """Every promise of base that head does not keep.
 
     Args:
@@ -61,9 +62,8 @@ def contract_breaches(comparison: Comparison, broken: dict[str, str]) -> Iterato
         now = head.nodes.get(unique_id)
         if now is None:
             if then.deprecation_date is None and not _is_now_versioned(then, head):
-                yield Breach(
-                    "column_removed", unique_id, None, f"{then.display_name} itself is removed"
-                )
+                removed = Code.RELATION_REMOVED(name=then.display_name)
+                yield Breach("column_removed", unique_id, None, removed)
             continue
         before, after = contract_version(then), contract_version(now)
         if before is not None and before != after:
@@ -73,24 +73,24 @@ def contract_breaches(comparison: Comparison, broken: dict[str, str]) -> Iterato
         change = comparison.changed.get(unique_id)
         for name in gone.get(unique_id, ()):
             if change is None or name not in change.removed:
-                yield Breach("column_removed", unique_id, name, "removed from the source")
+                yield Breach("column_removed", unique_id, name, Code.REMOVED_FROM_SOURCE())
         for name, (was, is_) in retyped(base, head, unique_id).items():
-            yield Breach("column_retyped", unique_id, name, f"retyped from {was} to {is_}")
+            yield Breach("column_retyped", unique_id, name, Code.RETYPED(was=was, now=is_))
         if change is not None:
             yield from _columns(comparison, change, broken)
     yield from _new_versions(comparison)
 
 
 def _columns(
-    comparison: Comparison, change: NodeChange, broken: dict[str, str]
+    comparison: Comparison, change: NodeChange, broken: Collection[str]
 ) -> Iterator[Breach]:
     unique_id = change.unique_id
     renamed = set(change.renamed.values())
     for name in change.removed:
         if name not in renamed:
-            yield Breach("column_removed", unique_id, name, "removed")
+            yield Breach("column_removed", unique_id, name, Code.REMOVED())
     for name, was in change.renamed.items():
-        yield Breach("column_renamed", unique_id, was, f"renamed to {name}")
+        yield Breach("column_renamed", unique_id, was, Code.RENAMED(to=name))
     if unique_id in broken:
         return
     sides = (comparison.base_analysis, comparison.head_analysis)
@@ -100,7 +100,7 @@ def _columns(
                 "column_redefined",
                 unique_id,
                 None,
-                "changed, and cannot be seen through: any of its columns may be redefined",
+                Code.MAY_BE_REDEFINED(),
             )
         return
     moved: list[tuple[str | None, Vertex]] = [(c, (unique_id, c)) for c in change.moved]
@@ -110,9 +110,12 @@ def _columns(
         start = began(comparison, vertex)
         if start[0] in broken:
             continue
-        what = "its rows are redefined" if column is None else "redefined"
-        where = "" if start[0] == unique_id else f" by {_spelled(comparison, start)}"
-        yield Breach("column_redefined", unique_id, column, what + where)
+        if start[0] == unique_id:
+            reason = Code.ROWS_REDEFINED() if column is None else Code.REDEFINED()
+        else:
+            code = Code.ROWS_REDEFINED_BY if column is None else Code.REDEFINED_BY
+            reason = code(where=_spelled(comparison, start))
+        yield Breach("column_redefined", unique_id, column, reason)
 
 
 def began(comparison: Comparison, vertex: Vertex) -> Vertex:
@@ -136,9 +139,9 @@ def _without_migration(
     if said and (after is not None and said != then.meta.get("migration")):
         return
     what = (
-        f"contract_version {before} was taken away"
+        Code.CONTRACT_VERSION_REMOVED(version=before)
         if after is None
-        else f"contract_version went from {before} to {after} with no word on it in meta.migration"
+        else Code.CONTRACT_VERSION_UNEXPLAINED(was=before, now=after)
     )
     yield Breach("contract_version_without_migration", unique_id, None, what)
 
@@ -172,11 +175,10 @@ def _new_versions(comparison: Comparison) -> Iterator[Breach]:
             and other.deprecation_date is None
         ]
         if older:
-            names = " and ".join(sorted(other.display_name for other in older))
+            names = sorted(other.display_name for other in older)
             yield Breach(
                 "contract_version_without_migration",
                 unique_id,
                 None,
-                f"{node.display_name} is the latest version now, and {names} has neither a "
-                "deprecation_date nor this one a meta.migration",
+                Code.NEW_VERSION_UNEXPLAINED(name=node.display_name, names=names),
             )

@@ -9,7 +9,7 @@ change is not stopped because of older problems.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -31,16 +31,13 @@ from dbt_ripple.governance.layer import layer_breaches
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.graph.analysis import Analysis
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.reasons import Code, Reason
 
 Decision = Literal["APPROVED", "CAUTION", "BLOCKED"]
 FindingLevel = Literal["warn", "block", "approved", "known"]
 
-_NAMES: Final = 10
-_OF_TESTS: Final = ": every test is selected"
-"""How the comparison ends a note that is the selection's."""
 
-
-class Finding(msgspec.Struct, kw_only=True):
+class Finding(msgspec.Struct, kw_only=True, rename={"reason": "message"}):
     """One place where a rule is not kept.
 
     Attributes:
@@ -54,7 +51,7 @@ class Finding(msgspec.Struct, kw_only=True):
     level: FindingLevel
     unique_id: str | None
     column: str | None
-    message: str
+    reason: Reason
 
 
 class GateReport(msgspec.Struct, kw_only=True):
@@ -76,9 +73,9 @@ class GateReport(msgspec.Struct, kw_only=True):
     findings: list[Finding]
     affected: list[Affected]
     approved_by: str | None = None
-    opaque: dict[str, str] = {}
+    opaque: dict[str, Reason] = {}
     removed: list[str] = []
-    notes: list[str] = []
+    notes: list[Reason] = []
 
     def document(self) -> dict[str, object]:
         """The report as ``--format json`` prints it."""
@@ -131,7 +128,9 @@ def gate_from(comparison: Comparison, config: Config, approved_by: str | None = 
         if (finding := _finding(breach, config, approved_by)) is not None
     ]
     place = {name: i for i, name in enumerate(RULES)}
-    findings.sort(key=lambda f: (place[f.rule], f.unique_id or "", f.column or "", f.message))
+    findings.sort(
+        key=lambda f: (place[f.rule], f.unique_id or "", f.column or "", f.reason.message)
+    )
     reached = {asset.unique_id for asset in affected} | origins
     return GateReport(
         decision=decision(findings),
@@ -141,14 +140,14 @@ def gate_from(comparison: Comparison, config: Config, approved_by: str | None = 
         affected=affected,
         approved_by=approved_by,
         opaque={
-            unique_id: " ".join((seen.reason or "").split())
+            unique_id: seen.reason or Code.NO_REASON_GIVEN()
             for unique_id, seen in comparison.head_analysis.nodes.items()
             if seen.status == "opaque" and unique_id in reached
         },
         removed=sorted(comparison.removed),
         notes=[
-            *(note for note in comparison.notes if not note.endswith(_OF_TESTS)),
-            *(f"{hook}: what it does to relations is not seen" for hook in comparison.everything),
+            *(n for n in comparison.notes if n.code is not Code.EVERY_TEST_SELECTED),
+            *(Code.HOOK_NOT_FOLLOWED(because=hook) for hook in comparison.everything),
             *_unknown_types(comparison),
         ],
     )
@@ -179,14 +178,16 @@ def _reach(
 ) -> Iterator[Breach]:
     reached = [asset for asset in affected if asset.severity != "info"]
     if len(reached) > above:
-        names = ", ".join(asset.name for asset in reached[:_NAMES])
-        more = f" and {len(reached) - _NAMES} more" if len(reached) > _NAMES else ""
-        many = f"{len(reached)} asset{'' if len(reached) == 1 else 's'}"
-        than = f", more than {above}" if above else ""
-        yield Breach("blast_radius", None, None, f"reaches {many}{than} ({names}{more})")
+        names: list[str | Reason] = [asset.name for asset in reached]
+        reason = (
+            Code.REACHES_MORE_THAN(assets=names, most=above)
+            if above
+            else Code.REACHES(assets=names)
+        )
+        yield Breach("blast_radius", None, None, reason)
     nodes = comparison.head.nodes
     found = {
-        asset.unique_id: "is reached"
+        asset.unique_id: Code.CERTIFIED_REACHED()
         for asset in affected
         if asset.severity != "info" and matters(nodes[asset.unique_id])
     }
@@ -196,18 +197,18 @@ def _reach(
         if then is None or not matters(nodes.get(unique_id) or then):
             continue
         if unique_id in comparison.removed:
-            found[unique_id] = "is removed"
+            found[unique_id] = Code.CERTIFIED_REMOVED()
         elif change is not None and (change.rows or change.moved or change.removed):
-            found[unique_id] = "is changed"
+            found[unique_id] = Code.CERTIFIED_CHANGED()
     for unique_id, what in found.items():
-        yield Breach("certified_reached", unique_id, None, f"certified or tier 1, {what}")
+        yield Breach("certified_reached", unique_id, None, what)
 
 
 def _finding(breach: Breach, config: Config, approved_by: str | None) -> Finding | None:
     level = config.level(breach.rule)
     if level == "off" or config.excepts(breach.rule, breach.unique_id, breach.column):
         return None
-    message = breach.message
+    reason = breach.reason
     given: FindingLevel = level
     if breach.usual and breach.rule not in config.levels:
         return None
@@ -215,21 +216,18 @@ def _finding(breach: Breach, config: Config, approved_by: str | None) -> Finding
         given = "known"
     elif approved_by and RULES[breach.rule].approval:
         given = "approved"
-        message = f"{message}; approved by {approved_by}"
+        reason = Code.APPROVED_BY(because=reason, who=approved_by)
     return Finding(
         rule=breach.rule,
         level=given,
         unique_id=breach.unique_id,
         column=breach.column,
-        message=message,
+        reason=reason,
     )
 
 
-def _unknown_types(comparison: Comparison) -> Iterator[str]:
+def _unknown_types(comparison: Comparison) -> Iterator[Reason]:
     sides = [("base", comparison.base), ("head", comparison.head)]
     missing = [name for name, project in sides if not project.catalog]
     if missing:
-        yield (
-            f"{' and '.join(missing)} {'has' if len(missing) == 1 else 'have'} no catalog.json: "
-            "types and sources are compared as far as yml files declare them"
-        )
+        yield Code.NO_CATALOG(sides=missing)

@@ -9,6 +9,7 @@ same change, with the default levels of its rules.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
@@ -39,6 +40,7 @@ from dbt_ripple.graph.relations import RELATIONS
 from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.graph.semantic_text import SEMANTIC
 from dbt_ripple.graph.supposed import Supposed
+from dbt_ripple.reasons import Code, Reason
 
 Decision = Literal["APPROVED", "CAUTION", "BLOCKED"]
 Kind = Literal["rename", "drop", "retype", "deprecate"]
@@ -64,17 +66,17 @@ class ImpactReport(msgspec.Struct, kw_only=True):
         opaque: nodes downstream that could not be analysed, with the reason.
         broken_tests: the data tests that will not compile.
         tests: the other data tests, and the unit tests, that read something of the change.
-        promises: what is promised of the relation and would not be kept, one sentence each.
+        promises: what is promised of the relation and would not be kept.
     """
 
     decision: Decision
     risk_level: RiskLevel
     affected_assets: list[Affected]
     recommendation: str
-    opaque: dict[str, str] = {}
+    opaque: dict[str, Reason] = {}
     broken_tests: list[str] = []
     tests: list[str] = []
-    promises: list[str] = []
+    promises: list[Reason] = []
 
     def document(self) -> dict[str, object]:
         """The report as ``--format json`` prints it."""
@@ -86,7 +88,8 @@ class ImpactReport(msgspec.Struct, kw_only=True):
             "recommendation": self.recommendation,
             "broken_tests": self.broken_tests,
             "affected_tests": self.tests,
-            "broken_promises": self.promises,
+            "broken_promises": [promise.message for promise in self.promises],
+            "broken_promises_coded": self.promises,
         }
 
 
@@ -118,7 +121,7 @@ def impact(
         after = layer_after(project, node, changes)
         comparison = compare(project, after, base_analysis=seen, cache=cache)
         affected = affected_by(comparison, edited(comparison))
-        promised: list[str] = []
+        promised: list[Reason] = []
         stops = False
     else:
         node = _relation(project, seen, node)
@@ -148,7 +151,7 @@ def impact(
         affected_assets=affected,
         recommendation=_recommendation(node, changes, affected, project),
         opaque={
-            unique_id: " ".join((found.reason or "").split())
+            unique_id: found.reason or Code.NO_REASON_GIVEN()
             for unique_id, found in seen.nodes.items()
             if found.status == "opaque" and unique_id in reached
         },
@@ -234,13 +237,19 @@ def _supposed(project: Project, seen: Analysis, node: Node, changes: Sequence[Ch
                 "choose another name, or rename or drop the other column as well",
             )
         left.add(to.lower())
-    for name in names.values():  # of what nothing reads, the analysis may not know
-        if name not in analysed.columns and (name in renamed or name in dropped or name in retyped):
-            analysed.columns.append(name)
-            analysed.fingerprints.append("00")
-            analysed.expressions.append(None)
+    # Of what nothing reads, the analysis may not know.
+    more = [
+        name
+        for name in names.values()
+        if name not in analysed.columns and (name in renamed or name in dropped or name in retyped)
+    ]
     return Supposed(
-        analysed,
+        dataclasses.replace(
+            analysed,
+            columns=[*analysed.columns, *more],
+            fingerprints=[*analysed.fingerprints, *("00" for _ in more)],
+            expressions=[*analysed.expressions, *(None for _ in more)],
+        ),
         renamed,
         frozenset(dropped),
         retyped,
@@ -284,17 +293,23 @@ def _type(column: str, to: str, was: str | None, dialect: str, option: str) -> s
 
 def _promises(
     comparison: Comparison, node: Node, changes: Sequence[Change], supposed: Supposed
-) -> list[str]:
+) -> list[Reason]:
     """What the gate would say of the contracts: only what blocks."""
     found = [
-        f"{breach.column}: {breach.message}" if breach.column else breach.message
+        Code.OF_COLUMN(column=breach.column, because=breach.reason)
+        if breach.column
+        else breach.reason
         for breach in contract_breaches(comparison, newly_broken(comparison))
         if RULES[breach.rule].level == "block" and breach.unique_id == node.unique_id
     ]
     if promises(node):
-        found += [f"{c.column}: retyped to {c.to}" for c in changes if c.kind == "retype"]
+        found += [
+            Code.OF_COLUMN(column=c.column, because=Code.RETYPED_TO(to=c.to))
+            for c in changes
+            if c.kind == "retype"
+        ]
         if supposed.gone and node.deprecation_date is None:
-            found = [f"{node.display_name} itself is removed"]
+            found = [Code.RELATION_REMOVED(name=node.display_name)]
     return found
 
 

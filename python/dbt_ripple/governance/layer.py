@@ -17,6 +17,7 @@ from dbt_ripple.changes import Comparison
 from dbt_ripple.errors import RippleError
 from dbt_ripple.governance.contracts import Breach
 from dbt_ripple.graph.semantic_text import SEMANTIC, asked
+from dbt_ripple.reasons import Code, Reason
 
 if TYPE_CHECKING:
     from dbt_ripple.governance.impact import Change
@@ -32,14 +33,18 @@ def layer_breaches(comparison: Comparison) -> Iterator[Breach]:
         unique_id = node.unique_id
         if unique_id not in head.nodes:
             now = _renamed_to(comparison, node)
-            what = f"the {_kind(node)} is " + (f"renamed to {now}" if now else "removed")
-            yield Breach("semantic_removed", unique_id, None, what)
+            yield Breach("semantic_removed", unique_id, None, _gone(_kind(node), now))
         elif change := comparison.changed.get(unique_id):
             to = {was: name for name, was in change.renamed.items()}
             for name in change.removed:
-                what = f"the {_element_kind(node, name)} is "
-                what += f"renamed to {to[name]}" if name in to else "removed"
-                yield Breach("semantic_removed", unique_id, name, what)
+                reason = _gone(_element_kind(node, name), to.get(name))
+                yield Breach("semantic_removed", unique_id, name, reason)
+
+
+def _gone(kind: str, renamed_to: str | None) -> Reason:
+    if renamed_to:
+        return Code.OFFERED_RENAMED(kind=kind, to=renamed_to)
+    return Code.OFFERED_NO_MORE(kind=kind)
 
 
 def _kind(node: Node) -> str:

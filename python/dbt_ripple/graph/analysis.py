@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from dbt_ripple.artifacts import CatalogColumn, Node
+from dbt_ripple.reasons import Code, Reason
 
 Status = Literal["analysed", "opaque", "broken", "leaf"]
 """How well a node was seen.
@@ -16,10 +17,6 @@ Status = Literal["analysed", "opaque", "broken", "leaf"]
 * ``broken``: it reads a column that does not exist (or is ambiguous); the reason names it.
 * ``leaf``: it has no query (source, seed, exposure, ...).
 """
-
-
-MAY_NOT_BUILD: Final = "may not build: "
-"""Begins the reason of an opaque node that was followed, but for a name that may not be there."""
 
 
 class ColumnEdge(NamedTuple):
@@ -54,7 +51,7 @@ class NodeAnalysis:
 
     unique_id: str
     status: Status
-    reason: str | None = None
+    reason: Reason | None = None
     columns: list[str] = field(default_factory=list)
     fingerprints: list[str] = field(default_factory=list)
     expressions: list[str | None] = field(default_factory=list)
@@ -68,7 +65,9 @@ class NodeAnalysis:
     @property
     def is_unseen(self) -> bool:
         """Whether it was not followed: any of its columns may hold all that its parents hold."""
-        return self.status == "opaque" and not (self.reason or "").startswith(MAY_NOT_BUILD)
+        return self.status == "opaque" and not (
+            self.reason is not None and self.reason.code is Code.MAY_NOT_BUILD
+        )
 
 
 @dataclass(slots=True)

@@ -29,6 +29,7 @@ from dbt_ripple.graph.linker import Linker
 from dbt_ripple.graph.relations import RELATIONS, Known, SelfRest, cannot_see, stand_in
 from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.graph.seeds import SeedFiles
+from dbt_ripple.reasons import Code, Reason
 
 HOLDS_ITS_QUERY: Final = frozenset(
     {"dynamic_table", "ephemeral", "materialized_view", "table", "view"}
@@ -246,7 +247,7 @@ class FactAnalyser(Linker):
             steps.update(self.steps.get(parent, {}))
         return known
 
-    def follow(self, unique_id: str, node: Node) -> tuple[dict[str, str], Linked] | str:
+    def follow(self, unique_id: str, node: Node) -> tuple[dict[str, str], Linked] | Reason:
         """As without facts, but linked with them; notes which were used."""
         reason = cannot_see(node)
         if reason is not None:
@@ -260,7 +261,7 @@ class FactAnalyser(Linker):
             book.spelled(node.compiled_code or "")
             lowered = self.queries.lowered(node.compiled_code or "")
             if lowered.rel is None:
-                return lowered.reason or "it is not a query"
+                return lowered.reason or Code.NO_QUERY()
             table = functools.partial(self.table, unique_id)
             linked = link(lowered, table, self.dialect, book)
             self.linked[unique_id] = linked
@@ -268,7 +269,7 @@ class FactAnalyser(Linker):
             self.steps[unique_id] = book.steps
             return {}, linked
         except Exception as error:  # a defect of ours is this node's, not the whole project's
-            return f"a defect of dbt_ripple, please report it: {type(error).__name__}: {error}"
+            return Code.DEFECT(error=f"{type(error).__name__}: {error}")
         finally:
             book.steps, book.reader, book.named = outer
 
@@ -355,7 +356,7 @@ class FactAnalyser(Linker):
             self.prove()
             followed = self.follow(unique_id, node)
             del self.in_progress[unique_id]
-            if isinstance(followed, str):
+            if isinstance(followed, Reason):
                 return ()
             steps = self.steps.pop(unique_id)
             inner = self.linked[unique_id].relation

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, Final
 
 from dbt_ripple.artifacts import Node, Project, masking_functions
-from dbt_ripple.flow.engine_checks import cannot_find
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import CONDITIONAL, FILTER, IDENTITY, MASK_SHIFT, TRANSFORMATION
 from dbt_ripple.flow.link import Linked
@@ -40,6 +39,7 @@ from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.graph.seeds import SeedFiles, checksum
 from dbt_ripple.graph.settings import OF_COLUMNS, listed
 from dbt_ripple.graph.supposed import Supposed, suppose
+from dbt_ripple.reasons import Code, Reason, several
 
 KNOWN_MATERIALIZATIONS: Final = frozenset(
     """
@@ -211,12 +211,12 @@ class Linker(Leaves):
     def query(self, unique_id: str, node: Node) -> Known:
         """A model or a snapshot."""
         followed = self.follow(unique_id, node)
-        if isinstance(followed, str):
+        if isinstance(followed, Reason):
             return self.opaque(unique_id, node, followed)
         expressions, linked = followed
         relation = linked.relation
         status: Status = "analysed"
-        reason = None
+        reason: Reason | None = None
         wrapped = b""
         rows_fp = relation.rows_fp
         names, keys = list(relation.names), relation.keys
@@ -245,7 +245,7 @@ class Linker(Leaves):
                 rest = []
             else:
                 status = "opaque"
-                reason = "the columns of a * are not known: " + _why_unknown(relation)
+                reason = _why_unknown(relation)
         elif len(declared) == len(names) and (
             len(set(keys)) < len(keys) or not all(map(str.isidentifier, keys))
         ):
@@ -269,7 +269,7 @@ class Linker(Leaves):
             wrapped = digest(b"broken", *(m.encode() for m in missing))
         if node.resource_type == "model" and node.materialized not in KNOWN_MATERIALIZATIONS:
             status = "opaque"
-            reason = f"materialization {node.materialized} is not one we know"
+            reason = Code.UNKNOWN_MATERIALIZATION(materialization=str(node.materialized))
             wrapped = digest(wrapped, (node.raw_code or "").encode(), relation.all_fp(), rows_fp)
         config = self.settings.of(node)
         looks = self.introspection.of(node)
@@ -292,7 +292,7 @@ class Linker(Leaves):
         if missing and (
             node.resource_type != "model" or node.materialized in KNOWN_MATERIALIZATIONS
         ):
-            status, reason = "broken", cannot_find(missing)
+            status, reason = "broken", Code.CANNOT_FIND(names=missing)
         if node.contract_enforced:
             fps = self.typed(node, keys, fps)
         if node.resource_type == "snapshot":
@@ -336,18 +336,18 @@ class Linker(Leaves):
         """The folded names of the columns that its properties declare."""
         return [fold(c.name, bool(c.quote), self.dialect) for c in node.columns.values()]
 
-    def follow(self, unique_id: str, node: Node) -> tuple[dict[str, str], Linked] | str:
+    def follow(self, unique_id: str, node: Node) -> tuple[dict[str, str], Linked] | Reason:
         """A node's query, linked, with the SQL behind its outputs; or why it cannot be followed."""
         reason = cannot_see(node)
         if reason is not None:
             return reason
         try:
             followed = self.queries.follow(node.compiled_code or "", Reader(self, unique_id))
-            if not isinstance(followed, str) and followed[1].called:
+            if not isinstance(followed, Reason) and followed[1].called:
                 self.called[unique_id] = followed[1].called
             return followed
         except Exception as error:  # a defect of ours is this node's, not the whole project's
-            return f"a defect of dbt_ripple, please report it: {type(error).__name__}: {error}"
+            return Code.DEFECT(error=f"{type(error).__name__}: {error}")
 
     def configured(
         self, node: Node, relation: Relation, config: bytes, rows: Deps
@@ -520,19 +520,17 @@ class Linker(Leaves):
                 merge(found, through(CONDITIONAL, deps))
         return found
 
-    def said_of(self, beyond: Beyond) -> str:
+    def said_of(self, beyond: Beyond) -> Reason:
         """What is said of a node that may read what its query does not name."""
         nodes = self.project.nodes
-        said = []
+        said: list[Reason] = []
         if beyond.whole:
-            names = [nodes[u].display_name for u in beyond.whole]
-            some = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-            said.append(f"may read all of {some}, which its SQL does not name as a relation")
+            said.append(Code.READS_UNNAMED(names=[nodes[u].display_name for u in beyond.whole]))
         if beyond.hooks:
-            said.append(f"reads what hooks make: {', '.join(beyond.hooks[:3])}")
+            said.append(Code.READS_WHAT_HOOKS_MAKE(names=[*beyond.hooks[:3]]))
         if beyond.catalog:
-            said.append("reads the warehouse's catalog, in which each relation is")
-        return "; ".join(said)
+            said.append(Code.READS_CATALOG())
+        return several(said)
 
     @cached_property
     def all_code(self) -> bytes:
@@ -558,8 +556,7 @@ class Linker(Leaves):
         read = {u for hook in hooks for u in hook.reads if u in self.known and u != unique_id}
         nodes = self.project.nodes
         owners = list(dict.fromkeys(nodes[hook.owner].display_name for hook in hooks))
-        some = ", ".join(owners[:3]) + (", ..." if len(owners) > 3 else "")
-        reason = f"hooks of {some} may write to it"
+        reason = Code.HOOKS_MAY_WRITE(names=owners)
         return after_hooks(known, left, self.deps_of(sorted(read)), reason)
 
     def settle_hooks(self) -> None:
@@ -731,7 +728,7 @@ class Linker(Leaves):
             fps.append(digest(b"snapshot", column_name.encode(), config))
             deps.append(of.get(column_name, {}))
 
-    def opaque(self, unique_id: str, node: Node, reason: str) -> Known:
+    def opaque(self, unique_id: str, node: Node, reason: Reason) -> Known:
         """A node that cannot be analysed: it may use everything its parents hold."""
         named = relations_named(_text_that_names(node), self.names)
         above = dict.fromkeys(self.relations_above(unique_id))
@@ -832,9 +829,6 @@ def _kind(node: Node) -> list[Any]:
     return [node.materialized, node.config.get("table_format"), node.config.get("file_format")]
 
 
-def _why_unknown(relation: Relation) -> str:
+def _why_unknown(relation: Relation) -> Reason:
     parents = sorted({parent for parent, _ in relation.rows})
-    return (
-        f"no catalog lists those of {', '.join(parents[:3]) or 'its source'}"
-        "; run `dbt docs generate`"
-    )
+    return Code.STAR_UNKNOWN(parents=[*parents[:3]] or ["its source"])

@@ -24,12 +24,11 @@ from dataclasses import replace
 from typing import Final
 
 from dbt_ripple.artifacts import CatalogColumn, Node, Project
-from dbt_ripple.flow.engine_checks import cannot_find
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.live import checked
 from dbt_ripple.flow.relation import Relation
-from dbt_ripple.graph.analysis import MAY_NOT_BUILD, NodeAnalysis
+from dbt_ripple.graph.analysis import NodeAnalysis
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.doubts import reads_stored, says, without_words
 from dbt_ripple.graph.jinja import both_branches, normalised
@@ -37,7 +36,8 @@ from dbt_ripple.graph.linker import Linker
 from dbt_ripple.graph.relations import RELATIONS, Known, cannot_see
 from dbt_ripple.graph.seeds import SeedFiles
 from dbt_ripple.graph.settings import words
-from dbt_ripple.graph.supposed import GONE, Supposed
+from dbt_ripple.graph.supposed import Supposed
+from dbt_ripple.reasons import Code, Reason
 
 RUNS_ITS_QUERY: Final = frozenset(
     "table view incremental materialized_view streaming_table dynamic_table snapshot test".split()
@@ -233,14 +233,14 @@ class CertainNames(Linker):
             found = self.settings.words_of_hooks(node)
         return not found.isdisjoint(_MAY_ADD_COLUMNS)
 
-    def follow(self, unique_id: str, node: Node) -> tuple[dict[str, str], Linked] | str:
+    def follow(self, unique_id: str, node: Node) -> tuple[dict[str, str], Linked] | Reason:
         """A node's query, for the columns that its readers see."""
         reason = cannot_see(node)
         if reason is not None:
             return reason
         lowered = self.queries.lowered(node.compiled_code or "")
         if lowered.rel is None:
-            return lowered.reason or "it is not a query"
+            return lowered.reason or Code.NO_QUERY()
         return {}, link(lowered, lambda k, n: self.table(unique_id, k, n), self.dialect)
 
 
@@ -259,13 +259,14 @@ def judge(linker: Linker, seen: Iterable[NodeAnalysis], cache: Cache | None = No
     is not known. Fingerprints stay as they are.
     """
     project = linker.project
-    judged = [found for found in seen if found.status == "broken" and found.reason != GONE]
+    judged = [found for found in seen if found.status == "broken" and found.reason != Code.GONE()]
     if not judged:
         return
     certain = CertainNames(project, believed(project), cache, linker.supposed)
     for found in judged:
         if names := certain.of_own_text(found.unique_id):
-            found.reason = cannot_find(names)
+            found.reason = Code.CANNOT_FIND(names=names)
         else:
             found.status = "opaque"
-            found.reason = MAY_NOT_BUILD + (found.reason or "")
+            assert found.reason is not None  # every broken node has one
+            found.reason = Code.MAY_NOT_BUILD(because=found.reason)

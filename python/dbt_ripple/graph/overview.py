@@ -9,6 +9,7 @@ import msgspec
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.graph.analysis import Analysis
+from dbt_ripple.reasons import Code, Reason
 
 NOTES_SHOWN: Final = 5
 """Of what the reader had to leave out or assume, how much is said."""
@@ -19,7 +20,7 @@ class Unseen(msgspec.Struct):
 
     unique_id: str
     name: str
-    reason: str
+    reason: Reason
 
 
 class Summary(msgspec.Struct):
@@ -68,7 +69,7 @@ def summarise(project: Project, analysis: Analysis, read_seconds: float) -> Summ
         found = project.nodes.get(unique_id)
         if seen.status in unseen:
             name = found.spoken_name if found else unique_id
-            reason = " ".join((seen.reason or "no reason given").split())
+            reason = seen.reason or Code.NO_REASON_GIVEN()
             unseen[seen.status].append(Unseen(unique_id, name, reason))
         elif seen.status == "analysed" and found and found.resource_type == "model":
             analysed += 1

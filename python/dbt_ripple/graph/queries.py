@@ -27,6 +27,7 @@ from dbt_ripple.flow.packed import pack, unpack
 from dbt_ripple.flow.relation import Key, PackedDeps, Relation, pack_deps, unpack_deps
 from dbt_ripple.flow.types import Fields
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.reasons import Code, Reason
 
 LowerMany = Callable[[Sequence[str], str, bool, Collection[str]], list[bytes]]
 """Lowers many queries somewhere else: as `flow.packed.lower_packed` does, or none of them (an empty
@@ -69,7 +70,7 @@ class _Stored(msgspec.Struct, array_like=True, gc=False):
     order: bytes
     incidental: bytes
     missing: list[str]
-    unknown: str | None
+    unknown: Reason | None
     fields: dict[str, Fields]
 
 
@@ -85,7 +86,7 @@ class _Trace(msgspec.Struct, array_like=True, gc=False):
 class _Entry(msgspec.Struct, array_like=True, gc=False):
     """All that is kept of a query as linked; `reason` is why it cannot be."""
 
-    reason: str | None
+    reason: Reason | None
     expressions: dict[str, str]
     traces: list[_Trace]
     called: list[str] = []
@@ -147,7 +148,7 @@ class Queries:
                     cache.put(self._key(b"query", sql), packed)
         self.parse_seconds += time.perf_counter() - start
 
-    def follow(self, sql: str, reader: Reader) -> tuple[dict[str, str], Linked] | str:
+    def follow(self, sql: str, reader: Reader) -> tuple[dict[str, str], Linked] | Reason:
         """A query, lowered and linked, with the SQL behind its outputs by key.
 
         Returns:
@@ -157,7 +158,7 @@ class Queries:
         if cache is None:
             lowered = self.lowered(sql)
             if lowered.rel is None:
-                return lowered.reason or _NO_QUERY
+                return lowered.reason or Code.NO_QUERY()
             return lowered.expressions, link(lowered, reader.table, self.dialect)
         key = self._key(b"linked", sql)
         entry = _read(cache, key)
@@ -169,7 +170,7 @@ class Queries:
                 return entry.expressions, linked
         lowered = self.lowered(sql)
         if lowered.rel is None:
-            reason = lowered.reason or _NO_QUERY
+            reason = lowered.reason or Code.NO_QUERY()
             cache.put(key, _encode(_Entry(reason, {}, [])))
             return reason
         reads: dict[Key, None] = {}
@@ -223,9 +224,6 @@ class Queries:
         from dbt_ripple.flow.lower import lower
 
         return lower(sql, self.dialect, expressions=self.expressions, masking=self.masking)
-
-
-_NO_QUERY: Final = "it is not a query"
 
 
 def _read(cache: Cache, key: bytes) -> _Entry | None:

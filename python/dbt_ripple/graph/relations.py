@@ -15,6 +15,7 @@ from dbt_ripple.flow.relation import Deps, Relation, rest_fp, union
 from dbt_ripple.graph.analysis import NodeAnalysis
 from dbt_ripple.graph.queries import Note
 from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.reasons import Code, Reason
 
 RELATIONS: Final = frozenset({"model", "seed", "snapshot", "source"})
 """Resource types that are (or stand for) a relation."""
@@ -186,7 +187,7 @@ class SelfRest:
         return {}
 
 
-def after_hooks(known: Known, left: bytes, rows: Deps, reason: str) -> Known:
+def after_hooks(known: Known, left: bytes, rows: Deps, reason: Reason) -> Known:
     """A relation as the hooks of other nodes have left it, all of it other than before.
 
     Args:
@@ -253,12 +254,12 @@ def view_of(unique_id: str, relation: Relation) -> bytes | None:
     )
 
 
-def cannot_see(node: Node) -> str | None:
+def cannot_see(node: Node) -> Reason | None:
     """Why a node has no SQL to read, or None where it has."""
     if node.is_python:
-        return "a Python model"
+        return Code.PYTHON_MODEL()
     if not node.compiled_code:
-        return "not compiled: run `dbt compile` or `dbt docs generate` on the whole project"
+        return Code.NOT_COMPILED()
     return None
 
 

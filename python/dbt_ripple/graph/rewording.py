@@ -23,6 +23,7 @@ from dbt_ripple.graph.relations import Known, SelfRest, cannot_see, stand_in
 from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.graph.seeds import SeedFiles
 from dbt_ripple.graph.tests import TestLinker
+from dbt_ripple.reasons import Code, Reason
 
 
 class CanonicalLinker(TestLinker):
@@ -85,7 +86,7 @@ class CanonicalLinker(TestLinker):
         """What hooks leave is not looked into here: it is equal to nothing on the other side."""
         return digest(key.encode(), str(id(self)).encode())
 
-    def follow(self, unique_id: str, node: Node) -> tuple[dict[str, str], Linked] | str:
+    def follow(self, unique_id: str, node: Node) -> tuple[dict[str, str], Linked] | Reason:
         """A node's query, linked in canonical form where it has one."""
         reason = cannot_see(node)
         if reason is not None:
@@ -95,7 +96,7 @@ class CanonicalLinker(TestLinker):
         try:
             lowered = self.queries.lowered(sql)
             if lowered.rel is None:
-                return lowered.reason or "it is not a query"
+                return lowered.reason or Code.NO_QUERY()
             linked = link(lowered, table, self.dialect)
             self.called[unique_id] = linked.called
             if unique_id not in self.edited:
@@ -107,7 +108,7 @@ class CanonicalLinker(TestLinker):
             found = canonical(sql, self.dialect, linked, table, self.masking, self.types_of)
             self.above[unique_id] = above
         except Exception as error:  # a defect of ours is this node's, not the whole project's
-            return f"a defect of dbt_ripple, please report it: {type(error).__name__}: {error}"
+            return Code.DEFECT(error=f"{type(error).__name__}: {error}")
         if found is None:
             return {}, linked
         self.rules[unique_id] = found.rules

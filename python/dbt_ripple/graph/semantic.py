@@ -23,7 +23,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.flow.engine_checks import cannot_find
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import (
     AGGREGATION,
@@ -40,7 +39,7 @@ from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.live import checked
 from dbt_ripple.flow.names import fold
 from dbt_ripple.flow.relation import Deps, Relation, merge, through, union
-from dbt_ripple.graph.analysis import MAY_NOT_BUILD, Analysis, NodeAnalysis, Status
+from dbt_ripple.graph.analysis import Analysis, NodeAnalysis, Status
 from dbt_ripple.graph.doubts import reads_stored, says, without_words
 from dbt_ripple.graph.relations import RELATIONS, Known, stand_in
 from dbt_ripple.graph.rows import ROWS
@@ -55,6 +54,7 @@ from dbt_ripple.graph.semantic_text import (
     placeholder,
     settings,
 )
+from dbt_ripple.reasons import Code, Reason, several
 
 _FROM: Final = "semantic_model"
 """What an expression is read from, in the query that is made of it."""
@@ -86,7 +86,7 @@ class _Value:
 
     fp: bytes
     deps: Deps
-    why: str | None = None
+    why: Reason | None = None
     missing: list[str] = field(default_factory=list)
     doubtful: list[str] = field(default_factory=list)
 
@@ -149,7 +149,7 @@ class _Reading:
     own: dict[str, None] = field(default_factory=dict)
     times: dict[tuple[str, str], bytes] = field(default_factory=dict)
     missing: dict[str, None] = field(default_factory=dict)
-    unread: dict[str, None] = field(default_factory=dict)
+    unread: dict[Reason, None] = field(default_factory=dict)
 
     def row(self, kind: bytes, fp: bytes, deps: Deps) -> None:
         """Add something that the rows depend on."""
@@ -235,15 +235,16 @@ class SemanticLayer:
         try:
             lowered = self.queries.lowered(sql)
             if lowered.rel is None:
-                return _anything(over, text, lowered.reason or "it is no expression")
+                return _anything(over, text, lowered.reason or Code.NO_EXPRESSION())
             linked = link(lowered, table, self.dialect)
         except Exception as error:  # a defect of ours is this element's, not the whole project's
-            return _anything(over, text, f"a defect of dbt_ripple: {type(error).__name__}: {error}")
+            reason = Code.DEFECT(error=f"{type(error).__name__}: {error}")
+            return _anything(over, text, reason)
         found = linked.relation
         if others:
-            return _anything(over, text, "it reads another relation")
+            return _anything(over, text, Code.READS_ANOTHER_RELATION())
         if len(found.fps) != 1 or found.rest:
-            return _anything(over, text, "it is not one expression")
+            return _anything(over, text, Code.NOT_ONE_EXPRESSION())
         fp = found.fps[0]
         if found.rows_fp != over.rows_fp:
             fp = digest(b"over rows", fp, found.rows_fp)
@@ -354,18 +355,22 @@ class SemanticLayer:
                 measure.value.fp = digest(b"within", measure.value.fp, element.value.fp)
         measure.value.fp = digest(measure.value.fp, str(rule.get("window_choice")).encode())
 
-    def state_of(self, model: _SemanticModel, has_model: bool) -> tuple[Status, str | None]:
+    def state_of(self, model: _SemanticModel, has_model: bool) -> tuple[Status, Reason | None]:
         """How well a semantic model was seen, and why not better."""
         if not has_model:
             named = listed(u.rpartition(".")[2] for u in model.node.depends_on.nodes)
-            return "broken", cannot_find([named or "its model"])
+            return "broken", Code.CANNOT_FIND(names=[named or "its model"])
         elements = model.elements.values()
         if missing := _said_of((e, e.value.missing) for e in elements):
-            return "broken", missing
-        if unread := [f"{e.kind} {e.name}: {e.value.why}" for e in elements if e.value.why]:
-            return "opaque", "cannot be read: " + "; ".join(unread)
+            return "broken", several(missing)
+        if unread := [
+            Code.PART_UNREAD_BECAUSE(part=f"{e.kind} {e.name}", because=e.value.why)
+            for e in elements
+            if e.value.why
+        ]:
+            return "opaque", Code.CANNOT_BE_READ(parts=unread)
         if doubtful := _said_of((e, e.value.doubtful) for e in elements):
-            return "opaque", MAY_NOT_BUILD + doubtful
+            return "opaque", Code.MAY_NOT_BUILD(because=several(doubtful))
         return "analysed", None
 
     # -- metrics ----------------------------------------------------------------------------------
@@ -408,7 +413,8 @@ class SemanticLayer:
                 merge(deps, through(IDENTITY if len(inputs) == 1 else TRANSFORMATION, of))
                 texts.append(text)
         if not texts:  # of a type that is not known
-            self.anything(reading, "what it is made of", settings(params))
+            made_of = Code.PART_UNREAD(part="what it is made of")
+            self.anything(reading, made_of, settings(params))
         self.conversion(reading, params.get("conversion_type_params"))
         self.filters(reading, f"the filter of {node.name}", node.filter)
         if node.type == "cumulative" or laid_out_on_time(params):
@@ -469,7 +475,7 @@ class SemanticLayer:
         text = self.measure_value(value, measure, _text_of(measure))
         reading.missing.update(dict.fromkeys(value.missing))
         if value.why:
-            reading.unread[f"its expression: {value.why}"] = None
+            reading.unread[_its_expression(value.why)] = None
         return value.fp, value.deps, text
 
     def input_metric(
@@ -504,8 +510,8 @@ class SemanticLayer:
         value = self.value(expression, over, lambda: over)
         reading.missing.update(dict.fromkeys(value.missing))
         if value.why or (value.doubtful and not value.missing):
-            why = value.why or cannot_find(value.doubtful)
-            reading.unread[f"its expression: {why}"] = None
+            why = value.why or Code.CANNOT_FIND(names=value.doubtful)
+            reading.unread[_its_expression(why)] = None
         return value
 
     def conversion(self, reading: _Reading, said: Any) -> None:
@@ -577,7 +583,7 @@ class SemanticLayer:
         for text in sorted(map(str, params.get("group_by") or ())):
             element = asked(text.strip().removeprefix("{{").removesuffix("}}"))
             if element is None:
-                self.anything(reading, f"group_by {text}")
+                self.anything(reading, Code.PART_UNREAD(part=f"group_by {text}"))
                 continue
             fp, deps = self.find(reading, element)
             fp = digest(fp, element.options.encode())
@@ -604,7 +610,7 @@ class SemanticLayer:
         for template in filters_of(said):
             read = filter_sql(template)
             if read is None:
-                self.anything(reading, whose, template)
+                self.anything(reading, Code.PART_UNREAD(part=whose), template)
                 continue
             sql, elements = read
             found = [self.find(reading, element) for element in elements]
@@ -618,12 +624,13 @@ class SemanticLayer:
             )
             value = self.value(sql, over, None)
             if value.why or value.doubtful:
-                why = value.why or cannot_find(value.doubtful)
-                self.anything(reading, f"{whose} ({why})", template)
+                why = value.why or Code.CANNOT_FIND(names=value.doubtful)
+                reason = Code.FILTER_UNREAD_BECAUSE(part=whose, because=why)
+                self.anything(reading, reason, template)
                 continue
             reading.row(b"filter", value.fp, through(FILTER, value.deps))
 
-    def anything(self, reading: _Reading, what: str, text: str = "") -> None:
+    def anything(self, reading: _Reading, what: Reason, text: str = "") -> None:
         """Something that cannot be read may ask for anything that there is."""
         reading.unread[what] = None
         reading.parts.append(digest(b"unread", text.encode()))
@@ -744,18 +751,19 @@ class SemanticLayer:
     def keep_reading(self, node: Node, reading: _Reading) -> None:
         """Keep a metric or a saved query that has been put together."""
         status: Status = "analysed"
-        reason: str | None = None
+        reason: Reason | None = None
         if reading.missing:
-            status, reason = "broken", cannot_find(sorted(reading.missing))
+            status, reason = "broken", Code.CANNOT_FIND(names=sorted(reading.missing))
         elif reading.unread:
-            status, reason = "opaque", "cannot be read: " + "; ".join(sorted(reading.unread))
+            parts = sorted(reading.unread, key=str)
+            status, reason = "opaque", Code.CANNOT_BE_READ(parts=parts)
         self.keep(node, status, reason, reading.columns, reading.rows_fp(), reading.rows)
 
     def keep(
         self,
         node: Node,
         status: Status,
-        reason: str | None,
+        reason: Reason | None,
         columns: Mapping[str, tuple[bytes, Deps, str]],
         rows_fp: bytes,
         rows: Deps,
@@ -817,7 +825,11 @@ def _base(relation: Relation) -> Relation:
     )
 
 
-def _anything(over: Relation, text: str, why: str) -> _Value:
+def _its_expression(why: Reason) -> Reason:
+    return Code.PART_UNREAD_BECAUSE(part="its expression", because=why)
+
+
+def _anything(over: Relation, text: str, why: Reason) -> _Value:
     deps = dict(through(TRANSFORMATION, over.rows))
     for of in over.deps:
         merge(deps, through(TRANSFORMATION, of))
@@ -839,13 +851,13 @@ def _text_of(said: dict[str, Any]) -> str:
     return str(said.get("name") if expression is None else expression).strip()
 
 
-def _said_of(elements: Iterable[tuple[_Element, list[str]]]) -> str:
+def _said_of(elements: Iterable[tuple[_Element, list[str]]]) -> list[Reason]:
     """Which names are missing, and what reads them."""
-    return "; ".join(
-        f"{cannot_find(names)}, which {element.kind} {element.name} reads"
+    return [
+        Code.PART_CANNOT_FIND(names=names, kind=element.kind, name=element.name)
         for element, names in elements
         if names
-    )
+    ]
 
 
 _Said = dict[str, Any]

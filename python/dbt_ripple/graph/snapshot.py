@@ -314,7 +314,8 @@ def _node_row(
 ) -> NodeRow:
     status, reason, fingerprint = "leaf", None, None
     if seen is not None:
-        status, reason, fingerprint = seen.status, seen.reason, seen.rows_fingerprint or None
+        status, fingerprint = seen.status, seen.rows_fingerprint or None
+        reason = seen.reason.message if seen.reason else None
     if node is None:
         name = unique_id.rpartition(".")[2]
         return NodeRow(
@@ -392,7 +393,12 @@ def _test_fingerprints(project: Project, analysis: Analysis) -> dict[str, str]:
         config = project.nodes[unique_id].config
         settings = sorted(of_test(project.nodes[unique_id]).items())
         by_name = config.get("fail_calc") not in (None, "count(*)")
-        said = (seen.rows_fingerprint, seen.fingerprints, seen.reason, settings)
+        said = (
+            seen.rows_fingerprint,
+            seen.fingerprints,
+            seen.reason and seen.reason.message,
+            settings,
+        )
         found[unique_id] = digest(
             b"test", repr(said).encode(), repr(seen.columns if by_name else ()).encode(), hooks
         ).hex()

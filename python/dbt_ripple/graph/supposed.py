@@ -12,6 +12,7 @@ from dbt_ripple.flow.names import fold_stored
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.graph.analysis import NodeAnalysis
 from dbt_ripple.graph.relations import Known
+from dbt_ripple.reasons import Code
 
 GONE: Final = "is gone"
 """Reason of a relation that is supposed to be removed."""
@@ -70,7 +71,7 @@ def suppose(known: Known, supposed: Supposed, dialect: str) -> Known:
     analysis = NodeAnalysis(
         seen.unique_id,
         "broken" if supposed.gone else seen.status,
-        GONE if supposed.gone else seen.reason,
+        Code.GONE() if supposed.gone else seen.reason,
         list(names),
         [fp.hex() for fp in fps],
         [None] * len(names),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from dbt_ripple.artifacts import Node
-from dbt_ripple.flow.engine_checks import cannot_find
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import IDENTITY
 from dbt_ripple.flow.link import Linked
@@ -19,6 +18,7 @@ from dbt_ripple.graph.linker import Linker, Reader
 from dbt_ripple.graph.properties import of_test, place
 from dbt_ripple.graph.relations import RELATIONS, cannot_see
 from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.reasons import Code, Reason
 
 
 class _GivenRest:
@@ -93,7 +93,7 @@ class TestLinker(Linker):
         """A test's fingerprint and what it reads: the columns and row sets its query depends on."""
         followed = self.follow(unique_id, node)
         reads: dict[tuple[str, str], None] = {}
-        if isinstance(followed, str):
+        if isinstance(followed, Reason):
             opaque = self.opaque(unique_id, node, followed)
             reads.update(dict.fromkeys(opaque.rows))
             analysis = opaque.analysis
@@ -114,7 +114,7 @@ class TestLinker(Linker):
             if config or aside or beyond:
                 rows_fp = digest(b"aside", rows_fp, config, aside, self.all_of(beyond))
             looks_at = self.relations_above(unique_id) if aside else []
-            said = None
+            said: Reason | None = None
             if beyond:
                 reads.update(dict.fromkeys(self.deps_of(beyond.whole)))
                 looks_at += [u for u in beyond.whole if u not in looks_at]
@@ -123,7 +123,7 @@ class TestLinker(Linker):
             analysis = NodeAnalysis(
                 unique_id,
                 "broken" if missing else "analysed",
-                cannot_find(missing) if missing else said,
+                Code.CANNOT_FIND(names=missing) if missing else said,
                 names,
                 fps,
                 [None] * len(names),
@@ -157,16 +157,16 @@ class TestLinker(Linker):
             *map(self.function, self.functions_above(model.unique_id)),
         ]
         reads: dict[tuple[str, str], None] = {}
-        followed: tuple[dict[str, str], Linked] | str = cannot_see(model) or ""
-        if not followed:
+        followed: tuple[dict[str, str], Linked] | Reason | None = cannot_see(model)
+        if followed is None:
             reader = _UnitReader(self, model.unique_id)
             try:
                 followed = self.queries.follow(model.compiled_code or "", reader)
             except Exception as error:  # as in `follow`
-                followed = f"a defect of dbt_ripple: {type(error).__name__}: {error}"
+                followed = Code.DEFECT(error=f"{type(error).__name__}: {error}")
             beyond = self.beyond(model.unique_id, model, self.introspection.of(model))
             parts.append(self.all_of(beyond))  # no fixture stands in for what is read unnamed
-        if isinstance(followed, str) or node.overrides:
+        if isinstance(followed, Reason) or node.overrides:
             # Overridden macros and vars compile to another text than the one at hand.
             macros = self.macros
             parts += [
@@ -174,7 +174,7 @@ class TestLinker(Linker):
                 macros.variables(model.raw_code).encode(),
                 macros.fingerprint(model.depends_on.macros),
             ]
-        if not isinstance(followed, str):
+        if not isinstance(followed, Reason):
             relation = followed[1].relation
             parts += [relation.rows_fp, *(m.encode() for m in followed[1].missing)]
             parts += sorted(

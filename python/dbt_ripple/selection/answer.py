@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 
 from dbt_ripple.changes.gone import Broken
-
-NO_RESULTS: Final = "base has no results of tests that belong to its manifest"
-"""What is missing to prove any test, where base's build left no results."""
+from dbt_ripple.reasons import Reason
 
 
 class SelectedTest(msgspec.Struct, kw_only=True):
@@ -19,15 +15,15 @@ class SelectedTest(msgspec.Struct, kw_only=True):
         reason: one phrase: what changed, where it began.
         path: vertices from where it began down to the test, as ``unique_id.column`` (``*rows*`` for
             the row set); the last is the test itself.
-        not_proven: what is missing to prove by base's passed tests that it cannot fail, in words;
-            left out where that was not looked at.
+        not_proven: what is missing to prove by base's passed tests that it cannot fail; left
+            out where that was not looked at.
     """
 
     unique_id: str
     name: str
-    reason: str
+    reason: Reason
     path: list[str] = []
-    not_proven: str | msgspec.UnsetType = msgspec.UNSET
+    not_proven: Reason | msgspec.UnsetType = msgspec.UNSET
 
 
 class ProvenTest(msgspec.Struct, kw_only=True):
@@ -40,7 +36,7 @@ class ProvenTest(msgspec.Struct, kw_only=True):
     """
 
     unique_id: str
-    reason: str
+    reason: Reason
     facts: list[str] = []
 
 
@@ -52,7 +48,7 @@ class BlockedTest(msgspec.Struct, kw_only=True):
     """
 
     unique_id: str
-    reason: str
+    reason: Reason
     blocked_by: str
 
 
@@ -60,7 +56,7 @@ class Opaque(msgspec.Struct, kw_only=True):
     """A node that could not be seen through on a side; the reason says on which, and why."""
 
     unique_id: str
-    reason: str
+    reason: Reason
 
 
 class Counts(msgspec.Struct, kw_only=True):
@@ -89,7 +85,7 @@ class Selection(msgspec.Struct, kw_only=True):
         exposures: unique_ids of the exposures that read something that moved.
         unit_tests: unique_ids of the unit tests to run.
         opaque: what could not be seen through, on either side.
-        notes: what the answer had to assume, one sentence each.
+        notes: what the answer had to assume.
     """
 
     tests: list[SelectedTest] = []
@@ -101,7 +97,7 @@ class Selection(msgspec.Struct, kw_only=True):
     unit_tests: list[str] = []
     opaque: list[Opaque] = []
     counts: Counts = msgspec.field(default_factory=Counts)
-    notes: list[str] = []
+    notes: list[Reason] = []
 
 
 class RunTest(SelectedTest, kw_only=True):
@@ -129,7 +125,7 @@ class StoppedTest(msgspec.Struct, kw_only=True):
 
     unique_id: str
     name: str
-    reason: str
+    reason: Reason
     equal: list[str] = []
 
 

@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterable, Mapping
 
 from dbt_ripple.artifacts import CatalogColumn
 from dbt_ripple.changes import Comparison
-from dbt_ripple.changes.gone import GoneColumn, Unfound
+from dbt_ripple.changes.gone import GoneColumn, Unfound, broken_by
 from dbt_ripple.changes.refused import fail_again
-from dbt_ripple.flow.engine_checks import named
 from dbt_ripple.flow.names import dialect_of
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.missing import CertainNames
+from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.selection.answer import BlockedTest
 from dbt_ripple.selection.inlined import inlined_by
 
@@ -141,18 +141,19 @@ def _why(
     cause: str,
     missing: Mapping[str, list[str]],
     refused: Mapping[str, str],
-) -> str:
+) -> Reason:
     """Why a relation cannot be built, because of itself or of one above it."""
     nodes = unfound.comparison.head.nodes
-    said = f"{nodes[model].display_name} cannot be built: "
+    name = nodes[model].display_name
     if cause in missing:
-        said += f"there is no {named(missing[cause])}"
+        because = Code.THERE_IS_NO(names=missing[cause])
         if gone := unfound.of(cause) or _gone_in_inlined(unfound, cause):
-            said += f": {'; '.join(map(unfound.said, gone))}"
-        return said
-    if cause != model:
-        said += f"it reads {nodes[cause].display_name}, directly or not, which "
-    return said + f"failed on base, and nothing that decides it has changed ({refused[cause]})"
+            because = broken_by(because, map(unfound.said, gone))
+    elif cause != model:
+        because = Code.READS_FAILED(name=nodes[cause].display_name, error=refused[cause])
+    else:
+        because = Code.FAILED_ON_BASE(error=refused[cause])
+    return Code.CANNOT_BE_BUILT(name=name, because=because)
 
 
 def _gone_in_inlined(unfound: Unfound, model: str) -> list[GoneColumn]:

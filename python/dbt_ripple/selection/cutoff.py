@@ -53,6 +53,7 @@ from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.properties import of_test
 from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.graph.settings import Settings, hooks_of
+from dbt_ripple.reasons import Code
 from dbt_ripple.selection.answer import CutOff, RunTest, Selection, StoppedModel, StoppedTest
 
 CAN: Final = "can differ"
@@ -363,7 +364,7 @@ class Cutoff:
 
     def _own_reason(self, unique_id: str) -> str | None:
         if self.comparison.everything:
-            return self.comparison.everything[0]
+            return self.comparison.everything[0].message
         if unique_id in self.always:
             return "it is asked for"
         node, then = self.head.nodes[unique_id], self.base.nodes.get(unique_id)
@@ -741,8 +742,7 @@ class Cutoff:
                 StoppedTest(
                     unique_id=test,
                     name=selected[test].name,
-                    reason="equal to base's in what it reads: "
-                    + ", ".join(map(self._name, decided.stopped[test])),
+                    reason=Code.EQUAL_TO_BASE(names=[*map(self._name, decided.stopped[test])]),
                     equal=decided.stopped[test],
                 )
                 for test in self.tests

@@ -13,6 +13,7 @@ from dbt_ripple.changes.diff import Texts
 from dbt_ripple.changes.gone import Unfound
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.selection.answer import Selection
 
 TESTS = frozenset({"test", "unit_test"})
@@ -49,14 +50,14 @@ class Explanation(msgspec.Struct, kw_only=True):
     unique_id: str
     name: str
     verdict: str
-    reason: str
+    reason: Reason
     path: list[Step] = []
     before: list[str] = []
     after: list[str] = []
     facts: list[str] = []
     blocked_by: str | None = None
-    not_proven: str | msgspec.UnsetType = msgspec.UNSET
-    broken: str | None = None
+    not_proven: Reason | msgspec.UnsetType = msgspec.UNSET
+    broken: Reason | None = None
 
 
 def find_test(head: Project, text: str) -> Node:
@@ -104,7 +105,12 @@ def explain(comparison: Comparison, selection: Selection, test: Node) -> Explana
     """
     texts = Texts(comparison)
     unique_id = test.unique_id
-    said = Explanation(unique_id=unique_id, name=test.name, verdict="not selected", reason="")
+    said = Explanation(
+        unique_id=unique_id,
+        name=test.name,
+        verdict="not selected",
+        reason=Code.NOTHING_CHANGED(),
+    )
     selected = next((t for t in selection.tests if t.unique_id == unique_id), None)
     proven = next((t for t in selection.proven if t.unique_id == unique_id), None)
     blocked = next((t for t in selection.blocked if t.unique_id == unique_id), None)
@@ -126,10 +132,7 @@ def explain(comparison: Comparison, selection: Selection, test: Node) -> Explana
             said.verdict = "selected"
             said.reason = _unit_test_reason(comparison, test)
         else:
-            said.reason = (
-                "its model's own query, its settings, the fixture and the names and types of its "
-                "parents' columns are as they were"
-            )
+            said.reason = Code.UNIT_TEST_AS_BEFORE()
     else:
         _stopped(said, comparison, texts, test)
     return said
@@ -189,23 +192,24 @@ def _stood_and_stands(
     return ([before] if before else []), ([after] if after else [])
 
 
-def _unit_test_reason(comparison: Comparison, test: Node) -> str:
+def _unit_test_reason(comparison: Comparison, test: Node) -> Reason:
     then = comparison.base.nodes.get(test.unique_id)
     if then is None:
-        return "a new unit test"
+        return Code.NEW_UNIT_TEST()
     if (then.given, then.expect, then.overrides) != (test.given, test.expect, test.overrides):
-        return "its fixture changed"
+        return Code.FIXTURE_CHANGED()
     if comparison.everything:
         return comparison.everything[0]
     before = comparison.base_analysis.unit_tests.get(test.unique_id)
     now = comparison.head_analysis.unit_tests.get(test.unique_id)
     if before is None or now is None or before.fingerprint != now.fingerprint:
-        return f"the query or the settings of {test.model} changed, or the columns it is given"
+        return Code.TESTED_QUERY_CHANGED(model=str(test.model))
     for (parent, column), type_ in now.types.items():
         if before.types.get((parent, column), type_) != type_:
             was = before.types[parent, column]
-            return f"{_name(comparison.head, parent)}.{column} was {was} and is {type_}"
-    return f"{test.model} was not analysed on both sides"
+            name = _name(comparison.head, parent)
+            return Code.GIVEN_TYPE_CHANGED(name=name, column=column, was=was, now=type_)
+    return Code.NOT_ANALYSED_ON_BOTH(model=str(test.model))
 
 
 def _stopped(said: Explanation, comparison: Comparison, texts: Texts, test: Node) -> None:
@@ -214,17 +218,16 @@ def _stopped(said: Explanation, comparison: Comparison, texts: Texts, test: Node
     distance = _above(head, test.unique_id)
     reworded = [u for u in distance if comparison.reworded.get(u)]
     if reworded and not any(u in comparison.changed for u in distance):
-        name, rules = _name(head, reworded[0]), ", ".join(comparison.reworded[reworded[0]])
-        said.reason = f"{name} means the same in other words: {rules}"
+        rules = comparison.reworded[reworded[0]]
+        said.reason = Code.MEANS_THE_SAME(name=_name(head, reworded[0]), rules=[*rules])
         return
     if not comparison.changed:
-        said.reason = "nothing changed"
+        said.reason = Code.NOTHING_CHANGED()
         return
     changed = [unique_id for unique_id in distance if unique_id in comparison.changed]
     if not changed:
         names = sorted({_name(head, unique_id) for unique_id, _ in _origins(comparison)})
-        some = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-        said.reason = f"it is not downstream of what changed ({some})"
+        said.reason = Code.NOT_DOWNSTREAM(names=[*names])
         return
     analysis = comparison.head_analysis
     parents: dict[Vertex, list[Vertex]] = {}
@@ -241,10 +244,7 @@ def _stopped(said: Explanation, comparison: Comparison, texts: Texts, test: Node
             reader = _spoken(head, equal) if equal is not None else "the test"
             if equal is not None:
                 said.path.append(_step(texts, equal))
-            said.reason = (
-                f"{reader} reads {_spoken(head, vertex)}, which changed, and comes out as before: "
-                "its fingerprint is equal again"
-            )
+            said.reason = Code.EQUAL_AGAIN(reader=reader, changed=_spoken(head, vertex))
             said.before, said.after = _stood_and_stands(comparison, texts, vertex)
             return
         for parent in parents.get(vertex, ()):
@@ -257,16 +257,13 @@ def _stopped(said: Explanation, comparison: Comparison, texts: Texts, test: Node
     read = sorted({column for node, column in below if node == nearest_changed and column != ROWS})
     said.path = [_step(texts, (nearest_changed, column)) for column in moved[:1]]
     name = _name(head, nearest_changed)
-    what = ", ".join("its rows" if column == ROWS else column for column in moved[:5])
-    if read:
-        some = ", ".join(read[:5]) + (", ..." if len(read) > 5 else "")
-        said.reason = (
-            f"of {name}, {what} changed; all it reads of it is {some} and which rows there are"
-        )
-    else:
-        said.reason = f"of {name}, {what} changed, which it does not read"
+    what: list[str | Reason] = ["its rows" if column == ROWS else column for column in moved[:5]]
     if not moved:
-        said.reason = f"of {name}, only the order of its columns changed"
+        said.reason = Code.ONLY_REORDERED(name=name)
+    elif read:
+        said.reason = Code.READS_ONLY(name=name, changed=what, read=[*read])
+    else:
+        said.reason = Code.DOES_NOT_READ(name=name, changed=what)
 
 
 def _above(head: Project, start: str) -> dict[str, int]:

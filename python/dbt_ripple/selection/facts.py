@@ -35,22 +35,8 @@ from dbt_ripple.graph.facts import FactAnalyser, TestRows
 from dbt_ripple.graph.introspection import Introspection, Sees
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.settings import hooks_of
-from dbt_ripple.selection.answer import NO_RESULTS, ProvenTest
-
-STALE: Final = (
-    "run_results.json in the state is of another dbt command than manifest.json, so its results "
-    "prove nothing and no test is left out: keep both files as one `dbt build` writes them, or take "
-    "all of base's tests as passed with --assume-passed"
-)
-NOTHING_TESTED: Final = (
-    "base has no results of tests, so no test is proven and left out "
-    "(--assume-passed takes all of base's tests as passed)"
-)
-
-UNTYPED: Final = (
-    "base has no catalog.json: the types of columns are not known, so fewer tests are proven "
-    "(`dbt docs generate --no-compile --target-path docs` writes one; keep it with the state)"
-)
+from dbt_ripple.reasons import Code, Reason
+from dbt_ripple.selection.answer import ProvenTest
 
 _VIEWS: Final = frozenset({"view", "ephemeral"})
 _ONLY_ROWS_FAIL: Final = re.compile(r"\s*(!=|<>|>)\s*0\s*")
@@ -64,7 +50,7 @@ def proven_tests(
     runs: Callable[[str], bool] | None = None,
     built: Collection[str] = (),
     cache: Cache | None = None,
-) -> tuple[list[ProvenTest], list[str], dict[str, str]]:
+) -> tuple[list[ProvenTest], list[Reason], dict[str, Reason]]:
     """The impacted tests that need not run, notes, and what is missing to prove the others.
 
     Args:
@@ -78,9 +64,8 @@ def proven_tests(
         cache: where lowered queries may be found.
 
     Returns:
-        The proven tests in the order of ``impacted``, each with the argument in words and the tests
-        it rests on; sentences about what could not be used; and of each test that is not proven, in
-        words, what is missing for it.
+        The proven tests in the order of ``impacted``, each with the argument and the tests it rests
+        on; what could not be used; and of each test that is not proven what is missing for it.
     """
     impacted = list(impacted)
     base = comparison.base
@@ -91,10 +76,12 @@ def proven_tests(
         passed = _passed(base)
         if not passed:
             stale = any(r.status == "pass" for r in base.run_results)
-            return [], [STALE if stale else NOTHING_TESTED], dict.fromkeys(impacted, NO_RESULTS)
+            note = Code.RESULTS_STALE() if stale else Code.NOTHING_TESTED()
+            return [], [note], dict.fromkeys(impacted, Code.NO_RESULTS())
     proofs = _Proofs(comparison, frozenset(impacted), passed, runs, built, cache)
     proven = proofs.proven(impacted)
-    notes = [] if base.catalog or len(proven) == len(impacted) else [UNTYPED]
+    typed = base.catalog or len(proven) == len(impacted)
+    notes = [] if typed else [Code.TYPES_UNKNOWN()]
     return proven, notes, proofs.missing(impacted, {test.unique_id for test in proven})
 
 
@@ -437,15 +424,15 @@ class _Proofs:
             return _Argument(steps, False)
         return None
 
-    def missing(self, tests: Iterable[str], proven: Collection[str]) -> dict[str, str]:
+    def missing(self, tests: Iterable[str], proven: Collection[str]) -> dict[str, Reason]:
         """Of each of these tests that is not proven, what is missing for it."""
         return {test: self.what_is_missing(test) for test in tests if test not in proven}
 
-    def what_is_missing(self, test: str) -> str:
+    def what_is_missing(self, test: str) -> Reason:
         """Why no argument was found for a test; the first thing that stands in its way."""
         base, head = self.comparison.base, self.comparison.head
         if test not in base.nodes or test not in self.comparison.base_analysis.tests:
-            return "base has no such test"
+            return Code.NOT_ON_BASE()
         if self.rows(test) is None:
             return self.what_base_says(test)
         for side, analysis in (
@@ -454,31 +441,29 @@ class _Proofs:
         ):
             seen = analysis.tests[test]
             if seen.status != "analysed":
-                return f"its query cannot be followed on {side}: {seen.reason}"
+                return Code.NOT_FOLLOWED(side=side, because=seen.reason or Code.NO_REASON_GIVEN())
         above = list(self.above(test))
         for unique_id in above:
             if self.writes_otherwise(unique_id):
                 name = head.nodes[unique_id].display_name
-                return f"a hook of {name} is not as it was, and may write any row"
+                return Code.HOOK_CHANGED(name=name)
         # What stands furthest above: the others are as they are because of it.
         for unique_id in reversed(above):
             if unique_id in self.blurred:
                 return self.why_blurred(unique_id)
         then, now = self.base.rows_of(test), self.head.rows_of(test)
         if then is None or now is None:
-            return "of its query it is not known which rows it returns" + self.of_its_own(test)
+            own = self.of_its_own(test)
+            return Code.ROWS_UNKNOWN_BECAUSE(because=own) if own else Code.ROWS_UNKNOWN()
         if test in self.repeating or self.argument(test) is not None:
-            return "it has to run: it shows whether a view that moved can be read"
+            return Code.SHOWS_A_VIEW()
         if self.embeddings.embed(now.facts.rows, then.facts.rows) is None:
-            return (
-                "the rows it looks at are not known to be among those that were there on base, or "
-                "what it asks of them moved"
-            )
+            return Code.ROWS_NOT_AMONG_BASE()
         if not _passes_without_rows(head.nodes[test]):
-            return "it may pass while it returns rows: warn_if, error_if, limit or fail_calc"
+            return Code.MAY_PASS_WITH_ROWS()
         if not self.empty(test):
-            return f"on base it returned {self.rows(test)} rows, and passed"
-        return "what it rests on is not known to hold on head"
+            return Code.RETURNED_ROWS(rows=self.rows(test) or 0)
+        return Code.FACTS_MAY_NOT_HOLD()
 
     def writes_otherwise(self, unique_id: str) -> bool:
         """Whether a hook of a node, or what it calls, is not the same on both sides."""
@@ -492,45 +477,41 @@ class _Proofs:
         ]
         return len(said) == 1 or (len(said) == 2 and said[0] != said[1])
 
-    def what_base_says(self, test: str) -> str:
+    def what_base_says(self, test: str) -> Reason:
         """Why a test is not known to have passed on base."""
         base = self.comparison.base
         found = [r for r in base.run_results if r.unique_id == test]
         if not found:
             return (
-                "it was not run on base"
-                if self.passed is not None
-                else "it may pass while it returns rows, and base's results are not looked at"
+                Code.NOT_RUN_ON_BASE() if self.passed is not None else Code.RESULTS_NOT_LOOKED_AT()
             )
         status = found[-1].status
         return (
-            "its result on base is of another dbt command than the manifest"
+            Code.RESULT_OF_ANOTHER_COMMAND()
             if status == "pass"
-            else f"on base its result was {status}"
+            else Code.RESULT_ON_BASE(status=status)
         )
 
-    def why_blurred(self, unique_id: str) -> str:
+    def why_blurred(self, unique_id: str) -> Reason:
         """Why nothing can be said of the rows below a relation."""
         name = self.comparison.head.nodes[unique_id].display_name
         seen = self.comparison.head_analysis.nodes[unique_id]
+        because = seen.reason or Code.NO_REASON_GIVEN()
         if seen.status == "broken":
-            return f"{name} cannot be built: {seen.reason}"
+            return Code.CANNOT_BE_BUILT(name=name, because=because)
         if seen.status == "opaque":
-            return f"{name} is not seen through: {seen.reason}"
+            return Code.NOT_SEEN_THROUGH(name=name, because=because)
         if hooks_of(self.comparison.head.nodes[unique_id]):
-            return f"hooks of {name} read other relations or the project, and may write any row"
-        return (
-            f"{name} looks at the warehouse while it compiles, and what it looks at moved or may not "
-            "have been there"
-        )
+            return Code.HOOKS_READ(name=name)
+        return Code.LOOKS_AT_WAREHOUSE(name=name)
 
-    def of_its_own(self, test: str) -> str:
+    def of_its_own(self, test: str) -> Reason | None:
         node = self.comparison.head.nodes[test]
         if self.head.settings.of(node):
-            return ": a macro of the project stands in for what dbt runs for it"
+            return Code.MACRO_STANDS_IN()
         if self.comparison.head_analysis.tests[test].looks_at:
-            return ": it looks at the warehouse while it compiles, or reads what it does not name"
-        return ""
+            return Code.LOOKS_OR_READS_UNNAMED()
+        return None
 
     def above(self, test: str) -> Iterator[str]:
         """Everything on head that a test reads, however far up."""
@@ -561,27 +542,27 @@ class _Proofs:
 
     def in_words(
         self, argument: _Argument, proven: dict[str, _Argument], lookers: dict[str, str]
-    ) -> str:
-        """The argument, one sentence for each fact it uses."""
-        said = []
+    ) -> Reason:
+        """The argument, one part for each fact it uses."""
+        said: list[str | Reason] = []
         for step in argument.steps:
-            sentence = step.words
-            runs = [t for t in step.tests if self.running(t) and t not in proven]
-            if runs:
-                sentence += ", which runs" if len(step.tests) == 1 else ", which run"
+            if any(self.running(t) and t not in proven for t in step.tests):
+                said.append(Code.FACT_RUNS(fact=step.words, tests=sorted(step.tests)))
             elif step.tests:
-                sentence += ", which passed on base"
-            said.append(sentence)
+                said.append(Code.FACT_PASSED(fact=step.words))
+            else:
+                said.append(Code.FACT(fact=step.words))
         if not argument.same:
-            said.append("it looks at rows that were there on base, and found nothing in them")
+            said.append(Code.ROWS_WERE_THERE())
         elif not said:
-            said.append("it returns the rows it returned on base")
+            said.append(Code.SAME_ROWS())
         nodes = self.comparison.head.nodes
         for looking, views in groupby(lookers, key=lookers.__getitem__):
-            names = ", ".join(nodes[view].display_name for view in views)
-            which = "which runs" if nodes[looking].resource_type == "test" else "which is built"
-            said.append(f"{nodes[looking].name}, {which}, shows whether {names} can be read")
-        return "; ".join(said)
+            is_test = nodes[looking].resource_type == "test"
+            code = Code.TEST_SHOWS if is_test else Code.TABLE_SHOWS
+            names = [nodes[view].display_name for view in views]
+            said.append(code(name=nodes[looking].name, views=[*names]))
+        return Code.PROVEN(because=said)
 
     def lookers(self, proven: dict[str, _Argument]) -> dict[str, dict[str, str]]:
         """For each proven test the views that moved under it, and of each what runs it.

@@ -27,6 +27,7 @@ from dbt_ripple.flow.names import dialect_of
 from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.macros import Macros, dispatched
 from dbt_ripple.graph.settings import NAMING, Settings
+from dbt_ripple.reasons import Code, Reason
 
 BUILT = frozenset({"model", "seed", "snapshot"})
 """Resource types CI builds before it tests."""
@@ -194,7 +195,7 @@ def named_in_vain(
                 yield child, parent, columns[column]
 
 
-def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, str]:
+def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, Reason]:
     """Tests whose answer cannot have moved, but that may have stopped to be queries.
 
     For relations building shows it; for a test, only running it. These are tests of which an edit
@@ -213,7 +214,7 @@ def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, 
 
     base, head = comparison.base, comparison.head
     dialect = dialect_of(head.metadata.adapter_type)
-    chosen: dict[str, str] = {}
+    chosen: dict[str, Reason] = {}
     edited = [
         unique_id
         for unique_id in comparison.modified
@@ -226,15 +227,15 @@ def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, 
             continue
         made, before = computed(now, dialect), computed(then, dialect)
         if made is None or before is None or not made <= before:
-            chosen[unique_id] = "its text changed and asks the same: running it shows it compiles"
+            chosen[unique_id] = Code.TEXT_CHANGED()
     named = [n for n in named_in_vain(comparison, ("test",)) if n[0] not in running]
     if named:
         # A name that the test makes something of is seen: the column it stands for has not moved.
         read = {(test, c.lower()) for test, _, c in comparison.head_analysis.test_columns}
         for test, parent, column in named:
             if (test, column.lower()) not in read:
-                name = f"{head.nodes[parent].display_name}.{column}"
-                chosen.setdefault(test, f"it names {name}, which changed, for nothing it asks")
+                name = head.nodes[parent].display_name
+                chosen.setdefault(test, Code.NAMES_CHANGED_COLUMN(name=name, column=column))
     return chosen
 
 
@@ -286,7 +287,7 @@ def inlined_by(project: Project, ephemeral: str) -> tuple[set[str], set[str]]:
     return relations, tests
 
 
-def only_tests_compile(comparison: Comparison, running: Collection[str]) -> dict[str, str]:
+def only_tests_compile(comparison: Comparison, running: Collection[str]) -> dict[str, Reason]:
     """Tests that have to run because nothing else compiles an edited ephemeral model.
 
     Args:
@@ -298,12 +299,12 @@ def only_tests_compile(comparison: Comparison, running: Collection[str]) -> dict
         test that runs.
     """
     head = comparison.head
-    chosen: dict[str, str] = {}
+    chosen: dict[str, Reason] = {}
     for ephemeral in edited_ephemerals(comparison):
         relations, tests = inlined_by(head, ephemeral)
         if relations or not tests or any(t in running or t in chosen for t in tests):
             continue
         first = next(u for u in head.nodes if u in tests)
         name = head.nodes[ephemeral].display_name
-        chosen[first] = f"only tests inline {name}, which changed: one shows whether it compiles"
+        chosen[first] = Code.ONLY_TESTS_INLINE(name=name)
     return chosen

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dbt_ripple.artifacts.model import WITH_SQL
 from dbt_ripple.changes.compare import Comparison, Vertex
 from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.reasons import Code, Reason
 
 
 class Reasons:
@@ -21,7 +22,7 @@ class Reasons:
         self.came_from = comparison.came_from
         self.reads: dict[str, Vertex] = {}
 
-    def of_tests(self, impacted: dict[str, str | None]) -> dict[str, tuple[str, list[str]]]:
+    def of_tests(self, impacted: dict[str, Reason | None]) -> dict[str, tuple[Reason, list[str]]]:
         """The reason of each impacted test, and its path (see `SelectedTest`)."""
         nearest = self.reads = {}
         depth = self.depths()
@@ -44,13 +45,13 @@ class Reasons:
             if own is not None:
                 found[test] = (own, [test])
             elif vertex_read is None:
-                found[test] = ("its own query changed", [test])
+                found[test] = (Code.OWN_QUERY_CHANGED(), [test])
             else:
                 way = self.way(vertex_read)
                 found[test] = (self.began(way[0]), [*map(spelled, way), test])
         return found
 
-    def by_target(self, impacted: dict[str, str | None]) -> str | None:
+    def by_target(self, impacted: dict[str, Reason | None]) -> Reason | None:
         """What is said where SQL differs between the sides though its code does not."""
         comparison = self.comparison
         base, head = comparison.base.nodes, comparison.head.nodes
@@ -68,13 +69,7 @@ class Reasons:
         ]
         if not names:
             return None
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        some = ", ".join(sorted(names)[:3]) + more
-        return (
-            f"differs by target: {some} {'has' if len(names) == 1 else 'have'} the same code on both "
-            "sides and other compiled SQL, because target, vars, environment or what is built "
-            "differ; `--base-ref` compiles both sides alike"
-        )
+        return Code.DIFFERS_BY_TARGET(names=sorted(names))
 
     def depths(self) -> dict[Vertex, int]:
         """How far each vertex is from where its change began."""
@@ -90,19 +85,19 @@ class Reasons:
             way.append(before)
         return way[::-1]
 
-    def began(self, vertex: Vertex) -> str:
+    def began(self, vertex: Vertex) -> Reason:
         """What happened at the vertex where a change began."""
         unique_id, column = vertex
         change = self.comparison.changed[unique_id]
         node = self.comparison.head.nodes.get(unique_id)
         name = node.display_name if node else unique_id
         if change.kind == "added":
-            return f"{name} is new"
+            return Code.NODE_NEW(name=name)
         if column == ROWS:
-            return f"rows of {name} changed"
+            return Code.ROWS_CHANGED(name=name)
         if column in change.added:
-            return f"{name}.{column} is new"
-        return f"{name}.{column} changed"
+            return Code.COLUMN_NEW(name=name, column=column)
+        return Code.COLUMN_CHANGED(name=name, column=column)
 
 
 def spelled(vertex: Vertex) -> str:

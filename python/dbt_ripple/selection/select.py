@@ -20,6 +20,7 @@ from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.properties import of_test
 from dbt_ripple.graph.rows import ROWS
 from dbt_ripple.graph.settings import Settings
+from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.selection.answer import (
     BlockedTest,
     Counts,
@@ -104,8 +105,8 @@ def select_from(
     models = to_build(comparison)
     proven: list[ProvenTest] = []
     blocked: list[BlockedTest] = []
-    said: list[str] = []
-    missing: dict[str, str] = {}
+    said: list[Reason] = []
+    missing: dict[str, Reason] = {}
     if facts:
         moved = [test for test, own in impacted.items() if own is None and test not in wanted]
         # What a test asks may hold, and its new words still be no query: only running them shows it.
@@ -191,9 +192,9 @@ def state_modified(base: Project, head: Project, only: Collection[str] | None = 
         SelectedTest(
             unique_id=unique_id,
             name=node.name,
-            reason=f"downstream of {head.nodes[origin[unique_id]].display_name}, which dbt calls modified"
+            reason=Code.BELOW_DBT_MODIFIED(name=head.nodes[origin[unique_id]].display_name)
             if origin[unique_id] != unique_id
-            else "dbt calls it modified",
+            else Code.DBT_MODIFIED(),
             path=list(dict.fromkeys([origin[unique_id], unique_id])),
         )
         for unique_id, node in head.nodes.items()
@@ -233,23 +234,23 @@ def restricted(selection: Selection, only: Collection[str]) -> Selection:
     return selection
 
 
-def impacted_tests(comparison: Comparison) -> dict[str, str | None]:
+def impacted_tests(comparison: Comparison) -> dict[str, Reason | None]:
     """The impacted tests, in head's order, each with what is said of the test itself.
 
     That is ``None`` where the test is as it was and something it reads has moved.
     """
     base, head = comparison.base, comparison.head
     before, now = comparison.base_analysis.tests, comparison.head_analysis.tests
-    found: dict[str, str | None] = {}
+    found: dict[str, Reason | None] = {}
     sides: list[Settings] = []
     for unique_id, here in now.items():
         then = before.get(unique_id)
         if then is None:
-            found[unique_id] = "a new test"
+            found[unique_id] = Code.NEW_TEST()
             continue
         settings = _settings_changed(base.nodes[unique_id], head.nodes[unique_id])
         if settings:
-            found[unique_id] = f"its own {' and '.join(settings)} changed"
+            found[unique_id] = Code.SETTINGS_CHANGED(settings=[*settings])
         elif here is not then and (
             here.rows_fingerprint != then.rows_fingerprint
             or here.fingerprints != then.fingerprints
@@ -258,8 +259,7 @@ def impacted_tests(comparison: Comparison) -> dict[str, str | None]:
         ):
             sides = sides or [Settings(side, Macros(side)) for side in (base, head)]
             run = [side.of(side.project.nodes[unique_id]) for side in sides]
-            otherwise = "what dbt runs for it, and its SQL does not show, changed"
-            found[unique_id] = None if run[0] == run[1] else otherwise
+            found[unique_id] = None if run[0] == run[1] else Code.RUN_OTHERWISE()
         elif comparison.everything:
             found[unique_id] = comparison.everything[0]
     return found
@@ -299,7 +299,7 @@ def _counts_by_name(test: Node) -> bool:
     return test.config.get("fail_calc") not in (None, "count(*)")
 
 
-def tests_of_critical(comparison: Comparison, tier: str) -> Iterator[tuple[str, str]]:
+def tests_of_critical(comparison: Comparison, tier: str) -> Iterator[tuple[str, Reason]]:
     """The tests of impacted nodes of a criticality, each with the reason."""
     head = comparison.head
     wanted = {
@@ -312,7 +312,7 @@ def tests_of_critical(comparison: Comparison, tier: str) -> Iterator[tuple[str, 
     for unique_id in comparison.head_analysis.tests:
         for parent in head.parents.get(unique_id, ()):
             if parent in wanted:
-                yield unique_id, f"{wanted[parent]} is impacted and {tier}"
+                yield unique_id, Code.CRITICAL(name=wanted[parent], criticality=tier)
                 break
 
 
@@ -323,11 +323,12 @@ def _opaque(comparison: Comparison) -> list[Opaque]:
         for unique_id, seen in (*analysis.nodes.items(), *analysis.tests.items()):
             if seen.status != "opaque":
                 continue
-            reason = " ".join((seen.reason or "").split())
+            reason = seen.reason or Code.NO_REASON_GIVEN()
             known = found.get(unique_id)
             if known is None:
-                found[unique_id] = Opaque(unique_id=unique_id, reason=f"on {side}: {reason}")
-            elif known.reason == f"on head: {reason}":
+                there = Code.ON_SIDE(side=side, because=reason)
+                found[unique_id] = Opaque(unique_id=unique_id, reason=there)
+            elif known.reason == Code.ON_SIDE(side="head", because=reason):
                 known.reason = reason
     return list(found.values())
 

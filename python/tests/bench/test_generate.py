@@ -34,7 +34,7 @@ def check(folder: Path) -> None:
     project = read_project(folder)
     analysis = analyse(project)
     unseen = {
-        unique_id: (node.status, node.reason)
+        unique_id: (node.status, node.reason and node.reason.message)
         for unique_id, node in {**analysis.nodes, **analysis.tests}.items()
         if node.status in ("opaque", "broken")
     }

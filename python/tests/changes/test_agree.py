@@ -98,8 +98,11 @@ class World:
         self.head = side(folder / "head", "compile", *copy.deepcopy(nodes), macros=macros)
 
     def changed(self) -> list[str]:
-        found = compare(self.base, self.head).changed
-        return sorted(unique_id.rpartition(".")[2] for unique_id in found)
+        self.base_read, self.head_read = copy.deepcopy((self.base, self.head))
+        found = compare(self.base, self.head)
+        assert (self.base, self.head) == (self.base_read, self.head_read)
+        self.base, self.head = found.base, found.head
+        return sorted(unique_id.rpartition(".")[2] for unique_id in found.changed)
 
     @property
     def top(self) -> Node:

@@ -77,8 +77,9 @@ def test_an_unchanged_project_is_taken_over_whole() -> None:
     taken = take_over(base, head)
     assert taken.taken == ["model.shop.orders", "model.shop.top"]
     assert taken.rest == {}
-    assert head.nodes["model.shop.top"].compiled_code == "select * from prod.orders"
-    assert head.uncompiled() == []
+    assert taken.head.nodes["model.shop.top"].compiled_code == "select * from prod.orders"
+    assert taken.head.uncompiled() == []
+    assert len(head.uncompiled()) == 2  # it stays as it was read
 
 
 def test_names_of_relations_become_heads() -> None:
@@ -87,7 +88,7 @@ def test_names_of_relations_become_heads() -> None:
         compiled="select * from prod.orders, prod.top, prod.orders_old, a.prod.orders, 'x'",
     )
     head = parsed(base, schema="ci")
-    take_over(base, head)
+    head = take_over(base, head).head
     assert head.nodes["model.shop.top"].compiled_code == (
         "select * from ci.orders, ci.top, prod.orders_old, a.prod.orders, 'x'"
     )

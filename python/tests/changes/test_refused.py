@@ -91,7 +91,7 @@ def test_what_is_below_is_blocked_and_runs_where_it_is_built_after_all() -> None
     found = select(side(message=SAID), side(sql=EDITED))
     assert found.tests == []
     assert [(t.unique_id, t.blocked_by) for t in found.blocked] == [("test.p.on_weeks", MODEL)]
-    assert found.blocked[0].reason == (
+    assert str(found.blocked[0].reason) == (
         "days cannot be built: failed on base, and nothing that decides it has changed "
         "(partition_by must be a list)"
     )
@@ -107,7 +107,7 @@ def test_where_only_what_is_below_is_edited_that_blocks_its_tests() -> None:
     assert [(t.unique_id, t.blocked_by) for t in found.blocked] == [
         ("test.p.on_weeks", "model.p.weeks")
     ]
-    assert found.blocked[0].reason == (
+    assert str(found.blocked[0].reason) == (
         "weeks cannot be built: it reads days, directly or not, which failed on base, and nothing that "
         "decides it has changed (partition_by must be a list)"
     )

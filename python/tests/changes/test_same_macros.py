@@ -10,7 +10,7 @@ import pytest
 from hand_made import check, macro, node, project
 
 from dbt_ripple.artifacts import Macro, Project
-from dbt_ripple.changes.same_macros import take_same_macros
+from dbt_ripple.changes.same_macros import with_same_macros
 from dbt_ripple.graph.evaluate import CannotTellError, Evaluator
 from dbt_ripple.selection import select
 
@@ -52,7 +52,7 @@ def side(folder: Path, *macros: Macro, metrics: dict[str, Any] | None = None) ->
 
 def same(tmp_path: Path, before: str, now: str, **more: Any) -> list[str]:
     sides = side(tmp_path / "b", values(before)), side(tmp_path / "h", values(now), **more)
-    return take_same_macros(*sides)
+    return with_same_macros(*sides)[1]
 
 
 NAME = "quoted(metric.name)"
@@ -125,4 +125,4 @@ def test_a_hook_that_writes_the_same_rows_moves_nothing(tmp_path: Path) -> None:
 def test_a_manifest_of_another_run_is_not_read(tmp_path: Path) -> None:
     base, head = side(tmp_path / "b", values(NAME)), side(tmp_path / "h", values(NAME + " | trim"))
     head.metadata.invocation_id = "2"
-    assert take_same_macros(base, head) == []
+    assert with_same_macros(base, head) == (head, [])

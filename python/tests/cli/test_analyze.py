@@ -18,6 +18,7 @@ from dbt_ripple.cli.shown import line as printed
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.analysis import Analysis, ColumnEdge, NodeAnalysis
 from dbt_ripple.graph.overview import Summary, summarise
+from dbt_ripple.reasons import Code
 
 EDGES = [
     ColumnEdge("source.s.raw.x", "a", "model.s.m", 'a "quoted", name', "DIRECT", "IDENTITY", False),
@@ -46,12 +47,14 @@ def project(**catalog: list[CatalogColumn]) -> Project:
     )
 
 
+STAR = Code.STAR_UNKNOWN(parents=["raw.x"])
+MISSING = Code.CANNOT_FIND(names=["z |\n of x"])
 ANALYSIS = Analysis(
     nodes={
         "source.s.raw.x": NodeAnalysis("source.s.raw.x", "leaf", columns=["a", "b"]),
         "model.s.m": NodeAnalysis("model.s.m", "analysed", columns=["a"]),
-        "model.s.star": NodeAnalysis("model.s.star", "opaque", "columns of a * are not known"),
-        "model.s.bad": NodeAnalysis("model.s.bad", "broken", "cannot find\n z | of x"),
+        "model.s.star": NodeAnalysis("model.s.star", "opaque", STAR),
+        "model.s.bad": NodeAnalysis("model.s.bad", "broken", MISSING),
         "snapshot.s.snap": NodeAnalysis("snapshot.s.snap", "analysed", columns=["a", "b"]),
     },
     edges=EDGES,
@@ -80,8 +83,24 @@ def test_json_has_the_shape_of_the_issue() -> None:
         "models": 3,
         "analysed": 1,
         "opaque": [
-            {"unique_id": "model.s.star", "reason": "columns of a * are not known"},
-            {"unique_id": "model.s.bad", "reason": "broken: cannot find z | of x"},
+            {
+                "unique_id": "model.s.star",
+                "reason": STAR.message,
+                "reason_code": "star_unknown",
+                "reason_arguments": {"parents": ["raw.x"]},
+            },
+            {
+                "unique_id": "model.s.bad",
+                "reason": 'broken: cannot find "z | of x"',
+                "reason_code": "broken",
+                "reason_arguments": {
+                    "because": {
+                        "code": "cannot_find",
+                        "arguments": {"names": ["z |\n of x"]},
+                        "message": 'cannot find "z | of x"',
+                    }
+                },
+            },
         ],
         "columns": 5,
         "edges": 2,
@@ -101,10 +120,10 @@ def test_text_is_short_and_says_what_to_do_next() -> None:
         "  seconds   2.0 (read 0.2, parse 1.2, link 0.5)",
         "",
         "Opaque: every column is taken to depend on all that its parents hold",
-        "  star  columns of a * are not known",
+        f"  star  {STAR}",
         "",
         "Broken: a column it reads does not exist, or is ambiguous",
-        "  bad  cannot find z | of x",
+        '  bad  cannot find "z | of x"',
         "",
         "Next: no catalog.json: `dbt docs generate` tells the columns of sources, for `select *`",
         "Next: dbt-ripple trace raw.x",
@@ -119,7 +138,10 @@ def test_what_to_do_next_depends() -> None:
 
 
 def test_many_opaque_models_do_not_flood_the_screen() -> None:
-    many = {f"m{i}": NodeAnalysis(f"m{i}", "opaque", "because " * 40) for i in range(50)}
+    many = {
+        f"m{i}": NodeAnalysis(f"m{i}", "opaque", Code.UNSUPPORTED_SQL(construct="because " * 40))
+        for i in range(50)
+    }
     analysis = Analysis(nodes=many, edges=[], test_columns=[], seconds={})
     lines = said(summarise(project(), analysis, 0.0), "text").splitlines()
     assert len(lines) < 40
@@ -130,7 +152,7 @@ def test_many_opaque_models_do_not_flood_the_screen() -> None:
 def test_markdown() -> None:
     lines = shown("markdown").splitlines()
     assert "| analysed | 1 of 3 models (33%) |" in lines
-    assert r"| `model.s.bad` | cannot find z &#124; of x |" in lines
+    assert r'| `model.s.bad` | cannot find "z &#124; of x" |' in lines
 
 
 def test_a_project_without_models() -> None:

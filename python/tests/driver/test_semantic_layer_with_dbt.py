@@ -137,7 +137,7 @@ def moved(base: Project, head: Project) -> set[str]:
 def test_all_of_it_is_followed(base: Project) -> None:
     seen = analyse(base)
     assert {
-        u: n.reason
+        u: str(n.reason)
         for u, n in seen.nodes.items()
         if u.startswith(SEMANTIC) and n.status != "analysed"
     } == {}
@@ -176,7 +176,7 @@ def test_a_dimension_that_is_asked_for_is_not_taken_away(base: Project, folder: 
     """dbt does not look for what filters ask for."""
     layer = FILES["models/layer.yml"].replace("      - {name: status, type: categorical}\n", "")
     report = gate(base, compiled(folder, "dimension", layer=layer))
-    assert {f.unique_id: f.message for f in report.findings if f.level == "block"} == {
+    assert {f.unique_id: f.reason.message for f in report.findings if f.level == "block"} == {
         "metric.tiny.paid_revenue": "cannot find dimension order__status",
         "saved_query.tiny.by_region": "cannot find dimension order__status",
     }

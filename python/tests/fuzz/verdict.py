@@ -79,7 +79,7 @@ def prints(sql: str, dialect: str, book: Book | None = None) -> Prints:
     """
     lowered = lower(sql, dialect)
     if lowered.rel is None:
-        return Prints(lowered.reason or "no query")
+        return Prints(str(lowered.reason))
     tables = OF_DIALECT[dialect]
     linked = link(lowered, functools.partial(table, tables=tables), dialect)
     proven = None

@@ -90,7 +90,7 @@ def test_a_reader_that_was_adapted_in_the_same_change_is_not_broken() -> None:
 def test_a_reader_that_was_forgotten_is_broken_and_so_is_what_it_made() -> None:
     report = gate(world(BASE), world("select id, amount as total, code from s.raw"))
     assert report.decision == "BLOCKED"
-    assert [(f.rule, f.unique_id, f.message) for f in report.findings] == [
+    assert [(f.rule, f.unique_id, f.reason.message) for f in report.findings] == [
         (
             "reader_broken",
             "model.p.top",

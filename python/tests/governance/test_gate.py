@@ -57,7 +57,7 @@ def test_what_base_does_not_keep_either_is_said_and_decides_nothing(bad: Project
     assert set(rules(report)) == {
         *("owner_missing", "tier1_key_untested", "pii_untagged", "pii_exposed", "source_drift")
     }
-    assert all("already so on base" in f.message for f in report.findings)
+    assert all("already so on base" in f.reason.message for f in report.findings)
 
 
 def test_nor_does_it_where_the_change_touches_it(bad: Project, twin: Path) -> None:
@@ -161,7 +161,7 @@ def test_an_approval_is_recorded_and_counts_for_the_reach_only(good: Project, ba
     report = gate(good, bad, approved_by="Ada")
     approved = [f for f in report.findings if f.level == "approved"]
     assert [f.rule for f in approved] == ["blast_radius", "certified_reached"]
-    assert all(f.message.endswith("approved by Ada") for f in approved)
+    assert all(f.reason.message.endswith("approved by Ada") for f in approved)
     assert report.approved_by == "Ada"
     assert report.decision == "BLOCKED"
     only = {**ALL_OFF, "blast_radius": "block", "certified_reached": "block"}
@@ -229,7 +229,7 @@ def test_a_declared_type_is_held_against_the_warehouse(good: Project, twin: Path
         declared[name].data_type = data_type
     (found,) = gate(good, head).findings
     assert (found.rule, found.level, found.column) == ("source_drift", "warn", "order_total")
-    assert found.message == "is declared decimal(10, 2) and is DECIMAL(12,2)"
+    assert str(found.reason) == "is declared decimal(10, 2) and is DECIMAL(12,2)"
 
 
 def test_every_rule_has_a_page_and_a_line_in_the_table() -> None:
@@ -267,8 +267,8 @@ def test_a_rule_added_or_raised_is_never_milder(comparison, one, other, above, a
     after = gate_from(comparison, Config(stricter, thresholds), approved_by)
     assert _ORDER[after.decision] >= _ORDER[before.decision]
     # Nothing that was said is left out, and nothing is said more mildly.
-    known = {(f.rule, f.unique_id, f.column, f.message): f.level for f in after.findings}
+    known = {(f.rule, f.unique_id, f.column, f.reason): f.level for f in after.findings}
     severity = ["known", "approved", "warn", "block"]
     for f in before.findings:
-        level = known[f.rule, f.unique_id, f.column, f.message]
+        level = known[f.rule, f.unique_id, f.column, f.reason]
         assert severity.index(level) >= severity.index(f.level)

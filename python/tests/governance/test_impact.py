@@ -313,7 +313,10 @@ def test_impact_before_and_the_gate_after_the_same_edit_agree() -> None:
     assert _gated(base, node("model.p.stg", dropped, "source.p.raw", access="public")) == "BLOCKED"
     base = world(node("model.p.stg", stg, "source.p.raw", **contract))
     report = of(base, "stg", Change("retype", "amount", "double"))
-    assert (report.decision, report.promises) == ("BLOCKED", ["amount: retyped to double"])
+    assert (report.decision, [*map(str, report.promises)]) == (
+        "BLOCKED",
+        ["amount: retyped to double"],
+    )
 
 
 def test_tests_are_counted() -> None:

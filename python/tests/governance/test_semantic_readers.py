@@ -28,7 +28,7 @@ def reached(affected: list[Affected]) -> dict[str, tuple[str, list[str], bool]]:
 
 
 def broken(report: GateReport) -> dict[str | None, str]:
-    return {f.unique_id: f.message for f in report.findings if f.rule == "reader_broken"}
+    return {f.unique_id: f.reason.message for f in report.findings if f.rule == "reader_broken"}
 
 
 def gone(column: str) -> Project:

@@ -53,7 +53,7 @@ def not_grouped(layer: Layer) -> None:
 
 def said(report: GateReport) -> dict[str, str]:
     return {
-        ".".join(filter(None, (f.unique_id, f.column))): f.message
+        ".".join(filter(None, (f.unique_id, f.column))): f.reason.message
         for f in report.findings
         if f.rule == "semantic_removed"
     }

@@ -81,7 +81,7 @@ def test_a_star_over_an_unlisted_source_says_so_and_loses_nothing() -> None:
     b = node("model.p.b", "select status, upper(note) as note from s.a", "model.p.a")
     found = analyse(project(ORDERS, a, b))
     assert found.nodes["model.p.a"].status == "opaque"
-    assert "dbt docs generate" in (found.nodes["model.p.a"].reason or "")
+    assert "dbt docs generate" in str(found.nodes["model.p.a"].reason)
     assert edges(found, "model.p.b") == {
         ("model.p.a", "status", "status", "IDENTITY"),
         ("model.p.a", "note", "note", "TRANSFORMATION"),
@@ -103,7 +103,7 @@ def test_what_is_not_seen_through_depends_on_everything(more: dict[str, Any], re
     a = node("model.p.a", sql, ORDERS.unique_id, columns=["x"], **more)
     found = analyse(project(ORDERS, a, catalog=LISTED))
     assert found.nodes["model.p.a"].status == "opaque"
-    assert reason in (found.nodes["model.p.a"].reason or "")
+    assert reason in str(found.nodes["model.p.a"].reason)
     assert {(p, c) for p, c, _, _ in edges(found, "model.p.a")} == {
         ("source.p.raw.orders", c) for c in LISTED["source.p.raw.orders"]
     }
@@ -114,7 +114,7 @@ def test_a_column_that_is_not_there_breaks_its_reader_by_name() -> None:
     b = node("model.p.b", "select id, amount from s.a", "model.p.a")
     found = analyse(project(ORDERS, a, b, catalog=LISTED))
     assert found.nodes["model.p.b"].status == "broken"
-    assert "amount" in (found.nodes["model.p.b"].reason or "")
+    assert "amount" in str(found.nodes["model.p.b"].reason)
     assert found.nodes["model.p.a"].status == "analysed"
 
 
@@ -179,7 +179,7 @@ def test_a_materialization_nobody_knows_is_opaque() -> None:
     a = node("model.p.a", "select id from s.orders", config={"materialized": "vault"})
     found = analyse(project(ORDERS, a, catalog=LISTED))
     assert found.nodes["model.p.a"].status == "opaque"
-    assert "vault" in (found.nodes["model.p.a"].reason or "")
+    assert "vault" in str(found.nodes["model.p.a"].reason)
 
 
 def test_a_snapshot_has_the_columns_dbt_adds() -> None:
@@ -216,7 +216,7 @@ def test_a_defect_of_ours_is_one_nodes_alone(monkeypatch: pytest.MonkeyPatch) ->
     b = node("model.p.b", "select id from s.a", "model.p.a")
     found = analyse(project(ORDERS, a, b, catalog=LISTED))
     assert found.nodes["model.p.a"].status == "opaque"
-    assert "ZeroDivisionError: oops" in (found.nodes["model.p.a"].reason or "")
+    assert "ZeroDivisionError: oops" in str(found.nodes["model.p.a"].reason)
     assert found.nodes["model.p.b"].status == "analysed"
 
 

@@ -152,7 +152,7 @@ def link_ours(sql: str, corpus: Corpus, dialect: str = "spark") -> Linked:
     def linked_of(query: str) -> Linked:
         lowered = lower(query, dialect)
         if lowered.rel is None:
-            raise ValueError(lowered.reason)
+            raise ValueError(str(lowered.reason))
         return link(lowered, relation_of, dialect)
 
     return linked_of(sql)

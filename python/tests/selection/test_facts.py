@@ -8,6 +8,7 @@ import pytest
 from hand_made import check, node, project
 
 from dbt_ripple.artifacts import Node, Project, RunResult
+from dbt_ripple.reasons import Reason
 from dbt_ripple.selection import ProvenTest, Selection, select
 
 ORDERS, PRODUCTS = "source.p.raw.orders", "source.p.raw.products"
@@ -127,7 +128,7 @@ def test_what_is_true_of_every_row_is_true_of_fewer(edit: dict[str, str]) -> Non
     selected, proven = picked(passed(shop(*tests)), shop(*tests, **edit))
     assert selected == []
     assert list(proven) == ["not_null_orders_id", "unique_orders_id", "accepted_orders_amount"]
-    assert "it looks at rows that were there on base" in proven["not_null_orders_id"].reason
+    assert "it looks at rows that were there on base" in str(proven["not_null_orders_id"].reason)
     assert facts(proven["not_null_orders_id"]) == []
 
 
@@ -258,7 +259,7 @@ def test_a_left_join_to_what_is_unique_keeps_the_rows() -> None:
     selected, proven = picked(passed(shop(*tests)), shop(*tests, orders=LEFT))
     assert selected == []
     assert facts(proven["unique_orders_id"]) == ["unique_stg_products_product_id"]
-    assert proven["unique_orders_id"].reason == (
+    assert str(proven["unique_orders_id"].reason) == (
         "orders keeps its rows: stg_products is unique on product_id, "
         "by unique_stg_products_product_id, which passed on base"
     )
@@ -270,7 +271,7 @@ def test_a_ground_that_is_impacted_itself_runs_and_is_named_so() -> None:
     base = passed(shop(*tests, stg_products=fewer))
     selected, proven = picked(base, shop(*tests, orders=LEFT))
     assert selected == ["unique_stg_products_product_id"]
-    assert proven["unique_orders_id"].reason == (
+    assert str(proven["unique_orders_id"].reason) == (
         "orders keeps its rows: stg_products is unique on product_id, "
         "by unique_stg_products_product_id, which runs"
     )
@@ -289,7 +290,7 @@ def test_what_another_test_finds_further_up_needs_to_be_asked_once() -> None:
     assert (selected, list(proven)) == (["accepted_stg_orders_amount"], ["accepted_orders_amount"])
     assert facts(proven["accepted_orders_amount"]) == ["accepted_stg_orders_amount"]
     assert "is one of accepted_stg_orders_amount, which runs" in (
-        proven["accepted_orders_amount"].reason
+        str(proven["accepted_orders_amount"].reason)
     )
 
 
@@ -373,7 +374,7 @@ def test_what_is_unique_by_its_own_query_needs_no_test(stg_products: str) -> Non
         shop(test, orders=LEFT, stg_products=stg_products),
     )
     assert (selected, facts(proven["unique_orders_id"])) == ([], [])
-    assert "stg_products is unique on product_id, by its" in proven["unique_orders_id"].reason
+    assert "stg_products is unique on product_id, by its" in str(proven["unique_orders_id"].reason)
 
 
 @pytest.mark.parametrize(
@@ -542,8 +543,8 @@ def test_what_is_missing_to_hold_a_test_is_said() -> None:
         tests = (test, not_null("product_id", of="stg_orders"))
         base = passed(shop(*tests), **{test.name: failures})
         (found,) = select(base, shop(*tests, orders=head)).tests
-        assert isinstance(found.not_proven, str)
-        return found.not_proven
+        assert isinstance(found.not_proven, Reason)
+        return found.not_proven.message
 
     assert missing(more).startswith("the rows it looks at are not known to be among those")
     assert missing(fewer, failures=1) == "on base its result was fail"
@@ -563,7 +564,7 @@ def test_what_is_missing_to_hold_a_test_is_said() -> None:
         for t in select(ran, shop(not_null("id"), unique("id"), orders=fewer)).tests
         if t.name == "not_null_orders_id"
     )
-    assert other.not_proven == "it was not run on base"
+    assert str(other.not_proven) == "it was not run on base"
     assert picked(base, shop(not_null("id"), orders=fewer))[0] == []
 
 
@@ -573,7 +574,7 @@ def test_results_of_another_invocation_are_not_used_and_that_is_said() -> None:
     base.metadata.invocation_id, base.run_results[0].invocation_id = "now", "then"
     found = select(base, head)
     assert [t.name for t in found.tests] == ["not_null_orders_id"]
-    assert any("another dbt command" in note for note in found.notes)
+    assert any("another dbt command" in note.message for note in found.notes)
     assert select(base, head, assume_passed=True).counts.proven_tests == 1
     assert select(base, head, facts=False).notes == []
 
@@ -586,7 +587,7 @@ def test_without_a_catalog_that_is_said_where_more_might_be_held() -> None:
         side.catalog = {PRODUCTS: side.catalog[PRODUCTS]} if side is head else {}
     found = select(base, head)
     assert [test.name for test in found.tests] == ["unique_orders_id"]
-    assert "base has no catalog.json" in found.notes[0]
+    assert "base has no catalog.json" in found.notes[0].message
     # Nothing more can be proven: nothing is said.
     fewer = shop(*tests, stg_orders=FILTER)
     fewer.catalog = {}
@@ -607,7 +608,7 @@ def test_what_is_held_of_a_view_rests_on_a_test_that_runs_it() -> None:
     assert selected == ["not_null_orders_id"]
     for name in ("unique_orders_id", "accepted_orders_amount"):
         assert facts(proven[name]) == ["not_null_orders_id"]
-        assert proven[name].reason.endswith(
+        assert proven[name].reason.message.endswith(
             "not_null_orders_id, which runs, shows whether orders, stg_orders can be read"
         )
 

@@ -31,7 +31,7 @@ def shop(stg: str = COLUMNS, other: str = COLUMNS, mart: str = "") -> Project:
 
 
 def unfound(base: Project, head: Project) -> dict[str, str]:
-    return {b.unique_id: b.reason for b in Unfound(compare(base, head)).broken()}
+    return {b.unique_id: str(b.reason) for b in Unfound(compare(base, head)).broken()}
 
 
 @pytest.mark.parametrize(
@@ -80,11 +80,15 @@ def test_select_explain_and_diff_say_the_same() -> None:
     comparison = compare(shop(), shop("select id, amount as total, code from s.raw"))
     said = "cannot find amount: stg.amount is gone (renamed to total)"
     selection = select_from(comparison)
-    assert [(t.unique_id, t.reason) for t in selection.tests] == [(TEST, said)]
-    assert {b.unique_id: b.reason for b in selection.broken}[TEST] == said
-    assert {b.unique_id: b.reason for b in diff(comparison).broken}[TEST] == said
+    assert [(t.unique_id, str(t.reason)) for t in selection.tests] == [(TEST, said)]
+    assert {b.unique_id: str(b.reason) for b in selection.broken}[TEST] == said
+    assert {b.unique_id: str(b.reason) for b in diff(comparison).broken}[TEST] == said
     explained = explain(comparison, selection, comparison.head.nodes[TEST])
-    assert (explained.verdict, explained.reason, explained.broken) == ("selected", said, said)
+    assert (explained.verdict, str(explained.reason), str(explained.broken)) == (
+        "selected",
+        said,
+        said,
+    )
     (gone,) = next(b.gone for b in selection.broken if b.unique_id == TEST)
     assert (gone.unique_id, gone.column, gone.renamed_to) == ("model.p.stg", "amount", "total")
 
@@ -109,4 +113,4 @@ def test_a_test_that_waits_for_what_an_ephemeral_model_reads_says_so() -> None:
         compare(side(COLUMNS), side("select id, amount as total from s.raw")), facts=True
     )
     (blocked,) = selection.blocked
-    assert blocked.reason.endswith("stg.amount is gone (renamed to total)")
+    assert blocked.reason.message.endswith("stg.amount is gone (renamed to total)")

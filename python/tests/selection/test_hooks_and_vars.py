@@ -8,7 +8,7 @@ import pytest
 from hand_made import LISTED, RAW, check, macro, names, node, orders, picked, project
 
 from dbt_ripple.artifacts import Macro, Project
-from dbt_ripple.changes.conditions import set_variables
+from dbt_ripple.changes.conditions import with_variables
 from dbt_ripple.graph.analyse import analyse
 
 OTHER = "select id, amount from s.orders"
@@ -296,7 +296,9 @@ def test_a_hook_that_may_write_to_anything_selects_all() -> None:
     for hook in ("call refresh()", "select my_procedure()", "insert into {{ var('t') }} select 1"):
         found = picked(writing(None), writing(hook))
         assert [t.name for t in found.tests] == ["of_b", "of_reader", "of_c"]
-        assert any("a hook of a, which may write to any relation" in note for note in found.notes)
+        assert any(
+            "a hook of a, which may write to any relation" in note.message for note in found.notes
+        )
         assert names(writing(hook), writing(hook, a=C + " where id > 1")) == []
 
 
@@ -380,7 +382,7 @@ def test_an_on_run_hook_that_changes_is_followed(hook: str, expected: list[str],
     for sides in ((base, head), (head, base)):
         found = picked(*sides)
         assert [t.name for t in found.tests] == expected
-        assert any("p-on-run-" in note for note in found.notes)
+        assert any("p-on-run-" in note.message for note in found.notes)
     assert picked(head, on_run(f"{hook} -- why", grant, end=end)).notes == []
 
 
@@ -507,8 +509,7 @@ def incremental(raw: str, *more: Macro, hook: str = "") -> Project:
 
 
 def with_vars(base: Project, head: Project, name: str = "days") -> tuple[Project, Project]:
-    set_variables(base, head, {name: "3", "same": "1"}, {name: "4", "same": "1"})
-    return base, head
+    return with_variables(base, head, {name: "3", "same": "1"}, {name: "4", "same": "1"})
 
 
 def test_a_var_of_the_branch_that_was_not_compiled_counts() -> None:
@@ -540,7 +541,7 @@ def test_a_var_of_compiled_code_counts_by_what_it_compiles_to() -> None:
 
 
 def test_artifacts_hold_no_vars_and_that_is_said_where_it_matters() -> None:
-    (note,) = picked(incremental(RECENT), incremental(RECENT)).notes
+    (note,) = map(str, picked(incremental(RECENT), incremental(RECENT)).notes)
     assert note.startswith("dbt writes no vars into its artifacts") and "(a)" in note
     assert picked(*with_vars(incremental(RECENT), incremental(RECENT))).notes == []
     assert picked(incremental("select 1"), incremental("select 1")).notes == []
@@ -617,7 +618,7 @@ def test_an_environment_variable_of_compiled_code_counts_by_what_it_compiles_to(
     ],
 )
 def test_artifacts_hold_few_environment_variables_and_that_is_said(made: Any, said: bool) -> None:
-    notes = picked(made(), made()).notes
+    notes = [*map(str, picked(made(), made()).notes)]
     assert [n.startswith("dbt writes no environment variables") for n in notes] == [True] * said
     same = made(), made()
     for each in same:

@@ -109,7 +109,7 @@ def test_a_seed_too_large_for_a_checksum_is_compared_by_its_files(tmp_path: Path
     base = large(tmp_path / "base", OLD)
     changed = picked(base, large(tmp_path / "head", OLD.replace("Tea", "Chai")))
     assert len(changed.tests) == 4
-    assert changed.notes == [
+    assert [*map(str, changed.notes)] == [
         "seed prices is too large for dbt to take a checksum of: its files differ"
     ]
     same = picked(base, large(tmp_path / "other", OLD))
@@ -316,7 +316,7 @@ def test_a_header_that_is_renamed_is_seen_from_the_file(tmp_path: Path, in_git: 
     renamed = OLD.replace("price", "cost")
     forgotten = gate(base, world(renamed, "price"))
     assert forgotten.decision == "BLOCKED"
-    (found,) = [f.message for f in forgotten.findings if f.rule == "reader_broken"]
+    (found,) = [f.reason.message for f in forgotten.findings if f.rule == "reader_broken"]
     now = " (renamed to cost)" if in_git else ""
     assert found == f"cannot find price: prices.price is gone{now}"
     assert {a.name: a.severity for a in forgotten.affected} == {

@@ -69,7 +69,7 @@ def test_one_test_compiles_an_ephemeral_that_only_tests_inline() -> None:
         inlined(E, on_e("a", E), on_e("b", E)),
         inlined(EDITED, on_e("a", EDITED), on_e("b", EDITED)),
     )
-    assert [(t.name, t.reason) for t in found.tests] == [
+    assert [(t.name, str(t.reason)) for t in found.tests] == [
         ("a", "only tests inline e, which changed: one shows whether it compiles")
     ]
 
@@ -197,7 +197,7 @@ def test_a_changed_column_is_named_where_nothing_comes_of_it(reads: str, moved: 
 
     found = picked(side("status"), side("length(status)"))
     assert found.models == (["model.p.m", "model.p.r"] if moved else ["model.p.m"])
-    assert [t.reason for t in found.tests] == (
+    assert [str(t.reason) for t in found.tests] == (
         ["it names m.status, which changed, for nothing it asks"] if moved else []
     )
 

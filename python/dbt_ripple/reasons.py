@@ -1,0 +1,534 @@
+"""Why something is so, as a value: a stable code with arguments, and the one place of its sentence.
+
+Code compares and reads codes and arguments; sentences are for people. `Code` is the table of all
+there are: each member is the code, as JSON has it, and the sentence, in which `{name}` stands for an
+argument. A reason can be an argument of another one. docs/reasons.md is made from it.
+
+Of lists, what follows the name says how they are written:
+
+* ``{names}``: ``a, b``
+* ``{names:and}``: ``a and b``
+* ``{parts:;}``: ``a; b``
+* ``{names:3}``: the first three, ``and 2 more``
+* ``{names:3...}``: the first three, and ``...``
+* ``{words:`}``: each in backquotes
+* ``{names:quoted}``: as `named` writes the names that a query looks for
+* ``{names:has|have}``: the first where it is one, else the second
+* ``{assets:#asset}``: how many, ``2 assets``
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+Argument: TypeAlias = "str | int | Reason | list[str | Reason]"
+
+
+class Reason(msgspec.Struct, frozen=True, gc=False):
+    """Why something is so.
+
+    Attributes:
+        code: which of the reasons it is; stable.
+        arguments: the names and numbers in it.
+    """
+
+    code: Code
+    arguments: dict[str, Argument] = {}
+
+    def __hash__(self) -> int:
+        return hash((self.code, self.message))
+
+    @property
+    def message(self) -> str:
+        """It in words, on one line."""
+        return " ".join(_SENTENCES.vformat(self.code.sentence, (), self.arguments).split())
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class Code(StrEnum):
+    """Every reason there is, with its sentence."""
+
+    sentence: str
+
+    def __new__(cls, code: str, sentence: str) -> Code:
+        """A member: its value is the code."""
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.sentence = sentence
+        return member
+
+    def __call__(self, **arguments: str | int | Reason | Sequence[str | Reason]) -> Reason:
+        """The reason with these arguments: those that its sentence names, and no others."""
+        assert arguments.keys() == self.arguments(), (self, arguments)
+        return Reason(
+            self,
+            {
+                name: given if isinstance(given, (str, int, Reason)) else list(given)
+                for name, given in arguments.items()
+            },
+        )
+
+    def arguments(self) -> set[str]:
+        """The names of its arguments."""
+        return {name for _, name, _, _ in string.Formatter().parse(self.sentence) if name}
+
+    # -- why a query is not followed ----------------------------------------------------------------
+    PYTHON_MODEL = "python_model", "a Python model"
+    NOT_COMPILED = (
+        "not_compiled",
+        "not compiled: run `dbt compile` or `dbt docs generate` on the whole project",
+    )
+    NO_QUERY = "no_query", "it is not a query"
+    NOT_ONE_QUERY = "not_one_query", "{statements} statements where one query was expected"
+    NO_QUERY_BUT_A_STATEMENT = "no_query_but_a_statement", "statement {statement} is not a query"
+    NESTED_TOO_DEEP = "nested_too_deep", "nested deeper than {levels} levels"
+    CANNOT_PARSE = "cannot_parse", "cannot parse: {error}"
+    WORDS_DROPPED = "words_dropped", "sqlglot drops {words:`}"
+    UNSUPPORTED_SQL = "unsupported_sql", "{construct}"
+    DEFECT = "defect", "a defect of dbt_ripple, please report it: {error}"
+
+    # -- why the columns of a query are not known ---------------------------------------------------
+    SET_OPERATION_UNKNOWN = (
+        "set_operation_unknown",
+        "a set operation over columns that are not known",
+    )
+    PIVOT_UNKNOWN = "pivot_unknown", "PIVOT over values that the query does not list"
+    NATURAL_JOIN_UNKNOWN = "natural_join_unknown", "a NATURAL join over columns that are not known"
+    USING_AMBIGUOUS = "using_ambiguous", "USING merges two columns {column}"
+    STAR_UNKNOWN = (
+        "star_unknown",
+        "the columns of a * are not known: no catalog lists those of {parents}; run "
+        "`dbt docs generate`",
+    )
+
+    # -- what else is opaque, or broken -------------------------------------------------------------
+    UNKNOWN_MATERIALIZATION = (
+        "unknown_materialization",
+        "materialization {materialization} is not one we know",
+    )
+    CANNOT_FIND = "cannot_find", "cannot find {names:quoted}"
+    MAY_NOT_BUILD = "may_not_build", "may not build: {because}"
+    GONE = "gone", "is gone"
+    HOOKS_MAY_WRITE = "hooks_may_write", "hooks of {names:3...} may write to it"
+    READS_UNNAMED = (
+        "reads_unnamed",
+        "may read all of {names:3...}, which its SQL does not name as a relation",
+    )
+    READS_WHAT_HOOKS_MAKE = "reads_what_hooks_make", "reads what hooks make: {names}"
+    READS_CATALOG = "reads_catalog", "reads the warehouse's catalog, in which each relation is"
+    SEVERAL = "several", "{reasons:;}"
+
+    # -- the semantic layer -------------------------------------------------------------------------
+    CANNOT_BE_READ = "cannot_be_read", "cannot be read: {parts:;}"
+    PART_UNREAD = "part_unread", "{part}"
+    PART_UNREAD_BECAUSE = "part_unread_because", "{part}: {because}"
+    FILTER_UNREAD_BECAUSE = "filter_unread_because", "{part} ({because})"
+    NO_EXPRESSION = "no_expression", "it is no expression"
+    NOT_ONE_EXPRESSION = "not_one_expression", "it is not one expression"
+    READS_ANOTHER_RELATION = "reads_another_relation", "it reads another relation"
+    PART_CANNOT_FIND = (
+        "part_cannot_find",
+        "cannot find {names:quoted}, which {kind} {name} reads",
+    )
+
+    # -- why a test is selected ---------------------------------------------------------------------
+    NEW_TEST = "new_test", "a new test"
+    SETTINGS_CHANGED = "settings_changed", "its own {settings:and} changed"
+    RUN_OTHERWISE = (
+        "run_otherwise",
+        "what dbt runs for it, and its SQL does not show, changed",
+    )
+    OWN_QUERY_CHANGED = "own_query_changed", "its own query changed"
+    NODE_NEW = "node_new", "{name} is new"
+    ROWS_CHANGED = "rows_changed", "rows of {name} changed"
+    COLUMN_NEW = "column_new", "{name}.{column} is new"
+    COLUMN_CHANGED = "column_changed", "{name}.{column} changed"
+    CRITICAL = "critical", "{name} is impacted and {criticality}"
+    TEXT_CHANGED = (
+        "text_changed",
+        "its text changed and asks the same: running it shows it compiles",
+    )
+    NAMES_CHANGED_COLUMN = (
+        "names_changed_column",
+        "it names {name}.{column}, which changed, for nothing it asks",
+    )
+    ONLY_TESTS_INLINE = (
+        "only_tests_inline",
+        "only tests inline {name}, which changed: one shows whether it compiles",
+    )
+    DBT_MODIFIED = "dbt_modified", "dbt calls it modified"
+    BELOW_DBT_MODIFIED = "below_dbt_modified", "downstream of {name}, which dbt calls modified"
+
+    # -- what cannot be built -----------------------------------------------------------------------
+    BROKEN = "broken", "broken: {because}"
+    NO_REASON_GIVEN = "no_reason_given", "no reason given"
+    BROKEN_BY = "broken_by", "{because}: {gone:;}"
+    COLUMN_GONE = "column_gone", "{name}.{column} is gone"
+    COLUMN_RENAMED = "column_renamed", "{name}.{column} is gone (renamed to {to})"
+    CANNOT_BE_BUILT = "cannot_be_built", "{name} cannot be built: {because}"
+    FAILED_ON_BASE = (
+        "failed_on_base",
+        "failed on base, and nothing that decides it has changed ({error})",
+    )
+    READS_FAILED = (
+        "reads_failed",
+        "it reads {name}, directly or not, which failed on base, and nothing that decides it has "
+        "changed ({error})",
+    )
+    THERE_IS_NO = "there_is_no", "there is no {names:quoted}"
+    ON_SIDE = "on_side", "on {side}: {because}"
+
+    # -- why a test is proven -------------------------------------------------------------------------
+    PROVEN = "proven", "{because:;}"
+    FACT = "fact", "{fact}"
+    FACT_RUNS = "fact_runs", "{fact}, which {tests:runs|run}"
+    FACT_PASSED = "fact_passed", "{fact}, which passed on base"
+    ROWS_WERE_THERE = (
+        "rows_were_there",
+        "it looks at rows that were there on base, and found nothing in them",
+    )
+    SAME_ROWS = "same_rows", "it returns the rows it returned on base"
+    TEST_SHOWS = "test_shows", "{name}, which runs, shows whether {views} can be read"
+    TABLE_SHOWS = "table_shows", "{name}, which is built, shows whether {views} can be read"
+
+    # -- what is missing to prove a test -------------------------------------------------------------
+    NO_RESULTS = "no_results", "base has no results of tests that belong to its manifest"
+    NOT_ON_BASE = "not_on_base", "base has no such test"
+    NOT_FOLLOWED = "not_followed", "its query cannot be followed on {side}: {because}"
+    HOOK_CHANGED = "hook_changed", "a hook of {name} is not as it was, and may write any row"
+    ROWS_UNKNOWN = "rows_unknown", "of its query it is not known which rows it returns"
+    ROWS_UNKNOWN_BECAUSE = (
+        "rows_unknown_because",
+        "of its query it is not known which rows it returns: {because}",
+    )
+    MACRO_STANDS_IN = (
+        "macro_stands_in",
+        "a macro of the project stands in for what dbt runs for it",
+    )
+    LOOKS_OR_READS_UNNAMED = (
+        "looks_or_reads_unnamed",
+        "it looks at the warehouse while it compiles, or reads what it does not name",
+    )
+    SHOWS_A_VIEW = (
+        "shows_a_view",
+        "it has to run: it shows whether a view that moved can be read",
+    )
+    ROWS_NOT_AMONG_BASE = (
+        "rows_not_among_base",
+        "the rows it looks at are not known to be among those that were there on base, or what it "
+        "asks of them moved",
+    )
+    MAY_PASS_WITH_ROWS = (
+        "may_pass_with_rows",
+        "it may pass while it returns rows: warn_if, error_if, limit or fail_calc",
+    )
+    RETURNED_ROWS = "returned_rows", "on base it returned {rows} rows, and passed"
+    FACTS_MAY_NOT_HOLD = (
+        "facts_may_not_hold",
+        "what it rests on is not known to hold on head",
+    )
+    NOT_RUN_ON_BASE = "not_run_on_base", "it was not run on base"
+    RESULTS_NOT_LOOKED_AT = (
+        "results_not_looked_at",
+        "it may pass while it returns rows, and base's results are not looked at",
+    )
+    RESULT_OF_ANOTHER_COMMAND = (
+        "result_of_another_command",
+        "its result on base is of another dbt command than the manifest",
+    )
+    RESULT_ON_BASE = "result_on_base", "on base its result was {status}"
+    NOT_SEEN_THROUGH = "not_seen_through", "{name} is not seen through: {because}"
+    HOOKS_READ = (
+        "hooks_read",
+        "hooks of {name} read other relations or the project, and may write any row",
+    )
+    LOOKS_AT_WAREHOUSE = (
+        "looks_at_warehouse",
+        "{name} looks at the warehouse while it compiles, and what it looks at moved or may not "
+        "have been there",
+    )
+
+    # -- why a test is not selected; unit tests -----------------------------------------------------
+    NOTHING_CHANGED = "nothing_changed", "nothing changed"
+    MEANS_THE_SAME = "means_the_same", "{name} means the same in other words: {rules}"
+    NOT_DOWNSTREAM = (
+        "not_downstream",
+        "it is not downstream of what changed ({names:3...})",
+    )
+    EQUAL_AGAIN = (
+        "equal_again",
+        "{reader} reads {changed}, which changed, and comes out as before: its fingerprint is equal "
+        "again",
+    )
+    READS_ONLY = (
+        "reads_only",
+        "of {name}, {changed} changed; all it reads of it is {read:5...} and which rows there are",
+    )
+    DOES_NOT_READ = "does_not_read", "of {name}, {changed} changed, which it does not read"
+    ONLY_REORDERED = "only_reordered", "of {name}, only the order of its columns changed"
+    UNIT_TEST_AS_BEFORE = (
+        "unit_test_as_before",
+        "its model's own query, its settings, the fixture and the names and types of its parents' "
+        "columns are as they were",
+    )
+    NEW_UNIT_TEST = "new_unit_test", "a new unit test"
+    FIXTURE_CHANGED = "fixture_changed", "its fixture changed"
+    TESTED_QUERY_CHANGED = (
+        "tested_query_changed",
+        "the query or the settings of {model} changed, or the columns it is given",
+    )
+    GIVEN_TYPE_CHANGED = "given_type_changed", "{name}.{column} was {was} and is {now}"
+    NOT_ANALYSED_ON_BOTH = (
+        "not_analysed_on_both",
+        "{model} was not analysed on both sides",
+    )
+    EQUAL_TO_BASE = "equal_to_base", "equal to base's in what it reads: {names}"
+
+    # -- what the answer had to assume --------------------------------------------------------------
+    EVERY_TEST_SELECTED = "every_test_selected", "{because}: every test is selected"
+    HOOK_NOT_FOLLOWED = (
+        "hook_not_followed",
+        "{because}: what it does to relations is not seen",
+    )
+    MAY_WRITE_ANYWHERE = "may_write_anywhere", "{because}, which may write to any relation"
+    NODE_HOOK_DIFFERS = (
+        "node_hook_differs",
+        "a hook of {name}, which may write to any relation, differs",
+    )
+    RUN_HOOK_CHANGED = "run_hook_changed", "{hook} changed"
+    RUN_HOOK_NEW = "run_hook_new", "{hook} is new"
+    RUN_HOOK_REMOVED = "run_hook_removed", "{hook} was removed"
+    HOOK_FOLLOWED = (
+        "hook_followed",
+        "{because}: what it writes or makes ({names:3...}) is followed to its readers",
+    )
+    HOOK_WRITES_NOTHING = (
+        "hook_writes_nothing",
+        "{because}: it writes to no relation, and no test is selected by it; whether it runs, the "
+        "next build shows",
+    )
+    OTHER_DBT_VERSIONS = (
+        "other_dbt_versions",
+        "base was made by dbt {base}, head by dbt {head}: what dbt's own macros do may differ, and "
+        "is not compared",
+    )
+    VARS_UNSEEN = (
+        "vars_unseen",
+        "dbt writes no vars into its artifacts: what hooks and branches that are not compiled use "
+        "of them ({names:3...}) is taken as equal on both sides; `--base-ref` compares the vars, "
+        "too",
+    )
+    ENVIRONMENT_UNSEEN = (
+        "environment_unseen",
+        "dbt writes no environment variables into its artifacts but those that begin with {prefix}: "
+        "what hooks, Python and code that is not compiled use of others ({names:3...}) is taken as "
+        "equal on both sides",
+    )
+    SEED_TOO_LARGE = (
+        "seed_too_large",
+        "seed {name} is too large for dbt to take a checksum of: {because}",
+    )
+    SEED_FILES_DIFFER = "seed_files_differ", "its files differ"
+    SEED_FILES_EQUAL = "seed_files_equal", "its files are equal"
+    SEED_FILE_MISSING = (
+        "seed_file_missing",
+        "its file is not at hand, and it is taken as unchanged, as dbt does",
+    )
+    SEED_FILE_NEWER = (
+        "seed_file_newer",
+        "its file is newer than base's artifacts, and it is taken as changed",
+    )
+    SEED_TAKEN_AS_UNCHANGED = (
+        "seed_taken_as_unchanged",
+        "it is taken as unchanged, as dbt does",
+    )
+    TAKEN_FROM_BASE = (
+        "taken_from_base",
+        "{names:3} have other compiled SQL on head than on base, and all that decides it is the "
+        "same: taken as base compiled them",
+    )
+    TAKEN_FROM_HEAD = (
+        "taken_from_head",
+        "{names:3} are not compiled on base, and all that decides their SQL is the same: taken as "
+        "head compiled them",
+    )
+    MACROS_GIVE_THE_SAME = (
+        "macros_give_the_same",
+        "edited, and gives the same over these nodes: {names}",
+    )
+    REWORDED = "reworded", "the same in other words: {nodes:;}"
+    REWORDED_AND_MORE = "reworded_and_more", "the same in other words: {nodes:;}; and {more} more"
+    REWORDED_NODE = "reworded_node", "{name} ({rules})"
+    DIFFERS_BY_TARGET = (
+        "differs_by_target",
+        "differs by target: {names:3} {names:has|have} the same code on both sides and other "
+        "compiled SQL, because target, vars, environment or what is built differ; `--base-ref` "
+        "compiles both sides alike",
+    )
+    RESULTS_STALE = (
+        "results_stale",
+        "run_results.json in the state is of another dbt command than manifest.json, so its results "
+        "prove nothing and no test is left out: keep both files as one `dbt build` writes them, or "
+        "take all of base's tests as passed with --assume-passed",
+    )
+    NOTHING_TESTED = (
+        "nothing_tested",
+        "base has no results of tests, so no test is proven and left out (--assume-passed takes all "
+        "of base's tests as passed)",
+    )
+    TYPES_UNKNOWN = (
+        "types_unknown",
+        "base has no catalog.json: the types of columns are not known, so fewer tests are proven "
+        "(`dbt docs generate --no-compile --target-path docs` writes one; keep it with the state)",
+    )
+    NO_CATALOG = (
+        "no_catalog",
+        "{sides:and} {sides:has|have} no catalog.json: types and sources are compared as far as yml "
+        "files declare them",
+    )
+
+    # -- what the gate finds ------------------------------------------------------------------------
+    ALREADY_ON_BASE = "already_on_base", "{because} (already so on base)"
+    APPROVED_BY = "approved_by", "{because}; approved by {who}"
+    OF_COLUMN = "of_column", "{column}: {because}"
+    OWNER_REMOVED = "owner_removed", "it was {owner}'s, and is nobody's now"
+    NEW_WITHOUT_OWNER = "new_without_owner", "it is new, and nobody's"
+    WITHOUT_OWNER = "without_owner", "it is nobody's"
+    KEY_UNTESTED = "key_untested", "no data tests say that a key is unique and not null"
+    SHOWS_PII = "shows_pii", "shows {pii}"
+    SHOWS_PII_OF = "shows_pii_of", "shows {pii} of {name}.{column}"
+    UNTAGGED_PII = "untagged_pii", "untagged, holds {pii}"
+    UNTAGGED_PII_OF = "untagged_pii_of", "untagged, holds {pii} of {name}.{column}"
+    READS_GONE_NODE = "reads_gone_node", "reads {name}, which is gone"
+    READS_GONE_COLUMN = "reads_gone_column", "reads {name}.{column}, which is gone"
+    NOT_IN_WAREHOUSE = "not_in_warehouse", "is not in the warehouse any more"
+    SOURCE_RETYPED = "source_retyped", "was {was} and is {now}"
+    DECLARED_BUT_ABSENT = "declared_but_absent", "is declared, and not in the warehouse"
+    DECLARED_OTHERWISE = "declared_otherwise", "is declared {declared} and is {now}"
+    RELATION_REMOVED = "relation_removed", "{name} itself is removed"
+    REMOVED_FROM_SOURCE = "removed_from_source", "removed from the source"
+    REMOVED = "removed", "removed"
+    RENAMED = "renamed", "renamed to {to}"
+    RETYPED = "retyped", "retyped from {was} to {now}"
+    RETYPED_TO = "retyped_to", "retyped to {to}"
+    MAY_BE_REDEFINED = (
+        "may_be_redefined",
+        "changed, and cannot be seen through: any of its columns may be redefined",
+    )
+    REDEFINED = "redefined", "redefined"
+    REDEFINED_BY = "redefined_by", "redefined by {where}"
+    ROWS_REDEFINED = "rows_redefined", "its rows are redefined"
+    ROWS_REDEFINED_BY = "rows_redefined_by", "its rows are redefined by {where}"
+    CONTRACT_VERSION_REMOVED = (
+        "contract_version_removed",
+        "contract_version {version} was taken away",
+    )
+    CONTRACT_VERSION_UNEXPLAINED = (
+        "contract_version_unexplained",
+        "contract_version went from {was} to {now} with no word on it in meta.migration",
+    )
+    NEW_VERSION_UNEXPLAINED = (
+        "new_version_unexplained",
+        "{name} is the latest version now, and {names:and} has neither a deprecation_date nor this "
+        "one a meta.migration",
+    )
+    OFFERED_NO_MORE = "offered_no_more", "the {kind} is removed"
+    OFFERED_RENAMED = "offered_renamed", "the {kind} is renamed to {to}"
+    REACHES = "reaches", "reaches {assets:#asset} ({assets:10})"
+    REACHES_MORE_THAN = (
+        "reaches_more_than",
+        "reaches {assets:#asset}, more than {most} ({assets:10})",
+    )
+    CERTIFIED_REACHED = "certified_reached", "certified or tier 1, is reached"
+    CERTIFIED_REMOVED = "certified_removed", "certified or tier 1, is removed"
+    CERTIFIED_CHANGED = "certified_changed", "certified or tier 1, is changed"
+
+
+def several(reasons: list[Reason]) -> Reason:
+    """Several reasons, or the only one, as one."""
+    return reasons[0] if len(reasons) == 1 else Code.SEVERAL(reasons=reasons)
+
+
+def names_missing(reason: Reason | None) -> list[str]:
+    """The names that something looks for in vain, by the reason why it is broken."""
+    if reason is None:
+        return []
+    if reason.code in (Code.CANNOT_FIND, Code.PART_CANNOT_FIND):
+        names = reason.arguments["names"]
+        return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    return [name for part in parts_of(reason) for name in names_missing(part)]
+
+
+COLUMNS_UNKNOWN: Final = frozenset(
+    {Code.STAR_UNKNOWN, Code.SET_OPERATION_UNKNOWN, Code.NATURAL_JOIN_UNKNOWN}
+)
+"""The columns of a relation are not known; a catalog would tell them."""
+
+
+def parts_of(reason: Reason) -> Iterator[Reason]:
+    """The reasons that a reason is made of."""
+    for argument in reason.arguments.values():
+        if isinstance(argument, Reason):
+            yield argument
+        elif isinstance(argument, list):
+            yield from (part for part in argument if isinstance(part, Reason))
+
+
+_READS_AS_ONE: Final = re.compile(r"[\w$@:#.`\"-]+(?: [\w$]+)*")
+
+
+def named(names: Iterable[str]) -> str:
+    """Names in a sentence: each once, in quotes where it would not be read as one.
+
+    Example:
+        >>> named(["sprint", ", ", "t.id", "Sprint", "id is ambiguous", ""])
+        'sprint, ", ", t.id, id is ambiguous, ""'
+    """
+    shown: dict[str, str] = {}
+    for name in names:
+        shown.setdefault(name.lower(), name if _READS_AS_ONE.fullmatch(name) else f'"{name}"')
+    return ", ".join(shown.values())
+
+
+class _Sentences(string.Formatter):
+    """Writes the arguments of a reason into its sentence."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if isinstance(value, Reason):
+            return value.message
+        if not isinstance(value, list):
+            return f"{value:,}" if isinstance(value, int) else value
+        items = [item.message if isinstance(item, Reason) else item for item in value]
+        return _listed(items, format_spec)
+
+
+_SENTENCES: Final = _Sentences()
+
+
+def _listed(items: Sequence[str], how: str) -> str:
+    if how == "quoted":
+        return named(items)
+    if how == "`":
+        return ", ".join(f"`{item}`" for item in items)
+    if how.startswith("#"):
+        return f"{len(items):,} {how[1:]}{'' if len(items) == 1 else 's'}"
+    if "|" in how:
+        one, many = how.split("|")
+        return one if len(items) == 1 else many
+    if how in _BETWEEN:
+        return _BETWEEN[how].join(items)
+    most = int(how.rstrip("."))
+    left = len(items) - most
+    rest = "" if left <= 0 else ", ..." if how.endswith("...") else f" and {left:,} more"
+    return ", ".join(items[:most]) + rest
+
+
+_BETWEEN: Final = {"": ", ", "and": " and ", ";": "; "}
