@@ -395,6 +395,51 @@ class Code(StrEnum):
         "files declare them",
     )
 
+    # -- why base's compiled SQL is not taken for head's --------------------------------------------
+    NOT_COMPILED_ON_BASE = "not_compiled_on_base", "base has not compiled it"
+    NOT_ON_BASE_SIDE = "not_on_base_side", "base does not have it"
+    PART_OF_A_CYCLE = "part_of_a_cycle", "it is part of a cycle"
+    CODE_CHANGED = "code_changed", "its code changed"
+    CONFIG_CHANGED = "config_changed", "its config changed"
+    ARGUMENTS_CHANGED = "arguments_changed", "its arguments changed"
+    REFERENCES_CHANGED = "references_changed", "what it refers to changed"
+    MACROS_DISPATCHED_OTHERWISE = (
+        "macros_dispatched_otherwise",
+        "its macros are dispatched otherwise",
+    )
+    PARENT_ON_ONE_SIDE = "parent_on_one_side", "one side does not have {parent}"
+    EPHEMERAL_ON_ONE_SIDE = "ephemeral_on_one_side", "{name} is ephemeral on one side only"
+    INLINES = "inlines", "{name} is part of it: {because}"
+    MACRO_ON_ONE_SIDE = "macro_on_one_side", "macro {name} is not on both sides"
+    MACRO_CHANGED = "macro_changed", "macro {name} changed"
+    LOOKS_WHILE_COMPILING = (
+        "looks_while_compiling",
+        "it looks at the warehouse while it compiles (`{word}`)",
+    )
+    ASKS_DBT = "asks_dbt", "it asks dbt for `{word}` while it compiles"
+    READS_UNKNOWN_VALUE = (
+        "reads_unknown_value",
+        "it reads `{word}`, of which the artifacts do not say the value",
+    )
+    READS_OWN_PROPERTIES = (
+        "reads_own_properties",
+        "it reads its own properties, which changed",
+    )
+    LOOKS_AT_UNKNOWN = (
+        "looks_at_unknown",
+        "it looks at the warehouse while it compiles, and at what is not known",
+    )
+    USES_PART_OF_NAME = (
+        "uses_part_of_name",
+        "it may use a part of a relation's name (`{part}`)",
+    )
+    NAME_IN_CODE = "name_in_code", "{name} is written into its code"
+    NAME_OF_TWO = "name_of_two", "{name} is two relations on {side}"
+    COMPILED_BY_ANOTHER = (
+        "compiled_by_another",
+        "another {what} compiled base: {base}, not {head}",
+    )
+
     # -- what the gate finds ------------------------------------------------------------------------
     ALREADY_ON_BASE = "already_on_base", "{because} (already so on base)"
     APPROVED_BY = "approved_by", "{because}; approved by {who}"

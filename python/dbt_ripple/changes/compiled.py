@@ -36,6 +36,7 @@ from dbt_ripple.graph.jinja import tags
 from dbt_ripple.graph.macros import INTERNAL, Macros, dispatched
 from dbt_ripple.graph.properties import read_of
 from dbt_ripple.graph.reading import reads_of
+from dbt_ripple.reasons import Code, Reason
 
 _TOKEN: Final = re.compile(
     r"""(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
@@ -132,7 +133,7 @@ class Taken:
 
     head: Project
     taken: list[str] = field(default_factory=list)
-    rest: dict[str, str] = field(default_factory=dict)
+    rest: dict[str, Reason] = field(default_factory=dict)
 
 
 def take_over(base: Project, head: Project, conditions: Conditions = NOTHING_PROVED) -> Taken:
@@ -160,7 +161,7 @@ def take_over_from_artifacts(base: Project, head: Project) -> Taken:
 
 def _taken(head: Project, sides: _Sides) -> Taken:
     texts: dict[str, str | None] = {}
-    rest: dict[str, str] = {}
+    rest: dict[str, Reason] = {}
     for node in head.uncompiled():
         text = sides.text_of(node.unique_id)
         if isinstance(text, _Text):
@@ -323,41 +324,41 @@ class _Sides:
         self.references = (References(base), References(head))
         self.known = self.macros[0].keys() | self.macros[1].keys()
         self.reaches: dict[frozenset[str], _Reach] = {}
-        self.compared: dict[str, str | None] = {}
+        self.compared: dict[str, Reason | None] = {}
         self.otherwise = _other_dbt(base, head)
 
-    def text_of(self, unique_id: str) -> _Text | str:
+    def text_of(self, unique_id: str) -> _Text | Reason:
         """The compiled SQL, or the reason why base's is not proved to be it."""
         reason = self.otherwise or self.differs(unique_id)
         if reason:
             return reason
         before = self.base.nodes[unique_id]
         if before.compiled_code is None:
-            return "base has not compiled it"
+            return Code.NOT_COMPILED_ON_BASE()
         return self.renamed(unique_id, before.compiled_code)
 
-    def differs(self, unique_id: str) -> str | None:
+    def differs(self, unique_id: str) -> Reason | None:
         """Why a node may compile to another text than on base."""
         if unique_id not in self.compared:
-            self.compared[unique_id] = "it is part of a cycle"
+            self.compared[unique_id] = Code.PART_OF_A_CYCLE()
             self.compared[unique_id] = self._differs(unique_id)
         return self.compared[unique_id]
 
-    def _differs(self, unique_id: str) -> str | None:
+    def _differs(self, unique_id: str) -> Reason | None:
         now, before = self.head.nodes[unique_id], self.base.nodes.get(unique_id)
         if before is None:
-            return "base does not have it"
+            return Code.NOT_ON_BASE_SIDE()
         if before.raw_code != now.raw_code or before.language != now.language:
-            return "its code changed"
+            return Code.CODE_CHANGED()
         if before.config != now.config and not self.same_config(before, now):
-            return "its config changed"
+            return Code.CONFIG_CHANGED()
         if before.test_metadata != now.test_metadata or before.column_name != now.column_name:
-            return "its arguments changed"
+            return Code.ARGUMENTS_CHANGED()
         if before.depends_on.nodes != now.depends_on.nodes or (
             (now.refs or before.refs)
             and self.references[0].of(before) != self.references[1].of(now)
         ):
-            return "what it refers to changed"
+            return Code.REFERENCES_CHANGED()
         reach = self.reach(now)
         if reason := reach.reason or self.asks(now, reach.words):
             return reason
@@ -366,15 +367,15 @@ class _Sides:
         if before.compiled_code is None and now.compiled_code is not None:
             less, more = more, less
         if not set(more).issuperset(less):
-            return "its macros are dispatched otherwise"
+            return Code.MACROS_DISPATCHED_OTHERWISE()
         for parent in now.depends_on.nodes:
             here, there = self.head.nodes.get(parent), self.base.nodes.get(parent)
             if here is None or there is None:
-                return f"one side does not have {parent}"
+                return Code.PARENT_ON_ONE_SIDE(parent=parent)
             if here.is_ephemeral != there.is_ephemeral:
-                return f"{here.name} is ephemeral on one side only"
+                return Code.EPHEMERAL_ON_ONE_SIDE(name=here.name)
             if here.is_ephemeral and (reason := self.differs(parent)):
-                return f"{here.name} is part of it: {reason}"
+                return Code.INLINES(name=here.name, because=reason)
         return None
 
     # -- macros and context -----------------------------------------------------------------------
@@ -400,16 +401,16 @@ class _Sides:
         waiting = sorted(words)
         seen = set(words)
         texts: list[str] = []
-        reasons: list[str] = []
+        reasons: list[Reason] = []
         while waiting:
             word = waiting.pop()
             before, now = (side.get(word.lstrip(_IN_A_STRING), {}) for side in self.macros)
             if before.keys() != now.keys():
-                reasons.append(f"macro {word} is not on both sides")
+                reasons.append(Code.MACRO_ON_ONE_SIDE(name=word))
             for unique_id, macro in now.items():
                 other = before.get(unique_id, macro)
                 if (macro.macro_sql, macro.depends_on) != (other.macro_sql, other.depends_on):
-                    reasons.append(f"macro {macro.name} changed")
+                    reasons.append(Code.MACRO_CHANGED(name=macro.name))
                 if unique_id in _ANSWERED_AS_ON_BASE:
                     continue
                 if self.conditions.looks and macro.package_name in INTERNAL:
@@ -424,7 +425,7 @@ class _Sides:
         reasons += filter(None, map(self.condition, sorted(seen)))
         return _Reach(frozenset(seen), texts, reasons[0] if reasons else None)
 
-    def condition(self, word: str) -> str | None:
+    def condition(self, word: str) -> Reason | None:
         """Why a name of dbt's context may stand for something else than on base."""
         if word in _PURE:
             return None
@@ -432,15 +433,15 @@ class _Sides:
         if name in _WAREHOUSE | _NODE and self.conditions.looks:
             return None  # of each node it is asked apart
         if word.startswith("adapter."):
-            return f"it looks at the warehouse while it compiles (`{word}`)"
+            return Code.LOOKS_WHILE_COMPILING(word=word)
         if name in _NEVER:
-            return f"it asks dbt for `{word}` while it compiles"
+            return Code.ASKS_DBT(word=word)
         if (
             (name in _ENVIRONMENT and not self.conditions.environment)
             or (name in _TARGET and not self.conditions.target)
             or (name in _COMMAND and not self.conditions.command)
         ):
-            return f"it reads `{word}`, of which the artifacts do not say the value"
+            return Code.READS_UNKNOWN_VALUE(word=word)
         return None
 
     def same_config(self, before: Node, now: Node) -> bool:
@@ -465,7 +466,7 @@ class _Sides:
         """Head's macros, by what can call them."""
         return Macros(self.head)
 
-    def asks(self, node: Node, words: frozenset[str]) -> str | None:
+    def asks(self, node: Node, words: frozenset[str]) -> Reason | None:
         """Why what a node asks for by itself may be answered otherwise than on base.
 
         Its vars are those of its package; what it looks at is compared apart where that is known.
@@ -475,22 +476,22 @@ class _Sides:
             and not self.conditions.variables
             and not (self.variables is not None and self.variables.same(node.package_name))
         ):
-            return "it reads `var`, of which the artifacts do not say the value"
+            return Code.READS_UNKNOWN_VALUE(word="var")
         if not self.conditions.looks:
             return None
         if "flags" in words and (
             more := {w.lstrip(_IN_A_STRING).upper() for w in words} & _OF_MORE
         ):
-            return f"it reads `flags.{min(more)}`, of which the artifacts do not say the value"
+            return Code.READS_UNKNOWN_VALUE(word=f"flags.{min(more)}")
         before = self.base.nodes[node.unique_id]
         if not words.isdisjoint(_NODE) and _shown(before) != _shown(node):
-            return "it reads its own properties, which changed"
+            return Code.READS_OWN_PROPERTIES()
         looking = any(w.partition(".")[0] in _WAREHOUSE and w not in _PURE for w in words)
         if looking and not (
             node.depends_on.nodes
             and all(s.of(n) for s, n in zip(self.introspection, (before, node), strict=True))
         ):
-            return "it looks at the warehouse while it compiles, and at what is not known"
+            return Code.LOOKS_AT_UNKNOWN()
         return None
 
     @cached_property
@@ -501,25 +502,25 @@ class _Sides:
 
     # -- names of relations -----------------------------------------------------------------------
 
-    def renamed(self, unique_id: str, sql: str, *, back: bool = False) -> _Text | str:
+    def renamed(self, unique_id: str, sql: str, *, back: bool = False) -> _Text | Reason:
         """Base's SQL with head's names of relations, or the reason why they cannot be mapped.
 
         ``back`` is the other way round: head's SQL with base's names.
         """
         of, to = (self.head, self.base) if back else (self.base, self.head)
         names = _names(of, to, _related(self.head, unique_id))
-        if isinstance(names, str):
-            return f"{names} is two relations on {'base' if back else 'head'}"
+        if isinstance(names, _NameOfTwo):
+            return Code.NAME_OF_TWO(name=names.name, side="base" if back else "head")
         if not names:
             return _Text(sql)
         node = self.head.nodes[unique_id]
         reach = self.reach(node)
         if parts := reach.words & _PARTS_OF_NAMES:
-            return f"it may use a part of a relation's name (`{min(parts)}`)"
+            return Code.USES_PART_OF_NAME(part=min(parts))
         written = "\n".join((node.raw_code, repr(node.test_metadata), *reach.texts))
         for name in names:
             if name in written:
-                return f"{name} is written into its code"
+                return Code.NAME_IN_CODE(name=name)
         return _Text(rename(sql, names))
 
 
@@ -529,7 +530,7 @@ class _Reach:
 
     words: frozenset[str]
     texts: list[str]
-    reason: str | None
+    reason: Reason | None
 
 
 _CONTEXT: Final = _NEVER | _VARIABLES | _ENVIRONMENT | _TARGET | _COMMAND | _PARTS_OF_NAMES
@@ -537,14 +538,21 @@ _IN_A_STRING: Final = "'"
 """Stands before a word that was found in a string, where it can only be the name of a macro."""
 
 
-def _names(of: Project, to: Project, unique_ids: Iterable[str]) -> dict[str, str] | str:
-    """The names of relations that are others on another side; or one that is two relations there."""
+@dataclass(frozen=True)
+class _NameOfTwo:
+    """A name of a relation that is two relations on the other side."""
+
+    name: str
+
+
+def _names(of: Project, to: Project, unique_ids: Iterable[str]) -> dict[str, str] | _NameOfTwo:
+    """The names of relations that are others on another side."""
     names: dict[str, str] = {}
     for unique_id in unique_ids:
         if unique_id in of.nodes and unique_id in to.nodes:
             before, now = of.nodes[unique_id].relation_name, to.nodes[unique_id].relation_name
             if before and now and names.setdefault(before, now) != now:
-                return before
+                return _NameOfTwo(before)
     return {before: now for before, now in names.items() if before != now}
 
 
@@ -597,7 +605,7 @@ _DISPATCHED_TO: Final = {
 """By adapter, the adapters whose versions of a macro `adapter.dispatch` may take."""
 
 
-def _other_dbt(base: Project, head: Project) -> str | None:
+def _other_dbt(base: Project, head: Project) -> Reason | None:
     """Why nothing can be taken over: two dbts may compile one text to two."""
     for what, before, now in (
         ("dbt", base.metadata.dbt_version, head.metadata.dbt_version),
@@ -605,7 +613,7 @@ def _other_dbt(base: Project, head: Project) -> str | None:
         ("project", base.metadata.project_name, head.metadata.project_name),
     ):
         if before != now:
-            return f"another {what} compiled base: {before}, not {now}"
+            return Code.COMPILED_BY_ANOTHER(what=what, base=str(before), head=str(now))
     return None
 
 

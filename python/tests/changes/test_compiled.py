@@ -11,6 +11,7 @@ import pytest
 from dbt_ripple.artifacts import Macro, Metadata, Node, Project, Ref
 from dbt_ripple.artifacts.model import DependsOn, TestMetadata
 from dbt_ripple.changes.compiled import Conditions, rename, take_over
+from dbt_ripple.reasons import Code
 
 ALL = Conditions(variables=True, environment=True, target=True, command=True)
 
@@ -68,7 +69,8 @@ def shop(raw: str, *macros: Macro, compiled: str = "text") -> Project:
 
 def why(base: Project, head: Project, conditions: Conditions = ALL) -> str | None:
     """Why the model `top` is compiled; None where it is taken over."""
-    return take_over(base, head, conditions).rest.get("model.shop.top")
+    reason = take_over(base, head, conditions).rest.get("model.shop.top")
+    return reason and reason.message
 
 
 def test_an_unchanged_project_is_taken_over_whole() -> None:
@@ -268,7 +270,7 @@ def test_another_dbt_or_a_base_that_is_not_compiled_gives_nothing() -> None:
     assert why(base, head) == "another dbt compiled base: 1.11.1, not 1.10.0"
     assert why(parsed(base), parsed(base)) == "base has not compiled it"
     new = project(*parsed(base).nodes.values(), node("new", "select 1", None))
-    assert take_over(base, new).rest == {"model.shop.new": "base does not have it"}
+    assert take_over(base, new).rest == {"model.shop.new": Code.NOT_ON_BASE_SIDE()}
 
 
 def test_what_head_has_compiled_stays() -> None:
