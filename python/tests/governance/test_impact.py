@@ -53,7 +53,7 @@ def test_the_worked_day(twin: Path, command: Command) -> None:
     assert list(report) == [
         "schema_version",
         *("decision", "risk_level", "affected_count", "affected_assets", "recommendation"),
-        *("broken_tests", "affected_tests", "broken_promises"),
+        *("broken_tests", "affected_tests", "broken_promises", "broken_promises_coded"),
     ]
     assert (report["decision"], report["risk_level"]) == ("BLOCKED", "high")
     assert report["affected_count"] == 4
