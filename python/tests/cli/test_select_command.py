@@ -68,6 +68,8 @@ def test_json_has_the_fields_of_the_contract(sides: Sides) -> None:
             "unique_id": NOT_NEGATIVE,
             "name": "no_negative_amount",
             "reason": "stg_orders.amount changed",
+            "reason_code": "column_changed",
+            "reason_arguments": {"name": "stg_orders", "column": "amount"},
             "path": [f"{STG}.amount", NOT_NEGATIVE],
         }
     ]

@@ -71,7 +71,7 @@ def found(fixture: Fixture) -> str:
     relation = linked.relation
     missing = fixture.pragmas.get("missing")
     assert linked.missing == (missing.split(", ") if missing else [])
-    assert (linked.unknown or "") == fixture.pragmas.get("unknown", "")
+    assert (str(linked.unknown) if linked.unknown else "") == fixture.pragmas.get("unknown", "")
     assert bool(relation.rest) == ("rest" in fixture.pragmas)
     lines = []
     for i, (name, deps) in enumerate(zip(relation.names, relation.deps, strict=True)):
