@@ -167,7 +167,9 @@ def read_ours(sql: str, corpus: Corpus, dialect: str = "spark") -> Reading:
     """
     linked = link_ours(sql, corpus, dialect)
     if linked.missing or linked.unknown:
-        raise ValueError(str(linked.unknown) if linked.unknown else f"missing {', '.join(linked.missing)}")
+        raise ValueError(
+            str(linked.unknown) if linked.unknown else f"missing {', '.join(linked.missing)}"
+        )
     relation = linked.relation
     if relation.rest:
         raise ValueError("columns of the output that are not known")
