@@ -298,7 +298,7 @@ _PLAIN: Final = _classes(
     "Select From Where Group Having Qualify Order Ordered Limit Offset With CTE Subquery TableAlias "
     "Alias Aliases Identifier Column Dot Star Literal Boolean Null Paren Tuple Join SetOperation "
     "Distinct Window WindowSpec Case Cast DataType DataTypeParam Interval IntervalSpan Var Between In "
-    "Is Predicate Not Binary Unary Pivot PivotAlias PivotAny Rollup Cube GroupingSets Bracket Slice "
+    "Is Predicate Not Binary Unary Pivot PivotAlias PivotAny UnpivotColumns Rollup Cube GroupingSets Bracket Slice "
     "IgnoreNulls RespectNulls Filter WithinGroup PropertyEQ"
 )
 """What a query that is followed no further may hold besides functions and tables."""
@@ -457,6 +457,8 @@ def _branches(operation: Any) -> Iterator[Any]:
 
 def _is_value(subquery: Any) -> bool:
     """Whether a subquery stands where a value does."""
+    if isinstance(subquery.parent, exp.Pivot) and subquery.arg_key == "this":
+        return False  # what a PIVOT or UNPIVOT statement turns
     return not isinstance(
         subquery.parent,
         exp.From

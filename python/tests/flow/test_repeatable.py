@@ -5,7 +5,13 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from dbt_ripple.flow.repeatable import By, changes_only, inexact_type, unrepeatable
+from dbt_ripple.flow.repeatable import (
+    By,
+    changes_only,
+    inexact_type,
+    reads_only,
+    unrepeatable,
+)
 
 
 def by(sql: str, dialect: str = "duckdb", inexact: list[str] | None = None) -> By | None:
@@ -154,3 +160,35 @@ def test_every_function_that_duckdb_calls_volatile_is_one() -> None:
 )
 def test_statements_on_own_rows(statement: str, so: bool) -> None:
     assert changes_only(statement, "duckdb", "this") == so
+
+
+@pytest.mark.parametrize(
+    ("sql", "so"),
+    [
+        ("select * from a.b", True),
+        ("from a.b", True),
+        ("select * exclude (x), columns('y.*') from a.b", True),
+        ("select * like 'v%' from (select x from a.b)", True),
+        ("with b as (select * from a.b) select * from b", True),
+        ("select g from (pivot (select x as g, y from a.b) on y in (1) using max(g) group by g)", True),
+        ("select n from (unpivot (select x, y from a.b) on x, y into name n value v)", True),
+        ("select * from a.c", False),
+        ("select * from b", False),
+        ("with b as (select * from b) select * from b", False),
+        ("with c as (with b as (select * from a.b) select 1) select * from b", False),
+        ("select * from a.b, read_csv('f')", False),
+        ("select * from 'file.csv'", False),
+        ("select * from a.b using sample 3", False),
+        ("select * from a.b at (version => 3)", False),
+        ("select * from a.b where x in (select x from other.t)", False),
+        ("select * from a.b match_recognize (pattern (z) define z as x > 1)", False),
+        ("select percentile(x, 0.5, 3) from a.b", False),
+    ],
+)  # fmt: skip
+def test_queries_that_read_no_other_tables(sql: str, so: bool) -> None:
+    dialect = "spark" if "percentile" in sql else "duckdb"
+    assert reads_only(sql, dialect, ["a.b"]) == so
+
+
+def test_what_a_pivot_turns_is_no_value() -> None:
+    assert by("select n from (unpivot (select a, b from t) on a, b into name n value v)") == By.TIES
