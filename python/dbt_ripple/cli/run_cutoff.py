@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,7 +34,14 @@ from dbt_ripple.cli.shown import code, prose
 from dbt_ripple.errors import RippleError
 from dbt_ripple.selection import Selection
 from dbt_ripple.selection.answer import CutSelection
-from dbt_ripple.selection.bags import Column, NotHashed, engines, hash_sql
+from dbt_ripple.selection.bags import (
+    Column,
+    NotHashed,
+    engines,
+    hashes_of,
+    hashes_sql,
+    row_sql,
+)
 from dbt_ripple.selection.cutoff import (
     THIS,
     Answer,
@@ -135,14 +142,13 @@ class Warehouse:
                 self.columns_of[name] = None
         return self.columns_of[name]
 
-    def hash(
-        self, adapter: Any, relation: Any, columns: Types, *, in_order: bool
-    ) -> tuple[Any, ...]:
-        """The hash of a relation's rows over some of its columns."""
-        listed = [Column(name, type_) for name, type_ in columns.items()]
-        sql = hash_sql(self.adapter_type, relation.render(), listed, in_order=in_order)
+    def hashes(
+        self, adapter: Any, relation: Any, rows: Sequence[str]
+    ) -> dict[str, tuple[Any, ...]]:
+        """The hashes of a relation's rows by the texts of `row_sql`, all by one scan."""
+        sql = hashes_sql(self.adapter_type, relation.render(), rows)
         _, table = adapter.execute(sql, auto_begin=False, fetch=True)
-        return tuple(map(str, tuple(table.rows[0])))
+        return hashes_of(self.adapter_type, rows, list(map(str, tuple(table.rows[0]))))
 
     def clean(self) -> None:
         """Drop what was made, and let go of the connection."""
@@ -215,33 +221,40 @@ class Comparer:
         if base is None:
             why = self.failed.get(unique_id, "base's relation is not there")
             return Answer(None, head, dict.fromkeys(sets, Unequal(why, seen=False)))
-        return Answer(
-            base, head, {s: self._unequal(adapter, then, now, base, head, s) for s in sets}
-        )
-
-    def _unequal(
-        self, adapter: Any, then: Any, now: Any, base: Types, head: Types, question: Question
-    ) -> Unequal | None:
-        columns = question.columns
-        why = equal_columns(base, head, columns)
-        if why is not None:
-            return Unequal(why)
-        sides = [
-            {n: t for n, t in side.items() if columns is None or n.lower() in columns}
-            for side in (base, head)
-        ]
+        unequal: dict[Question, Unequal | None] = {}
+        texts: dict[Question, tuple[str, str]] = {}
+        for question in sets:
+            why = equal_columns(base, head, question.columns)
+            try:
+                texts[question] = (self._text(base, question), self._text(head, question))
+            except NotHashed as error:
+                unequal[question] = Unequal(str(error), seen=False)
+            if why is not None:
+                texts.pop(question, None)
+                unequal[question] = Unequal(why)
         try:
             one, other = (
-                self.warehouse.hash(
-                    adapter, relation, dict(sorted(side.items())), in_order=question.in_order
-                )
-                for relation, side in zip((then, now), sides, strict=True)
+                warehouse.hashes(adapter, relation, [t[side] for t in texts.values()])
+                if texts
+                else {}
+                for side, relation in enumerate((then, now))
             )
-        except NotHashed as error:
-            return Unequal(str(error), seen=False)
         except _errors() as error:
-            return Unequal(f"its rows could not be hashed ({_short(error)})", seen=False)
-        return unequal_rows(one, other, in_order=question.in_order)
+            failed = Unequal(f"its rows could not be hashed ({_short(error)})", seen=False)
+            return Answer(base, head, {**unequal, **dict.fromkeys(texts, failed)})
+        for question, (before, after) in texts.items():
+            unequal[question] = unequal_rows(one[before], other[after], in_order=question.in_order)
+        return Answer(base, head, unequal)
+
+    def _text(self, types: Types, question: Question) -> str:
+        """A row of a relation as text, over the columns that are asked for."""
+        columns = question.columns
+        listed = [
+            Column(name, type_)
+            for name, type_ in sorted(types.items())
+            if columns is None or name.lower() in columns
+        ]
+        return row_sql(self.warehouse.adapter_type, listed, in_order=question.in_order)
 
     def _base(self, adapter: Any, unique_id: str) -> Any:
         """Base's relation, made beside head's where it is not yet; None where that fails."""

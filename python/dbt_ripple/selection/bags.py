@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 
 class Column(NamedTuple):
@@ -55,6 +55,15 @@ def hash_sql(
     Raises:
         NotHashed: of one of the columns.
     """
+    return hashes_sql(adapter, relation, [row_sql(adapter, columns, in_order=in_order)])
+
+
+def row_sql(adapter: str, columns: Sequence[Column], *, in_order: bool = False) -> str:
+    """A row's text over some columns, as SQL; empty where none of them counts.
+
+    Raises:
+        NotHashed: of one of the columns.
+    """
     engine = _ENGINES[adapter]
     texts, without = [], []
     for column in columns:
@@ -70,11 +79,35 @@ def hash_sql(
         if engine.place is None:
             raise NotHashed(f"rows of {adapter} have no order that could be seen")
         texts.append(engine.place)
-    if not texts:
+    return engine.row(texts) if texts else ""
+
+
+def hashes_sql(adapter: str, relation: str, rows: Sequence[str]) -> str:
+    """A query of one row that scans a relation once: the number of rows, then the hashes of each text.
+
+    Args:
+        adapter: the adapter's type, one of `engines`.
+        relation: its name, as SQL.
+        rows: texts of a row, each as `row_sql` makes it.
+    """
+    named = {row: f"ripple_row_{i}" for i, row in enumerate(dict.fromkeys(filter(None, rows)))}
+    if not named:
         return f"select count(*) from {relation}"
-    hashes = engine.hashes.format(row="ripple_row")
-    row = engine.row(texts)
-    return f"select count(*), {hashes}\nfrom (select {row} as ripple_row from {relation}) as ripple_rows"
+    hashes = [_ENGINES[adapter].hashes.format(row=name) for name in named.values()]
+    texts = ",\n".join(f"{row} as {name}" for row, name in named.items())
+    return f"select count(*), {', '.join(hashes)}\nfrom (select {texts} from {relation}) as ripple_rows"
+
+
+def hashes_of(
+    adapter: str, rows: Sequence[str], found: Sequence[Any]
+) -> dict[str, tuple[Any, ...]]:
+    """What `hashes_sql` found: of each text of a row the number of rows and its hashes."""
+    texts = list(dict.fromkeys(filter(None, rows)))
+    each = _ENGINES[adapter].hashes.count("{row}")
+    hashed = {
+        text: (found[0], *found[1 + i * each : 1 + (i + 1) * each]) for i, text in enumerate(texts)
+    }
+    return {"": (found[0],), **hashed}
 
 
 def _by_type(exact: frozenset[str], cast: str) -> Callable[[str, str], str | None]:

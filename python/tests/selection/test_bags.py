@@ -7,7 +7,15 @@ from typing import Any
 import duckdb
 import pytest
 
-from dbt_ripple.selection.bags import Column, NotHashed, engines, hash_sql
+from dbt_ripple.selection.bags import (
+    Column,
+    NotHashed,
+    engines,
+    hash_sql,
+    hashes_of,
+    hashes_sql,
+    row_sql,
+)
 
 
 def hashed(rows: str, *, in_order: bool = False) -> tuple[Any, ...]:
@@ -52,6 +60,22 @@ def test_other_bags_hash_otherwise(pair: tuple[str, str]) -> None:
     one, other = map(hashed, pair)
     assert one != other
     assert hashed(pair[0]) == one
+
+
+@pytest.mark.parametrize("where", ["true", "false"])
+def test_one_scan_gives_the_hashes_of_several_sets_of_columns(where: str) -> None:
+    a, b = Column("a", "INTEGER"), Column("b", "VARCHAR")
+    asked = [([a], False), ([a, b], False), ([], False), ([b], True), ([a], False)]
+    rows = [row_sql("duckdb", columns, in_order=in_order) for columns, in_order in asked]
+    with duckdb.connect() as connection:
+        values = f"from (values (1, 'x'), (1, null), (null, 'x')) t(a, b) where {where}"
+        connection.execute(f"create table t as {values}")
+        found = connection.execute(hashes_sql("duckdb", "t", rows)).fetchall()[0]
+        hashes = hashes_of("duckdb", rows, found)
+        for row, (columns, in_order) in zip(rows, asked, strict=True):
+            alone = connection.execute(hash_sql("duckdb", "t", columns, in_order=in_order))
+            assert hashes[row] == alone.fetchall()[0]
+    assert len(found) == 7
 
 
 def test_the_order_of_rows_counts_where_it_is_asked_for() -> None:
