@@ -224,14 +224,14 @@ class Comparer:
         unequal: dict[Question, Unequal | None] = {}
         texts: dict[Question, tuple[str, str]] = {}
         for question in sets:
-            why = equal_columns(base, head, question.columns)
+            others = equal_columns(base, head, question.columns)
             try:
                 texts[question] = (self._text(base, question), self._text(head, question))
             except NotHashed as error:
                 unequal[question] = Unequal(str(error), seen=False)
-            if why is not None:
+            if others is not None:
                 texts.pop(question, None)
-                unequal[question] = Unequal(why)
+                unequal[question] = Unequal(others)
         try:
             one, other = (
                 warehouse.hashes(adapter, relation, [t[side] for t in texts.values()])
