@@ -15,7 +15,8 @@ and what came out is compared with `dbt-ripple select`:
   nothing: the oldest commit is built twice, and so is every base of which something seems missed.
 
 *Missed* is a relation that differs and is not in `models`, or a test whose outcome differs and that
-is neither selected nor proven by a selected test whose outcome differs.
+is neither selected nor proven by a selected test whose outcome differs. (A proven test that passes
+on head is not missed, whatever base said of it: that is what was proven.)
 
 Packages are installed by `dbt deps`; with ``--package`` nothing is downloaded, and they are copied
 from folders or git repositories instead, those that packages need included. Builds are kept in the
@@ -408,7 +409,8 @@ class History:
             pair.differed.append(test)
             grounds = [t for t in rests_on.get(test, ()) if t in selected and t in different]
             reads = set(now.manifest[test]["depends_on"]["nodes"])
-            if test not in selected and not grounds and not reads & loud:
+            said_to_pass = test in rests_on and status == "pass"
+            if test not in selected and not grounds and not said_to_pass and not reads & loud:
                 pair.missed.append(test)
         pair.unbuilt = sorted(
             u
