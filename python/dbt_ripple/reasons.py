@@ -105,14 +105,14 @@ class Code(StrEnum):
     USING_AMBIGUOUS = "using_ambiguous", "USING merges two columns {column}"
     STAR_UNKNOWN = (
         "star_unknown",
-        "the columns of a * are not known: no catalog lists those of {parents}; run "
-        "`dbt docs generate`",
+        "the columns of a * are not known: no catalog lists those of {parents}; run `dbt docs "
+        "generate`",
     )
 
     # -- what else is opaque, or broken -------------------------------------------------------------
     UNKNOWN_MATERIALIZATION = (
         "unknown_materialization",
-        "materialization {materialization} is not one we know",
+        "materialization {materialization} is not known",
     )
     CANNOT_FIND = "cannot_find", "cannot find {names:quoted}"
     MAY_NOT_BUILD = "may_not_build", "may not build: {because}"
@@ -123,7 +123,7 @@ class Code(StrEnum):
         "may read all of {names:3...}, which its SQL does not name as a relation",
     )
     READS_WHAT_HOOKS_MAKE = "reads_what_hooks_make", "reads what hooks make: {names}"
-    READS_CATALOG = "reads_catalog", "reads the warehouse's catalog, in which each relation is"
+    READS_CATALOG = "reads_catalog", "reads the warehouse's catalog, which lists every relation"
     SEVERAL = "several", "{reasons:;}"
 
     # -- the semantic layer -------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class Code(StrEnum):
     PART_UNREAD = "part_unread", "{part}"
     PART_UNREAD_BECAUSE = "part_unread_because", "{part}: {because}"
     FILTER_UNREAD_BECAUSE = "filter_unread_because", "{part} ({because})"
-    NO_EXPRESSION = "no_expression", "it is no expression"
+    NO_EXPRESSION = "no_expression", "it is not an expression"
     NOT_ONE_EXPRESSION = "not_one_expression", "it is not one expression"
     READS_ANOTHER_RELATION = "reads_another_relation", "it reads another relation"
     PART_CANNOT_FIND = (
@@ -144,7 +144,7 @@ class Code(StrEnum):
     SETTINGS_CHANGED = "settings_changed", "its own {settings:and} changed"
     RUN_OTHERWISE = (
         "run_otherwise",
-        "what dbt runs for it, and its SQL does not show, changed",
+        "code that dbt runs for it, and that its SQL does not show, changed",
     )
     OWN_QUERY_CHANGED = "own_query_changed", "its own query changed"
     NODE_NEW = "node_new", "{name} is new"
@@ -154,15 +154,15 @@ class Code(StrEnum):
     CRITICAL = "critical", "{name} is impacted and {criticality}"
     TEXT_CHANGED = (
         "text_changed",
-        "its text changed and asks the same: running it shows it compiles",
+        "its query was rewritten with the same meaning: running it shows whether it compiles",
     )
     NAMES_CHANGED_COLUMN = (
         "names_changed_column",
-        "it names {name}.{column}, which changed, for nothing it asks",
+        "it names {name}.{column}, which changed, without using it",
     )
     ONLY_TESTS_INLINE = (
         "only_tests_inline",
-        "only tests inline {name}, which changed: one shows whether it compiles",
+        "{name} changed, and only tests inline it: running one shows whether it compiles",
     )
     DBT_MODIFIED = "dbt_modified", "dbt calls it modified"
     BELOW_DBT_MODIFIED = "below_dbt_modified", "downstream of {name}, which dbt calls modified"
@@ -193,7 +193,7 @@ class Code(StrEnum):
     FACT_PASSED = "fact_passed", "{fact}, which passed on base"
     ROWS_WERE_THERE = (
         "rows_were_there",
-        "it looks at rows that were there on base, and found nothing in them",
+        "it reads only rows that were there on base, where it passed",
     )
     SAME_ROWS = "same_rows", "it returns the rows it returned on base"
     TEST_SHOWS = "test_shows", "{name}, which runs, shows whether {views} can be read"
@@ -203,28 +203,27 @@ class Code(StrEnum):
     NO_RESULTS = "no_results", "base has no results of tests that belong to its manifest"
     NOT_ON_BASE = "not_on_base", "base has no such test"
     NOT_FOLLOWED = "not_followed", "its query cannot be followed on {side}: {because}"
-    HOOK_CHANGED = "hook_changed", "a hook of {name} is not as it was, and may write any row"
-    ROWS_UNKNOWN = "rows_unknown", "of its query it is not known which rows it returns"
+    HOOK_CHANGED = "hook_changed", "a hook of {name} changed, and may write any row"
+    ROWS_UNKNOWN = "rows_unknown", "it is not known which rows its query returns"
     ROWS_UNKNOWN_BECAUSE = (
         "rows_unknown_because",
-        "of its query it is not known which rows it returns: {because}",
+        "it is not known which rows its query returns: {because}",
     )
     MACRO_STANDS_IN = (
         "macro_stands_in",
-        "a macro of the project stands in for what dbt runs for it",
+        "a macro of the project replaces one that dbt runs for it",
     )
-    LOOKS_OR_READS_UNNAMED = (
-        "looks_or_reads_unnamed",
-        "it looks at the warehouse while it compiles, or reads what it does not name",
+    QUERIES_OR_READS_UNNAMED = (
+        "queries_or_reads_unnamed",
+        "it queries the warehouse while it compiles, or reads relations that it does not name",
     )
     SHOWS_A_VIEW = (
         "shows_a_view",
-        "it has to run: it shows whether a view that moved can be read",
+        "it has to run: it shows whether a changed view can be read",
     )
     ROWS_NOT_AMONG_BASE = (
         "rows_not_among_base",
-        "the rows it looks at are not known to be among those that were there on base, or what it "
-        "asks of them moved",
+        "it may read rows that base does not have, or what it checks in each row changed",
     )
     MAY_PASS_WITH_ROWS = (
         "may_pass_with_rows",
@@ -233,27 +232,27 @@ class Code(StrEnum):
     RETURNED_ROWS = "returned_rows", "on base it returned {rows} rows, and passed"
     FACTS_MAY_NOT_HOLD = (
         "facts_may_not_hold",
-        "what it rests on is not known to hold on head",
+        "what a proof would rest on is not known to hold on head",
     )
     NOT_RUN_ON_BASE = "not_run_on_base", "it was not run on base"
-    RESULTS_NOT_LOOKED_AT = (
-        "results_not_looked_at",
-        "it may pass while it returns rows, and base's results are not looked at",
+    RESULTS_NOT_READ = (
+        "results_not_read",
+        "it may pass while it returns rows, and base's results are not read",
     )
     RESULT_OF_ANOTHER_COMMAND = (
         "result_of_another_command",
         "its result on base is of another dbt command than the manifest",
     )
     RESULT_ON_BASE = "result_on_base", "on base its result was {status}"
-    NOT_SEEN_THROUGH = "not_seen_through", "{name} is not seen through: {because}"
+    NOT_ANALYSED = "not_analysed", "{name} cannot be analysed: {because}"
     HOOKS_READ = (
         "hooks_read",
         "hooks of {name} read other relations or the project, and may write any row",
     )
-    LOOKS_AT_WAREHOUSE = (
-        "looks_at_warehouse",
-        "{name} looks at the warehouse while it compiles, and what it looks at moved or may not "
-        "have been there",
+    QUERIES_WAREHOUSE = (
+        "queries_warehouse",
+        "{name} queries the warehouse while it compiles, and what it queries changed or may not "
+        "have existed",
     )
 
     # -- why a test is not selected; unit tests -----------------------------------------------------
@@ -265,25 +264,24 @@ class Code(StrEnum):
     )
     EQUAL_AGAIN = (
         "equal_again",
-        "{reader} reads {changed}, which changed, and comes out as before: its fingerprint is equal "
-        "again",
+        "{reader} reads {changed}, which changed, but its own fingerprint is equal",
     )
     READS_ONLY = (
         "reads_only",
-        "of {name}, {changed} changed; all it reads of it is {read:5...} and which rows there are",
+        "of {name}, {changed} changed; it reads only {read:5...} and which rows there are",
     )
     DOES_NOT_READ = "does_not_read", "of {name}, {changed} changed, which it does not read"
     ONLY_REORDERED = "only_reordered", "of {name}, only the order of its columns changed"
     UNIT_TEST_AS_BEFORE = (
         "unit_test_as_before",
-        "its model's own query, its settings, the fixture and the names and types of its parents' "
-        "columns are as they were",
+        "its model's own query, its settings, the fixture and the names and types of its inputs' "
+        "columns are unchanged",
     )
     NEW_UNIT_TEST = "new_unit_test", "a new unit test"
     FIXTURE_CHANGED = "fixture_changed", "its fixture changed"
     TESTED_QUERY_CHANGED = (
         "tested_query_changed",
-        "the query or the settings of {model} changed, or the columns it is given",
+        "the query or the settings of {model} changed, or the columns of its inputs",
     )
     GIVEN_TYPE_CHANGED = "given_type_changed", "{name}.{column} was {was} and is {now}"
     NOT_ANALYSED_ON_BOTH = (
@@ -296,7 +294,7 @@ class Code(StrEnum):
     EVERY_TEST_SELECTED = "every_test_selected", "{because}: every test is selected"
     HOOK_NOT_FOLLOWED = (
         "hook_not_followed",
-        "{because}: what it does to relations is not seen",
+        "{because}: what it does to relations is not known",
     )
     MAY_WRITE_ANYWHERE = "may_write_anywhere", "{because}, which may write to any relation"
     NODE_HOOK_DIFFERS = (
@@ -308,81 +306,81 @@ class Code(StrEnum):
     RUN_HOOK_REMOVED = "run_hook_removed", "{hook} was removed"
     HOOK_FOLLOWED = (
         "hook_followed",
-        "{because}: what it writes or makes ({names:3...}) is followed to its readers",
+        "{because}: the tests of what it writes or creates ({names:3...}) are selected",
     )
     HOOK_WRITES_NOTHING = (
         "hook_writes_nothing",
-        "{because}: it writes to no relation, and no test is selected by it; whether it runs, the "
-        "next build shows",
+        "{because}: it writes to no relation, so it selects no test; the next build shows whether "
+        "it runs",
     )
     OTHER_DBT_VERSIONS = (
         "other_dbt_versions",
-        "base was made by dbt {base}, head by dbt {head}: what dbt's own macros do may differ, and "
-        "is not compared",
+        "base was made by dbt {base}, head by dbt {head}: differences between dbt's own macros "
+        "are not compared",
     )
     VARS_UNSEEN = (
         "vars_unseen",
-        "dbt writes no vars into its artifacts: what hooks and branches that are not compiled use "
-        "of them ({names:3...}) is taken as equal on both sides; `--base-ref` compares the vars, "
-        "too",
+        "dbt writes no vars into its artifacts: hooks and branches that are not compiled "
+        "({names:3...}) are compared as if all vars were equal on both sides; `--base-ref` "
+        "compares the vars, too",
     )
     ENVIRONMENT_UNSEEN = (
         "environment_unseen",
-        "dbt writes no environment variables into its artifacts but those that begin with {prefix}: "
-        "what hooks, Python and code that is not compiled use of others ({names:3...}) is taken as "
-        "equal on both sides",
+        "dbt writes only environment variables that begin with {prefix} into its artifacts: "
+        "hooks, Python and code that is not compiled ({names:3...}) are compared as if all others "
+        "were equal on both sides",
     )
     SEED_TOO_LARGE = (
         "seed_too_large",
-        "seed {name} is too large for dbt to take a checksum of: {because}",
+        "seed {name} is too large for dbt to compute a checksum: {because}",
     )
     SEED_FILES_DIFFER = "seed_files_differ", "its files differ"
     SEED_FILES_EQUAL = "seed_files_equal", "its files are equal"
     SEED_FILE_MISSING = (
         "seed_file_missing",
-        "its file is not at hand, and it is taken as unchanged, as dbt does",
+        "its file is not here, so it counts as unchanged, as in dbt",
     )
     SEED_FILE_NEWER = (
         "seed_file_newer",
-        "its file is newer than base's artifacts, and it is taken as changed",
+        "its file is newer than base's artifacts, so it counts as changed",
     )
     SEED_TAKEN_AS_UNCHANGED = (
         "seed_taken_as_unchanged",
-        "it is taken as unchanged, as dbt does",
+        "it counts as unchanged, as in dbt",
     )
     TAKEN_FROM_BASE = (
         "taken_from_base",
-        "{names:3} have other compiled SQL on head than on base, and all that decides it is the "
-        "same: taken as base compiled them",
+        "{names:3} have other compiled SQL on head than on base, although everything that decides "
+        "it is equal: base's SQL is used for both",
     )
     TAKEN_FROM_HEAD = (
         "taken_from_head",
-        "{names:3} are not compiled on base, and all that decides their SQL is the same: taken as "
-        "head compiled them",
+        "{names:3} are not compiled on base, and everything that decides their SQL is equal: "
+        "head's SQL is used for both",
     )
     MACROS_GIVE_THE_SAME = (
         "macros_give_the_same",
-        "edited, and gives the same over these nodes: {names}",
+        "edited, with the same result over these nodes: {names}",
     )
     REWORDED = "reworded", "the same in other words: {nodes:;}"
     REWORDED_AND_MORE = "reworded_and_more", "the same in other words: {nodes:;}; and {more} more"
     REWORDED_NODE = "reworded_node", "{name} ({rules})"
     DIFFERS_BY_TARGET = (
         "differs_by_target",
-        "differs by target: {names:3} {names:has|have} the same code on both sides and other "
-        "compiled SQL, because target, vars, environment or what is built differ; `--base-ref` "
-        "compiles both sides alike",
+        "differs by target: {names:3} {names:has|have} the same code on both sides but other "
+        "compiled SQL, because the target, vars, environment or existing relations differ; "
+        "`--base-ref` compiles both sides alike",
     )
     RESULTS_STALE = (
         "results_stale",
-        "run_results.json in the state is of another dbt command than manifest.json, so its results "
-        "prove nothing and no test is left out: keep both files as one `dbt build` writes them, or "
-        "take all of base's tests as passed with --assume-passed",
+        "run_results.json in the state is of another dbt command than manifest.json, so its "
+        "results prove nothing and no test is left out: keep both files as one `dbt build` writes "
+        "them, or take all of base's tests as passed with --assume-passed",
     )
     NOTHING_TESTED = (
         "nothing_tested",
-        "base has no results of tests, so no test is proven and left out (--assume-passed takes all "
-        "of base's tests as passed)",
+        "base has no results of tests, so no test is proven and left out (--assume-passed takes "
+        "all of base's tests as passed)",
     )
     TYPES_UNKNOWN = (
         "types_unknown",
@@ -391,8 +389,8 @@ class Code(StrEnum):
     )
     NO_CATALOG = (
         "no_catalog",
-        "{sides:and} {sides:has|have} no catalog.json: types and sources are compared as far as yml "
-        "files declare them",
+        "{sides:and} {sides:has|have} no catalog.json: types and sources are compared only as far "
+        "as yml files declare them",
     )
 
     # -- why base's compiled SQL is not taken for head's --------------------------------------------
@@ -444,14 +442,14 @@ class Code(StrEnum):
     ALREADY_ON_BASE = "already_on_base", "{because} (already so on base)"
     APPROVED_BY = "approved_by", "{because}; approved by {who}"
     OF_COLUMN = "of_column", "{column}: {because}"
-    OWNER_REMOVED = "owner_removed", "it was {owner}'s, and is nobody's now"
-    NEW_WITHOUT_OWNER = "new_without_owner", "it is new, and nobody's"
-    WITHOUT_OWNER = "without_owner", "it is nobody's"
-    KEY_UNTESTED = "key_untested", "no data tests say that a key is unique and not null"
-    SHOWS_PII = "shows_pii", "shows {pii}"
-    SHOWS_PII_OF = "shows_pii_of", "shows {pii} of {name}.{column}"
-    UNTAGGED_PII = "untagged_pii", "untagged, holds {pii}"
-    UNTAGGED_PII_OF = "untagged_pii_of", "untagged, holds {pii} of {name}.{column}"
+    OWNER_REMOVED = "owner_removed", "it had the owner {owner}, and has none now"
+    NEW_WITHOUT_OWNER = "new_without_owner", "it is new and has no owner"
+    WITHOUT_OWNER = "without_owner", "it has no owner"
+    KEY_UNTESTED = "key_untested", "no data tests check that a key is unique and not null"
+    SHOWS_PII = "shows_pii", "exposes {pii}"
+    SHOWS_PII_OF = "shows_pii_of", "exposes {pii} of {name}.{column}"
+    UNTAGGED_PII = "untagged_pii", "is not tagged, but has {pii}"
+    UNTAGGED_PII_OF = "untagged_pii_of", "is not tagged, but has {pii} of {name}.{column}"
     READS_GONE_NODE = "reads_gone_node", "reads {name}, which is gone"
     READS_GONE_COLUMN = "reads_gone_column", "reads {name}.{column}, which is gone"
     NOT_IN_WAREHOUSE = "not_in_warehouse", "is not in the warehouse any more"
@@ -466,7 +464,7 @@ class Code(StrEnum):
     RETYPED_TO = "retyped_to", "retyped to {to}"
     MAY_BE_REDEFINED = (
         "may_be_redefined",
-        "changed, and cannot be seen through: any of its columns may be redefined",
+        "changed, and cannot be analysed: any of its columns may be redefined",
     )
     REDEFINED = "redefined", "redefined"
     REDEFINED_BY = "redefined_by", "redefined by {where}"
@@ -474,16 +472,16 @@ class Code(StrEnum):
     ROWS_REDEFINED_BY = "rows_redefined_by", "its rows are redefined by {where}"
     CONTRACT_VERSION_REMOVED = (
         "contract_version_removed",
-        "contract_version {version} was taken away",
+        "contract_version {version} was removed",
     )
     CONTRACT_VERSION_UNEXPLAINED = (
         "contract_version_unexplained",
-        "contract_version went from {was} to {now} with no word on it in meta.migration",
+        "contract_version went from {was} to {now} without a new text in meta.migration",
     )
     NEW_VERSION_UNEXPLAINED = (
         "new_version_unexplained",
-        "{name} is the latest version now, and {names:and} has neither a deprecation_date nor this "
-        "one a meta.migration",
+        "{name} is the latest version now, but {names:and} has no deprecation_date and this one "
+        "no meta.migration",
     )
     OFFERED_NO_MORE = "offered_no_more", "the {kind} is removed"
     OFFERED_RENAMED = "offered_renamed", "the {kind} is renamed to {to}"

@@ -482,9 +482,7 @@ class _Proofs:
         base = self.comparison.base
         found = [r for r in base.run_results if r.unique_id == test]
         if not found:
-            return (
-                Code.NOT_RUN_ON_BASE() if self.passed is not None else Code.RESULTS_NOT_LOOKED_AT()
-            )
+            return Code.NOT_RUN_ON_BASE() if self.passed is not None else Code.RESULTS_NOT_READ()
         status = found[-1].status
         return (
             Code.RESULT_OF_ANOTHER_COMMAND()
@@ -500,17 +498,17 @@ class _Proofs:
         if seen.status == "broken":
             return Code.CANNOT_BE_BUILT(name=name, because=because)
         if seen.status == "opaque":
-            return Code.NOT_SEEN_THROUGH(name=name, because=because)
+            return Code.NOT_ANALYSED(name=name, because=because)
         if hooks_of(self.comparison.head.nodes[unique_id]):
             return Code.HOOKS_READ(name=name)
-        return Code.LOOKS_AT_WAREHOUSE(name=name)
+        return Code.QUERIES_WAREHOUSE(name=name)
 
     def of_its_own(self, test: str) -> Reason | None:
         node = self.comparison.head.nodes[test]
         if self.head.settings.of(node):
             return Code.MACRO_STANDS_IN()
         if self.comparison.head_analysis.tests[test].looks_at:
-            return Code.LOOKS_OR_READS_UNNAMED()
+            return Code.QUERIES_OR_READS_UNNAMED()
         return None
 
     def above(self, test: str) -> Iterator[str]:

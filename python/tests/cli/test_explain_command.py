@@ -53,7 +53,7 @@ def test_a_proven_test_with_the_argument_line_by_line(sides: Sides) -> None:
     text = sides("explain", UNIQUE).out
     assert text.startswith(
         "unique_stg_orders_order_id: proven, because\n"
-        "  - it looks at rows that were there on base, and found nothing in them\n"
+        "  - it reads only rows that were there on base, where it passed\n"
         "  - no_negative_amount, which runs, shows whether stg_orders can be read\n"
         "  stg_orders (rows)\n"
     )

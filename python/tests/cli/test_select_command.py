@@ -98,7 +98,7 @@ def test_what_passed_on_base_holds_and_says_what_it_rests_on(sides: Sides) -> No
     (proven,) = done.json["proven"]
     assert (proven["unique_id"], proven["facts"]) == (UNIQUE, [NOT_NEGATIVE])
     assert proven["reason"] == (
-        "it looks at rows that were there on base, and found nothing in them; "
+        "it reads only rows that were there on base, where it passed; "
         "no_negative_amount, which runs, shows whether stg_orders can be read"
     )
     assert counts(sides("select", "--format", "json", "--no-facts"))[:2] == (2, 0)

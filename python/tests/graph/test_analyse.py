@@ -98,7 +98,7 @@ def test_a_star_over_an_unlisted_source_says_so_and_loses_nothing() -> None:
         ({"sql": "select ((("}, "cannot parse"),
     ],
 )
-def test_what_is_not_seen_through_depends_on_everything(more: dict[str, Any], reason: str) -> None:
+def test_what_is_not_analysed_depends_on_everything(more: dict[str, Any], reason: str) -> None:
     sql = more.pop("sql", "def model(dbt, session): ...")
     a = node("model.p.a", sql, ORDERS.unique_id, columns=["x"], **more)
     found = analyse(project(ORDERS, a, catalog=LISTED))

@@ -551,7 +551,7 @@ def test_what_a_python_model_reads(
     assert found(*sides) == (TESTS if counts else NOTHING)
 
 
-def test_what_is_declared_of_a_model_that_is_not_seen_through() -> None:
+def test_what_is_declared_of_a_model_that_is_not_analysed() -> None:
     sql = "select ((( from s.orders"
     base, head = (
         side(CONTRACT, columns=of(data_type=t), sql=sql, raw="select 1") for t in ("int", "text")

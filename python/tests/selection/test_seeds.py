@@ -110,7 +110,7 @@ def test_a_seed_too_large_for_a_checksum_is_compared_by_its_files(tmp_path: Path
     changed = picked(base, large(tmp_path / "head", OLD.replace("Tea", "Chai")))
     assert len(changed.tests) == 4
     assert [*map(str, changed.notes)] == [
-        "seed prices is too large for dbt to take a checksum of: its files differ"
+        "seed prices is too large for dbt to compute a checksum: its files differ"
     ]
     same = picked(base, large(tmp_path / "other", OLD))
     assert (same.tests, same.models) == ([], [])

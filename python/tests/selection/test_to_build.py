@@ -198,7 +198,7 @@ def test_a_changed_column_is_named_where_nothing_comes_of_it(reads: str, moved: 
     found = picked(side("status"), side("length(status)"))
     assert found.models == (["model.p.m", "model.p.r"] if moved else ["model.p.m"])
     assert [str(t.reason) for t in found.tests] == (
-        ["it names m.status, which changed, for nothing it asks"] if moved else []
+        ["it names m.status, which changed, without using it"] if moved else []
     )
 
 
