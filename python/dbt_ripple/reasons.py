@@ -412,7 +412,7 @@ class Code(StrEnum):
     MACRO_CHANGED = "macro_changed", "macro {name} changed"
     LOOKS_WHILE_COMPILING = (
         "looks_while_compiling",
-        "it looks at the warehouse while it compiles (`{word}`)",
+        "it queries the warehouse while it compiles (`{word}`)",
     )
     ASKS_DBT = "asks_dbt", "it asks dbt for `{word}` while it compiles"
     READS_UNKNOWN_VALUE = (
@@ -425,7 +425,7 @@ class Code(StrEnum):
     )
     LOOKS_AT_UNKNOWN = (
         "looks_at_unknown",
-        "it looks at the warehouse while it compiles, and at what is not known",
+        "it queries the warehouse while it compiles, and it is not known what",
     )
     USES_PART_OF_NAME = (
         "uses_part_of_name",

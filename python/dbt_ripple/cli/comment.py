@@ -222,7 +222,7 @@ def _parts(said: Said) -> Iterator[_Part]:
         f"{code(_cut(name_of(u, said.head, said.base), _NAME))}: {prose(_cut(reason.message))}"
         for u, reason in said.report.opaque.items()
     ]
-    yield _Part("Not seen through, and so taken as changed", unseen, _bullets, "node", folded=True)
+    yield _Part("Not analysed, so they count as changed", unseen, _bullets, "node", folded=True)
     notes = [prose(_cut(note.message, 2 * _WIDTH)) for note in said.report.notes]
     yield _Part("What the answer had to assume", notes, _bullets, "note", folded=True)
 

@@ -161,9 +161,7 @@ def gate(
     for note in report.notes:
         warn(note.message)
     for unique_id, reason in report.opaque.items():
-        warn(
-            f"{unique_id} cannot be seen through ({reason.message}): all of it is taken as changed"
-        )
+        warn(f"{unique_id} cannot be analysed ({reason.message}): it counts as changed")
     answer(
         printed(said, style, project_dir),
         fit="wrap" if style == "text" else None,
@@ -264,7 +262,7 @@ def _text(said: Said) -> Iterator[str]:
         yield "what is about reach can be approved: --approved-by NAME"
     yield from affected_lines(report.affected)
     if report.opaque:
-        yield f"not seen through: {', '.join(report.opaque)}"
+        yield f"not analysed: {', '.join(report.opaque)}"
     if said.selection is not None:
         from dbt_ripple.cli.select import selection_lines
 

@@ -120,7 +120,7 @@ def impact(
         _check_compiled(project, found)
         report = simulate(project, found, changes, analysis=target.analysis(), cache=cache)
     for unique_id, reason in report.opaque.items():
-        warn(f"{unique_id} cannot be seen through ({reason.message}): it may read any column")
+        warn(f"{unique_id} cannot be analysed ({reason.message}): it may read any column")
     if style == "json":
         answer(as_document(report.document()))
     elif style == "markdown":
@@ -192,7 +192,7 @@ def _text(
         more = f" and {len(reading) - len(names):,} more" if len(reading) > len(names) else ""
         yield f"tests that read it: {len(reading):,}{said} ({', '.join(names)}{more})"
     if report.opaque:
-        yield f"not seen through: {', '.join(report.opaque)}"
+        yield f"not analysed: {', '.join(report.opaque)}"
     if owners := sorted({asset.owner for asset in affected if asset.owner}):
         yield f"to tell: {', '.join(owners)}"
     yield f"recommendation: {report.recommendation}"
@@ -231,6 +231,6 @@ def _markdown(
             yield f"{title}: {', '.join(code(project.nodes[u].display_name) for u in unique_ids)}."
     if report.opaque:
         yield ""
-        yield f"Not seen through: {', '.join(map(code, report.opaque))}."
+        yield f"Not analysed: {', '.join(map(code, report.opaque))}."
     yield ""
     yield prose(report.recommendation)

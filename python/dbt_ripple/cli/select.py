@@ -385,7 +385,7 @@ def _sections(selection: Selection, head: Project) -> Iterator[tuple[str, list[t
     yield "to build", [(name(u), "") for u in selection.models]
     yield "unit tests", [(name(u), "") for u in selection.unit_tests]
     yield "exposures", [(name(u), "") for u in selection.exposures]
-    yield "not seen through", [(name(o.unique_id), o.reason.message) for o in selection.opaque]
+    yield "not analysed", [(name(o.unique_id), o.reason.message) for o in selection.opaque]
 
 
 def _cause(test: BlockedTest) -> str:

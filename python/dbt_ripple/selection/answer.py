@@ -53,7 +53,7 @@ class BlockedTest(msgspec.Struct, kw_only=True):
 
 
 class Opaque(msgspec.Struct, kw_only=True):
-    """A node that could not be seen through on a side; the reason says on which, and why."""
+    """A node that could not be analysed on a side; the reason says on which, and why."""
 
     unique_id: str
     reason: Reason
@@ -84,7 +84,7 @@ class Selection(msgspec.Struct, kw_only=True):
         broken: what cannot compile on head and could (or did not exist) on base.
         exposures: unique_ids of the exposures that read something that moved.
         unit_tests: unique_ids of the unit tests to run.
-        opaque: what could not be seen through, on either side.
+        opaque: what could not be analysed, on either side.
         notes: what the answer had to assume.
     """
 

@@ -379,9 +379,9 @@ class Cutoff:
         if before is None or now is None:
             return "it was not analysed"
         if before.status != now.status or self.is_unknown(unique_id):
-            return "it is not seen through"
+            return "it cannot be analysed"
         if now.looks_at or before.looks_at or now.in_vain or before.in_vain:
-            return "it looks at the warehouse besides its query"
+            return "it queries the warehouse besides its own query"
         if not then.compiled_code or not node.compiled_code:
             return "it is not compiled"
         text = rename(then.compiled_code, self.renamed)
@@ -543,10 +543,10 @@ class Cutoff:
         if relation in self._hooked or self.comparison.everything:
             return "hooks write to it"
         if self.is_unknown(relation):
-            return "it is not seen through"
+            return "it cannot be analysed"
         for analysis in self._analyses:
             if analysis.nodes[relation].looks_at:
-                return "it looks at the warehouse while it compiles"
+                return "it queries the warehouse while it compiles"
         if "materialization" in self._settings[1].said(node) or "materialization" in self._settings[
             0
         ].said(then):
@@ -580,7 +580,7 @@ class Cutoff:
     def is_unknown(self, unique_id: str) -> bool:
         """Whether it is not known what a node's SQL reads, or what else is in it.
 
-        Where it is not seen through, that is known if all of it is parsed, and of a few kinds. Then it
+        Where it cannot be analysed, that is known if all of it is parsed, and of a few kinds. Then it
         counts as reading all of its parents.
         """
         if unique_id not in self._unknown:
@@ -707,7 +707,7 @@ class Cutoff:
         if node.is_python or not node.compiled_code:
             return Unrepeatable("it has no compiled SQL", By.CHANCE)
         if self._status(side, unique_id) == "opaque" and self._is_unknown(side, unique_id):
-            return Unrepeatable("it is not seen through", By.CHANCE)
+            return Unrepeatable("it cannot be analysed", By.CHANCE)
         return unrepeatable(node.compiled_code, self.dialect, inexact)
 
     def _inexact(self, unique_id: str) -> set[str] | None:

@@ -38,7 +38,7 @@ def test_an_edit_as_text_markdown_and_names(sides: Sides) -> None:
         "to build: dim_customers.v1, dim_customers.v2, eph_orders, py_model, stg_orders, "
         "orders_snapshot\n"
         "exposures: daily_revenue_report\n"
-        "not seen through:\n"
+        "not analysed:\n"
         "  py_model: a Python model\n"
     )
     markdown = sides("select", "--no-facts", "--format", "markdown").out

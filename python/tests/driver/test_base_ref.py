@@ -61,7 +61,7 @@ def test_only_what_was_edited_is_compiled_and_nothing_of_the_users_changes(tiny:
             "model.tiny.staged": "base does not have it",
             "model.tiny.stg_orders": "its code changed",
             "model.tiny.pivoted": (
-                "it looks at the warehouse while it compiles (`adapter.execute`)"
+                "it queries the warehouse while it compiles (`adapter.execute`)"
             ),
         }
         assert len(found.taken.taken) == 10

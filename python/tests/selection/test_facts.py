@@ -557,7 +557,7 @@ def test_what_is_missing_to_hold_a_test_is_said() -> None:
     base = passed(shop(not_null("id")), not_null_orders_id=0)
     head = shop(not_null("id"))
     (found,) = select(base, project(*{**head.nodes, python.unique_id: python}.values())).tests
-    assert str(found.not_proven).startswith("orders is not seen through: ")
+    assert str(found.not_proven).startswith("orders cannot be analysed: ")
     ran = passed(shop(not_null("id"), unique("id")), not_null_orders_id=None)
     (other,) = (
         t
