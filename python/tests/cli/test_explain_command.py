@@ -38,8 +38,8 @@ def test_a_test_the_ripple_did_not_reach(sides: Sides) -> None:
     )
     sides.write_sql(STG, FROM_RAW.replace("amount,", "amount * 2 as amount,"))
     assert sides("explain", UNIQUE, "--no-facts").out == (
-        "unique_stg_orders_order_id: not selected: of stg_orders, amount changed; all it reads of "
-        "it is order_id and which rows there are\n"
+        "unique_stg_orders_order_id: not selected: of stg_orders, amount changed; it reads only "
+        "order_id and which rows there are\n"
         "  stg_orders.amount\n"
     )
     found = sides("explain", "source_not_null", "--no-facts", "--format", "json").json
@@ -60,7 +60,7 @@ def test_a_proven_test_with_the_argument_line_by_line(sides: Sides) -> None:
     assert "      + WHERE amount < 100\n" in text
     markdown = sides("explain", UNIQUE, "--format", "markdown").out
     assert markdown.startswith(
-        "**`unique_stg_orders_order_id`: proven.** Because\n\n- it looks at rows that were there"
+        "**`unique_stg_orders_order_id`: proven.** Because\n\n- it reads only rows that were there"
     )
     assert sides("explain", NOT_NEGATIVE, "--no-facts").out.startswith(
         "no_negative_amount: selected: rows of stg_orders changed\n"

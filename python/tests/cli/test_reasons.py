@@ -156,7 +156,7 @@ def test_a_reason_in_words_and_in_json() -> None:
         (Code.COLUMN_GONE(name="a\nb", column="c"), "a b.c is gone"),
         (
             several([Code.READS_CATALOG()]),
-            "reads the warehouse's catalog, in which each relation is",
+            "reads the warehouse's catalog, which lists every relation",
         ),
         (several([Code.REMOVED(), Code.REDEFINED()]), "removed; redefined"),
     ],

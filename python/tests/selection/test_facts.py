@@ -128,7 +128,7 @@ def test_what_is_true_of_every_row_is_true_of_fewer(edit: dict[str, str]) -> Non
     selected, proven = picked(passed(shop(*tests)), shop(*tests, **edit))
     assert selected == []
     assert list(proven) == ["not_null_orders_id", "unique_orders_id", "accepted_orders_amount"]
-    assert "it looks at rows that were there on base" in str(proven["not_null_orders_id"].reason)
+    assert "it reads only rows that were there on base" in str(proven["not_null_orders_id"].reason)
     assert facts(proven["not_null_orders_id"]) == []
 
 
@@ -546,7 +546,7 @@ def test_what_is_missing_to_hold_a_test_is_said() -> None:
         assert isinstance(found.not_proven, Reason)
         return found.not_proven.message
 
-    assert missing(more).startswith("the rows it looks at are not known to be among those")
+    assert missing(more).startswith("it may read rows that base does not have")
     assert missing(fewer, failures=1) == "on base its result was fail"
     limited = not_null("id", config={"limit": 5})
     assert "warn_if, error_if, limit" in missing(fewer, limited)
