@@ -658,8 +658,8 @@ def _maps(
     if missing:
         some = ", ".join(list(missing)[:3])
         notes.append(
-            f"manifest.json refers to {len(missing)} nodes it does not hold ({some}); "
-            "they are left out of the graph"
+            f"manifest.json refers to {len(missing)} node{'' if len(missing) == 1 else 's'} it does "
+            f"not hold ({some}), left out of the graph"
         )
     return parents, children
 

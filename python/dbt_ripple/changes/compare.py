@@ -174,7 +174,7 @@ def compare(
     comparison.notes += [Code.EVERY_TEST_SELECTED(because=hook) for hook in comparison.everything]
     if not comparison.everything:
         comparison.notes += followed_hooks(base, head, before_hooks, comparison.hooks)
-    comparison.changed = _changed(base_analysis, head_analysis, head, seeds)
+    comparison.changed = _changed(base_analysis, head_analysis, base, head, seeds)
     agreed = agree(base, head, _suspects(comparison))
     if agreed:
         base = comparison.base = base.with_compiled(agreed.base)
@@ -184,7 +184,7 @@ def compare(
         if agreed.head:
             comparison.head_analysis = analyse(head, cache=cache, seeds=seeds.head)
         comparison.changed = _changed(
-            comparison.base_analysis, comparison.head_analysis, head, seeds
+            comparison.base_analysis, comparison.head_analysis, base, head, seeds
         )
         comparison.notes += _said_of(agreed, head)
     comparison.removed = [
@@ -212,7 +212,7 @@ def _semantic_layer_again(comparison: Comparison, cache: Cache | None) -> None:
         found = over_analysis(project, dialect, Queries(dialect, False, cache, None), analysis)
         sides.append(replace(analysis, nodes=analysis.nodes | found))
     before, now = comparison.base_analysis, comparison.head_analysis = sides
-    again = _changed(before, now, comparison.head, comparison.seeds)
+    again = _changed(before, now, comparison.base, comparison.head, comparison.seeds)
     comparison.changed = {
         unique_id: again[unique_id] if comparison.is_semantic(unique_id) else change
         for unique_id, change in comparison.changed.items()
@@ -221,7 +221,7 @@ def _semantic_layer_again(comparison: Comparison, cache: Cache | None) -> None:
 
 
 def _changed(
-    before: Analysis, now: Analysis, head: Project, seeds: SeedPair
+    before: Analysis, now: Analysis, base: Project, head: Project, seeds: SeedPair
 ) -> dict[str, NodeChange]:
     """The relations of head that differ, in the order of its analysis."""
     found = {}
@@ -237,9 +237,39 @@ def _changed(
             or then.columns != here.columns
         ):
             change = node_change(then, here)
+            if change is not None and base is not head:
+                change = _without_hearsay(change, base, head)
             if change is not None:
                 found[unique_id] = change
     return found
+
+
+def _without_hearsay(change: NodeChange, base: Project, head: Project) -> NodeChange | None:
+    """A change without the columns that nobody declared, and of which only a reader told.
+
+    Of a source without a catalog, a column that is read no more is not gone, and one that is read for
+    the first time is not new.
+    """
+    unique_id = change.unique_id
+    node = head.nodes.get(unique_id)
+    if node is not None and node.resource_type != "source":
+        return change
+    known: list[set[str]] = []
+    for project in (base, head):
+        listed = project.catalog.get(unique_id, ())
+        there = project.nodes.get(unique_id)
+        declared = there.columns.values() if there is not None and not listed else ()
+        known.append({c.name.lower() for c in (*listed, *declared)})
+    change.removed = [name for name in change.removed if name.lower() in known[0]]
+    change.added = [name for name in change.added if name.lower() in known[1]]
+    change.renamed = {
+        name: was
+        for name, was in change.renamed.items()
+        if name in change.added and was in change.removed
+    }
+    if change.rows or change.added or change.removed or change.moved or change.reordered:
+        return change
+    return None
 
 
 def _of_its_file(analysis: NodeAnalysis, seed: Node, seeds: SeedPair) -> NodeAnalysis:

@@ -104,7 +104,7 @@ class Unfound:
         """What became of a column."""
         base, head = self.comparison.base.nodes, self.comparison.head.nodes
         node = head.get(gone.unique_id) or base.get(gone.unique_id)
-        name = node.display_name if node else gone.unique_id
+        name = node.spoken_name if node else gone.unique_id
         if gone.renamed_to:
             return Code.COLUMN_RENAMED(name=name, column=gone.column, to=gone.renamed_to)
         return Code.COLUMN_GONE(name=name, column=gone.column)

@@ -7,6 +7,7 @@ from typing import Final
 from dbt_ripple.changes.compare import Comparison
 
 NOTHING: Final = "nothing changed"
+NOTHING_TO_DO: Final = "nothing changed that a test reads or dbt builds"
 _NAMES: Final = 5
 
 

@@ -135,7 +135,7 @@ def select(
     changed, and are listed.
     """
     from dbt_ripple.changes import compare
-    from dbt_ripple.changes.unchanged import NOTHING, nothing_changed
+    from dbt_ripple.changes.unchanged import NOTHING_TO_DO, nothing_changed
     from dbt_ripple.selection import select_from, state_modified
 
     if output and style != "text":
@@ -175,7 +175,7 @@ def select(
                 cache=cache,
             )
             nothing = nothing_changed(comparison) or (
-                "nothing of what is selected by name changed" if only is not None else NOTHING
+                "nothing of what is selected by name changed" if only is not None else NOTHING_TO_DO
             )
             if cutoff:
                 from dbt_ripple.cli.run_cutoff import cutoff_of

@@ -412,7 +412,7 @@ class _Ripple:
             return column
         project = self.comparison.head if vertex[0] in self.comparison.head.nodes else None
         node = (project or self.comparison.base).nodes.get(vertex[0])
-        return f"{node.display_name if node else vertex[0]}.{column}"
+        return f"{node.spoken_name if node else vertex[0]}.{column}"
 
     def _paths(self) -> dict[str, list[str]]:
         """A shortest way of nodes to each, along what it reads of the change where it does."""

@@ -178,7 +178,8 @@ def _reach(
 ) -> Iterator[Breach]:
     reached = [asset for asset in affected if asset.severity != "info"]
     if len(reached) > above:
-        names: list[str | Reason] = [asset.name for asset in reached]
+        spoken = comparison.head.nodes
+        names: list[str | Reason] = [spoken[a.unique_id].spoken_name for a in reached]
         reason = (
             Code.REACHES_MORE_THAN(assets=names, most=above)
             if above

@@ -149,7 +149,9 @@ def impact(
         decision=decision,
         risk_level=risk_level(affected, project),
         affected_assets=affected,
-        recommendation=_recommendation(node, changes, affected, project),
+        recommendation=_recommendation(
+            node, changes, affected, project, [b.unique_id for b in broken if b.unique_id]
+        ),
         opaque={
             unique_id: found.reason or Code.NO_REASON_GIVEN()
             for unique_id, found in seen.nodes.items()
@@ -362,7 +364,11 @@ def _in_order(affected: list[Affected], columns: list[str]) -> None:
 
 
 def _recommendation(
-    node: Node, changes: Sequence[Change], affected: list[Affected], project: Project
+    node: Node,
+    changes: Sequence[Change],
+    affected: list[Affected],
+    project: Project,
+    broken: Sequence[str],
 ) -> str:
     semantic = node.resource_type in SEMANTIC
     if not affected and semantic:
@@ -377,6 +383,10 @@ def _recommendation(
         for a in affected
         if a.severity == "breaking" and (len(a.path) == 2 or _declares(a, project))
     ]
+    asking = {a.unique_id for a in affected} & set(broken)
+    if asking and "deprecate" not in {change.kind for change in changes}:
+        # Who says the name; what only hands it on with a `*` needs no edit.
+        direct = [project.nodes[a.unique_id].spoken_name for a in affected if a.unique_id in asking]
     others = (a.unique_id for a in affected if a.severity != "info")
     readers = _listed(direct or [project.nodes[u].spoken_name for u in others])
     owners = _listed(sorted({a.owner for a in affected if a.owner}))
@@ -386,7 +396,7 @@ def _recommendation(
     if "deprecate" in kinds and semantic:
         return (
             f"Move {readers} to what replaces {node.spoken_name}, and remove it when nothing reads it "
-            f"any more, in dashboards and queries neither{tell}."
+            f"any more, dashboards and queries included{tell}."
         )
     if "deprecate" in kinds:
         return (

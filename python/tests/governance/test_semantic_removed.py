@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from hand_made import node
-from semantic_world import shop
+from semantic_world import COLUMNS, shop
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.errors import RippleError
@@ -180,3 +180,12 @@ def test_what_makes_no_sense_is_refused(what: str) -> None:
     with pytest.raises(RippleError) as refused:
         impact(base, base.nodes[unique_id], changes)
     assert message in f"{refused.value.what} {refused.value.fix}"
+
+
+def test_who_says_the_name_is_to_be_edited_and_nobody_else() -> None:
+    base = shop()
+    report = impact(base, base.nodes["model.p.orders"], [Change("drop", "status")])
+    assert "move semantic_model:orders off status" in report.recommendation.lower()
+    after = gate(base, shop({k: v for k, v in COLUMNS.items() if k != "status"}))
+    (reach,) = (f.message for f in after.findings if f.rule == "blast_radius")
+    assert "(semantic_model:orders, " in reach
