@@ -140,6 +140,16 @@ def _unknown(project: Project, text: str) -> RippleError:
     for unique_id in project.disabled:
         if text in (unique_id, unique_id.rpartition(".")[2]):
             return RippleError(f"{unique_id} is disabled", text, "enable it in its config")
+    kind, colon, name_of_kind = text.partition(":")
+    if colon and (of_kind := project.of_type(kind)):
+        near = nearest(name_of_kind, (node.display_name for node in of_kind))
+        return RippleError(
+            f"no {kind.replace('_', ' ')} of this name in project {project.name}",
+            text,
+            f"did you mean {' or '.join(f'{kind}:{name}' for name in near)}?"
+            if near
+            else f"`dbt ls --resource-type {kind}` lists them",
+        )
     names = {
         name: None
         for node in project.nodes.values()

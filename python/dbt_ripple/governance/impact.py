@@ -117,6 +117,17 @@ def impact(
     seen = analysis or analyse(project, cache=cache)
     if not changes:
         raise RippleError("no change is given", node.spoken_name, f"say {_options(node)}")
+    if len(changes) > 1 and any(change.kind == "deprecate" for change in changes):
+        raise RippleError(
+            f"removes {node.spoken_name} with all that is in it", "--deprecate", "give it alone"
+        )
+    for change in changes:
+        if change.kind == "rename" and change.column.strip() == change.to.strip():
+            raise RippleError(
+                f"{change.to} is its name already",
+                f"--rename {change.column}:{change.to}",
+                "give a new name",
+            )
     if node.resource_type in SEMANTIC:
         after = layer_after(project, node, changes)
         comparison = compare(project, after, base_analysis=seen, cache=cache)
@@ -197,7 +208,7 @@ def _options(node: Node) -> str:
 
 def _article(noun: str) -> str:
     said = noun.replace("_", " ")
-    return f"an {said}" if said[:1] in "aeiou" else f"a {said}"
+    return f"an {said}" if said[:1] in "aeio" else f"a {said}"
 
 
 def _supposed(project: Project, seen: Analysis, node: Node, changes: Sequence[Change]) -> Supposed:

@@ -16,7 +16,7 @@ from dbt_ripple.artifacts import Node, Project, nearest
 from dbt_ripple.changes import Comparison
 from dbt_ripple.errors import RippleError
 from dbt_ripple.governance.contracts import Breach
-from dbt_ripple.graph.semantic_text import SEMANTIC, asked
+from dbt_ripple.graph.semantic_text import SEMANTIC, asked, list_of
 from dbt_ripple.reasons import Code, Reason
 
 if TYPE_CHECKING:
@@ -151,12 +151,13 @@ def _saved_query(node: Node, changes: Sequence[Change]) -> Node:
                 f"--rename {change.column}:{change.to}",
                 "rename the metric or the dimension, or --drop it here",
             )
+        there = {key: list_of(params.get(key)) for key in ("metrics", "group_by")}
         kept = {
-            "metrics": [m for m in params.get("metrics") or () if m != change.column],
-            "group_by": [g for g in params.get("group_by") or () if _grouped(g) != change.column],
+            "metrics": [m for m in there["metrics"] if m != change.column],
+            "group_by": [g for g in there["group_by"] if _grouped(g) != change.column],
         }
-        if all(len(kept[key]) == len(params.get(key) or ()) for key in kept):
-            names = [*(params.get("metrics") or ()), *map(_grouped, params.get("group_by") or ())]
+        if kept == there:
+            names = [*map(str, there["metrics"]), *map(_grouped, there["group_by"])]
             raise _no_element(node, change, names)
         params |= kept
     return msgspec.structs.replace(node, query_params=params)

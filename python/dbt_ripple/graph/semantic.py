@@ -47,6 +47,7 @@ from dbt_ripple.graph.semantic_text import (
     SEMANTIC,
     Asked,
     asked,
+    defined,
     filter_sql,
     filters_of,
     laid_out_on_time,
@@ -65,6 +66,7 @@ _LINKABLE: Final = frozenset({"primary", "unique", "natural"})
 _GRAINS: Final = frozenset(
     "nanosecond microsecond millisecond second minute hour day week month quarter year".split()
 )
+_OF_ODD_SHAPES: Final = (AttributeError, KeyError, TypeError, ValueError)
 _OLD_TIME_SPINE: Final = ("metricflow_time_spine", "date_day")
 
 
@@ -382,6 +384,26 @@ class SemanticLayer:
             return known
         self.in_progress.add(unique_id)
         node = self.project.nodes[unique_id]
+        try:
+            reading = self.metric_as_read(node)
+        except _OF_ODD_SHAPES as error:
+            reading = self.of_odd_shape(node, error)
+            fp = digest(b"metric", reading.rows_fp())
+            reading.columns[node.name] = fp, {}, node.name
+        self.in_progress.discard(unique_id)
+        self.metrics[unique_id] = reading
+        self.keep_reading(node, reading)
+        return reading
+
+    def of_odd_shape(self, node: Node, error: Exception) -> _Reading:
+        """A metric or a saved query that no version of dbt writes so: it may read anything."""
+        reading = _Reading()
+        reason = Code.PART_UNREAD(part=f"its shape, which is not known ({error})")
+        self.anything(reading, reason, defined(node))
+        return reading
+
+    def metric_as_read(self, node: Node) -> _Reading:
+        """A metric, as its parameters say it."""
         params = node.type_params
         reading = _Reading()
         fps: list[bytes] = [(node.type or "").encode(), settings(params).encode()]
@@ -426,9 +448,6 @@ class SemanticLayer:
             text += " where " + " and ".join(" ".join(f.split()) for f in filters)
         rows_fp = reading.rows_fp()
         reading.columns[node.name] = digest(b"metric", *fps, rows_fp), deps, text
-        self.in_progress.discard(unique_id)
-        self.metrics[unique_id] = reading
-        self.keep_reading(node, reading)
         return reading
 
     def input_measure(
@@ -573,6 +592,14 @@ class SemanticLayer:
     # -- saved queries ----------------------------------------------------------------------------
 
     def saved_query(self, node: Node) -> None:
+        """A saved query; of one that cannot be read, all of it."""
+        try:
+            reading = self.saved_query_as_read(node)
+        except _OF_ODD_SHAPES as error:
+            reading = self.of_odd_shape(node, error)
+        self.keep_reading(node, reading)
+
+    def saved_query_as_read(self, node: Node) -> _Reading:
         """A saved query: the metrics, by the dimensions, where its filters hold."""
         params = node.query_params
         reading = _Reading()
@@ -601,7 +628,7 @@ class SemanticLayer:
                     {**reading.columns[name][1], **deps},
                 )
             reading.columns[name] = fp, deps, name
-        self.keep_reading(node, reading)
+        return reading
 
     # -- what filters and group-bys ask for -------------------------------------------------------
 

@@ -214,6 +214,11 @@ def _defining(said: Any) -> Any:
     return said
 
 
+def list_of(said: Any) -> list[Any]:
+    """A list in a manifest; nothing where what stands there is none."""
+    return said if isinstance(said, list) else []
+
+
 def listed(names: Iterable[str]) -> str:
     """Some names in a sentence, the first three of them."""
     known = list(names)

@@ -166,6 +166,14 @@ REFUSED: dict[str, tuple[str, list[Change], str]] = {
         *("semantic_model.p.orders", [Change("drop", "status"), Change("rename", "status", "s")]),
         "changed twice",
     ),
+    "all of it and a part": (
+        *("metric.p.costs", [Change("deprecate"), Change("rename", "costs", "c")]),
+        "give it alone",
+    ),
+    "the name it has": (
+        *("semantic_model.p.orders", [Change("rename", "status", "status")]),
+        "is its name already",
+    ),
     "another name in a saved query": (
         *("saved_query.p.paid", [Change("rename", "orders", "o")]),
         "rename the metric",
@@ -187,5 +195,5 @@ def test_who_says_the_name_is_to_be_edited_and_nobody_else() -> None:
     report = impact(base, base.nodes["model.p.orders"], [Change("drop", "status")])
     assert "move semantic_model:orders off status" in report.recommendation.lower()
     after = gate(base, shop({k: v for k, v in COLUMNS.items() if k != "status"}))
-    (reach,) = (f.message for f in after.findings if f.rule == "blast_radius")
+    (reach,) = (f.reason.message for f in after.findings if f.rule == "blast_radius")
     assert "(semantic_model:orders, " in reach

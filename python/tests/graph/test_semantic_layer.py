@@ -413,3 +413,27 @@ def test_what_is_named_without_a_word_more_is_read_alike() -> None:
         layer["metric.margin"].type_params = {"numerator": "profit", "denominator": "revenue"}
 
     assert changed(shop(), shop(edit=edit)) == set()
+
+
+# -- what no version of dbt writes ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("where", "field", "said"),
+    [
+        ("saved_query.by_region", "query_params", {"metrics": 5, "group_by": "x", "where": 3}),
+        ("metric.bought", "type_params", {"conversion_type_params": "x"}),
+        ("metric.revenue", "type_params", {"measure": {"name": "revenue"}, "metrics": 7}),
+        ("metric.profit", "type_params", {"cumulative_type_params": [1]}),
+    ],
+)
+def test_a_shape_that_is_not_known_may_read_anything(where: str, field: str, said: Any) -> None:
+    def edit(layer: dict[str, Node]) -> None:
+        setattr(layer[where], field, said)
+
+    unique_id = where.replace(".", ".p.")
+    seen = analysed(shop(edit=edit)).nodes
+    assert seen[unique_id].status == "opaque", seen[unique_id]
+    assert "broken" not in {n.status for u, n in seen.items() if u.startswith("metric")}
+    moved = compare(shop(edit=edit), shop({**COLUMNS, "cost": "cost + 1"}, edit=edit)).changed
+    assert unique_id in moved
