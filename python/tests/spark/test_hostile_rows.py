@@ -5,6 +5,7 @@ Every thing of the project (nodes, columns, owners, tags, paths, descriptions) h
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ def held(spark: Any, snapshot: Snapshot, table: str) -> list[dict[str, Any]]:
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[str]:
-    return sorted(repr(sorted(row.items())) for row in rows)
+    return sorted(json.dumps(row, sort_keys=True, default=str) for row in rows)
 
 
 def check(spark: Any, snapshot: Snapshot) -> None:
