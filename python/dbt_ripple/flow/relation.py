@@ -171,8 +171,13 @@ class Relation:
         ]
 
     def all_fp(self) -> bytes:
-        """A fingerprint of every column by name."""
-        pairs = sorted(zip((k.encode() for k in self.keys), self.fps, strict=True))
+        """A fingerprint of every column by name, and of their order where that is known.
+
+        Whoever reads a relation in a way that cannot be told may read its columns by position.
+        """
+        pairs = [*zip((k.encode() for k in self.keys), self.fps, strict=True)]
+        if self.rest:
+            pairs.sort()
         return digest(b"all", *(b"=".join(p) for p in pairs), *(r.fp() for r in self.rest))
 
     def renamed(self, columns: list[str], dialect: str) -> Relation:

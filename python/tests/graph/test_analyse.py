@@ -109,6 +109,20 @@ def test_what_is_not_analysed_depends_on_everything(more: dict[str, Any], reason
     }
 
 
+@pytest.mark.parametrize(
+    "sql", ["select ((( from s.orders", "select columns('^i'), * from s.orders"]
+)
+def test_what_is_not_analysed_may_read_columns_by_their_position(sql: str) -> None:
+    a = node("model.p.a", sql, ORDERS.unique_id)
+    turned = {u: names[::-1] for u, names in LISTED.items()}
+    one, same, other = (
+        analyse(project(ORDERS, a, catalog=listed)).nodes["model.p.a"]
+        for listed in (LISTED, LISTED, turned)
+    )
+    assert one.status == "opaque"
+    assert one.rows_fingerprint == same.rows_fingerprint != other.rows_fingerprint
+
+
 def test_a_column_that_is_not_there_breaks_its_reader_by_name() -> None:
     a = node("model.p.a", "select id from s.orders", ORDERS.unique_id)
     b = node("model.p.b", "select id, amount from s.a", "model.p.a")
