@@ -43,8 +43,8 @@ _OF_ONE_COLUMN = frozenset({"METRIC"})
 _CHECKS = frozenset({"TEST", "UNIT_TEST"})
 """Labels of what is named without a column."""
 
-_SHOWN = 200
-"""Characters of an expression that a tree shows."""
+_SHOWN, _LEAST = 200, 10
+"""Characters of an expression that a tree shows: at most, and at least."""
 
 V = TypeVar("V", bound=Hashable)
 
@@ -477,14 +477,17 @@ def _drawn(line: Line, width: int | None) -> str:
     if line.kinds:
         text += "  " + styled(", ".join(line.kinds), dim=True)
     if line.expression:
-        text += f"  = {styled(_one_line(line.expression), dim=True)}"
+        # It has what room is left: in a narrow terminal, none.
+        left = _SHOWN if width is None else width - len(click.unstyle(text)) - len("  = ")
+        if left >= _LEAST:
+            text += f"  = {styled(_one_line(line.expression, left), dim=True)}"
     return f"{text} {styled(SEEN, dim=True)}" if line.seen else text
 
 
-def _one_line(sql: str) -> str:
+def _one_line(sql: str, longest: int = _SHOWN) -> str:
     """An expression in one line, cut where it is long; JSON has all of it."""
     line = " ".join(sql.split())
-    return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 1]}…"
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
 def _markdown(view: _View[Any]) -> Iterator[str]:
