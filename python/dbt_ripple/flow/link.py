@@ -1090,6 +1090,19 @@ class _Clauses:
         names, keys, fps, deps, rest: the outputs, once the select list is evaluated.
     """
 
+    __slots__ = (
+        *("book", "deps", "env", "extra", "fp", "fps", "joins", "keys", "leaf", "linker", "names"),
+        *("own", "rel", "rest", "rows"),
+    )
+
+    leaf: bytes
+    joins: tuple[bytes, ...]
+    names: list[str]
+    keys: list[str]
+    fps: list[bytes]
+    deps: list[Deps]
+    rest: list[Rest]
+
     def __init__(self, linker: _Linker, rel: Select, env: Env) -> None:
         self.linker = linker
         self.book = linker.book
@@ -1250,8 +1263,11 @@ class _Clauses:
     def outputs(self) -> None:
         """The select list, and with it the windows: they run over the rows that are there now."""
         rel, env = self.rel, self.env
-        env.win = in_order(self.fp, env.order, b"")
-        env.tied = in_order(self.fp, env.order, env.incidental)
+        if env.order or env.incidental:
+            env.win = in_order(self.fp, env.order, b"")
+            env.tied = in_order(self.fp, env.order, env.incidental)
+        else:
+            env.win = env.tied = self.fp
         if rel.sorts:
             env.sorts = dict.fromkeys(map(env.fp, rel.sorts))
         self.names, self.keys, self.fps, self.deps, self.rest = self.linker.outputs(rel, env)
@@ -1397,13 +1413,15 @@ class _Clauses:
     def relation(self) -> Relation:
         """What the SELECT gives."""
         rel, env = self.rel, self.env
-        ghost: list[Rest] = [
-            PassRest(env, i, frozenset(star.except_), ghost=True)
-            for star in (rel.outs if rel.wide else ())
-            if type(star) is Star and star.up == 0 and star.source >= -1
-            for i in ([star.source] if star.source >= 0 else range(len(rel.sources)))
-            if relation_of(env, i).ghost
-        ]
+        ghost: list[Rest] = []
+        if rel.wide:
+            ghost = [
+                PassRest(env, i, frozenset(star.except_), ghost=True)
+                for star in rel.outs
+                if type(star) is Star and star.up == 0 and star.source >= -1
+                for i in ([star.source] if star.source >= 0 else range(len(rel.sources)))
+                if relation_of(env, i).ghost
+            ]
         if rel.grouped and not (rel.group or rel.group_outs or rel.group_all or rel.group_tag):
             env.order = env.incidental = b""  # of one row there is none
         names, keys = told_apart(self.names, self.keys, self.linker.dialect)
@@ -1421,7 +1439,10 @@ class _Clauses:
             ghost,
             env.incidental,
         )
-        if rel.shapes or any(r is not None and r.fields for r in env.relations):
+        has_fields = bool(rel.shapes)
+        for source in env.relations:
+            has_fields = has_fields or (source is not None and bool(source.fields))
+        if has_fields:
             relation.fields = self.fields(relation.keys)
         if self.book is not None:
             if rel.extra or rel.hint:

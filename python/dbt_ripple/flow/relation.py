@@ -70,6 +70,7 @@ class Relation:
     """
 
     __slots__ = (
+        "_uncertain",
         "also",
         "by_key",
         "deps",
@@ -87,7 +88,6 @@ class Relation:
         "rest",
         "rows",
         "rows_fp",
-        "uncertain",
     )
 
     def __init__(
@@ -120,14 +120,12 @@ class Relation:
         self.facts: Facts | None = None
         self.by_key: dict[str, Column] = {}
         self.duplicates: frozenset[str] = _NO_NAMES
-        self.uncertain = False
+        self._uncertain: bool | None = None
         self.also: dict[str, list[int]] = NO_OTHER_NAMES
         self.fields: dict[str, Fields] = NO_FIELDS
 
     def columns(self) -> dict[str, Column]:
         """The known columns by key; of a repeated name the first, and it is in `duplicates`.
-
-        `uncertain` then says whether an engine may know any of them by another name.
 
         They are made when first asked for, and then at hand in `by_key`.
         """
@@ -139,9 +137,17 @@ class Relation:
                 for key in self.duplicates:
                     i = self.keys.index(key)
                     by_key[key] = (self.fps[i], self.deps[i])
-            self.uncertain = bool(self.duplicates) or MADE_UP in "".join(by_key)
             self.by_key = by_key
         return by_key
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether an engine may know any of the known columns by another name."""
+        known = self._uncertain
+        if known is None:
+            by_key = self.by_key or self.columns()
+            known = self._uncertain = bool(self.duplicates) or MADE_UP in "".join(by_key)
+        return known
 
     def get(self, key: str, name: str) -> Column | None:
         """Return one column, from the known ones or the rest; None where there is none."""

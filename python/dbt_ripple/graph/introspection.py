@@ -8,6 +8,7 @@ macro is not known to query less, that is everything in the node's refs.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -113,17 +114,24 @@ class Introspection:
         self.macros = macros
         self.project = project
         self._macros: dict[str, tuple[Sees, bool, bool]] = {}
+        self._of: dict[tuple[str, ...], Looks] = {}
 
     def of(self, node: Node) -> Looks:
         """What a node looks at, as far as its own Jinja and the macros it reaches tell."""
-        raw = node.raw_code
-        reached = node.depends_on.macros
-        if not reached and not any(sign in raw for sign in _SIGNS):
-            return NOTHING
+        said = node.raw_code, *node.depends_on.macros  # the same for all tests of one kind
+        looks = self._of.get(said)
+        if looks is None:
+            looks = self._of[said] = self._looks(node.raw_code, node.depends_on.macros)
+        return looks
+
+    def _looks(self, raw: str, reached: Sequence[str]) -> Looks:
         sees, exist, more = Sees.NOTHING, False, False
         values: tuple[tuple[str, str], ...] = ()
         inside: str | None = None
-        if any(sign in raw for sign in _SIGNS):
+        signs = any(sign in raw for sign in _SIGNS)
+        if not reached and not signs:
+            return NOTHING
+        if signs:
             inside = "\n".join(tags(raw))
             simple = [(found[1], found[2]) for found in _COLUMN_VALUES.finditer(inside)]
             if simple:

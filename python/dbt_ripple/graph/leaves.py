@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Final
 
-from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.artifacts import CatalogColumn, Node, Project
 from dbt_ripple.flow.fingerprint import digest, hashed
 from dbt_ripple.flow.ir import IDENTITY
 from dbt_ripple.flow.names import dialect_of, fold, fold_stored
@@ -43,6 +43,7 @@ class Leaves:
         self.dialect = dialect_of(project.metadata.adapter_type)
         self.known: dict[str, Known] = {}
         self.notes: dict[Note, None] | None = None
+        self.plain_types: set[str | None] = set()  # found to be no structs
         self.macros = Macros(project)
         self.settings = Settings(project, self.macros)
 
@@ -66,7 +67,8 @@ class Leaves:
             said += read_of(node, reads)
         if said:
             fingerprint = digest(fingerprint, repr(said).encode())
-        names = [c.name for c in self.project.catalog.get(unique_id, ())]
+        listed = self.project.catalog.get(unique_id, [])
+        names = [c.name for c in listed]
         closed = bool(names)
         folded = {fold_stored(n, self.dialect) for n in names}
         declared = [
@@ -77,17 +79,18 @@ class Leaves:
         known = self.open_leaf(
             unique_id, fingerprint, names if closed else [*names, *declared], closed
         )
-        known.relation.fields = self.fields_of(unique_id, node, known.relation)
+        known.relation.fields = self.fields_of(node, known.relation.fields, listed)
         return known
 
-    def fields_of(self, unique_id: str, node: Node, relation: Relation) -> dict[str, Fields]:
+    def fields_of(
+        self, node: Node, fields: dict[str, Fields], listed: list[CatalogColumn]
+    ) -> dict[str, Fields]:
         """The fields of its columns that are a struct: as its query or the warehouse shows them."""
-        fields = relation.fields
-        known = self.project.catalog.get(unique_id, ())
-        structs = {t for t in set(map(_type_of, known)) if t and may_have_fields(t)}
-        types = (
-            [(c.name, True, c.type or "") for c in known if c.type in structs] if structs else []
-        )
+        types: list[tuple[str, bool, str]] = []
+        if new := {*map(_type_of, listed)} - self.plain_types:
+            structs = {t for t in new if t and may_have_fields(t)}
+            self.plain_types |= new - structs
+            types += [(c.name, True, c.type or "") for c in listed if c.type in structs]
         if node.contract_enforced:
             types += [
                 (c.name, bool(c.quote), c.data_type)

@@ -223,7 +223,7 @@ class Linker(Leaves):
         fps, deps = list(relation.fps), list(relation.deps)
         rows = relation.rows
         rest = relation.rest
-        declared = self.project.catalog.get(unique_id) or []
+        declared = self.project.catalog.get(unique_id, [])
         if rest:
             # The warehouse knows what the text does not: which columns the * has.
             closed = bool(declared)
@@ -314,8 +314,7 @@ class Linker(Leaves):
             relation.order,
             incidental=relation.incidental,
         )
-        visible.fields = relation.fields
-        visible.fields = self.fields_of(unique_id, node, visible)
+        visible.fields = self.fields_of(node, relation.fields, declared)
         analysis = NodeAnalysis(
             unique_id,
             status,
@@ -470,13 +469,17 @@ class Linker(Leaves):
         The query has been followed.
         """
         above = self.above.get(unique_id, frozenset[str]())
+        called = self.called.get(unique_id, ())
+        parents = self.project.parents.get(unique_id, ())
+        as_dbt_says = len(above) == len(parents) and above.issuperset(parents)
+        if as_dbt_says and not called and not self.hooks.making:  # so do nearly all
+            return None
         whole: dict[str, None] = {}
         unnamed = [p for p in self.relations_above(unique_id) if p not in above]
         if unnamed and not self.sees_everything(node, looks):
             apart = not_read(node)
             whole.update((p, None) for p in unnamed if self.project.nodes[p].name not in apart)
         strange = [u.removeprefix(DATASET_PREFIX) for u in above if u.startswith(DATASET_PREFIX)]
-        called = self.called.get(unique_id, ())
         maybe = relations_in(called, self.names) if called else set()
         for key in strange:
             if "." not in key:

@@ -136,7 +136,7 @@ def counted(node: Node, adapter: str | None) -> Iterator[tuple[str, Any]]:
     """
     kind = kind_of(node)
     harmless = _harmless(kind, node.is_python)
-    for name in sorted(node.config.keys() - harmless):
+    for name in sorted([name for name in node.config if name not in harmless]):
         value = node.config[name]
         if not _is_said(node, name, value):
             continue

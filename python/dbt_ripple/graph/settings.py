@@ -418,9 +418,10 @@ def words(text: str) -> set[str]:
 
 def hooks_of(node: Node) -> list[tuple[str, str]]:
     """The hooks of a node in order, each with when it runs; but those that only apply tags."""
-    if node.is_ephemeral:
-        return []  # dbt runs nothing for it
-    return [(when, sql) for when, sql in hooks_in(node.config) if not _APPLIES_TAGS.fullmatch(sql)]
+    hooks = hooks_in(node.config)
+    if not hooks or node.is_ephemeral:
+        return []  # dbt runs nothing for what is ephemeral
+    return [(when, sql) for when, sql in hooks if not _APPLIES_TAGS.fullmatch(sql)]
 
 
 def hooks_in(config: dict[str, Any]) -> list[tuple[str, str]]:
