@@ -121,7 +121,8 @@ def local_environment(
     folder = folder.resolve()
     options = [f"-Dderby.system.home={folder / 'metastore'}", f"-Djava.io.tmpdir={folder / 'tmp'}"]
     if short_lived:
-        options.append("-XX:TieredStopAtLevel=1")
+        # With the quick compiler alone, Java sets less aside for code than Spark fills, and then stops compiling.
+        options += ["-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m"]
     settings = _local_settings(folder)
     try:
         for name in ("metastore", "warehouse", "tmp", "conf"):
