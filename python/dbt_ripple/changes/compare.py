@@ -153,6 +153,7 @@ def compare(
     Raises:
         RippleError: the two are not sides of one project.
     """
+    projects = None if base is head else (base, head)  # of one, a change is only supposed
     base, head, anew = with_environment(base, head)
     blind = compiled_blindly(base, head)
     base, head = base.having(blind=blind), head.having(blind=blind)
@@ -174,7 +175,7 @@ def compare(
     comparison.notes += [Code.EVERY_TEST_SELECTED(because=hook) for hook in comparison.everything]
     if not comparison.everything:
         comparison.notes += followed_hooks(base, head, before_hooks, comparison.hooks)
-    comparison.changed = _changed(base_analysis, head_analysis, base, head, seeds)
+    comparison.changed = _changed(base_analysis, head_analysis, head, seeds, projects)
     agreed = agree(base, head, _suspects(comparison))
     if agreed:
         base = comparison.base = base.with_compiled(agreed.base)
@@ -184,7 +185,7 @@ def compare(
         if agreed.head:
             comparison.head_analysis = analyse(head, cache=cache, seeds=seeds.head)
         comparison.changed = _changed(
-            comparison.base_analysis, comparison.head_analysis, base, head, seeds
+            comparison.base_analysis, comparison.head_analysis, head, seeds, projects
         )
         comparison.notes += _said_of(agreed, head)
     comparison.removed = [
@@ -212,7 +213,7 @@ def _semantic_layer_again(comparison: Comparison, cache: Cache | None) -> None:
         found = over_analysis(project, dialect, Queries(dialect, False, cache, None), analysis)
         sides.append(replace(analysis, nodes=analysis.nodes | found))
     before, now = comparison.base_analysis, comparison.head_analysis = sides
-    again = _changed(before, now, comparison.base, comparison.head, comparison.seeds)
+    again = _changed(before, now, comparison.head, comparison.seeds)
     comparison.changed = {
         unique_id: again[unique_id] if comparison.is_semantic(unique_id) else change
         for unique_id, change in comparison.changed.items()
@@ -221,9 +222,21 @@ def _semantic_layer_again(comparison: Comparison, cache: Cache | None) -> None:
 
 
 def _changed(
-    before: Analysis, now: Analysis, base: Project, head: Project, seeds: SeedPair
+    before: Analysis,
+    now: Analysis,
+    head: Project,
+    seeds: SeedPair,
+    projects: tuple[Project, Project] | None = None,
 ) -> dict[str, NodeChange]:
-    """The relations of head that differ, in the order of its analysis."""
+    """The relations of head that differ, in the order of its analysis.
+
+    Args:
+        before: base's analysis.
+        now: head's.
+        head: the project.
+        seeds: the seeds of both.
+        projects: both sides, where they tell which columns of a source are known to be there.
+    """
     found = {}
     for unique_id, here in now.nodes.items():
         then = before.nodes.get(unique_id)
@@ -237,8 +250,8 @@ def _changed(
             or then.columns != here.columns
         ):
             change = node_change(then, here)
-            if change is not None and base is not head:
-                change = _without_hearsay(change, base, head)
+            if change is not None and projects is not None:
+                change = _without_hearsay(change, *projects)
             if change is not None:
                 found[unique_id] = change
     return found

@@ -953,9 +953,12 @@ def _chosen(e: list[Any]) -> list[Expr] | None:
         return [e[2], *e[4:]]
     if tag in (b"Nullif", b"Filter", b"Window", "A", "W"):
         return _TILES.get(e[1]) or [e[1]] if type(e[1]) is bytes else [e[1]]
-    if tag in (b"IgnoreNulls", b"RespectNulls") or (tag in _ONE_OF_ROWS and len(e) == 3):
+    if tag in (b"IgnoreNulls", b"RespectNulls") and len(e) == 2:
+        return [e[1]]
+    alone = e[1:4:2] == [b"this"] and len(e) == 3
+    if alone and (tag in _ONE_OF_ROWS or tag in (b"IgnoreNulls", b"RespectNulls")):
         return [e[2]]
-    if tag in (b"ArgMax", b"ArgMin") and e[3] == b"expression" and len(e) == 5:
+    if tag in (b"ArgMax", b"ArgMin") and len(e) == 5 and e[1:4:2] == [b"this", b"expression"]:
         return [e[2]]
     return None
 

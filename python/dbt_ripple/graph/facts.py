@@ -117,7 +117,7 @@ class FactAnalyser(Linker):
         parents = self.relations_above(unique_id)
         for parent in parents:
             self.node(parent)
-        if isinstance(self.follow(unique_id, node), str):
+        if isinstance(self.follow(unique_id, node), Reason):
             return None
         linked = self.linked[unique_id]
         relation = linked.relation
