@@ -46,8 +46,8 @@ class Reason(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def message(self) -> str:
-        """It in words, on one line."""
-        return " ".join(_SENTENCES.vformat(self.code.sentence, (), self.arguments).split())
+        """It in words; names in it are as they are, whatever characters they have."""
+        return _SENTENCES.vformat(self.code.sentence, (), self.arguments)
 
     def __str__(self) -> str:
         return self.message

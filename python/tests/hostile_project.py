@@ -90,7 +90,7 @@ def project(name: Naming, *, head: bool) -> dict[str, Any]:
              f"{q('c_amount')} > {1 if head else 0}", "m_stg",
              columns=columns("c_id", *([] if head else ["c_amount"]), c_id="bigint"),
              config={"contract": {"enforced": True}, **owner}, access="public"),
-        made("model", "m_opaque", f"this is {'not' if head else 'no'} ( sql {q('c_id')}", "m_mart"),
+        made("model", "m_opaque", f"this is {'not' if head else 'nor'} ( sql {q('c_id')}", "m_mart"),
         made("model", "m_python", f"# {name('said')}", "m_mart",
              path=f"models/{name('m_python')}.py") | {"language": "python"},
         made("seed", "seed_a", None, path=f"seeds/{name('seed_a')}.csv"),

@@ -19,7 +19,8 @@ from sqlglot.errors import SqlglotError
 MAX_LENGTH: Final = 2_000
 """Characters of a definition. One that would be longer keeps the names of what is not written out."""
 
-_NAME: Final = re.compile(r"""(?:(?:\w+|"[^"]+"|`[^`]+`)\.)*(?:[^\W\d]\w*|"[^"]+"|`[^`]+`)""")
+_QUOTED = r"""(?:"(?:[^"]|"")+"|`(?:[^`]|``)+`)"""
+_NAME: Final = re.compile(rf"(?:(?:\w+|{_QUOTED})\.)*(?:[^\W\d]\w*|{_QUOTED})")
 """A column as it stands, with what it is a column of or without."""
 
 _BRANCH: Final = "another branch of the set operation"

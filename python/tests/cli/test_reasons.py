@@ -153,7 +153,7 @@ def test_a_reason_in_words_and_in_json() -> None:
         (Code.WORDS_DROPPED(words=["x", "y"]), "sqlglot drops `x`, `y`"),
         (Code.FACT_RUNS(fact="it holds", tests=["a"]), "it holds, which runs"),
         (Code.FACT_RUNS(fact="it holds", tests=["a", "b"]), "it holds, which run"),
-        (Code.COLUMN_GONE(name="a\nb", column="c"), "a b.c is gone"),
+        (Code.COLUMN_GONE(name="a\nb", column="c"), "a\nb.c is gone"),
         (
             several([Code.READS_CATALOG()]),
             "reads the warehouse's catalog, which lists every relation",

@@ -24,8 +24,9 @@ COLUMN = """a'b -- ;{0}`c\\ */ x"""
 MODEL = """{{{{ config(alias='m{number}', materialized='table') }}}}
 select id, {amount} as "{column}" from {{{{ ref('raw') }}}}
 """
-TEST = """select * from {{{{ ref({name}) }}}} where "{column}" < 0
+TEST = """select * from {{{{ ref({name}) }}}} where "{column}" = -1 - {number}
 """
+"""Each finds other rows, so that none is proven by another."""
 
 
 def project(amount: str) -> dict[str, str]:
@@ -40,7 +41,7 @@ def project(amount: str) -> dict[str, str]:
     for number, name in enumerate(NAMES):
         files[f"models/{name}.sql"] = MODEL.format(number=number, amount=amount, column=COLUMN)
         files[f"tests/t{name}.sql"] = TEST.format(
-            name=json.dumps(name, ensure_ascii=False), column=COLUMN
+            name=json.dumps(name, ensure_ascii=False), column=COLUMN, number=number
         )
     return files
 
