@@ -139,6 +139,9 @@ class Linker(Leaves):
         self.views: dict[str, bytes | None] = {}
         self.supposed: dict[str, Supposed] = {}
         self.above: dict[str, set[str]] = {}
+        # What each query names. `above` has what it reads besides, too, once that is known; a query
+        # may be asked about again, when hooks have been settled or by a unit test of its model.
+        self.named_by: dict[str, set[str]] = {}
         self.called: dict[str, Sequence[str]] = {}
         self.left: dict[str, bytes] = {}
 
@@ -170,6 +173,7 @@ class Linker(Leaves):
         """The relation behind a name in `reader`'s query."""
         unique_id = self.names.node_of(key)
         self.above.setdefault(reader, set()).add(unique_id or DATASET_PREFIX + key)
+        self.named_by.setdefault(reader, set()).add(unique_id or DATASET_PREFIX + key)
         if unique_id is None:
             return self.dataset(key, name).relation
         if unique_id == reader:
@@ -468,18 +472,18 @@ class Linker(Leaves):
 
         The query has been followed.
         """
-        above = self.above.get(unique_id, frozenset[str]())
+        named = self.named_by.get(unique_id, frozenset[str]())
         called = self.called.get(unique_id, ())
         parents = self.project.parents.get(unique_id, ())
-        as_dbt_says = len(above) == len(parents) and above.issuperset(parents)
+        as_dbt_says = len(named) == len(parents) and named.issuperset(parents)
         if as_dbt_says and not called and not self.hooks.making:  # so do nearly all
             return None
         whole: dict[str, None] = {}
-        unnamed = [p for p in self.relations_above(unique_id) if p not in above]
+        unnamed = [p for p in self.relations_above(unique_id) if p not in named]
         if unnamed and not self.sees_everything(node, looks):
             apart = not_read(node)
             whole.update((p, None) for p in unnamed if self.project.nodes[p].name not in apart)
-        strange = [u.removeprefix(DATASET_PREFIX) for u in above if u.startswith(DATASET_PREFIX)]
+        strange = [u.removeprefix(DATASET_PREFIX) for u in named if u.startswith(DATASET_PREFIX)]
         maybe = relations_in(called, self.names) if called else set()
         for key in strange:
             if "." not in key:

@@ -102,11 +102,13 @@ class CanonicalLinker(TestLinker):
             if unique_id not in self.edited:
                 return {}, linked
             above = set(self.above.get(unique_id, ()))
+            named = set(self.named_by.get(unique_id, ()))
             # Here, because it takes its time and most comparisons never come here.
             from dbt_ripple.flow.canonical import canonical
 
             found = canonical(sql, self.dialect, linked, table, self.masking, self.types_of)
             self.above[unique_id] = above
+            self.named_by[unique_id] = named
         except Exception as error:  # a defect of ours is this node's, not the whole project's
             return Code.DEFECT(error=f"{type(error).__name__}: {error}")
         if found is None:

@@ -208,3 +208,33 @@ def test_it_is_the_same_from_the_cache(tmp_path: Any) -> None:
         for _ in range(2):
             base, head = side(U, sql, declared=False), side(VALUE, sql, declared=False)
             assert names(base, head, cache=cache) == ["t"]
+
+
+@pytest.mark.parametrize("sql", ["select id from all_of_u()", "select id from query_table('u')"])
+def test_a_unit_test_reads_what_no_fixture_stands_in_for(sql: str) -> None:
+    unit = node(
+        "unit_test.p.a.of_a",
+        None,
+        "model.p.a",
+        model="a",
+        given=[{"input": "source('raw', 'orders')", "rows": [{"id": 1}]}],
+        expect={"rows": [{"id": 1}]},
+    )
+    assert picked(side(U, sql, unit), side(U, sql, unit)).unit_tests == []
+    for edit in (VALUE, ROWS):
+        assert picked(side(U, sql, unit), side(edit, sql, unit)).unit_tests == [unit.unique_id]
+
+
+@pytest.mark.parametrize("sql", ["select id from all_of_u()", "select id from query_table('u')"])
+def test_a_hook_that_writes_elsewhere_hides_no_unnamed_parent(sql: str) -> None:
+    def of(u: str) -> Project:
+        writes = "insert into s.orders select id, amount from s.u"
+        return side(
+            u,
+            sql,
+            node("model.p.writer", "select 1 as id", config={"post-hook": [{"sql": writes}]}),
+            check("elsewhere", "select id from s.writer", "model.p.writer"),
+        )
+
+    for edit in (VALUE, ROWS):
+        assert "t" in names(of(U), of(edit)), edit
