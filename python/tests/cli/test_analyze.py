@@ -91,13 +91,13 @@ def test_json_has_the_shape_of_the_issue() -> None:
             },
             {
                 "unique_id": "model.s.bad",
-                "reason": 'broken: cannot find "z | of x"',
+                "reason": 'broken: cannot find "z |\n of x"',
                 "reason_code": "broken",
                 "reason_arguments": {
                     "because": {
                         "code": "cannot_find",
                         "arguments": {"names": ["z |\n of x"]},
-                        "message": 'cannot find "z | of x"',
+                        "message": 'cannot find "z |\n of x"',
                     }
                 },
             },
@@ -123,7 +123,7 @@ def test_text_is_short_and_says_what_to_do_next() -> None:
         f"  star  {STAR}",
         "",
         "Broken: a column it reads does not exist, or is ambiguous",
-        '  bad  cannot find "z | of x"',
+        '  bad  cannot find "z |\\n of x"',
         "",
         "Next: no catalog.json: `dbt docs generate` tells the columns of sources, for `select *`",
         "Next: dbt-ripple trace raw.x",
@@ -152,7 +152,7 @@ def test_many_opaque_models_do_not_flood_the_screen() -> None:
 def test_markdown() -> None:
     lines = shown("markdown").splitlines()
     assert "| analysed | 1 of 3 models (33%) |" in lines
-    assert r'| `model.s.bad` | cannot find "z &#124; of x" |' in lines
+    assert r'| `model.s.bad` | cannot find "z &#124;\\n of x" |' in lines
 
 
 def test_a_project_without_models() -> None:
