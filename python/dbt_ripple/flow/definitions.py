@@ -280,17 +280,6 @@ def _columns(value: Any) -> Iterator[Any]:
 
 
 _ARITHMETIC: Final = (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.IntDiv, exp.DPipe)
-_COMPARISONS: Final = (
-    exp.EQ,
-    exp.NEQ,
-    exp.GT,
-    exp.GTE,
-    exp.LT,
-    exp.LTE,
-    exp.Is,
-    exp.Between,
-    exp.In,
-)
 
 
 def _inside(tree: Any, parent: Any) -> Any:
@@ -298,7 +287,7 @@ def _inside(tree: Any, parent: Any) -> Any:
     bound = isinstance(parent, exp.Binary | exp.Unary | exp.Bracket | exp.Between | exp.In)
     if not bound or isinstance(parent, exp.Paren) or isinstance(tree, exp.Dot | exp.Paren):
         return tree
-    if isinstance(parent, _COMPARISONS) and isinstance(tree, _ARITHMETIC):
+    if isinstance(parent, exp.Predicate) and isinstance(tree, _ARITHMETIC):
         return tree
     compound = isinstance(tree, exp.Binary | exp.Unary | exp.Between | exp.In)
     return exp.Paren(this=tree) if compound else tree
