@@ -49,7 +49,7 @@ lint: install  ## Format, lint, types, the order of the rooms, SQL style.
 
 unit: install  ## The tests that need no Spark, in a few minutes.
 	$(BIN)/pytest -c $(PYPROJECT) --rootdir python python/dbt_ripple -q --doctest-modules
-	$(PYTEST) $(UNIT) $(TOOK)
+	$(PYTEST) $(UNIT) --every-reason $(TOOK)
 
 coverage: install  ## The same, and which lines they do not reach.
 	$(PYTEST) $(UNIT) --cov=dbt_ripple --cov-report=term:skip-covered $(TOOK)

@@ -1,11 +1,10 @@
-"""Each code of `dbt_ripple.reasons` is produced by some test: a run of all tests fails otherwise.
+"""Each code of `dbt_ripple.reasons` is produced by some test: a run with `--every-reason` fails otherwise.
 
-A run of some of them only gathers. Where tests run in several processes, each tells the first.
+`make unit` asks for it. Where tests run in several processes, each tells the first.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,13 +12,18 @@ import pytest
 from dbt_ripple.reasons import Code, Reason
 
 _produced: set[str] = set()
-_TESTS = Path(__file__).parent
 _plain_call = Code.__call__
 
 
 def _noting_call(self: Code, **arguments: Any) -> Reason:
     _produced.add(self.value)
     return _plain_call(self, **arguments)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--every-reason", action="store_true", help="fail if no test produces some reason"
+    )
 
 
 def pytest_configure() -> None:
@@ -42,8 +46,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if hasattr(config, "workeroutput"):
         config.workeroutput["reasons"] = sorted(_produced)
         return
-    asked = [Path(argument).resolve() for argument in config.args]
-    if asked != [_TESTS] or exitstatus or config.option.keyword or config.option.collectonly:
+    if not config.option.every_reason or exitstatus:
         return
     if missing := sorted({code.value for code in Code} - _produced):
         print(f"\nno test produces the reasons {', '.join(missing)} (see dbt_ripple/reasons.py)")
