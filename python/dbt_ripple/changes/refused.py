@@ -117,8 +117,10 @@ def _text_is_refused(base: Project, head: Project, then: Node, now: Node, messag
         return False
     if _PARSER.search(message):
         return True
-    return _NO_FUNCTION.search(message) is not None and not any(
-        _MAKES.search(text) for text in _texts(head)
+    return (
+        _NO_FUNCTION.search(message) is not None
+        and all(node.resource_type != "function" for node in head.nodes.values())
+        and not any(_MAKES.search(text) for text in _texts(head))
     )
 
 

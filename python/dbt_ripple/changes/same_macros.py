@@ -39,11 +39,17 @@ def with_same_macros(base: Project, head: Project) -> tuple[Project, list[str]]:
     sides = sections_of(base), sections_of(head)
     if sides[0] is None or sides[1] is None:
         return head, []
-    before, now = Evaluator(base, sides[0]), Evaluator(head, sides[1])
+    in_both_orders = [
+        (
+            Evaluator(base, sides[0], backwards=backwards),
+            Evaluator(head, sides[1], backwards=backwards),
+        )
+        for backwards in (False, True)
+    ]
     same = []
     for then, macro in edited:
         try:
-            if before.value(then) == now.value(macro):
+            if all(before.value(then) == now.value(macro) for before, now in in_both_orders):
                 same.append((then, macro))
         except CannotTellError:
             continue

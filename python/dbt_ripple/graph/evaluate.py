@@ -50,12 +50,21 @@ class CannotTellError(Exception):
 
 
 class Evaluator:
-    """The macros of one project, to be evaluated over its nodes."""
+    """The macros of one project, to be evaluated over its nodes.
 
-    def __init__(self, project: Project, sections: Mapping[str, Any]) -> None:
+    Args:
+        project: with its macros.
+        sections: its nodes, as the manifest lists them.
+        backwards: hand over the nodes in the opposite order. dbt's order is not known, so that only
+            what comes out in both is independent of it.
+    """
+
+    def __init__(
+        self, project: Project, sections: Mapping[str, Any], *, backwards: bool = False
+    ) -> None:
         self.project = project
         self.adapter = project.metadata.adapter_type or ""
-        self.graph = {name: _nodes(sections.get(name) or {}) for name in _SECTIONS}
+        self.graph = {name: _nodes(sections.get(name) or {}, backwards) for name in _SECTIONS}
         self.environment = _environment()
         self.by_name: dict[str, dict[str, Macro]] = {}
         for macro in project.macros.values():
@@ -248,8 +257,9 @@ class _Api(_ReadByName):
         return self._names.get(dtype.upper(), dtype)
 
 
-def _nodes(section: Mapping[str, Any]) -> dict[str, _Node]:
-    return {unique_id: _Node(section[unique_id]) for unique_id in sorted(section)}
+def _nodes(section: Mapping[str, Any], backwards: bool) -> dict[str, _Node]:
+    in_order = sorted(section, reverse=backwards)
+    return {unique_id: _Node(section[unique_id]) for unique_id in in_order}
 
 
 def _environment() -> Any:

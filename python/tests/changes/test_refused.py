@@ -224,6 +224,7 @@ def test_what_stands_around_the_text_may_be_what_was_refused() -> None:
         macro("macro.p.make", "{% macro make() %} create temp macro f(x) as x {% endmacro %}"),
         node("operation.p.p-on-run-start-0", "install f from community; load f"),
         node("model.p.other", "select 1", config={"pre-hook": [{"sql": "load f"}]}),
+        node("function.p.f", "x"),
     ],
 )
 def test_a_function_may_have_been_made(makes: Node | Macro) -> None:

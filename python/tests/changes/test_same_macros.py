@@ -108,6 +108,13 @@ def test_what_dbt_may_give_otherwise_is_not_told(made: str, tmp_path: Path) -> N
         Evaluator(side(tmp_path, text), {"metrics": METRICS}).value(text)
 
 
+def test_what_rests_on_the_order_of_the_nodes_is_something_else(tmp_path: Path) -> None:
+    first = "(graph.metrics.values() | list | first).name"
+    least = "(graph.metrics.values() | map(attribute='name') | sort | first)"
+    assert same(tmp_path, first, least) == []
+    assert same(tmp_path, least, least + " | trim") == ["metric_values"]
+
+
 def test_nodes_that_differ_may_make_it_something_else(tmp_path: Path) -> None:
     others = {"metric.p.b": {"name": "c", "type_params": {"measure": None}}}
     assert same(tmp_path, NAME, NAME + " | trim", metrics=others) == []
