@@ -252,6 +252,44 @@ def _conditions(query: Any, dialect: str) -> Iterator[str]:
         condition = clause.args.get("on") if isinstance(clause, exp.Join) else clause
         if condition is not None:
             yield _sql(condition, dialect)
+        if isinstance(clause, exp.Join) and not _every_engine_takes(clause):
+            bare = clause.copy()
+            bare.set("this", exp.to_table("joined"))
+            yield _sql(bare, dialect)
+
+
+def _every_engine_takes(join: Any) -> bool:
+    """Whether a join has a condition where it needs one, and none where it may not have one.
+
+    sqlglot takes ``CROSS JOIN t ON x`` and ``LEFT JOIN t``, which most engines do not.
+    """
+    kind = {str(join.args.get(part) or "").upper() for part in ("method", "side", "kind")} - {""}
+    has_condition = bool(join.args.get("on") or join.args.get("using"))
+    if has_condition:
+        return len(kind - {"OUTER"}) <= 1 and kind <= {"INNER", "LEFT", "RIGHT", "FULL", "OUTER"}
+    # Without words and without a condition it is a comma, or a JOIN whose ON was forgotten.
+    return kind == {"CROSS"}
+
+
+def is_plainly_written(sql: str, dialect: str) -> bool:
+    """Whether a query is, but for layout and comments, what its parse tree is as text.
+
+    Then nothing in it is what only sqlglot takes for SQL: clauses in another order, a comma too many,
+    a word that is left out.
+
+    Example:
+        >>> is_plainly_written("select a from t where a = 1 group by a", "spark")
+        True
+        >>> is_plainly_written("select a from t group by a where a = 1", "spark")
+        False
+        >>> is_plainly_written("select a, from t", "spark")
+        False
+    """
+    try:
+        again = sqlglot.parse_one(sql, dialect=dialect).sql(dialect=dialect, comments=False)
+        return same_words(sql, again, dialect)
+    except (SqlglotError, ValueError, RecursionError):
+        return False
 
 
 def names_in(sql: str, dialect: str) -> set[str]:

@@ -199,7 +199,8 @@ def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, 
     """Tests whose answer cannot have moved, but that may have stopped to be queries.
 
     For relations building shows it; for a test, only running it. These are tests of which an edit
-    made the text compute something else than before, and tests that name a changed column of what
+    made the text compute something else than before, or be written as an engine may not take it,
+    and tests that name a changed column of what
     they read and make nothing of it. (A name that is gone is missing: that is seen where the engine
     looks at it.)
 
@@ -210,7 +211,7 @@ def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, 
     Returns:
         The reason of each.
     """
-    from dbt_ripple.flow.written import computed, same_but_for_names
+    from dbt_ripple.flow.written import computed, is_plainly_written, same_but_for_names
 
     base, head = comparison.base, comparison.head
     dialect = dialect_of(head.metadata.adapter_type)
@@ -226,7 +227,12 @@ def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, 
         if same_but_for_names(then, now, dialect):
             continue
         made, before = computed(now, dialect), computed(then, dialect)
-        if made is None or before is None or not made <= before:
+        if (
+            made is None
+            or before is None
+            or not made <= before
+            or not is_plainly_written(now, dialect)
+        ):
             chosen[unique_id] = Code.TEXT_CHANGED()
     named = [n for n in named_in_vain(comparison, ("test",)) if n[0] not in running]
     if named:

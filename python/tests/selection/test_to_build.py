@@ -170,6 +170,36 @@ def test_a_test_in_other_words_runs_though_it_asks_the_same(sql: str, names: lis
     assert [t.name for t in picked(side(BASE_TEST), side(sql)).tests] == names
 
 
+JOINED = (
+    "select m.id from s.m as m {} s.m as n on m.id = n.id where m.id > 3 and n.id > 4 group by m.id"
+)
+
+
+@pytest.mark.parametrize(
+    ("sql", "names"),
+    [
+        (JOINED.format("join"), []),
+        (JOINED.format("cross join"), ["s"]),
+        (JOINED.replace("m.id from", "m.id, from"), ["s"]),
+        (
+            JOINED.replace(" where m.id > 3 and n.id > 4", "") + " where m.id > 3 and n.id > 4",
+            ["s"],
+        ),
+        (JOINED.replace("s.m as m", "s.m as m, (select 1 as x) as o"), ["s"]),
+    ],
+)
+def test_a_test_runs_that_an_engine_may_not_take(sql: str, names: list[str]) -> None:
+    """sqlglot takes clauses in any order, a comma too many and conditions of any join."""
+
+    def side(test: str) -> Project:
+        model = node("model.p.m", "select id, status from s.orders", RAW)
+        return project(
+            orders(), model, check("s", test.format("inner join"), "model.p.m"), catalog=LISTED
+        )
+
+    assert [t.name for t in picked(side(JOINED), side(sql)).tests] == names
+
+
 def test_another_way_to_the_same_rows_computes_nothing_else_around_it() -> None:
     def side(read: str) -> Project:
         model = node("model.p.m", "select id, status from s.orders", RAW)
