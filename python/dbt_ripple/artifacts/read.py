@@ -11,11 +11,10 @@ manifest. A catalog of another project is refused.
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -37,6 +36,7 @@ from dbt_ripple.artifacts.model import (
     as_utc,
 )
 from dbt_ripple.errors import RippleError
+from dbt_ripple.tuning import collector_paused
 
 OLDEST_MANIFEST: Final = 10
 """dbt 1.6; older manifests have other names for the SQL and other shapes of ``refs``."""
@@ -774,20 +774,3 @@ def _run_results(
     for item in run.results:
         item.invocation_id = run.metadata.invocation_id or ""
     return run
-
-
-@contextmanager
-def collector_paused() -> Iterator[None]:
-    """Pause the garbage collector while much is decoded: it would walk every new object again and again.
-
-    Afterwards all there is counts as old, so that it is not walked at once either.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.freeze()
-            gc.unfreeze()  # into the oldest generation
-            gc.enable()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import gc
 import importlib
 import sys
 from typing import TYPE_CHECKING, Final
@@ -13,6 +12,7 @@ import click
 from dbt_ripple import __version__
 from dbt_ripple.cli import screen
 from dbt_ripple.errors import EXIT_CANNOT_RUN, RippleError
+from dbt_ripple.tuning import keep_all
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -112,5 +112,5 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     if "dbt" not in sys.modules:  # engines it drives complain of what they find left
-        gc.freeze()
+        keep_all()
     sys.exit(code if isinstance(code, int) else 0)

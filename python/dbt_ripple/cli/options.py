@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 import sys
@@ -14,15 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import click
 
 from dbt_ripple.cli import screen, shown
+from dbt_ripple.tuning import keep_all, relax_collector
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
     from dbt_ripple.graph.cache import Cache
     from dbt_ripple.graph.queries import LowerMany
     from dbt_ripple.graph.target import Target
-
-RELAXED_COLLECTOR = (10_000, 100, 1000)
-"""Thresholds of the garbage collector of a command: nearly all it makes lives to its end."""
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -126,7 +123,7 @@ def open_target(
     """
     from dbt_ripple.graph.target import Target
 
-    gc.set_threshold(*RELAXED_COLLECTOR)
+    relax_collector()
     with screen.progress(f"reading {folder}"):
         target = Target(
             folder,
@@ -145,8 +142,7 @@ def open_target(
 
 
 def _freeze(project: Project) -> None:
-    # All of it lives as long as the process: nothing the collector needs to look at again.
-    gc.freeze()
+    keep_all()
     say_notes(project.notes, len(project.notes))
 
 
@@ -185,7 +181,7 @@ def load_project(project_dir: Path, target_path: Path | None) -> Project:
     """
     from dbt_ripple.artifacts import read_project
 
-    gc.set_threshold(*RELAXED_COLLECTOR)
+    relax_collector()
     folder = artifacts_folder(project_dir, target_path)
     with screen.progress(f"reading {folder}"):
         project = read_project(folder)

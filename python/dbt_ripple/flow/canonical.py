@@ -12,7 +12,6 @@ only where the query has the same plain fingerprints with these names as without
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -28,6 +27,7 @@ from dbt_ripple.flow.names import fold
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.rewrites import RULES, Rewriting, rewrite, settle
 from dbt_ripple.flow.rewrites.queries import sees_order
+from dbt_ripple.tuning import deep_recursion
 
 logging.getLogger("sqlglot").addFilter(lambda record: "optimizer" not in record.pathname)
 
@@ -45,6 +45,7 @@ class Canonical(NamedTuple):
     rules: list[str]
 
 
+@deep_recursion()
 def canonical(
     sql: str,
     dialect: str,
@@ -70,14 +71,10 @@ def canonical(
     relation = plain.relation
     if len(sql) > MAX_LENGTH or plain.missing or plain.unknown or relation.rest:
         return None
-    limit = sys.getrecursionlimit()
     try:
-        sys.setrecursionlimit(max(limit, 20_000))
         return _canonical(sql, dialect, plain, table, masking, types)
     except (SqlglotError, RecursionError):
         return None
-    finally:
-        sys.setrecursionlimit(limit)
 
 
 def _canonical(

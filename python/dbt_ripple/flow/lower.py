@@ -10,7 +10,6 @@ guess: `lower` itself does not raise on bad SQL.
 from __future__ import annotations
 
 import re
-import sys
 import threading
 from collections.abc import Callable, Collection, Sequence
 from itertools import compress
@@ -77,6 +76,7 @@ from dbt_ripple.flow.tokens import OPENING, UNARY, has_pipe, marks_of, may_nest
 from dbt_ripple.flow.types import Fields, fields_of_data_type
 from dbt_ripple.flow.vocabulary import CASTS, FLATTEN_COLUMNS, GENERATED_COLUMNS
 from dbt_ripple.reasons import Code
+from dbt_ripple.tuning import deep_recursion
 
 _COMMENT: Final = re.compile(r"\s*/\*.*?\*/", re.S)
 
@@ -175,6 +175,7 @@ _NO_COLUMNS: Final = _args("settings format options for_ locks into operation_mo
 """Clauses of a SELECT whose names are none of its columns: hashed as they stand."""
 
 
+@deep_recursion()
 def lower(
     sql: str,
     dialect: str,
@@ -196,7 +197,6 @@ def lower(
         The lowered query, or a `Lowered` with the reason why there is none. Never raises on bad
         SQL, and never recurses deeper than `MAX_NESTING` allows.
     """
-    limit = sys.getrecursionlimit()
     sqlglot.parse_one = _parse_one_remembering
     try:
         tokenizer, parser = _reader(dialect)
@@ -208,7 +208,6 @@ def lower(
             marks = marks_of(tokens)
         if may_nest(marks, MAX_NESTING) and _nesting(tokens) > MAX_NESTING:
             return Lowered(None, Code.NESTED_TOO_DEEP(levels=MAX_NESTING))
-        sys.setrecursionlimit(max(limit, 20_000))
         statements = _statements(parser, tokens, sql)
         if len(statements) != 1:
             return Lowered(None, Code.NOT_ONE_QUERY(statements=len(statements)))
@@ -243,7 +242,6 @@ def lower(
         return Lowered(None, Code.CANNOT_PARSE(error=said))
     finally:
         sqlglot.parse_one = _parse_one
-        sys.setrecursionlimit(limit)
 
 
 def parse(sql: str, dialect: str) -> tuple[exp.Expression, Sequence[Any]] | None:
@@ -260,6 +258,7 @@ def parse(sql: str, dialect: str) -> tuple[exp.Expression, Sequence[Any]] | None
     return (statements[0], tokens) if len(statements) == 1 else None
 
 
+@deep_recursion()
 def lower_tree(
     tree: exp.Expression, tokens: Sequence[Any], dialect: str, masking: Collection[str] = ()
 ) -> Lowered:
@@ -271,9 +270,7 @@ def lower_tree(
         dialect: it is written in.
         masking: functions that mask their arguments, besides those known to.
     """
-    limit = sys.getrecursionlimit()
     try:
-        sys.setrecursionlimit(max(limit, 20_000))
         lowering = _Lowering(dialect, masking)
         lowering.tokens = tokens
         return lowering.statement(tree.copy())
@@ -282,8 +279,6 @@ def lower_tree(
     except Exception as error:  # of a tree that is none
         said = f"{type(error).__name__}: {error}"[:200]
         return Lowered(None, Code.CANNOT_PARSE(error=said))
-    finally:
-        sys.setrecursionlimit(limit)
 
 
 _T: Final = sqlglot.TokenType

@@ -6,35 +6,21 @@ differs.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable
 from typing import Final
 
 import msgspec
 
 from dbt_ripple.flow.ir import Lowered
-
-_DEEP: Final = 20_000
-"""Recursion that suffices for every query `lower` takes."""
+from dbt_ripple.tuning import deep_recursion
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(Lowered).decode
 
 
-@contextmanager
-def _deep() -> Iterator[None]:
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, _DEEP))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(limit)
-
-
 def pack(lowered: Lowered) -> bytes:
     """The query as bytes."""
-    with _deep():
+    with deep_recursion():
         return _encode(lowered)
 
 
@@ -44,7 +30,7 @@ def unpack(packed: bytes) -> Lowered:
     Raises:
         msgspec.DecodeError: these are not the bytes of one.
     """
-    with _deep():
+    with deep_recursion():
         return _decode(packed)
 
 

@@ -7,12 +7,9 @@ cannot be analysed is *opaque*: it depends on everything in its parents, and has
 
 from __future__ import annotations
 
-import gc
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import cache as once
-from typing import Final
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.graph.analysis import Analysis
@@ -26,10 +23,7 @@ from dbt_ripple.graph.semantic import SemanticLayer
 from dbt_ripple.graph.semantic_text import SEMANTIC
 from dbt_ripple.graph.supposed import Supposed
 from dbt_ripple.graph.tests import TestLinker
-
-RELAXED_COLLECTOR: Final = (10_000, 100, 1000)
-"""Thresholds of the garbage collector while analysing: parse trees, which are cyclic, are swept
-while they are still in the processor's cache, and what is kept is hardly ever looked at again."""
+from dbt_ripple.tuning import collector_relaxed
 
 
 def analyse(
@@ -61,28 +55,10 @@ def analyse(
         Columns, fingerprints and edges of every relation, and what every test reads. Never raises
         on what a model says: that model is then opaque or broken, with the reason.
     """
-    with _quiet_collector():
+    with collector_relaxed():
         linker = TestLinker(project, expressions, cache, lower_many, seeds or SeedFiles())
         linker.supposed.update(supposed or {})
         return _run(linker, read_seconds, tests)
-
-
-@contextmanager
-def _quiet_collector() -> Iterator[None]:
-    """Millions of small tuples and few cycles: the garbage collector would double the time.
-
-    Where the process has already relaxed it (the command line does), there is nothing to put back,
-    which itself would cost a full collection.
-    """
-    thresholds = gc.get_threshold()
-    if thresholds[0] >= RELAXED_COLLECTOR[0]:
-        yield
-        return
-    gc.set_threshold(*RELAXED_COLLECTOR)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*thresholds)
 
 
 def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:

@@ -6,7 +6,6 @@ back is bytes. Where processes cannot be started, everything is done in this one
 
 from __future__ import annotations
 
-import gc
 import heapq
 import multiprocessing
 import os
@@ -16,8 +15,8 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Final
 
 from dbt_ripple.flow.packed import lower_packed
-from dbt_ripple.graph.analyse import RELAXED_COLLECTOR
 from dbt_ripple.graph.queries import LowerMany
+from dbt_ripple.tuning import relax_collector
 
 LEAST: Final = 1_000
 """Queries below which starting processes costs more than it saves."""
@@ -56,7 +55,7 @@ def in_processes(processes: int, least: int = LEAST) -> LowerMany | None:
         made: list[bytes] = [b""] * len(queries)
         context = multiprocessing.get_context("spawn")
         try:
-            with ProcessPoolExecutor(processes, context, _relax_collector) as pool:
+            with ProcessPoolExecutor(processes, context, relax_collector) as pool:
                 futures = [
                     pool.submit(
                         lower_packed, [queries[i] for i in chunk], dialect, expressions, masking
@@ -71,10 +70,6 @@ def in_processes(processes: int, least: int = LEAST) -> LowerMany | None:
         return made
 
     return lower_many
-
-
-def _relax_collector() -> None:
-    gc.set_threshold(*RELAXED_COLLECTOR)
 
 
 def balanced(queries: Sequence[str], parts: int) -> list[list[int]]:

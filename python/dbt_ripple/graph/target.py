@@ -28,11 +28,12 @@ from dbt_ripple.artifacts import (
     read_files,
     read_project,
 )
-from dbt_ripple.artifacts.read import collector_paused, shows_own
+from dbt_ripple.artifacts.read import shows_own
 from dbt_ripple.graph.analysis import Analysis, ColumnEdge, NodeAnalysis, UnitTestAnalysis
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.edges import Edges, PackedEdges, pack_edges, unpack_edges
 from dbt_ripple.graph.overview import STAGES, Summary, summarise
+from dbt_ripple.tuning import collector_paused
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.queries import LowerMany

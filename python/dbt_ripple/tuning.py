@@ -1,0 +1,76 @@
+"""What the whole process shares and this package sets: the garbage collector and the recursion limit.
+
+Nothing is set by importing the package. Its functions set both only for as long as they run; the
+command line, whose process it is, relaxes the collector to its end.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+_RELAXED: Final = (10_000, 100, 1000)
+"""Thresholds of the garbage collector. Parse trees, which are cyclic, are swept while they are still
+in the processor's cache, and what is kept is hardly ever looked at again."""
+
+_DEEP: Final = 20_000
+"""Recursion that suffices for every query that is followed (`flow.lower.MAX_NESTING`)."""
+
+
+def relax_collector() -> None:
+    """Let the collector run more rarely, to the end of the process."""
+    gc.set_threshold(*_RELAXED)
+
+
+@contextmanager
+def collector_relaxed() -> Iterator[None]:
+    """The same for a while: millions of small tuples and few cycles would double the time.
+
+    Where the process has relaxed it to its end there is nothing to put back, which itself would
+    cost a full collection.
+    """
+    thresholds = gc.get_threshold()
+    if thresholds[0] >= _RELAXED[0]:
+        yield
+        return
+    relax_collector()
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Pause the collector while much is decoded: it would walk every new object again and again.
+
+    Afterwards all there is counts as old, so that it is not walked at once either.
+    """
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.freeze()
+            gc.unfreeze()  # into the oldest generation
+            gc.enable()
+
+
+def keep_all() -> None:
+    """Tell the collector that all there is lives as long as the process."""
+    gc.freeze()
+
+
+@contextmanager
+def deep_recursion() -> Iterator[None]:
+    """Let functions call themselves as deeply as the deepest query that is followed asks."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, _DEEP))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
