@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dbt_ripple.artifacts import CatalogColumn, Column, Macro, Node, Project
-from dbt_ripple.artifacts.model import DependsOn, Metadata, TestMetadata
+from dbt_ripple.artifacts.project import DependsOn, Metadata, TestMetadata
 from dbt_ripple.selection import Selection, select
 
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from common import Edge, Job, run
 
 if TYPE_CHECKING:
-    from dbt_ripple.graph.analysis import Analysis
+    from dbt_ripple.graph.lineage import Analysis
 
 
 def _analyse(job: Job) -> tuple[int, Analysis]:
     from dbt_ripple.cli.options import load_project
-    from dbt_ripple.graph.analyse import analyse
+    from dbt_ripple.graph.analyse_project import analyse
 
     job.lap("import")
     project = load_project(Path(), job.target)

@@ -6,7 +6,7 @@ fields have a default, and a file that cannot be read is explained in one line.
 
 from __future__ import annotations
 
-from dbt_ripple.artifacts.assets import (
+from dbt_ripple.artifacts.node_meta import (
     asset_type,
     column_pii,
     contract_version,
@@ -21,8 +21,8 @@ from dbt_ripple.artifacts.assets import (
     owner,
     referenced_columns,
 )
-from dbt_ripple.artifacts.find import find_node, nearest
-from dbt_ripple.artifacts.model import (
+from dbt_ripple.artifacts.node_names import find_node, nearest
+from dbt_ripple.artifacts.project import (
     CatalogColumn,
     Column,
     Contract,
@@ -38,8 +38,8 @@ from dbt_ripple.artifacts.model import (
     TestMetadata,
     Timing,
 )
-from dbt_ripple.artifacts.read import Held, check_compiled, read_files, read_project
-from dbt_ripple.artifacts.references import References
+from dbt_ripple.artifacts.read_artifacts import Held, check_compiled, read_files, read_project
+from dbt_ripple.artifacts.ref_resolution import References
 
 __all__ = [
     "CatalogColumn",

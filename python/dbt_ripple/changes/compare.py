@@ -13,30 +13,30 @@ from functools import cached_property
 from typing import Literal
 
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.artifacts.model import WITH_SQL
-from dbt_ripple.changes.compiled import Agreed, agree
-from dbt_ripple.changes.conditions import (
+from dbt_ripple.artifacts.project import WITH_SQL
+from dbt_ripple.changes.change_paths import ways
+from dbt_ripple.changes.comparability import (
     changed_hooks,
     check,
     compiled_blindly,
     followed_hooks,
     with_environment,
 )
-from dbt_ripple.changes.reworded import prove_reworded
-from dbt_ripple.changes.same_macros import with_same_macros
-from dbt_ripple.changes.seeds import SeedPair, pair_seeds
-from dbt_ripple.changes.state import modified
-from dbt_ripple.changes.ways import ways
-from dbt_ripple.flow.names import dialect_of
-from dbt_ripple.graph.analyse import analyse
-from dbt_ripple.graph.analysis import Analysis, NodeAnalysis
+from dbt_ripple.changes.compiled_sql_reuse import Agreed, agree
+from dbt_ripple.changes.equivalent_macros import with_same_macros
+from dbt_ripple.changes.equivalent_queries import prove_reworded
+from dbt_ripple.changes.seed_changes import SeedPair, pair_seeds
+from dbt_ripple.changes.state_modified import modified
+from dbt_ripple.flow.identifiers import dialect_of
+from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.config_fingerprints import hooks_of
 from dbt_ripple.graph.hooks import Hook, hooks_that_write
-from dbt_ripple.graph.queries import Queries
-from dbt_ripple.graph.rows import ROWS
-from dbt_ripple.graph.semantic import over_analysis
-from dbt_ripple.graph.semantic_text import SEMANTIC
-from dbt_ripple.graph.settings import hooks_of
+from dbt_ripple.graph.lineage import Analysis, NodeAnalysis
+from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.query_cache import Queries
+from dbt_ripple.graph.semantic_layer import over_analysis
+from dbt_ripple.graph.semantic_references import SEMANTIC
 from dbt_ripple.reasons import Code, Reason
 
 Vertex = tuple[str, str]
@@ -91,7 +91,7 @@ class Comparison:
         notes: what the answer had to assume.
         hooks: those of head that do something to other relations than their own.
         reworded: the nodes and tests whose fingerprints differed and that mean the same in other
-            words, each with the rules that show it (`changes.reworded`): of one that is only below
+            words, each with the rules that show it (`changes.equivalent_queries`): of one that is only below
             such nodes there are none. `head_analysis` has base's fingerprints for them.
     """
 
@@ -109,7 +109,7 @@ class Comparison:
 
     @cached_property
     def modified(self) -> set[str]:
-        """What dbt itself calls modified (see `changes.state`)."""
+        """What dbt itself calls modified (see `changes.state_modified`)."""
         return modified(self.base, self.head)
 
     def is_semantic(self, unique_id: str) -> bool:
@@ -119,7 +119,7 @@ class Comparison:
 
     @cached_property
     def came_from(self) -> dict[Vertex, Vertex | None]:
-        """The way to each vertex that moved (see `changes.ways`)."""
+        """The way to each vertex that moved (see `changes.change_paths`)."""
         return ways(self)
 
     @cached_property

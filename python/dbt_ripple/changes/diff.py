@@ -6,14 +6,14 @@ import msgspec
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes.compare import Comparison, NodeChange
-from dbt_ripple.changes.gone import Broken, Unfound
-from dbt_ripple.flow.names import dialect_of
-from dbt_ripple.flow.written import Written, written
+from dbt_ripple.changes.removed_columns import Broken, Unfound
+from dbt_ripple.flow.identifiers import dialect_of
+from dbt_ripple.flow.query_text import Written, written
+from dbt_ripple.graph.config_fingerprints import OF_COLUMNS, hooks_of
 from dbt_ripple.graph.jinja import branches
-from dbt_ripple.graph.properties import counted
-from dbt_ripple.graph.rows import ROWS
-from dbt_ripple.graph.semantic_text import SEMANTIC, defined
-from dbt_ripple.graph.settings import OF_COLUMNS, hooks_of
+from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.node_properties import counted
+from dbt_ripple.graph.semantic_references import SEMANTIC, defined
 from dbt_ripple.reasons import Reason
 
 

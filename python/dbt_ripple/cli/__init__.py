@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from dbt_ripple import __version__
-from dbt_ripple.cli import screen
 from dbt_ripple.errors import EXIT_CANNOT_RUN, RippleError
+from dbt_ripple.rendering import terminal
 from dbt_ripple.tuning import keep_all
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class _Commands(click.Group):
         command = getattr(module, cmd_name)
         assert isinstance(command, click.Command)
         known = {option for parameter in command.params for option in parameter.opts}
-        command.params += [o for o in screen.options() if known.isdisjoint(o.opts)]
+        command.params += [o for o in terminal.options() if known.isdisjoint(o.opts)]
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -74,7 +74,7 @@ class _Commands(click.Group):
 
 @click.group(
     cls=_Commands,
-    params=screen.options(),
+    params=terminal.options(),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, "--version", prog_name="dbt-ripple")
@@ -83,7 +83,7 @@ def cli() -> None:
 
 
 def _complain(said: str) -> None:
-    from dbt_ripple.cli.options import complain
+    from dbt_ripple.rendering.output import complain
 
     complain(said)
 
@@ -92,7 +92,7 @@ def main() -> None:
     """Run the command line; whatever is wrong is one line on stderr and exit code 2."""
     # What a command hangs here is not freed at the end, because it holds itself and is frozen: to
     # free a large project object by object takes nearly as long as to answer.
-    screen.begin()
+    terminal.begin()
     to_the_end: list[object] = []
     to_the_end.append(to_the_end)
     try:

@@ -17,7 +17,8 @@ from typing import Any
 
 import click
 
-from dbt_ripple.cli.dbt import Dbt, DbtOptions, dbt_options
+from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.dbt_options import dbt_options
 from dbt_ripple.cli.load import (
     document,
     lower_on,
@@ -28,17 +29,15 @@ from dbt_ripple.cli.load import (
     summary,
 )
 from dbt_ripple.cli.options import (
-    answer,
-    artifacts_folder,
-    as_document,
     cache_options,
-    count,
     format_option,
     open_cache,
     open_target,
     project_options,
 )
+from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions
 from dbt_ripple.errors import RippleError
+from dbt_ripple.rendering.output import answer, as_document, count
 from dbt_ripple.spark.load import check_adapter
 
 PACKAGE = "dbt_ripple"

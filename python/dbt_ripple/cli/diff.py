@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dbt_ripple.cli.chosen import chosen, selection_options
-from dbt_ripple.cli.dbt import DbtOptions
-from dbt_ripple.cli.options import (
-    Fit,
-    analysis_options,
-    answer,
-    as_document,
-    count,
-    format_option,
-    open_cache,
-    project_options,
-    warn,
-)
-from dbt_ripple.cli.shown import code, prose, styled
-from dbt_ripple.cli.state import open_sides, sides_options
+from dbt_ripple.cli.base_and_head import open_sides, sides_options
+from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
+from dbt_ripple.cli.select_option import chosen, selection_options
+from dbt_ripple.dbt_runner.invoke import DbtOptions
+from dbt_ripple.rendering.diff import diff_markdown, diff_text
+from dbt_ripple.rendering.output import Fit, answer, as_document, warn
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
-    from dbt_ripple.changes.diff import ColumnDiff, Diff, NodeDiff
 
 
 @click.command(
@@ -65,7 +54,7 @@ def diff(
     """
     from dbt_ripple.changes import compare
     from dbt_ripple.changes.diff import diff as diff_of
-    from dbt_ripple.changes.unchanged import NOTHING, nothing_changed
+    from dbt_ripple.changes.no_changes import NOTHING, nothing_changed
 
     options = DbtOptions.taken({**dbt_arguments, "threads": threads})
     with (
@@ -95,7 +84,7 @@ def diff(
     nothing = nothing_changed(comparison) or (
         NOTHING if wanted is None else "nothing of what is selected by name changed"
     )
-    lines = _markdown if style == "markdown" else _text
+    lines = diff_markdown if style == "markdown" else diff_text
     said = list(lines(found, base.project, head.project))
     fit: Fit = "wrap" if style == "text" else None
     answer(said or [nothing], fit=fit)
@@ -109,122 +98,3 @@ def _both(base: Project, head: Project) -> Project:
         parents={**base.parents, **head.parents},
         children={**base.children, **head.children},
     )
-
-
-def name_of(unique_id: str, head: Project, base: Project) -> str:
-    """A node as people call it."""
-    node = head.nodes.get(unique_id) or base.nodes.get(unique_id)
-    return node.spoken_name if node else unique_id
-
-
-def described(column: ColumnDiff) -> Iterator[str]:
-    """A column's change: what happened, then what stood there and what stands there now."""
-    if column.change == "renamed":
-        yield f"{column.name}: renamed from {column.before}"
-    elif column.change == "retyped":
-        yield f"{column.name}: retyped from {column.before} to {column.after}"
-    elif column.before is not None and column.before == column.after:
-        yield f"{column.name}: {column.change} through what {column.after} is made of"
-    else:
-        yield f"{column.name}: {column.change}"
-        if column.before is not None:
-            yield f"- {_one_line(column.before)}"
-        if column.after is not None:
-            yield f"+ {_one_line(column.after)}"
-
-
-def rows_described(node: NodeDiff) -> Iterator[str]:
-    """A row set's change, likewise."""
-    if node.rows is not None and node.rows.change != "upstream":
-        yield "rows changed"
-        yield from (f"- {_one_line(text)}" for text in node.rows.before)
-        yield from (f"+ {_one_line(text)}" for text in node.rows.after)
-
-
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _WIDTH else line[: _WIDTH - 3] + "..."
-
-
-_WIDTH = 160
-
-
-def entries(node: NodeDiff) -> Iterator[list[str]]:
-    """What changed of a relation: for each the headline, then what stood and what stands there."""
-    if found := list(rows_described(node)):
-        yield found
-    by_the_same = [c for c in node.columns if _by_the_rows(node, c)]
-    for column in node.columns:
-        if column.change != "upstream" and column not in by_the_same:
-            yield list(described(column))
-    if by_the_same:
-        yield [f"{count(len(by_the_same), 'column')} redefined by that"]
-    if node.reordered and node.change == "changed":
-        yield ["columns in another order"]
-
-
-def _by_the_rows(node: NodeDiff, column: ColumnDiff) -> bool:
-    """Whether a column reads as before, in a relation whose rows are made in another way."""
-    return (
-        column.change == "redefined"
-        and column.before == column.after
-        and node.rows is not None
-        and node.rows.change != "upstream"
-    )
-
-
-def below(found: Diff) -> str:
-    """What is downstream only, in one line; empty where nothing is."""
-    nodes = [node for node in found.nodes if node.change == "downstream"]
-    columns = sum(len(node.columns) for node in nodes)
-    if not nodes:
-        return ""
-    return f"downstream: {count(columns, 'column')} of {count(len(nodes), 'node')}"
-
-
-def _text(found: Diff, base: Project, head: Project) -> Iterator[str]:
-    for node in found.nodes:
-        if node.change == "downstream":
-            continue
-        yield styled(f"{name_of(node.unique_id, head, base)} ({node.change})", bold=True)
-        if node.change == "added":
-            yield f"  {count(len(node.columns), 'column')}"
-            continue
-        for entry in entries(node):
-            yield f"  {entry[0]}"
-            for line in entry[1:]:
-                yield "    " + styled(line, fg="red" if line.startswith("-") else "green")
-    if text := below(found):
-        yield text
-    if found.broken:
-        yield styled("cannot compile:", bold=True)
-    for broken in found.broken:
-        yield f"  {name_of(broken.unique_id, head, base)}: {broken.reason.message}"
-
-
-def _markdown(found: Diff, base: Project, head: Project) -> Iterator[str]:
-    for node in found.nodes:
-        if node.change == "downstream":
-            continue
-        yield f"### {code(name_of(node.unique_id, head, base))} ({node.change})"
-        yield ""
-        if node.change == "added":
-            yield f"{count(len(node.columns), 'column')}."
-            yield ""
-            continue
-        for entry in entries(node):
-            yield f"- {prose(entry[0])}"
-            if entry[1:]:
-                yield ""
-                yield "  ```diff"
-                yield from (f"  {line}" for line in entry[1:])
-                yield "  ```"
-        yield ""
-    if text := below(found):
-        yield f"{text.capitalize()}."
-    if found.broken:
-        yield ""
-        yield "Cannot compile:"
-        yield ""
-    for broken in found.broken:
-        yield f"- {code(name_of(broken.unique_id, head, base))}: {prose(broken.reason.message)}"

@@ -2,42 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 import click
 
-from dbt_ripple.cli.dbt import DbtOptions
-from dbt_ripple.cli.diff import name_of
-from dbt_ripple.cli.options import (
-    analysis_options,
-    answer,
-    artifacts_folder,
-    as_document,
-    as_json,
-    count,
-    open_cache,
-    project_options,
-    warn,
-)
-from dbt_ripple.cli.shown import styled
-from dbt_ripple.cli.state import open_sides, sides_options, state_folder
-
-if TYPE_CHECKING:
-    from dbt_ripple.artifacts import Project
-    from dbt_ripple.changes import Comparison
-    from dbt_ripple.cli.run_selection import Ran
-    from dbt_ripple.governance.affected import Affected
-    from dbt_ripple.governance.gate import Finding, GateReport
-    from dbt_ripple.selection import Selection
-
-COLOURS: Final = {"APPROVED": "green", "CAUTION": "yellow", "BLOCKED": "red"}
-_OF_LEVEL: Final = {"block": "red", "warn": "yellow", "approved": "green"}
-SHOWN: Final = 20
-"""Affected assets that the text and the comment spell out."""
+from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.base_and_head import open_sides, sides_options, state_folder
+from dbt_ripple.cli.options import analysis_options, open_cache, project_options
+from dbt_ripple.dbt_runner.invoke import DbtOptions
+from dbt_ripple.rendering.gate import Said, printed
+from dbt_ripple.rendering.output import answer, warn
 
 
 @click.command(
@@ -115,13 +90,13 @@ def gate(
     analysed count as changed if anything above them changed, and are listed.
     """
     from dbt_ripple.changes import compare
-    from dbt_ripple.governance.config import read_config
     from dbt_ripple.governance.gate import gate_from
+    from dbt_ripple.governance.ripple_yml import read_config
     from dbt_ripple.selection import select_from
 
     if begin:
         from dbt_ripple.artifacts import read_project
-        from dbt_ripple.governance.init import write_config
+        from dbt_ripple.governance.initial_config import write_config
 
         answer(
             str(write_config(read_project(artifacts_folder(project_dir, target_path)), project_dir))
@@ -152,7 +127,7 @@ def gate(
         selection = select_from(comparison, cache=cache) if also else None
     ran = None
     if run and selection is not None:
-        from dbt_ripple.cli.run_selection import run_selection
+        from dbt_ripple.dbt_runner.run_selection import run_selection
 
         folder = artifacts_folder(project_dir, target_path)
         deferred = state_folder(project_dir, state) if state is not None else None
@@ -172,128 +147,3 @@ def gate(
 
 def _fails(decision: str, fail_on: str) -> bool:
     return decision == "BLOCKED" or (decision == "CAUTION" and fail_on == "caution")
-
-
-@dataclass
-class Said:
-    """All that the gate prints.
-
-    Attributes:
-        selection: the tests that the change can break, where they were asked for.
-        ran: what dbt said of them, where they were run.
-    """
-
-    report: GateReport
-    comparison: Comparison
-    selection: Selection | None = None
-    ran: Ran | None = None
-
-    @property
-    def head(self) -> Project:
-        """What is proposed."""
-        return self.comparison.head
-
-    @property
-    def base(self) -> Project:
-        """What is deployed."""
-        return self.comparison.base
-
-
-def printed(said: Said, style: str, project_dir: Path) -> Iterable[str]:
-    """The report in one of the formats of the command, line by line."""
-    if style == "json":
-        return as_document(document(said))
-    if style == "text":
-        return _text(said)
-    if style == "markdown":
-        from dbt_ripple.cli.comment import comment
-
-        return comment(said)
-    from dbt_ripple.cli import gate_formats
-
-    if style == "sarif":
-        return as_json(gate_formats.sarif(said, project_dir))
-    return gate_formats.github(said, project_dir)
-
-
-def document(said: Said) -> dict[str, object]:
-    """The report as ``--format json`` prints it."""
-    found = said.report.document()
-    if said.selection is not None:
-        found["selection"] = said.selection
-    if said.ran is not None:
-        found["results"] = said.ran.statuses
-    return found
-
-
-def subject(finding: Finding, head: Project, base: Project) -> str:
-    """What a finding is about, as people call it."""
-    if finding.unique_id is None:
-        return "the change"
-    name = name_of(finding.unique_id, head, base)
-    return f"{name}.{finding.column}" if finding.column else name
-
-
-def new_findings(report: GateReport) -> list[Finding]:
-    """What the change brought or touches."""
-    return [finding for finding in report.findings if finding.level != "known"]
-
-
-def known_findings(report: GateReport) -> str:
-    """What it found there and left alone: how much of each rule."""
-    rules = Counter(finding.rule for finding in report.findings if finding.level == "known")
-    return ", ".join(f"{rule} {number:,}" for rule, number in rules.items())
-
-
-def _text(said: Said) -> Iterator[str]:
-    from dbt_ripple.governance.rules import RULES
-
-    report, head, base = said.report, said.head, said.base
-    decision = styled(report.decision, fg=COLOURS[report.decision], bold=True)
-    yield f"{decision}  risk {report.risk_level}, reaches {count(report.blast_radius, 'asset')}"
-    for finding in new_findings(report):
-        level = styled(f"{finding.level:<8}", fg=_OF_LEVEL[finding.level])
-        yield f"  {level} {finding.rule}: {subject(finding, head, base)}: {finding.reason.message}"
-    if known := known_findings(report):
-        yield f"  known    already so on base: {known}"
-    for unique_id in report.removed:
-        yield f"  removed  {named(unique_id, base)}"
-    if any(f.level == "block" and RULES[f.rule].approval for f in report.findings):
-        yield "what is about reach can be approved: --approved-by NAME"
-    yield from affected_lines(report.affected)
-    if report.opaque:
-        yield f"not analysed: {', '.join(report.opaque)}"
-    if said.selection is not None:
-        from dbt_ripple.cli.select import selection_lines
-
-        yield ""
-        yield from selection_lines(said.selection, head)
-    if said.ran is not None:
-        from dbt_ripple.cli.run_selection import PASSED
-
-        yield from (
-            f"  {unique_id}: {status}"
-            for unique_id, status in said.ran.statuses.items()
-            if status not in PASSED
-        )
-
-
-def named(unique_id: str, base: Project) -> str:
-    """A node of base, with what it is."""
-    node = base.nodes[unique_id]
-    return f"{node.resource_type} {node.display_name}"
-
-
-def affected_lines(affected: list[Affected]) -> Iterator[str]:
-    """The assets a change reaches, in a few lines; that nobody owns some is said once."""
-    if affected:
-        ownerless = sum(asset.owner is None for asset in affected)
-        whose = "any of them" if ownerless == len(affected) else f"{ownerless:,} of them"
-        yield f"affected: (nobody owns {whose})" if ownerless else "affected:"
-    for asset in affected[:SHOWN]:
-        references = ", ".join(asset.affected_references)
-        reads = f"  {asset.verb()} {references}" if references else ""
-        owner = styled(f"  ({asset.owner})", dim=True) if asset.owner else ""
-        yield f"  {asset.severity:<8} {asset.name} [{asset.asset_type}]{reads}{owner}"
-    if len(affected) > SHOWN:
-        yield f"  and {len(affected) - SHOWN:,} more (--format json has them all)"

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from dbt_ripple.cli.chosen import as_typed
-from dbt_ripple.cli.complete import column_names, node_names
-from dbt_ripple.cli.options import (
-    analysis_options,
-    answer,
-    artifacts_folder,
-    as_document,
-    count,
-    open_cache,
-    open_target,
-    project_options,
-    warn,
-)
-from dbt_ripple.cli.shown import code, prose, styled
+from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.options import analysis_options, open_cache, open_target, project_options
+from dbt_ripple.cli.select_option import as_typed
+from dbt_ripple.cli.shell_completion import column_names, node_names
 from dbt_ripple.errors import RippleError
+from dbt_ripple.rendering.impact import impact_markdown, impact_text
+from dbt_ripple.rendering.output import answer, as_document, count, warn
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project
-    from dbt_ripple.governance.impact import Change, ImpactReport
 
 
 @click.command(
@@ -95,7 +85,7 @@ def impact(
     yet: the project's artifacts are enough. The exit code is 1 if anything certainly breaks. Exposures
     without meta.referenced_columns get a warning, and nodes that cannot be analysed are listed.
     """
-    from dbt_ripple.artifacts.spec import named
+    from dbt_ripple.artifacts.node_selection import named
     from dbt_ripple.governance.impact import Change
     from dbt_ripple.governance.impact import impact as simulate
 
@@ -124,9 +114,9 @@ def impact(
     if style == "json":
         answer(as_document(report.document()))
     elif style == "markdown":
-        answer(_markdown(report, found.spoken_name, changes, project))
+        answer(impact_markdown(report, found.spoken_name, changes, project))
     else:
-        answer(_text(report, found.spoken_name, changes, project), fit="wrap")
+        answer(impact_text(report, found.spoken_name, changes, project), fit="wrap")
     return int(report.decision == "BLOCKED")
 
 
@@ -162,75 +152,3 @@ def _pair(option: str, said: str, second: str) -> tuple[str, str]:
             f"give the column, a colon and the {second}",
         )
     return column.strip(), to.strip()
-
-
-def _described(changes: list[Change]) -> str:
-    words = {"rename": "{0} renamed to {1}", "drop": "{0} dropped", "retype": "{0} made {1}"}
-    return ", ".join(
-        words.get(change.kind, "removed").format(change.column, change.to) for change in changes
-    )
-
-
-_SHOWN = 5
-
-
-def _text(
-    report: ImpactReport, name: str, changes: list[Change], project: Project
-) -> Iterator[str]:
-    from dbt_ripple.cli.gate import COLOURS, affected_lines
-
-    affected = report.affected_assets
-    decision = styled(report.decision, fg=COLOURS[report.decision], bold=True)
-    yield f"{decision}  {name}: {_described(changes)}"
-    yield f"risk {report.risk_level}, {count(len(affected), 'asset')} affected"
-    yield from (f"  promised {promise.message}" for promise in report.promises)
-    yield from affected_lines(affected)
-    if reading := [*report.broken_tests, *report.tests]:
-        broken = len(report.broken_tests)
-        said = f", {broken:,} of them will not compile" if broken else ""
-        names = [project.nodes[u].display_name for u in reading[:_SHOWN]]
-        more = f" and {len(reading) - len(names):,} more" if len(reading) > len(names) else ""
-        yield f"tests that read it: {len(reading):,}{said} ({', '.join(names)}{more})"
-    if report.opaque:
-        yield f"not analysed: {', '.join(report.opaque)}"
-    if owners := sorted({asset.owner for asset in affected if asset.owner}):
-        yield f"to tell: {', '.join(owners)}"
-    yield f"recommendation: {report.recommendation}"
-
-
-def _markdown(
-    report: ImpactReport, name: str, changes: list[Change], project: Project
-) -> Iterator[str]:
-    from dbt_ripple.cli.comment import affected_table
-    from dbt_ripple.cli.gate import SHOWN
-    from dbt_ripple.cli.gate_formats import mermaid
-
-    affected = report.affected_assets
-    yield f"### {report.decision}: {code(name)}, {prose(_described(changes))}"
-    yield ""
-    yield f"Risk {report.risk_level}, {count(len(affected), 'asset')} affected."
-    if report.promises:
-        yield ""
-        yield from (f"- promised: {prose(promise.message)}" for promise in report.promises)
-    if affected:
-        yield ""
-        yield "```mermaid"
-        yield from mermaid(affected, project, project)
-        yield "```"
-        yield ""
-        yield from affected_table(affected[:SHOWN])
-        if len(affected) > SHOWN:
-            yield ""
-            yield f"and {len(affected) - SHOWN:,} more; `--format json` has them all"
-    for title, unique_ids in (
-        ("Tests that will not compile", report.broken_tests),
-        ("Tests that read it", report.tests),
-    ):
-        if unique_ids:
-            yield ""
-            yield f"{title}: {', '.join(code(project.nodes[u].display_name) for u in unique_ids)}."
-    if report.opaque:
-        yield ""
-        yield f"Not analysed: {', '.join(map(code, report.opaque))}."
-    yield ""
-    yield prose(report.recommendation)

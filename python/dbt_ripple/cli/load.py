@@ -11,28 +11,25 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dbt_ripple.cli import screen
+from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.options import (
     analysis_options,
-    answer,
-    artifacts_folder,
-    as_document,
-    count,
     format_option,
     open_cache,
     open_target,
     project_options,
-    warn,
 )
-from dbt_ripple.cli.shown import styled
-from dbt_ripple.graph.rows import TABLES
+from dbt_ripple.graph.lineage_tables import TABLES
+from dbt_ripple.rendering import terminal
+from dbt_ripple.rendering.escaping import styled
+from dbt_ripple.rendering.output import answer, as_document, count, warn
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from dbt_ripple.graph.queries import LowerMany
-    from dbt_ripple.graph.snapshot import Snapshot
-    from dbt_ripple.graph.target import Target
+    from dbt_ripple.graph.lineage_rows import Snapshot
+    from dbt_ripple.graph.query_cache import LowerMany
+    from dbt_ripple.graph.target_folder import Target
     from dbt_ripple.spark.load import Loaded, Progress
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -133,13 +130,13 @@ def open_session(
     """The Spark session to work on, as `spark.session.get_session` gives it."""
     from dbt_ripple.spark.session import get_session
 
-    with screen.progress("starting Spark"):
+    with terminal.progress("starting Spark"):
         return get_session(master, remote, config=config, say=warn)
 
 
 def lower_on(session: Callable[[], SparkSession], threads: int | None) -> LowerMany:
     """How `load` and `build` lower many queries: on a cluster's executors, or else on cores here."""
-    from dbt_ripple.graph.pool import cores, in_processes
+    from dbt_ripple.graph.process_pool import cores, in_processes
     from dbt_ripple.spark.executors import on_executors
 
     return on_executors(session, in_processes(threads or cores()), warn)
@@ -158,7 +155,7 @@ def snapshot_of(
         RippleError: dbt has compiled nothing of it.
     """
     from dbt_ripple.artifacts import check_compiled
-    from dbt_ripple.graph.snapshot import MAX_CLOSURE, build_rows, git_commit
+    from dbt_ripple.graph.lineage_rows import MAX_CLOSURE, build_rows, git_commit
 
     project = target.project
     check_compiled(project)
@@ -186,7 +183,7 @@ def snapshot_of(
 def progress_of(snapshot: Snapshot) -> Iterator[Progress]:
     """The progress line while a snapshot is written."""
     total = sum(map(len, snapshot.rows.values())) or 1
-    with screen.progress("loading") as rename:
+    with terminal.progress("loading") as rename:
         begun = before = 0
 
         def advance(table: str, rows: int) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from dbt_ripple.cli.base_and_head import facts_options, sides_options
 from dbt_ripple.cli.options import analysis_options, format_option, project_options
 from dbt_ripple.cli.select import choice_options, select
-from dbt_ripple.cli.state import facts_options, sides_options
 
 
 @click.command(

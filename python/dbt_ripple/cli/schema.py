@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dbt_ripple.cli.options import answer, as_json
+from dbt_ripple.rendering.output import answer, as_json
 
 _WITH_JSON = (
     *("analyze", "build", "diff", "explain", "gate"),
@@ -26,6 +26,6 @@ def schema(command: str) -> None:
     The schema lists every field that can be printed. Its schema_version is raised when a field is
     removed or gets another name, type or meaning; new fields do not raise it.
     """
-    from dbt_ripple.cli.documents import schema as schema_of
+    from dbt_ripple.rendering.json_documents import schema as schema_of
 
     answer(as_json(schema_of(command)))

@@ -2,7 +2,7 @@
 
 Two queries whose fingerprints differ may still mean the same. Here a query is brought into a
 canonical form by rules that each hold by themselves (`flow.rewrites`), and linked so that the order
-of joins and branches says nothing (`flow.any_order`). Equal fingerprints of two canonical forms
+of joins and branches says nothing (`flow.canonical_order`). Equal fingerprints of two canonical forms
 prove two queries equal, as they do of two plain ones; different ones prove nothing.
 
 A rule may ask which source a column is of. Whatever names sqlglot has resolved for that is believed
@@ -20,10 +20,10 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
 from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.identifiers import fold
 from dbt_ripple.flow.ir import Lowered
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.lower import lower_tree, parse
-from dbt_ripple.flow.names import fold
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.rewrites import RULES, Rewriting, rewrite, settle
 from dbt_ripple.flow.rewrites.queries import sees_order

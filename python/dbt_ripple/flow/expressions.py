@@ -16,9 +16,17 @@ from typing import Any, Final
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 
-from dbt_ripple.flow import resolution
+from dbt_ripple.flow import alias_resolution
+from dbt_ripple.flow.builtin_names import (
+    BUILT_IN_SCHEMAS,
+    MASK_MARK,
+    MASKING_NAMES,
+    ORDERED_SET_NAMES,
+    VOLATILE_NAMES,
+)
 from dbt_ripple.flow.fingerprint import COMPARED, compared, digest
 from dbt_ripple.flow.functions import functions
+from dbt_ripple.flow.identifiers import AS_STORED, fold, folds, keeps_case, lowered
 from dbt_ripple.flow.ir import (
     AGGREGATION,
     CONDITIONAL,
@@ -37,15 +45,7 @@ from dbt_ripple.flow.ir import (
     Source,
     X,
 )
-from dbt_ripple.flow.names import AS_STORED, fold, folds, keeps_case, lowered
 from dbt_ripple.flow.relation import compose
-from dbt_ripple.flow.vocabulary import (
-    BUILT_IN_SCHEMAS,
-    MASK_MARK,
-    MASKING_NAMES,
-    ORDERED_SET_NAMES,
-    VOLATILE_NAMES,
-)
 from dbt_ripple.reasons import Code, Reason
 
 MAX_NESTING: Final = 200
@@ -147,16 +147,16 @@ Around = tuple[dict[int, int], dict[int, int], int, list[dict[str, bytes]], bool
 whether it is of one row."""
 
 _IN_AGGREGATE: Final = {
-    resolution.HAVING: resolution.HAVING_AGGREGATE,
-    resolution.HAVING_ALL: resolution.HAVING_AGGREGATE,
-    resolution.ORDER: resolution.ORDER_AGGREGATE,
-    resolution.ORDER_IN: resolution.ORDER_AGGREGATE,
+    alias_resolution.HAVING: alias_resolution.HAVING_AGGREGATE,
+    alias_resolution.HAVING_ALL: alias_resolution.HAVING_AGGREGATE,
+    alias_resolution.ORDER: alias_resolution.ORDER_AGGREGATE,
+    alias_resolution.ORDER_IN: alias_resolution.ORDER_AGGREGATE,
 }
 """Where a name stands that is inside an aggregate of that place."""
 _IN_WINDOW: Final = {
-    resolution.SELECT: resolution.WINDOW,
-    resolution.ORDER: resolution.ORDER_WINDOW,
-    resolution.ORDER_IN: resolution.ORDER_WINDOW,
+    alias_resolution.SELECT: alias_resolution.WINDOW,
+    alias_resolution.ORDER: alias_resolution.ORDER_WINDOW,
+    alias_resolution.ORDER_IN: alias_resolution.ORDER_WINDOW,
 }
 
 _RefKey = tuple[int, str] | tuple[int, int, str, int, int]
@@ -212,7 +212,7 @@ class Scope:
         self.windows: dict[str, exp.Window] = {}
         self.sorts: list[Expr] = []
         self.aggregated = False
-        self.place = resolution.SELECT
+        self.place = alias_resolution.SELECT
         self.windowed = False
         self.volatile: dict[str, int] = {}
         self.collates = False
@@ -261,7 +261,7 @@ class Expressions:
         self.keeps_case = keeps_case(dialect)
         self.folds = folds(dialect)
         self.as_stored = dialect in AS_STORED
-        self.resolution = resolution.resolution(dialect)
+        self.resolution = alias_resolution.resolution(dialect)
         self.scopes: list[Scope] = []
         self.visible_ctes: list[dict[str, int]] = []
         self.cte_count = 0
@@ -276,7 +276,7 @@ class Expressions:
         self.rows = 0
         self.named_arguments: dict[str, bytes] = {}
         self.read: dict[int, str] = {}
-        """The names and values come across, by the identity of their nodes (see `flow.dropped`)."""
+        """The names and values come across, by the identity of their nodes (see `flow.dropped_tokens`)."""
 
     def fold(self, node: Any) -> str:
         """The key of an identifier (or of the bare string sqlglot sometimes leaves)."""
@@ -1314,7 +1314,9 @@ def _literal(is_string: bool, text: str) -> bytes:
 
 @cache
 def _type_name(name: exp.DType) -> bytes:
-    return digest(b"type", f"DType.{name.name}".encode(), b"None")  # as `flow.facts` knows it
+    return digest(
+        b"type", f"DType.{name.name}".encode(), b"None"
+    )  # as `flow.row_constraints` knows it
 
 
 class _Tags(dict[type[Any], bytes]):

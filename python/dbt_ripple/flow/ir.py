@@ -74,7 +74,7 @@ class Ref(msgspec.Struct, array_like=True, frozen=True, gc=False):
     ``up`` counts scopes outwards, ``source`` is an index there, -1 where the name has no
     qualifier, -2 for all columns of the source ``up`` (-1: of all sources) but those in ``name``, or
     -3 for a name that is a column only if there is such a column;
-    ``rule`` says which of a column and an alias the name means here (`flow.resolution`), and
+    ``rule`` says which of a column and an alias the name means here (`flow.alias_resolution`), and
     ``outputs`` how many items of the select list are seen here.
     """
 
@@ -162,7 +162,7 @@ class Pivot(msgspec.Struct, array_like=True, gc=False, tag="p"):
 class Unpivot(msgspec.Struct, array_like=True, gc=False, tag="u"):
     """UNPIVOT of ``rel``: ``groups[v]`` are the references that feed value column ``v``.
 
-    ``stored`` are those whose spelling is the label (`flow.names.AS_STORED`).
+    ``stored`` are those whose spelling is the label (`flow.identifiers.AS_STORED`).
     """
 
     rel: Rel
@@ -249,7 +249,7 @@ class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
 
     ``names`` and ``keys`` go with ``outs``; they are empty where an item does not give exactly one
     column, and ``wide`` says that there is such an item. ``as_stored`` lists the items that are a
-    column without an alias, where the dialect keeps its spelling (`flow.names.AS_STORED`);
+    column without an alias, where the dialect keeps its spelling (`flow.identifiers.AS_STORED`);
     ``shapes`` has the items that are a struct whose fields can be seen.
     ``extra`` is what no rule reads, and moves the rows and every column; ``hint`` moves the rows.
     ``sorts`` has what each window sorts by; ``sorts_late`` those behind a select list with a ``*``,

@@ -11,8 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
-from dbt_ripple.flow.any_order import arrange, unite
+from dbt_ripple.flow.alias_resolution import (
+    LOOKS_FARTHER,
+    MERGED_IN_PLACE,
+    ORDERED_BY_ANY_BRANCH,
+    SUBQUERY,
+    resolution,
+)
+from dbt_ripple.flow.canonical_order import arrange, unite
 from dbt_ripple.flow.fingerprint import compared, digest, where
+from dbt_ripple.flow.identifiers import fold, folds, tells_apart, told_apart
 from dbt_ripple.flow.ir import (
     AGGREGATION,
     ALL_OUTPUTS,
@@ -46,7 +54,6 @@ from dbt_ripple.flow.ir import (
     X,
     hidden_in,
 )
-from dbt_ripple.flow.names import fold, folds, tells_apart, told_apart
 from dbt_ripple.flow.relation import (
     ROWS,
     Column,
@@ -60,13 +67,6 @@ from dbt_ripple.flow.relation import (
     merge,
     through,
     union,
-)
-from dbt_ripple.flow.resolution import (
-    LOOKS_FARTHER,
-    MERGED_IN_PLACE,
-    ORDERED_BY_ANY_BRANCH,
-    SUBQUERY,
-    resolution,
 )
 from dbt_ripple.flow.scope import (
     BlendRest,
@@ -83,8 +83,8 @@ from dbt_ripple.flow.scope import (
 from dbt_ripple.reasons import Code, Reason
 
 if TYPE_CHECKING:
-    from dbt_ripple.flow.facts import Book
-    from dbt_ripple.flow.types import Fields
+    from dbt_ripple.flow.data_types import Fields
+    from dbt_ripple.flow.row_constraints import Book
 
 
 class Linked:
@@ -130,7 +130,7 @@ def link(
         lowered: a query that was lowered (its ``rel`` is not None).
         table: the relation behind a name, given its key and the name as written.
         dialect: of the query; decides how column aliases fold.
-        book: what is known of rows (`flow.facts`), where that is to be used (rules 14 and 15):
+        book: what is known of rows (`flow.row_constraints`), where that is to be used (rules 14 and 15):
             fingerprints then differ from those without it.
         in_any_order: whether what is joined or united in another order is to have the same
             fingerprints (`flow.canonical`); they then differ from those without it.

@@ -20,9 +20,11 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
-from dbt_ripple.flow import resolution
+from dbt_ripple.flow import alias_resolution
+from dbt_ripple.flow.builtin_names import CASTS, FLATTEN_COLUMNS, GENERATED_COLUMNS
+from dbt_ripple.flow.data_types import Fields, fields_of_data_type
 from dbt_ripple.flow.definitions import definitions
-from dbt_ripple.flow.dropped import dropped, holds
+from dbt_ripple.flow.dropped_tokens import dropped, holds
 from dbt_ripple.flow.expressions import (
     MAX_NESTING,
     Expressions,
@@ -37,6 +39,8 @@ from dbt_ripple.flow.expressions import (
     written,
 )
 from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.grouping_keys import spelled_alike
+from dbt_ripple.flow.identifiers import MADE_UP, fold
 from dbt_ripple.flow.ir import (
     AGGREGATION,
     ALL_OUTPUTS,
@@ -69,12 +73,8 @@ from dbt_ripple.flow.ir import (
     X,
     hidden_in,
 )
-from dbt_ripple.flow.names import MADE_UP, fold
-from dbt_ripple.flow.pipes import without_unknown_pipes
-from dbt_ripple.flow.spelled import spelled_alike
-from dbt_ripple.flow.tokens import OPENING, UNARY, has_pipe, marks_of, may_nest
-from dbt_ripple.flow.types import Fields, fields_of_data_type
-from dbt_ripple.flow.vocabulary import CASTS, FLATTEN_COLUMNS, GENERATED_COLUMNS
+from dbt_ripple.flow.pipe_syntax import without_unknown_pipes
+from dbt_ripple.flow.token_kinds import OPENING, UNARY, has_pipe, marks_of, may_nest
 from dbt_ripple.reasons import Code
 from dbt_ripple.tuning import deep_recursion
 
@@ -472,7 +472,7 @@ class _Lowering(Expressions):
         if reads.issuperset(node.args):
             return rel
         modifiers = {k: v for k, v in node.args.items() if v and k not in reads}
-        if "order" in modifiers and self.dialect in resolution.ORDERED_BY_ANY_BRANCH:
+        if "order" in modifiers and self.dialect in alias_resolution.ORDERED_BY_ANY_BRANCH:
             modifiers["order"] = self.by_items(modifiers["order"], node)
         return self.passed_on(rel, None, modifiers) if modifiers else rel
 
@@ -661,7 +661,7 @@ class _Lowering(Expressions):
             aggregated=False,
         )
         if "where" in args:
-            scope.place = resolution.WHERE
+            scope.place = alias_resolution.WHERE
             self.of_one_row = self.one_row
             select.where = self.conjuncts(args["where"].this, FILTER)
             self.of_one_row = False
@@ -670,7 +670,9 @@ class _Lowering(Expressions):
         if "group" in args:
             self.grouping_of(args["group"], select, scope)
         if "having" in args:
-            scope.place = resolution.HAVING_ALL if select.group_all else resolution.HAVING
+            scope.place = (
+                alias_resolution.HAVING_ALL if select.group_all else alias_resolution.HAVING
+            )
             select.having = self.conjuncts(args["having"].this, FILTER)
         select.uncertain, scope.uncertain = scope.uncertain, []
         select.sorts = scope.sorts
@@ -678,7 +680,7 @@ class _Lowering(Expressions):
             scope.sorts = []
         scope.shown = select.wide  # what stands behind the select list sees the outputs of a star
         if "qualify" in args:
-            scope.place = resolution.QUALIFY
+            scope.place = alias_resolution.QUALIFY
             select.qualify = self.conjuncts(args["qualify"].this, FILTER)
         select.as_stored = scope.as_stored
         select.shapes = scope.shapes
@@ -754,7 +756,7 @@ class _Lowering(Expressions):
             if (ordinal := _hash_ordinal(key)) is not None:
                 ordinals.append(ordinal)
             bare = isinstance(key, exp.Column)
-            scope.place = resolution.DISTINCT_ON if bare else resolution.DISTINCT_ON_IN
+            scope.place = alias_resolution.DISTINCT_ON if bare else alias_resolution.DISTINCT_ON_IN
             keys.append(self.x(key, GROUP_BY))
         select.distinct_on, select.distinct_on_outs = keys, ordinals
 
@@ -772,7 +774,7 @@ class _Lowering(Expressions):
             if isinstance(key, exp.Identifier):  # what sqlglot leaves of a pipe's alias
                 key = exp.Column(this=key)
             bare = isinstance(key, (exp.Column, *_GROUP_STRUCTURES, exp.Tuple))
-            scope.place = resolution.GROUP if bare else resolution.GROUP_IN
+            scope.place = alias_resolution.GROUP if bare else alias_resolution.GROUP_IN
             if isinstance(key, _GROUP_STRUCTURES):
                 structures.append(key)
             elif (ordinal := self.ordinal(key)) is not None:
@@ -786,7 +788,7 @@ class _Lowering(Expressions):
                     structures.append(structure)
                 else:
                     select.group_tag += name.encode()
-        scope.place = resolution.GROUP
+        scope.place = alias_resolution.GROUP
         for structure in structures:
             ordinals.extend(_positions(structure))
             keys.append(self.x(structure, GROUP_BY))
@@ -816,7 +818,7 @@ class _Lowering(Expressions):
                 while isinstance(sorted_by, exp.Collate) and self.dialect == "duckdb":
                     sorted_by = unwrapped(sorted_by.this)  # it is the name alone to DuckDB
                 bare = isinstance(sorted_by, exp.Column)
-                scope.place = resolution.ORDER if bare else resolution.ORDER_IN
+                scope.place = alias_resolution.ORDER if bare else alias_resolution.ORDER_IN
                 fill = item.args.get("with_fill")
                 if fill is not None:  # it adds rows
                     scope.extra.append(self.x(fill, FILTER))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.identifiers import MADE_UP, first_of, fold, made_up_for, repeats_for
 from dbt_ripple.flow.ir import (
     AGGREGATION,
     DIRECT,
@@ -14,11 +15,10 @@ from dbt_ripple.flow.ir import (
     MASK_SHIFT,
     TRANSFORMATION,
 )
-from dbt_ripple.flow.names import MADE_UP, first_of, fold, made_up_for, repeats_for
 
 if TYPE_CHECKING:
-    from dbt_ripple.flow.facts import Facts
-    from dbt_ripple.flow.types import Fields
+    from dbt_ripple.flow.data_types import Fields
+    from dbt_ripple.flow.row_constraints import Facts
 
 ROWS: Final = "*rows*"
 
@@ -66,7 +66,7 @@ class Relation:
             or our schema is out of date, and what it would depend on must not be lost.
         fields: of columns that are a struct with fields we can see, these fields, by key.
         also: other names that ORDER BY knows behind a set operation, with their positions.
-        facts: what else is known of its rows; only where it was linked for that (`flow.facts`).
+        facts: what else is known of its rows; only where it was linked for that (`flow.row_constraints`).
     """
 
     __slots__ = (

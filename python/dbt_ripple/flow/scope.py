@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final, Protocol
 
+from dbt_ripple.flow.alias_resolution import EITHER, KEY_FIRST, SOURCE, SOURCE_FIRST
 from dbt_ripple.flow.engine_checks import is_hidden
 from dbt_ripple.flow.fingerprint import COMPARED, compared, digest, hashed
+from dbt_ripple.flow.identifiers import MADE_UP
 from dbt_ripple.flow.ir import (
     DIRECT,
     EXISTS,
@@ -26,7 +28,6 @@ from dbt_ripple.flow.ir import (
     Value,
     X,
 )
-from dbt_ripple.flow.names import MADE_UP
 from dbt_ripple.flow.relation import (
     NOTHING,
     ROWS,
@@ -41,22 +42,21 @@ from dbt_ripple.flow.relation import (
     rest_fp,
     through,
 )
-from dbt_ripple.flow.resolution import EITHER, KEY_FIRST, SOURCE, SOURCE_FIRST
 
 if TYPE_CHECKING:
-    from dbt_ripple.flow.facts import Facts
-    from dbt_ripple.flow.types import Fields
+    from dbt_ripple.flow.data_types import Fields
+    from dbt_ripple.flow.row_constraints import Facts
 
 
 class Linking(Protocol):
     """What a scope needs of the linker."""
 
     folds: bool
-    """Whether names that are data are folded, too (`flow.names`)."""
+    """Whether names that are data are folded, too (`flow.identifiers`)."""
     in_subquery: int
-    """What a subquery sees of the query around (`flow.resolution`)."""
+    """What a subquery sees of the query around (`flow.alias_resolution`)."""
     looks_farther: bool
-    """Whether `a.b` may be of a farther relation a, where the nearest has no b (`flow.resolution`)."""
+    """Whether `a.b` may be of a farther relation a, where the nearest has no b (`flow.alias_resolution`)."""
 
     def miss(self, name: str, how: str = "absent") -> None:
         """Note a name that is nowhere, or in two places, and how that came (`Linked.how`)."""

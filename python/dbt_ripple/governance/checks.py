@@ -18,12 +18,12 @@ from dbt_ripple.artifacts import (
     referenced_columns,
 )
 from dbt_ripple.changes import Comparison
-from dbt_ripple.changes.gone import Unfound, vanished
-from dbt_ripple.flow.names import dialect_of
-from dbt_ripple.governance.columns import catalog_types, declared_types, retyped
+from dbt_ripple.changes.removed_columns import Unfound, vanished
+from dbt_ripple.flow.identifiers import dialect_of
+from dbt_ripple.governance.column_types import catalog_types, declared_types, retyped
 from dbt_ripple.governance.contracts import Breach
-from dbt_ripple.graph.analysis import Analysis
-from dbt_ripple.graph.edges import edges_into, exposure_edges_of
+from dbt_ripple.graph.column_edges import edges_into, exposure_edges_of
+from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.pii import PiiColumn, pii_columns
 from dbt_ripple.reasons import Code, Reason
 
@@ -233,7 +233,7 @@ def _against_declaration(project: Project, unique_id: str) -> dict[str, Reason]:
             continue
         if any(word in text.lower() for text in (said, is_) for word in _NESTED):
             continue
-        from dbt_ripple.flow.types import canonical_type
+        from dbt_ripple.flow.data_types import canonical_type
 
         # What a yml file calls a type need not be this warehouse's word: two that can be read count.
         both = canonical_type(said, dialect), canonical_type(is_, dialect)

@@ -18,9 +18,9 @@ import msgspec
 from dbt_ripple.artifacts import Node, Project, contract_version
 from dbt_ripple.changes import Comparison, NodeChange
 from dbt_ripple.changes.compare import Vertex
-from dbt_ripple.changes.gone import vanished
-from dbt_ripple.governance.columns import retyped
-from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.changes.removed_columns import vanished
+from dbt_ripple.governance.column_types import retyped
+from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.reasons import Code, Reason
 
 _RELATIONS: Final = frozenset({"model", "seed", "snapshot", "source"})

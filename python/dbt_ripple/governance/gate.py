@@ -15,7 +15,7 @@ import msgspec
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.changes import Comparison, compare
-from dbt_ripple.governance.affected import (
+from dbt_ripple.governance.affected_assets import (
     Affected,
     RiskLevel,
     affected_by,
@@ -25,12 +25,12 @@ from dbt_ripple.governance.affected import (
     risk_level,
 )
 from dbt_ripple.governance.checks import CHECKS
-from dbt_ripple.governance.config import Config
 from dbt_ripple.governance.contracts import Breach, contract_breaches
-from dbt_ripple.governance.layer import layer_breaches
+from dbt_ripple.governance.ripple_yml import Config
 from dbt_ripple.governance.rules import RULES
-from dbt_ripple.graph.analysis import Analysis
+from dbt_ripple.governance.semantic_layer import layer_breaches
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.reasons import Code, Reason
 
 Decision = Literal["APPROVED", "CAUTION", "BLOCKED"]

@@ -3,7 +3,7 @@
 The project is linked once more with the relation as it would be, and compared with itself. A
 reader that cannot find its columns any more breaks, and a column with another name passes through
 every ``select *`` under its new name. For the semantic layer, the project is compared with one
-without the metric, saved query or element (`governance.layer`). The decision is the gate's for the
+without the metric, saved query or element (`governance.semantic_layer`). The decision is the gate's for the
 same change, with the default levels of its rules.
 """
 
@@ -18,9 +18,9 @@ import msgspec
 from dbt_ripple.artifacts import Node, Project, nearest
 from dbt_ripple.changes import Comparison, compare
 from dbt_ripple.errors import RippleError
-from dbt_ripple.flow.names import dialect_of
-from dbt_ripple.flow.types import TYPE_NAMES, canonical_type, same_type
-from dbt_ripple.governance.affected import (
+from dbt_ripple.flow.data_types import TYPE_NAMES, canonical_type, same_type
+from dbt_ripple.flow.identifiers import dialect_of
+from dbt_ripple.governance.affected_assets import (
     Affected,
     RiskLevel,
     affected_by,
@@ -29,17 +29,17 @@ from dbt_ripple.governance.affected import (
     risk_level,
 )
 from dbt_ripple.governance.checks import reader_breaches
-from dbt_ripple.governance.columns import types_of
+from dbt_ripple.governance.column_types import types_of
 from dbt_ripple.governance.contracts import contract_breaches, promises
-from dbt_ripple.governance.layer import layer_after, layer_breaches
 from dbt_ripple.governance.rules import RULES
-from dbt_ripple.graph.analyse import analyse
-from dbt_ripple.graph.analysis import Analysis, column_names
+from dbt_ripple.governance.semantic_layer import layer_after, layer_breaches
+from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.hypothetical import Supposed
+from dbt_ripple.graph.lineage import Analysis, column_names
+from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.relations import RELATIONS
-from dbt_ripple.graph.rows import ROWS
-from dbt_ripple.graph.semantic_text import SEMANTIC
-from dbt_ripple.graph.supposed import Supposed
+from dbt_ripple.graph.semantic_references import SEMANTIC
 from dbt_ripple.reasons import Code, Reason
 
 Decision = Literal["APPROVED", "CAUTION", "BLOCKED"]
@@ -60,7 +60,7 @@ class ImpactReport(msgspec.Struct, kw_only=True):
     Attributes:
         decision: BLOCKED where something breaks for certain (it will not compile, it is known to read
             what is gone, or a promise is not kept), CAUTION where anything may differ.
-        risk_level: as `governance.affected.risk_level`.
+        risk_level: as `governance.affected_assets.risk_level`.
         affected_assets: nearest first; empty where nothing reads what would change.
         recommendation: what to do next, in one sentence.
         opaque: nodes downstream that could not be analysed, with the reason.

@@ -9,7 +9,7 @@ by their words: what stands where a statement has its target is written, every o
 is named is read. Statements that are known to leave rows alone (GRANT, ANALYZE, COMMENT, ...) write
 nothing. What the words do not tell may be any relation that the hook or a macro it calls names; where
 they name none, it may be anything at all. So may a statement that is not known, one that other
-statements go by (SET, USE, ATTACH, ...), and one that does not stand in a text (see `run_texts`).
+statements go by (SET, USE, ATTACH, ...), and one that does not stand in a text (see `hook_statements`).
 """
 
 from __future__ import annotations
@@ -20,11 +20,9 @@ from typing import Final, NamedTuple
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.flow.names import dialect_of
-from dbt_ripple.graph.jinja import names, normalised, tagged
-from dbt_ripple.graph.macros import APPLY_TAGS, Macros
-from dbt_ripple.graph.names import Names
-from dbt_ripple.graph.run_texts import (
+from dbt_ripple.flow.identifiers import dialect_of
+from dbt_ripple.graph.config_fingerprints import Settings, hooks_of
+from dbt_ripple.graph.hook_statements import (
     BRANCH,
     GIVEN,
     SAYS,
@@ -32,7 +30,9 @@ from dbt_ripple.graph.run_texts import (
     is_boundary,
     without_conditions,
 )
-from dbt_ripple.graph.settings import Settings, hooks_of
+from dbt_ripple.graph.jinja import names, normalised, tagged
+from dbt_ripple.graph.macros import APPLY_TAGS, Macros
+from dbt_ripple.graph.relation_names import Names
 
 THIS: Final = "__this__"
 """The relation of the hook's own node, in a text without its Jinja."""

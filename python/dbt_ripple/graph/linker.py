@@ -9,22 +9,22 @@ from typing import Any, Final
 
 from dbt_ripple.artifacts import Node, Project, masking_functions
 from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.identifiers import MADE_UP, fold, fold_stored
 from dbt_ripple.flow.ir import CONDITIONAL, FILTER, IDENTITY, MASK_SHIFT, TRANSFORMATION
 from dbt_ripple.flow.link import Linked
-from dbt_ripple.flow.names import MADE_UP, fold, fold_stored
 from dbt_ripple.flow.relation import Deps, Relation, merge, rest_fp, through, union
-from dbt_ripple.graph.analysis import NodeAnalysis, Status
-from dbt_ripple.graph.beyond import CATALOG, Beyond, not_read, relations_in, relations_named
 from dbt_ripple.graph.cache import Cache
-from dbt_ripple.graph.code import code_of, type_text
-from dbt_ripple.graph.doubts import in_doubt
+from dbt_ripple.graph.config_fingerprints import OF_COLUMNS, listed
 from dbt_ripple.graph.hooks import Hook, Hooks, when_it_runs
+from dbt_ripple.graph.hypothetical import Supposed, suppose
 from dbt_ripple.graph.introspection import Introspection, Looks, Sees
 from dbt_ripple.graph.jinja import normalised
-from dbt_ripple.graph.leaves import DATASET_PREFIX, Leaves
-from dbt_ripple.graph.names import Names
-from dbt_ripple.graph.properties import declared
-from dbt_ripple.graph.queries import LowerMany, Note, Queries
+from dbt_ripple.graph.lineage import NodeAnalysis, Status
+from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.node_properties import declared
+from dbt_ripple.graph.normalized_code import code_of, type_text
+from dbt_ripple.graph.query_cache import LowerMany, Note, Queries
+from dbt_ripple.graph.relation_names import Names
 from dbt_ripple.graph.relations import (
     RELATIONS,
     Known,
@@ -35,10 +35,10 @@ from dbt_ripple.graph.relations import (
     cannot_see,
     view_of,
 )
-from dbt_ripple.graph.rows import ROWS
-from dbt_ripple.graph.seeds import SeedFiles, checksum
-from dbt_ripple.graph.settings import OF_COLUMNS, listed
-from dbt_ripple.graph.supposed import Supposed, suppose
+from dbt_ripple.graph.seed_files import SeedFiles, checksum
+from dbt_ripple.graph.sources_and_seeds import DATASET_PREFIX, Leaves
+from dbt_ripple.graph.unnamed_reads import CATALOG, Beyond, not_read, relations_in, relations_named
+from dbt_ripple.graph.unresolved_names import in_doubt
 from dbt_ripple.reasons import Code, Reason, several
 
 KNOWN_MATERIALIZATIONS: Final = frozenset(

@@ -14,7 +14,7 @@ from typing import Final
 
 from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.flow.names import DIALECTS
+from dbt_ripple.flow.identifiers import DIALECTS
 from dbt_ripple.graph.jinja import (
     ASKS_WHETHER_IT_EXISTS,
     names,
@@ -22,7 +22,7 @@ from dbt_ripple.graph.jinja import (
     normalised_macro,
     tags,
 )
-from dbt_ripple.graph.reading import NOTHING, Reads, reads_of
+from dbt_ripple.graph.jinja_reads import NOTHING, Reads, reads_of
 
 INTERNAL: Final = frozenset({"dbt", *(f"dbt_{adapter}" for adapter in DIALECTS)})
 """Packages that come with dbt and its adapters."""

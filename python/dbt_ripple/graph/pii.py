@@ -17,8 +17,8 @@ from typing import Final, Literal
 import msgspec
 
 from dbt_ripple.artifacts import Column, Project, column_pii, declassified, referenced_columns
-from dbt_ripple.graph.analysis import Analysis, column_names
-from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.lineage import Analysis, column_names
+from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.traversal import Vertex
 
 Origin = Literal["declared", "inherited", "declassified"]

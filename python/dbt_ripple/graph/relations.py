@@ -9,12 +9,12 @@ import msgspec
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.identifiers import fold_stored
 from dbt_ripple.flow.ir import IDENTITY, TRANSFORMATION
-from dbt_ripple.flow.names import fold_stored
 from dbt_ripple.flow.relation import Deps, Relation, rest_fp, union
-from dbt_ripple.graph.analysis import NodeAnalysis
-from dbt_ripple.graph.queries import Note
-from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.lineage import NodeAnalysis
+from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.query_cache import Note
 from dbt_ripple.reasons import Code, Reason
 
 RELATIONS: Final = frozenset({"model", "seed", "snapshot", "source"})

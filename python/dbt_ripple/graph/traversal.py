@@ -14,8 +14,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, TypeVar
 
-from dbt_ripple.graph.analysis import ColumnEdge
-from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.lineage import ColumnEdge
+from dbt_ripple.graph.lineage_tables import ROWS
 
 if TYPE_CHECKING:
     import pyarrow

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dbt_ripple.changes.gone import Broken
-from dbt_ripple.selection.answer import (
+from dbt_ripple.changes.removed_columns import Broken
+from dbt_ripple.selection.result import (
     BlockedTest,
     Counts,
     Opaque,

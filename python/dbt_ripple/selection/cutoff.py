@@ -5,16 +5,16 @@ relation that was rebuilt, and for each set of columns that something reads of i
 the bag of rows that base's SQL makes of the same inputs. If it does, the relation does not affect
 that reader.
 
-Nothing here runs dbt or queries the engine. The caller (`cli.run_cutoff`, the campaign) takes the
+Nothing here runs dbt or queries the engine. The caller (`dbt_runner.run_cutoff`, the campaign) takes the
 next level, builds it, reports the result, answers the comparisons that this leads to, and takes
 the next level again.
 
 A reader stops only if all of this holds:
 
 * It is unchanged: its compiled SQL, its settings, and the result of its analysis. A node that may
-  no longer build (see `selection.inlined`), or that runs for another reason than a moved column,
+  no longer build (see `selection.models_to_build`), or that runs for another reason than a moved column,
   is built in any case.
-* It gives the same bag of rows for the same bags as input (`flow.repeatable`). If it depends on an
+* It gives the same bag of rows for the same bags as input (`flow.determinism`). If it depends on an
   order, what it reads has to be equal in order, too, which only tables of DuckDB show.
 * For each rebuilt relation that it reads, the columns it reads were compared and are equal, with
   names and types; and nothing else that it reads has moved.
@@ -36,9 +36,8 @@ import msgspec
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes import Comparison
-from dbt_ripple.changes.compiled import other_names, rename
-from dbt_ripple.flow.names import dialect_of
-from dbt_ripple.flow.repeatable import (
+from dbt_ripple.changes.compiled_sql_reuse import other_names, rename
+from dbt_ripple.flow.determinism import (
     By,
     Unrepeatable,
     changes_only,
@@ -46,15 +45,16 @@ from dbt_ripple.flow.repeatable import (
     reads_only,
     unrepeatable,
 )
-from dbt_ripple.graph.analysis import Analysis
-from dbt_ripple.graph.beyond import CATALOG
+from dbt_ripple.flow.identifiers import dialect_of
+from dbt_ripple.graph.config_fingerprints import Settings, hooks_of
 from dbt_ripple.graph.jinja import normalised
+from dbt_ripple.graph.lineage import Analysis
+from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.macros import Macros
-from dbt_ripple.graph.properties import of_test
-from dbt_ripple.graph.rows import ROWS
-from dbt_ripple.graph.settings import Settings, hooks_of
+from dbt_ripple.graph.node_properties import of_test
+from dbt_ripple.graph.unnamed_reads import CATALOG
 from dbt_ripple.reasons import Code
-from dbt_ripple.selection.answer import CutOff, RunTest, Selection, StoppedModel, StoppedTest
+from dbt_ripple.selection.result import CutOff, RunTest, Selection, StoppedModel, StoppedTest
 
 CAN: Final = "can differ"
 SEEN: Final = "seen to differ"
@@ -767,7 +767,7 @@ class Cutoff:
 def unequal_rows(
     base: tuple[Any, ...], head: tuple[Any, ...], *, in_order: bool = False
 ) -> Unequal | None:
-    """What two hashes of `selection.bags` say, the number of rows first."""
+    """What two hashes of `selection.relation_hashes` say, the number of rows first."""
     if base == head:
         return None
     if base[0] != head[0]:

@@ -10,11 +10,11 @@ from dbt_ripple.artifacts import Node, Project, nearest
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compare import Vertex
 from dbt_ripple.changes.diff import Texts
-from dbt_ripple.changes.gone import Unfound
+from dbt_ripple.changes.removed_columns import Unfound
 from dbt_ripple.errors import RippleError
-from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.reasons import Code, Reason
-from dbt_ripple.selection.answer import Selection
+from dbt_ripple.selection.result import Selection
 
 TESTS = frozenset({"test", "unit_test"})
 

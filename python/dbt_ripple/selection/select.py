@@ -12,16 +12,26 @@ import msgspec
 
 from dbt_ripple.artifacts import Node, Project, criticality, referenced_columns
 from dbt_ripple.changes import Comparison, compare
-from dbt_ripple.changes.gone import Unfound
-from dbt_ripple.changes.state import modified, modified_tests
-from dbt_ripple.graph.analysis import Analysis
+from dbt_ripple.changes.removed_columns import Unfound
+from dbt_ripple.changes.state_modified import modified, modified_tests
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.config_fingerprints import Settings
+from dbt_ripple.graph.lineage import Analysis
+from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.macros import Macros
-from dbt_ripple.graph.properties import of_test
-from dbt_ripple.graph.rows import ROWS
-from dbt_ripple.graph.settings import Settings
+from dbt_ripple.graph.node_properties import of_test
 from dbt_ripple.reasons import Code, Reason
-from dbt_ripple.selection.answer import (
+from dbt_ripple.selection.blocked_tests import blocked_tests
+from dbt_ripple.selection.impact_paths import Reasons
+from dbt_ripple.selection.models_to_build import (
+    BUILT,
+    only_tests_compile,
+    rewritten,
+    tests_to_try,
+    to_build,
+)
+from dbt_ripple.selection.proven_tests import proven_tests
+from dbt_ripple.selection.result import (
     BlockedTest,
     Counts,
     Opaque,
@@ -29,16 +39,6 @@ from dbt_ripple.selection.answer import (
     SelectedTest,
     Selection,
 )
-from dbt_ripple.selection.blocked import blocked_tests
-from dbt_ripple.selection.facts import proven_tests
-from dbt_ripple.selection.inlined import (
-    BUILT,
-    only_tests_compile,
-    rewritten,
-    tests_to_try,
-    to_build,
-)
-from dbt_ripple.selection.reasons import Reasons
 
 
 def select(
@@ -64,7 +64,7 @@ def select(
         critical: a criticality: of each impacted node that has it, every test is selected, too.
         only: unique_ids the answer is restricted to.
         facts: whether to leave out the tests that base's passed tests prove cannot fail
-            (`selection.facts`). It takes base's results of tests.
+            (`selection.proven_tests`). It takes base's results of tests.
         assume_passed: take all of base's tests as passed, without looking for results.
 
     Returns:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.graph.cache import engine
-from dbt_ripple.graph.queries import LowerMany
+from dbt_ripple.graph.query_cache import LowerMany
 from dbt_ripple.spark.load import arrow_frame
 from dbt_ripple.spark.session import first_line
 
@@ -38,7 +38,7 @@ def on_executors(
     warn: Callable[[str], None],
     least: int = LEAST,
 ) -> LowerMany:
-    """A way to lower many queries, for `graph.analyse.analyse`.
+    """A way to lower many queries, for `graph.analyse_project.analyse`.
 
     Args:
         session: gives the Spark session, called if it is needed. An embedded Spark has no executors
@@ -75,7 +75,7 @@ def lower_on_executors(
     expressions: bool,
     masking: Collection[str] = (),
 ) -> list[bytes]:
-    """Lower queries as `flow.packed.lower_packed` does, in a Spark job.
+    """Lower queries as `flow.serialization.lower_packed` does, in a Spark job.
 
     Raises:
         Exception: as Spark does where the job fails; among other reasons because an executor lacks
@@ -88,7 +88,7 @@ def lower_on_executors(
     def lowered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow
 
-        from dbt_ripple.flow.packed import lower_packed
+        from dbt_ripple.flow.serialization import lower_packed
         from dbt_ripple.graph.cache import engine
         from dbt_ripple.spark.executors import NotTheSameError
 

@@ -32,8 +32,8 @@ import msgspec
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.errors import RippleError
-from dbt_ripple.graph.rows import RECORDED, TABLES
-from dbt_ripple.graph.snapshot import Snapshot
+from dbt_ripple.graph.lineage_rows import Snapshot
+from dbt_ripple.graph.lineage_tables import RECORDED, TABLES
 from dbt_ripple.spark.session import first_line
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ def create_table(name: str, table: str, file_format: str) -> str:
 
     Args:
         name: the table as SQL names it.
-        table: which of :data:`~dbt_ripple.graph.rows.TABLES` or ``RECORDED`` it is.
+        table: which of :data:`~dbt_ripple.graph.lineage_tables.TABLES` or ``RECORDED`` it is.
         file_format: parquet, delta or iceberg.
     """
     body = ",\n  ".join(f"{_quoted(column)} {type_}" for column, type_ in columns(table).items())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dbt_ripple.artifacts import read_project
-from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.analyse_project import analyse
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

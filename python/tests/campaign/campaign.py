@@ -37,7 +37,7 @@ from report import Count, Refactored, Report, table
 from world import Edit, Outcome, TooLong, World
 from worlds import lab, shop, shop_on_spark
 
-from dbt_ripple.selection.inlined import inlined_by
+from dbt_ripple.selection.models_to_build import inlined_by
 
 KINDS: Final = (
     *QUERY_KINDS,

@@ -13,7 +13,6 @@ from engines import EngineError
 
 from dbt_ripple.changes import Comparison
 from dbt_ripple.selection import Selection
-from dbt_ripple.selection.bags import Column, NotHashed, hash_sql
 from dbt_ripple.selection.cutoff import (
     Answer,
     Cutoff,
@@ -23,6 +22,7 @@ from dbt_ripple.selection.cutoff import (
     equal_columns,
     unequal_rows,
 )
+from dbt_ripple.selection.relation_hashes import Column, NotHashed, hash_sql
 
 if TYPE_CHECKING:
     from world import Outcome, World

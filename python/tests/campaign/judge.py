@@ -12,9 +12,9 @@ from world import BELOW, Outcome, World
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.changes import compare
-from dbt_ripple.graph.analyse import analyse
-from dbt_ripple.graph.analysis import Analysis
+from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.selection import Selection, select, select_from
 
 

@@ -17,7 +17,7 @@ from refactors import IN_OTHER_WORDS
 from worlds import shop
 
 from dbt_ripple.changes import compare
-from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.selection.select import impacted_tests
 
 SECOND = "dbt_ripple.changes.compare.prove_reworded"

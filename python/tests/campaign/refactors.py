@@ -19,7 +19,7 @@ from sqlglot.tokens import TokenType
 from world import Edit, World, relation, with_inlined, without_inlined
 
 from dbt_ripple.artifacts import Node
-from dbt_ripple.artifacts.model import Contract
+from dbt_ripple.artifacts.project import Contract
 
 Refactor = Callable[[World, str], Edit | None]
 

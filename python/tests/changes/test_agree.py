@@ -15,9 +15,9 @@ import msgspec
 import pytest
 
 from dbt_ripple.artifacts import Macro, Metadata, Node, Project
-from dbt_ripple.artifacts.model import CatalogColumn, DependsOn
+from dbt_ripple.artifacts.project import CatalogColumn, DependsOn
 from dbt_ripple.changes import compare
-from dbt_ripple.changes.variables import Variables
+from dbt_ripple.changes.dbt_vars import Variables
 
 PROJECT_FILE = "name: shop\nversion: '1'\nvars: {limit: 3, shop: {deep: [1, 2]}}\n"
 

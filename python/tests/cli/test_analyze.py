@@ -12,13 +12,13 @@ import pytest
 from cli_shell import Shell
 
 from dbt_ripple.artifacts import CatalogColumn, Metadata, Node, Project
-from dbt_ripple.cli.analyze import render
-from dbt_ripple.cli.edges import COLUMNS, writer
-from dbt_ripple.cli.shown import line as printed
 from dbt_ripple.errors import RippleError
-from dbt_ripple.graph.analysis import Analysis, ColumnEdge, NodeAnalysis
-from dbt_ripple.graph.overview import Summary, summarise
+from dbt_ripple.graph.analysis_coverage import Summary, summarise
+from dbt_ripple.graph.lineage import Analysis, ColumnEdge, NodeAnalysis
 from dbt_ripple.reasons import Code
+from dbt_ripple.rendering.analysis_coverage import render
+from dbt_ripple.rendering.edge_files import COLUMNS, writer
+from dbt_ripple.rendering.escaping import line as printed
 
 EDGES = [
     ColumnEdge("source.s.raw.x", "a", "model.s.m", 'a "quoted", name', "DIRECT", "IDENTITY", False),

@@ -7,7 +7,7 @@ from semantic_world import COLUMNS, filtered, shop
 
 from dbt_ripple.changes import compare
 from dbt_ripple.changes.diff import NodeDiff, diff
-from dbt_ripple.cli.diff import name_of
+from dbt_ripple.rendering.diff import name_of
 
 
 def differs(head: dict[str, str] | None = None, edit: object = None) -> dict[str, NodeDiff]:

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from markdown_it import MarkdownIt
 from ruamel.yaml import YAML
 
-from dbt_ripple.cli.shown import dbt_word, sarif_message, shown
+from dbt_ripple.rendering.escaping import dbt_word, sarif_message, shown
 
 MARKDOWN = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 

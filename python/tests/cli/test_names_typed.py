@@ -10,7 +10,7 @@ from hand_made import check, node, project
 from two_sides import FROM_RAW, STG, Sides
 
 from dbt_ripple.artifacts import Project, read_project
-from dbt_ripple.artifacts.spec import named, selected
+from dbt_ripple.artifacts.node_selection import named, selected
 from dbt_ripple.errors import RippleError
 
 

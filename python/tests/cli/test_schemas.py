@@ -12,9 +12,9 @@ import pytest
 from cli_shell import Shell
 from two_sides import FROM_RAW, NOT_NEGATIVE, STG, UNIQUE, V2, Sides
 
-from dbt_ripple.cli.documents import DOCUMENTS, schema
-from dbt_ripple.cli.options import as_document
 from dbt_ripple.cli.schema import _WITH_JSON
+from dbt_ripple.rendering.json_documents import DOCUMENTS, schema
+from dbt_ripple.rendering.output import as_document
 
 PUBLISHED = Path(__file__).parents[3] / "docs" / "schemas"
 

@@ -17,8 +17,8 @@ from shuffling import manifest_in_another_order, shuffle_folder
 from two_sides import FROM_RAW, STG, Sides
 
 from dbt_ripple.artifacts import read_project
-from dbt_ripple.graph.analyse import analyse
-from dbt_ripple.graph.snapshot import build_rows
+from dbt_ripple.graph.analyse_project import analyse
+from dbt_ripple.graph.lineage_rows import build_rows
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 

@@ -20,7 +20,8 @@ from cli_shell import FIXTURE, Shell
 from hostile import unsafe
 from two_sides import FROM_RAW, NOT_NEGATIVE, STG, V2, Sides
 
-from dbt_ripple.cli import main, screen
+from dbt_ripple.cli import main
+from dbt_ripple.rendering import terminal as screen
 
 COMMAND = "from dbt_ripple.cli import main; main()"
 

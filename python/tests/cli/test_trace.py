@@ -11,11 +11,11 @@ import pytest
 from cli_shell import FIXTURE, Shell
 
 from dbt_ripple.artifacts import Metadata, Node, Project
-from dbt_ripple.cli.shown import line as printed
-from dbt_ripple.cli.trace import column_view, node_view, render
 from dbt_ripple.errors import RippleError
-from dbt_ripple.graph.analysis import Analysis, ColumnEdge, NodeAnalysis
-from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.lineage import Analysis, ColumnEdge, NodeAnalysis
+from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.rendering.escaping import line as printed
+from dbt_ripple.rendering.trace import column_view, node_view, render
 
 
 def shop(**children: list[str]) -> Project:

@@ -9,9 +9,9 @@ from hand_made import check, node
 from semantic_world import ORDERS, shop
 
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.cli.shown import line as printed
-from dbt_ripple.cli.trace import column_view, render
-from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.analyse_project import analyse
+from dbt_ripple.rendering.escaping import line as printed
+from dbt_ripple.rendering.trace import column_view, render
 
 FEED = node("exposure.p.feed", None, ORDERS, type="dashboard")
 LISTED = node(

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from tiny_project import commit, dbt, fingerprint, git, write
 
-from dbt_ripple.cli.base_ref import Sides, both_sides, interrupted_by_term, worktree
-from dbt_ripple.cli.dbt import DbtOptions
+from dbt_ripple.dbt_runner.base_ref import Sides, both_sides, interrupted_by_term, worktree
+from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.selection import select
 

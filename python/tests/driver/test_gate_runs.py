@@ -10,7 +10,7 @@ import pytest
 from test_run_tests import BROKEN, DOUBLED, ripple
 from tiny_project import dbt, write
 
-from dbt_ripple.cli.documents import schema
+from dbt_ripple.rendering.json_documents import schema
 
 pytestmark = pytest.mark.slow
 

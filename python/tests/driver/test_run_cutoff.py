@@ -10,7 +10,7 @@ import pytest
 from test_run_tests import relations, ripple
 from tiny_project import dbt, write
 
-from dbt_ripple.cli.run_cutoff import check_adapter
+from dbt_ripple.dbt_runner.run_cutoff import check_adapter
 from dbt_ripple.errors import RippleError
 
 pytestmark = pytest.mark.slow

@@ -11,9 +11,9 @@ from tiny_project import dbt, fingerprint, write
 
 from dbt_ripple import cli
 from dbt_ripple.artifacts import read_project
-from dbt_ripple.cli.dbt import DbtOptions
-from dbt_ripple.cli.run_selection import run_selection, to_run
-from dbt_ripple.cli.selector import NAME, write_selector
+from dbt_ripple.dbt_runner.invoke import DbtOptions
+from dbt_ripple.dbt_runner.run_selection import run_selection, to_run
+from dbt_ripple.dbt_runner.selectors_yml import NAME, write_selector
 from dbt_ripple.selection import BlockedTest, ProvenTest, SelectedTest, Selection
 
 pytestmark = pytest.mark.slow

@@ -12,8 +12,8 @@ import tiny_project
 from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.changes import compare
 from dbt_ripple.governance.gate import gate
-from dbt_ripple.graph.analyse import analyse
-from dbt_ripple.graph.semantic_text import SEMANTIC
+from dbt_ripple.graph.analyse_project import analyse
+from dbt_ripple.graph.semantic_references import SEMANTIC
 
 pytestmark = pytest.mark.slow
 

@@ -1,4 +1,4 @@
-"""Queries whose result tells what a name in them means, one or more for each row of `flow.resolution`.
+"""Queries whose result tells what a name in them means, one or more for each row of `flow.alias_resolution`.
 
 Each is run three times on an engine: with the bare name, with what it means as a column, and with
 what it means as an alias. `docs/name-resolution.md` is written from the same rows.
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from dbt_ripple.flow import resolution as r
+from dbt_ripple.flow import alias_resolution as r
 
 BOTH, ALIAS_ONLY, NOT_A_KEY = "both", "alias only", "not a key"
 

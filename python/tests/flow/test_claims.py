@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 
-from dbt_ripple.flow.facts import Book, Facts, type_family
+from dbt_ripple.flow.containment import Leaf
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.lower import lower
 from dbt_ripple.flow.relation import ROWS, Relation
-from dbt_ripple.flow.rowset import Leaf
+from dbt_ripple.flow.row_constraints import Book, Facts, type_family
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

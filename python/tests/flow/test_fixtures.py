@@ -6,10 +6,10 @@ import pytest
 from flow.lineage_fixtures import Deps, Fixture, read_fixtures, read_tables, written
 
 from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.ir import EPHEMERAL_PREFIX
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.lower import lower
-from dbt_ripple.flow.names import dialect_of
 from dbt_ripple.flow.relation import ROWS, Column, Relation
 
 TABLES = {name: [c for c, _ in columns] for name, columns in read_tables().items()}

@@ -1,4 +1,4 @@
-"""What a bare name means in each place: the table of `flow.resolution`, executed and followed."""
+"""What a bare name means in each place: the table of `flow.alias_resolution`, executed and followed."""
 
 from __future__ import annotations
 
@@ -10,11 +10,7 @@ import duckdb
 import pytest
 from flow.name_rules import ALIAS_ONLY, CONSTANTS, DATA, POSITIONS, RULES, Rule, expected, meaning
 
-from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.flow.link import Linked, link
-from dbt_ripple.flow.lower import lower
-from dbt_ripple.flow.relation import ROWS, Relation
-from dbt_ripple.flow.resolution import (
+from dbt_ripple.flow.alias_resolution import (
     ALIAS_FIRST,
     EITHER,
     KEY_FIRST,
@@ -24,6 +20,10 @@ from dbt_ripple.flow.resolution import (
     SOURCE_FIRST,
     resolution,
 )
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.link import Linked, link
+from dbt_ripple.flow.lower import lower
+from dbt_ripple.flow.relation import ROWS, Relation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

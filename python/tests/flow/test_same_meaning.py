@@ -14,8 +14,8 @@ import pytest
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.lower import lower
+from dbt_ripple.flow.query_text import written
 from dbt_ripple.flow.relation import ROWS, Relation
-from dbt_ripple.flow.written import written
 
 COLUMNS = ["k", "x", "y", "p", "q", "r"]
 TYPES = ["integer", "integer", "integer", "boolean", "boolean", "boolean"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import duckdb
 import pytest
 
+from dbt_ripple.flow.data_types import fields_of_type
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.lower import lower
 from dbt_ripple.flow.relation import ROWS, Relation
-from dbt_ripple.flow.types import fields_of_type
 
 TYPES = {
     "duckdb": "STRUCT(a INTEGER, B STRUCT(x INTEGER))",

@@ -27,7 +27,7 @@ from token_edits import KINDS as TOKEN_KINDS
 from token_edits import TokenEdits, smallest
 from verdict import Prints, Verdict, judge, prints, reworded
 
-from dbt_ripple.flow.facts import Book
+from dbt_ripple.flow.row_constraints import Book
 
 EDITS: Final = 12
 """Of each base query, more or less: those that run count."""

@@ -6,10 +6,10 @@ from typing import Final
 
 import duckdb
 
-from dbt_ripple.flow.facts import Book, Facts, Proof, Unique, type_family
+from dbt_ripple.flow.containment import Leaf
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.relation import ROWS, Relation
-from dbt_ripple.flow.rowset import Leaf
+from dbt_ripple.flow.row_constraints import Book, Facts, Proof, Unique, type_family
 
 TABLES: Final[dict[str, dict[str, str]]] = {
     "a": {

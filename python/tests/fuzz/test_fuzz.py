@@ -12,7 +12,7 @@ from engine import DuckDB, Result
 from fuzz import Fuzzer
 from verdict import Prints, judge, prints
 
-from dbt_ripple.flow.facts import Book
+from dbt_ripple.flow.row_constraints import Book
 
 pytestmark = pytest.mark.slow
 

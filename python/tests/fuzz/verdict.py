@@ -11,14 +11,14 @@ from engine import Result
 from tables import OF_DIALECT, table
 
 from dbt_ripple.flow.canonical import canonical, in_other_words
-from dbt_ripple.flow.facts import Book
 from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.identifiers import fold_stored
 from dbt_ripple.flow.link import link
-from dbt_ripple.flow.live import checked
 from dbt_ripple.flow.lower import lower
-from dbt_ripple.flow.names import fold_stored
 from dbt_ripple.flow.relation import Relation
-from dbt_ripple.graph.missing import says, without_words
+from dbt_ripple.flow.row_constraints import Book
+from dbt_ripple.flow.unused_ctes import checked
+from dbt_ripple.graph.broken_nodes import says, without_words
 
 
 @dataclass
@@ -107,7 +107,7 @@ def reworded(sql: str, dialect: str) -> tuple[str, str] | None:
 
 
 def refused(sql: str, dialect: str) -> tuple[str, ...]:
-    """The names for which a model of this query would be called broken (`graph.missing`)."""
+    """The names for which a model of this query would be called broken (`graph.broken_nodes`)."""
     lowered, follows = without_words(sql, dialect, unsure=True)
     if lowered.rel is None or not follows:
         return ()

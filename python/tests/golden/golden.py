@@ -40,16 +40,16 @@ from dbt_ripple.artifacts import Project, read_project  # noqa: E402
 from dbt_ripple.changes import compare  # noqa: E402
 from dbt_ripple.changes.diff import Diff, diff  # noqa: E402
 from dbt_ripple.errors import RippleError  # noqa: E402
+from dbt_ripple.flow.identifiers import dialect_of  # noqa: E402
 from dbt_ripple.flow.link import link  # noqa: E402
 from dbt_ripple.flow.lower import lower  # noqa: E402
-from dbt_ripple.flow.names import dialect_of  # noqa: E402
-from dbt_ripple.governance.config import Config  # noqa: E402
 from dbt_ripple.governance.gate import GateReport, gate_from  # noqa: E402
 from dbt_ripple.governance.impact import ImpactReport, impact  # noqa: E402
-from dbt_ripple.graph.analyse import analyse  # noqa: E402
-from dbt_ripple.graph.analysis import Analysis, NodeAnalysis  # noqa: E402
+from dbt_ripple.governance.ripple_yml import Config  # noqa: E402
+from dbt_ripple.graph.analyse_project import analyse  # noqa: E402
 from dbt_ripple.graph.cache import Cache  # noqa: E402
-from dbt_ripple.graph.rows import ROWS  # noqa: E402
+from dbt_ripple.graph.lineage import Analysis, NodeAnalysis  # noqa: E402
+from dbt_ripple.graph.lineage_tables import ROWS  # noqa: E402
 from dbt_ripple.selection import Selection, select_from  # noqa: E402
 
 RECORD: Final = Path(__file__).with_name("golden.txt")

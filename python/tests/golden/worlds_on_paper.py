@@ -39,8 +39,8 @@ from dbt_ripple.artifacts import (  # noqa: E402
     read_project,
 )
 from dbt_ripple.governance.impact import Change  # noqa: E402
-from dbt_ripple.graph.analyse import analyse  # noqa: E402
-from dbt_ripple.graph.analysis import Analysis  # noqa: E402
+from dbt_ripple.graph.analyse_project import analyse  # noqa: E402
+from dbt_ripple.graph.lineage import Analysis  # noqa: E402
 
 KINDS: Final = (
     *QUERY_KINDS,

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.changes import compare
-from dbt_ripple.cli.gate import Said, printed
-from dbt_ripple.governance.config import Config, Excepted
 from dbt_ripple.governance.gate import GateReport, gate, gate_from
+from dbt_ripple.governance.ripple_yml import Config, Excepted
 from dbt_ripple.governance.rules import LEVELS, RULES
+from dbt_ripple.rendering.gate import Said, printed
 
 ALL_OFF = dict.fromkeys(RULES, "off")
 

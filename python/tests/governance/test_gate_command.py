@@ -9,9 +9,9 @@ import jsonschema
 import pytest
 from twin_project import BROKEN, Command
 
-from dbt_ripple.cli.documents import schema
-from dbt_ripple.governance.config import read_config
+from dbt_ripple.governance.ripple_yml import read_config
 from dbt_ripple.governance.rules import RULES
+from dbt_ripple.rendering.json_documents import schema
 
 
 @pytest.fixture

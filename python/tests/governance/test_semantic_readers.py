@@ -11,10 +11,10 @@ from hand_made import node
 from semantic_world import COLUMNS, ORDERS, layer, shop
 
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.governance.affected import Affected
-from dbt_ripple.governance.config import Config
+from dbt_ripple.governance.affected_assets import Affected
 from dbt_ripple.governance.gate import GateReport, gate
 from dbt_ripple.governance.impact import Change, impact
+from dbt_ripple.governance.ripple_yml import Config
 
 DASHBOARD = node("exposure.p.board", None, "metric.p.revenue", owner={"name": "o"})
 FEED = node("exposure.p.feed", None, ORDERS, owner={"name": "o"})

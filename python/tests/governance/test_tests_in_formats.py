@@ -8,11 +8,12 @@ import pytest
 from hand_made import check, node, project
 
 from dbt_ripple.changes import compare
-from dbt_ripple.cli.gate import Said
-from dbt_ripple.cli.gate_formats import github, sarif
-from dbt_ripple.cli.run_selection import Ran
-from dbt_ripple.governance.config import Config
 from dbt_ripple.governance.gate import gate_from
+from dbt_ripple.governance.ripple_yml import Config
+from dbt_ripple.rendering.gate import Said
+from dbt_ripple.rendering.github_annotations import github
+from dbt_ripple.rendering.sarif import sarif
+from dbt_ripple.selection.result import Ran
 from dbt_ripple.selection.select import select_from
 
 RAW, ORDERS, PAID = "source.p.raw.orders", "model.p.orders", "model.p.paid"

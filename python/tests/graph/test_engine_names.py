@@ -8,7 +8,7 @@ import pytest
 from hand_made import check, names, node, project
 
 from dbt_ripple.artifacts import Project
-from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.cache import Cache
 
 RAW = "source.p.raw.events"

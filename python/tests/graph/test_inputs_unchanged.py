@@ -15,15 +15,15 @@ import sqlglot
 from hand_made import check, node, project
 
 from dbt_ripple.artifacts import CatalogColumn, Project
-from dbt_ripple.artifacts.model import Later
+from dbt_ripple.artifacts.project import Later
 from dbt_ripple.changes import compare
-from dbt_ripple.changes.conditions import with_variables
+from dbt_ripple.changes.comparability import with_variables
 from dbt_ripple.changes.diff import diff
 from dbt_ripple.flow.lower import lower
-from dbt_ripple.governance.config import Config
 from dbt_ripple.governance.gate import gate_from
 from dbt_ripple.governance.impact import Change, impact
-from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.governance.ripple_yml import Config
+from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.selection import select_from
 
 RAW, STG, MART = "source.p.s.raw", "model.p.stg", "model.p.mart"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dbt_ripple.artifacts import Column, Node
-from dbt_ripple.graph.properties import (
+from dbt_ripple.graph.node_properties import (
     DESCRIBING,
     OF_KEPT_ROWS,
     OF_PYTHON,

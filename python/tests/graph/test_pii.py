@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dbt_ripple.artifacts import Column, Node, Project
-from dbt_ripple.graph.analyse import analyse
-from dbt_ripple.graph.analysis import Analysis, ColumnEdge, NodeAnalysis
+from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.lineage import Analysis, ColumnEdge, NodeAnalysis
 from dbt_ripple.graph.pii import PiiColumn, pii_columns
 
 RAW = "source.p.raw.people"

@@ -11,10 +11,10 @@ from semantic_world import COLUMNS, ORDERS, filtered, metric, shop, simple
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes import compare
-from dbt_ripple.graph.analyse import analyse
-from dbt_ripple.graph.analysis import Analysis
-from dbt_ripple.graph.semantic_text import SEMANTIC
-from dbt_ripple.graph.snapshot import build_rows
+from dbt_ripple.graph.analyse_project import analyse
+from dbt_ripple.graph.lineage import Analysis
+from dbt_ripple.graph.lineage_rows import build_rows
+from dbt_ripple.graph.semantic_references import SEMANTIC
 
 SO_FAR = {"revenue_so_far"}
 OF_REVENUE = {"revenue", "profit", "margin", "orders_of_spenders", "by_region"} | SO_FAR

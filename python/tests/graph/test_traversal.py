@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dbt_ripple.graph.analysis import ColumnEdge
-from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.lineage import ColumnEdge
+from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.traversal import closure, column_graph, reach, trace
 
 Graph = dict[str, list[str]]

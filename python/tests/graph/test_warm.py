@@ -10,14 +10,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from graph.test_analyse import LISTED, ORDERS, node, project
+from graph.test_analyse_project import LISTED, ORDERS, node, project
 
 from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.flow import lower as lowering
-from dbt_ripple.graph import queries
-from dbt_ripple.graph.analyse import analyse
-from dbt_ripple.graph.analysis import Analysis
+from dbt_ripple.graph import query_cache
+from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.lineage import Analysis
 
 FIXTURES = Path(__file__).resolve().parents[1] / "artifacts" / "fixtures"
 
@@ -35,7 +35,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
         return counting
 
     monkeypatch.setattr(lowering, "lower", counted("lowered", lowering.lower))
-    monkeypatch.setattr(queries, "link", counted("linked", queries.link))
+    monkeypatch.setattr(query_cache, "link", counted("linked", query_cache.link))
     return done
 
 

@@ -19,9 +19,9 @@ import yaml
 from demo_run import changes
 
 from dbt_ripple.artifacts import Project, read_project
-from dbt_ripple.graph.analyse import analyse
-from dbt_ripple.graph.analysis import Analysis
-from dbt_ripple.graph.rows import ROWS
+from dbt_ripple.graph.analyse_project import analyse
+from dbt_ripple.graph.lineage import Analysis
+from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.selection import select
 
 REPOSITORY = Path(__file__).parents[3]

@@ -11,8 +11,8 @@ import duckdb
 from dbt.artifacts.schemas.results import NodeResult
 
 from dbt_ripple.artifacts import Project
-from dbt_ripple.graph.analyse import analyse
-from dbt_ripple.graph.snapshot import build_rows
+from dbt_ripple.graph.analyse_project import analyse
+from dbt_ripple.graph.lineage_rows import build_rows
 from dbt_ripple.spark.load import arrow_table
 
 REPOSITORY = Path(__file__).parents[3]

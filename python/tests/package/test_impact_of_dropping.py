@@ -15,8 +15,8 @@ from hand_made import node, project
 
 from dbt_ripple.artifacts import Project, find_node
 from dbt_ripple.governance.impact import Change, impact
-from dbt_ripple.graph.analyse import analyse
-from dbt_ripple.graph.snapshot import build_rows
+from dbt_ripple.graph.analyse_project import analyse
+from dbt_ripple.graph.lineage_rows import build_rows
 from dbt_ripple.spark.load import arrow_table
 
 if TYPE_CHECKING:

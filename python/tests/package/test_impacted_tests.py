@@ -13,9 +13,9 @@ import pytest
 from hand_made import LISTED, RAW, check, node, orders, project
 
 from dbt_ripple.artifacts import Project
-from dbt_ripple.graph.analyse import analyse
-from dbt_ripple.graph.rows import TABLES
-from dbt_ripple.graph.snapshot import build_rows
+from dbt_ripple.graph.analyse_project import analyse
+from dbt_ripple.graph.lineage_rows import build_rows
+from dbt_ripple.graph.lineage_tables import TABLES
 from dbt_ripple.selection import select
 from dbt_ripple.spark.load import arrow_table
 

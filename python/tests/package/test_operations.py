@@ -21,7 +21,7 @@ from duck_project import dbt, insert, loaded, rows
 from hand_made import LISTED, RAW, check, node, orders, project
 
 from dbt_ripple.artifacts import Project
-from dbt_ripple.graph.rows import RECORDED, TABLES, RunHistoryRow
+from dbt_ripple.graph.lineage_tables import RECORDED, TABLES, RunHistoryRow
 
 TODAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 # A Monday, so that all of it is one week, and long enough ago that it is over.

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from dbt_here import run_dbt
 
-from dbt_ripple.graph.rows import RECORDED, TABLES
+from dbt_ripple.graph.lineage_tables import RECORDED, TABLES
 
 REPOSITORY = Path(__file__).parents[3]
 PACKAGE = "dbt_ripple"

@@ -10,7 +10,7 @@ from pathlib import Path
 import jinja2
 import pytest
 
-from dbt_ripple.graph.rows import RECORDED, TABLES
+from dbt_ripple.graph.lineage_tables import RECORDED, TABLES
 
 REPOSITORY = Path(__file__).parents[3]
 MACRO = REPOSITORY / "macros" / "load" / "raw_table_columns.sql"

@@ -16,9 +16,9 @@ import pytest
 from dbt_here import run_dbt
 
 from dbt_ripple.artifacts import read_project
-from dbt_ripple.graph.analyse import analyse
-from dbt_ripple.graph.rows import TABLES
-from dbt_ripple.graph.snapshot import build_rows
+from dbt_ripple.graph.analyse_project import analyse
+from dbt_ripple.graph.lineage_rows import build_rows
+from dbt_ripple.graph.lineage_tables import TABLES
 from dbt_ripple.spark.load import arrow_table
 
 REPOSITORY = Path(__file__).parents[3]

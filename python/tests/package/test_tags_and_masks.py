@@ -27,7 +27,7 @@ from dbt_ripple.artifacts import (
     owner,
     read_project,
 )
-from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.pii import pii_columns
 
 REPOSITORY = Path(__file__).parents[3]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 from hand_made import node, project
-from test_facts import ORDERS, PRODUCTS, TYPES, not_null, passed, picked, source, unique
+from test_proven_tests import ORDERS, PRODUCTS, TYPES, not_null, passed, picked, source, unique
 
 from dbt_ripple.artifacts import Node, Project
 

@@ -14,7 +14,6 @@ from small_worlds import World, uid
 from dbt_ripple.artifacts import Node, Project, RunResult
 from dbt_ripple.changes import compare
 from dbt_ripple.selection import ProvenTest, select_from
-from dbt_ripple.selection.bags import Column, hash_sql
 from dbt_ripple.selection.cutoff import (
     Answer,
     Cutoff,
@@ -24,6 +23,7 @@ from dbt_ripple.selection.cutoff import (
     equal_columns,
     unequal_rows,
 )
+from dbt_ripple.selection.relation_hashes import Column, hash_sql
 
 # --- executed ------------------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ import pytest
 from hand_made import LISTED, RAW, check, macro, names, node, orders, picked, project
 
 from dbt_ripple.artifacts import Macro, Project
-from dbt_ripple.changes.conditions import with_variables
-from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.changes.comparability import with_variables
+from dbt_ripple.graph.analyse_project import analyse
 
 OTHER = "select id, amount from s.orders"
 

@@ -6,7 +6,7 @@ import pytest
 from hand_made import LISTED, RAW, check, macro, names, node, orders, project
 
 from dbt_ripple.artifacts import Macro, Project
-from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.introspection import NOTHING, Introspection, Looks, Sees
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.selection import select

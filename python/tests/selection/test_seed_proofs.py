@@ -17,7 +17,7 @@ from dbt_common.clients import agate_helper
 from hand_made import check, macro, node, project
 
 from dbt_ripple.artifacts import Node, Project, RunResult
-from dbt_ripple.graph.seeds import SeedFiles
+from dbt_ripple.graph.seed_files import SeedFiles
 from dbt_ripple.selection import select
 
 NULLS = "select {0} from s.{1} where {0} is null"

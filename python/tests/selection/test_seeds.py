@@ -16,7 +16,7 @@ from hand_made import check, names, node, picked, project
 from dbt_ripple.artifacts import Project, RunResult
 from dbt_ripple.governance.gate import gate
 from dbt_ripple.governance.impact import Change, impact
-from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.selection import select
 
 OLD = "sku,price,name\na,1.50,Tea\nb,2,Pot\n"

@@ -10,9 +10,9 @@ import pytest
 from hand_made import LISTED, RAW, check, generic, macro, names, node, orders, picked, project
 
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.cli.plain import plain
 from dbt_ripple.errors import RippleError
-from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.analyse_project import analyse
+from dbt_ripple.rendering.json_values import plain
 from dbt_ripple.selection import select, state_modified
 
 STG = "select id, amount, amount * 2 as twice, status from s.orders"

@@ -8,7 +8,7 @@ import pytest
 from hand_made import LISTED, RAW, check, macro, names, node, orders, picked, project
 
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.graph.analyse import analyse
+from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.cache import Cache
 
 U = "select id, amount from s.orders"

@@ -6,7 +6,8 @@ import itertools
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from dbt_ripple.graph.rows import (
+from dbt_ripple.graph.lineage_rows import Snapshot
+from dbt_ripple.graph.lineage_tables import (
     TABLES,
     ColumnEdgeRow,
     ColumnRow,
@@ -18,7 +19,6 @@ from dbt_ripple.graph.rows import (
     SnapshotRow,
     TestColumnRow,
 )
-from dbt_ripple.graph.snapshot import Snapshot
 
 if TYPE_CHECKING:
     import msgspec

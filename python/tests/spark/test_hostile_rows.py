@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dbt_ripple.artifacts import read_project
-from dbt_ripple.graph.analyse import analyse
-from dbt_ripple.graph.snapshot import Snapshot, build_rows
+from dbt_ripple.graph.analyse_project import analyse
+from dbt_ripple.graph.lineage_rows import Snapshot, build_rows
 from dbt_ripple.spark.load import Destination, arrow_table, columns, load
 
 TO = Destination(("hostile_rows_raw",))

@@ -8,8 +8,8 @@ from snapshots_by_hand import MOMENT, snapshot_by_hand
 
 from dbt_ripple.artifacts import Metadata, Node, Project
 from dbt_ripple.errors import RippleError
-from dbt_ripple.graph.rows import TABLES
-from dbt_ripple.graph.snapshot import Snapshot
+from dbt_ripple.graph.lineage_rows import Snapshot
+from dbt_ripple.graph.lineage_tables import TABLES
 from dbt_ripple.spark import load as loading
 from dbt_ripple.spark.load import Destination, arrow_table, columns, create_table, destination, load
 

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from dbt_ripple.cli import cli
 from dbt_ripple.cli.build import _Connection
-from dbt_ripple.cli.documents import schema
 from dbt_ripple.errors import RippleError
-from dbt_ripple.graph.rows import TABLES
+from dbt_ripple.graph.lineage_tables import TABLES
+from dbt_ripple.rendering.json_documents import schema
 
 
 def run(*arguments):

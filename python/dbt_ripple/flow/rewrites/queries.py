@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
 from dbt_ripple.flow.expressions import VOLATILE_TYPES
 from dbt_ripple.flow.functions import functions
 from dbt_ripple.flow.ir import EPHEMERAL_PREFIX
@@ -29,7 +30,6 @@ from dbt_ripple.flow.rewrites.rules import (
     said,
     terms,
 )
-from dbt_ripple.flow.vocabulary import VOLATILE_NAMES
 
 _SEES_NO_ORDER: Final = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
 _SEES_ORDER: Final = (exp.Limit, exp.Offset, exp.Fetch, exp.Window, exp.TableSample, exp.Qualify)

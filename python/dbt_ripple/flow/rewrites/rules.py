@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
 from dbt_ripple.flow.expressions import VOLATILE_TYPES, written
 from dbt_ripple.flow.functions import functions
-from dbt_ripple.flow.vocabulary import VOLATILE_NAMES
 
 MAX_ROUNDS: Final = 12
 """How often all rules are tried on a query; what is not settled by then stays as it is."""

@@ -1,0 +1,258 @@
+"""What people ask about a node: its kind of asset, owner, contract version and criticality.
+
+dbt has no field for most of this, so projects keep it in ``meta``. Only these functions decide
+which keys are read.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from dbt_ripple.artifacts.project import Column, Node, Project, version_text
+
+_BY_RESOURCE_TYPE: Final = {
+    "source": "TABLE",
+    "seed": "TABLE",
+    "snapshot": "TABLE",
+    "model": "DBT_MODEL",
+}
+
+_BY_EXPOSURE_TYPE: Final = {"ml": "ML_MODEL"}
+
+_UNIQUE: Final = frozenset({"unique", "expect_compound_columns_to_be_unique"})
+_KEY_ARGUMENTS: Final = ("columns", "combination_of_columns", "column_list")
+
+NO_PII: Final = frozenset({"", "none", "no", "false"})
+"""Values of ``meta.pii`` that say there is none."""
+
+
+def asset_type(node: Node) -> str:
+    """The kind of asset, as people say it: TABLE, DBT_MODEL, DAG, SPARK_JOB, DASHBOARD, ...
+
+    An exposure is what its ``meta.asset_type`` says, or else its dbt type.
+
+    Example:
+        >>> asset_type(Node(resource_type="source"))
+        'TABLE'
+        >>> asset_type(Node(resource_type="exposure", type="ml", meta={"asset_type": "spark job"}))
+        'SPARK_JOB'
+        >>> asset_type(Node(resource_type="exposure", type="ml"))
+        'ML_MODEL'
+    """
+    if node.resource_type == "exposure":
+        said = node.meta.get("asset_type")
+        if isinstance(said, str) and said.strip():
+            return "_".join(said.replace("-", " ").upper().split())
+        kind = node.type or node.resource_type
+        return _BY_EXPOSURE_TYPE.get(kind, kind.upper())
+    return _BY_RESOURCE_TYPE.get(node.resource_type, node.resource_type.upper())
+
+
+def owner(node: Node, project: Project) -> str | None:
+    """Who answers for the node: its group's owner, its own (exposures), or ``meta.owner``.
+
+    The name where there is one, else the email; ``None`` when nobody is named.
+    """
+    group = _group(node, project)
+    return _person(group) or _person(node.owner) or _person(node.meta.get("owner"))
+
+
+def contract_version(node: Node) -> str | None:
+    """The version of what the node promises: the model's ``version``, or ``meta.contract_version``.
+
+    Example:
+        >>> contract_version(Node(version=2, meta={"contract_version": "7"}))
+        '2'
+        >>> contract_version(Node(meta={"contract_version": 1.1}))
+        '1.1'
+    """
+    if node.version is not None:
+        return version_text(node.version)
+    said = node.meta.get("contract_version")
+    if isinstance(said, bool) or not isinstance(said, str | int | float):
+        return None
+    return version_text(said) or None
+
+
+def criticality(node: Node) -> str | None:
+    """``meta.criticality`` as text, ``None`` where it is not said."""
+    return _text(node.meta.get("criticality"))
+
+
+def is_certified(node: Node) -> bool:
+    """Whether ``meta.certified`` is true."""
+    return _flag(node.meta.get("certified"))
+
+
+def is_canonical(node: Node) -> bool:
+    """Whether ``meta.canonical`` is true."""
+    return _flag(node.meta.get("canonical"))
+
+
+def column_pii(column: Column) -> str | None:
+    """The kind of personal data a column holds, ``None`` where it holds none.
+
+    It is the column's ``meta.pii`` (``true`` gives ``pii``), or ``pii`` for a column tagged so.
+
+    Example:
+        >>> column_pii(Column(name="email", meta={"pii": "email"}))
+        'email'
+        >>> column_pii(Column(name="id", meta={"pii": "none"}, tags=["pii"])) is None
+        True
+        >>> column_pii(Column(name="id", tags=["PII"]))
+        'pii'
+    """
+    said = column.meta.get("pii")
+    if said is None:
+        return "pii" if any(tag.lower() == "pii" for tag in column.tags) else None
+    if isinstance(said, bool):
+        return "pii" if said else None
+    kind = _text(said)
+    return None if kind is None or kind.lower() in NO_PII else kind
+
+
+def declassified(column: Column) -> str | None:
+    """Why a column that personal data reaches holds none: ``meta.pii: none`` with a reason.
+
+    The reason is ``meta.pii_reason``; without one nothing is declassified, and this is ``None``.
+
+    Example:
+        >>> declassified(Column(meta={"pii": "none", "pii_reason": "only the domain is kept"}))
+        'only the domain is kept'
+        >>> declassified(Column(meta={"pii": "none"})) is None
+        True
+    """
+    said = column.meta.get("pii")
+    denied = said is False or (isinstance(said, str) and said.strip().lower() in NO_PII)
+    return _text(column.meta.get("pii_reason")) if denied else None
+
+
+def has_pii(node: Node) -> bool:
+    """Whether any declared column holds personal data, or the node itself is said to."""
+    as_column = Column(meta=node.meta, tags=node.tags)
+    return column_pii(as_column) is not None or any(
+        column_pii(column) is not None for column in node.columns.values()
+    )
+
+
+def masking_functions(project: Project) -> frozenset[str]:
+    """SQL functions that mask their arguments, as far as the project says so, in lower case.
+
+    Those of the var ``ripple_masking_functions``, which the package's model ``pii_columns`` carries
+    as ``meta.masking_functions`` (dbt writes no vars into its artifacts), and dbt functions with
+    ``meta.masking: true``.
+    """
+    found = set()
+    for node in (*project.hidden.values(), *project.nodes.values()):
+        if node.package_name == "dbt_ripple":
+            said = node.meta.get("masking_functions")
+            names = [said] if isinstance(said, str) else said if isinstance(said, list) else []
+            found |= {str(name).strip().lower() for name in names}
+        elif node.resource_type == "function" and _flag(node.meta.get("masking")):
+            found.add(node.name.lower())
+    return frozenset(found - {""})
+
+
+def is_public(node: Node) -> bool:
+    """Whether anybody may see it: ``meta.public`` is true, or it has the tag ``public``.
+
+    dbt's ``access: public`` is something else: other projects of the same shop may refer to it.
+
+    Example:
+        >>> is_public(Node(tags=["Public"])), is_public(Node(access="public"))
+        (True, False)
+        >>> is_public(Node(tags=["public"], meta={"public": False}))
+        False
+    """
+    said = node.meta.get("public")
+    return any(tag.lower() == "public" for tag in node.tags) if said is None else _flag(said)
+
+
+def has_tested_key(node: Node, project: Project) -> bool:
+    """Whether data tests watch over a key of the node: it is unique, and never null.
+
+    Unique says a generic test whose name begins with ``unique`` (``unique``,
+    ``unique_combination_of_columns`` of dbt_utils), or
+    ``expect_compound_columns_to_be_unique`` of dbt_expectations. Never null says, of each of its
+    columns, ``not_null`` or a constraint ``not_null`` or ``primary_key`` of an enforced contract.
+    """
+    unique: list[list[str]] = []
+    not_null: set[str] = set()
+    for child in project.children.get(node.unique_id, ()):
+        test = project.nodes[child]
+        if test.test_metadata is None or test.attached_node not in (None, node.unique_id):
+            continue
+        kind = test.test_metadata.name
+        columns = _tested_columns(test)
+        if kind == "not_null":
+            not_null.update(columns)
+        elif kind in _UNIQUE or kind.startswith("unique_"):
+            unique.append(columns)
+    if node.contract_enforced:
+        for constraint in (*node.constraints, *_column_constraints(node)):
+            if constraint.get("type") in ("not_null", "primary_key"):
+                not_null.update(str(column).lower() for column in constraint.get("columns") or ())
+    return any(columns and not_null.issuperset(columns) for columns in unique)
+
+
+def _column_constraints(node: Node) -> list[dict[str, Any]]:
+    return [
+        {**constraint, "columns": [column.name or name]}
+        for name, column in node.columns.items()
+        for constraint in column.constraints
+    ]
+
+
+def _tested_columns(test: Node) -> list[str]:
+    """The columns a generic test is about, in lower case."""
+    kwargs = test.test_metadata.kwargs if test.test_metadata else {}
+    said = [test.column_name or kwargs.get("column_name")]
+    for argument in _KEY_ARGUMENTS:
+        columns = kwargs.get(argument)
+        said += columns if isinstance(columns, list) else [columns]
+    return [name.strip('`"[] ').lower() for name in said if isinstance(name, str)]
+
+
+def referenced_columns(node: Node) -> list[str] | None:
+    """The columns a consumer is known to read, from ``meta.referenced_columns`` of an exposure.
+
+    Entries are ``column`` or ``node.column``; ``None`` when it is not said, so that everything the
+    exposure depends on has to be taken as read.
+    """
+    said = node.meta.get("referenced_columns")
+    if isinstance(said, str):
+        return [said]
+    if isinstance(said, dict):
+        return [
+            f"{name}.{column}"
+            for name, columns in said.items()
+            for column in (columns if isinstance(columns, list) else [columns])
+        ]
+    return [str(item) for item in said] if isinstance(said, list) else None
+
+
+def _group(node: Node, project: Project) -> dict[str, Any] | None:
+    if not node.group:
+        return None
+    found = [group for group in project.groups.values() if group.name == node.group]
+    # Two packages may have a group of the same name; a node's own package comes first.
+    found.sort(key=lambda group: group.package_name != node.package_name)
+    return found[0].owner if found else None
+
+
+def _person(said: Any) -> str | None:
+    if isinstance(said, dict):
+        return _person(said.get("name")) or _person(said.get("email"))
+    if isinstance(said, list):
+        return ", ".join(filter(None, map(_person, said))) or None
+    return _text(said)
+
+
+def _text(said: Any) -> str | None:
+    if said is None or isinstance(said, bool | dict | list):
+        return None
+    return str(said).strip() or None
+
+
+def _flag(said: Any) -> bool:
+    return said is True or (isinstance(said, str) and said.strip().lower() in {"true", "yes"})

@@ -1,0 +1,167 @@
+"""Finds the node that a name on the command line means."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+
+from dbt_ripple.artifacts.project import Node, Project, version_text
+from dbt_ripple.errors import RippleError
+
+_TESTS = frozenset({"test", "unit_test", "operation"})
+
+_SELDOM_MEANT = frozenset({*_TESTS, "analysis", "semantic_model", "metric", "saved_query"})
+
+
+def find_node(project: Project, text: str) -> tuple[Node, str | None]:
+    """The node a person means, and the column if they named one.
+
+    A node may be given as a unique_id; a name (``fct_orders``, ``dim_customers.v2``; without a
+    version it is the latest); a source as ``source.table``; any of these after its resource type
+    (``exposure:daily_report``) or package (``shop.fct_orders``); as the relation it is in the
+    warehouse; or as the file it is defined in (``models/fct_orders.sql``). A column follows after a dot. Case matters only where it tells two nodes apart.
+
+    Args:
+        project: where to look.
+        text: what was typed.
+
+    Returns:
+        The node, and the text after the node's name, ``None`` when there is none. Whether there is
+        such a column is not looked at.
+
+    Raises:
+        RippleError: no node has this name (the nearest names are given), or several have (all
+            are given).
+
+    Example:
+        >>> from dbt_ripple.artifacts.project import Metadata
+        >>> node = Node(unique_id="model.shop.fct_orders", name="fct_orders", resource_type="model")
+        >>> nodes = {node.unique_id: node}
+        >>> shop = Project(
+        ...     target_path="", metadata=Metadata(), nodes=nodes, parents={}, children={}
+        ... )
+        >>> found, column = find_node(shop, "fct_orders.order_total")
+        >>> found.unique_id, column
+        ('model.shop.fct_orders', 'order_total')
+    """
+    text = text.strip()
+    for fold in (str, str.casefold):
+        index = _index(project, fold)
+        name, column = text, None
+        while name:
+            if found := index.get(fold(name)):
+                return project.nodes[_only(found, text)], column
+            name, _, last = name.rpartition(".")
+            column = last if column is None else f"{last}.{column}"
+    raise _unknown(project, text)
+
+
+def nearest(word: str, names: Iterable[str]) -> list[str]:
+    """Up to three of the names that look most like the word, without regard to case."""
+    by_fold = {name.casefold(): name for name in names}
+    found = difflib.get_close_matches(word.casefold(), by_fold, n=3, cutoff=0.5)
+    return [by_fold[name] for name in found]
+
+
+def _index(project: Project, fold: Callable[[str], str]) -> dict[str, list[str]]:
+    """Every way to name a node, strongest first: a weaker name never shadows a stronger one."""
+    index: dict[str, list[str]] = {}
+    for names_of in (_ids, _names, _other_names, _relations, _files):
+        tier: dict[str, list[str]] = {}
+        for node in project.nodes.values():
+            for name in dict.fromkeys(fold(name) for name in names_of(node)):
+                tier.setdefault(name, []).append(node.unique_id)
+        for name, found in tier.items():
+            index.setdefault(name, found)
+    return index
+
+
+def _ids(node: Node) -> Iterator[str]:
+    yield node.unique_id
+
+
+def _names(node: Node) -> Iterator[str]:
+    """What holds data, and who uses it."""
+    return iter(()) if node.resource_type in _SELDOM_MEANT else _spelled(node)
+
+
+def _other_names(node: Node) -> Iterator[str]:
+    """Semantic models and the like, which are often named after the model they stand on."""
+    return _spelled(node) if node.resource_type in _SELDOM_MEANT else iter(())
+
+
+def _spelled(node: Node) -> Iterator[str]:
+    names = [node.display_name]
+    if node.resource_type == "source":
+        names.append(f"{node.source_name}.{node.name}")
+    elif node.version is not None:
+        latest = node.latest_version
+        if latest is None or version_text(latest) == version_text(node.version):
+            names.append(node.name)
+    for name in names:
+        yield name
+        yield f"{node.resource_type}:{name}"
+        yield f"{node.package_name}.{name}"
+
+
+def _relations(node: Node) -> Iterator[str]:
+    if node.resource_type in _TESTS:
+        return
+    for name in (node.alias, node.identifier):
+        if name:
+            yield name
+    if node.relation_name:
+        parts = [part.strip('`"[]') for part in node.relation_name.split(".")]
+        yield ".".join(parts)
+        yield ".".join(parts[-2:])
+
+
+def _files(node: Node) -> Iterator[str]:
+    """The file a node is defined in; of one that defines several, only the whole path."""
+    path = node.original_file_path
+    if not path or (node.resource_type in _TESTS and path.endswith((".yml", ".yaml"))):
+        return
+    yield path
+    if not path.endswith((".yml", ".yaml")):
+        yield path.rpartition("/")[2]
+
+
+def _only(found: list[str], text: str) -> str:
+    if len(found) > 1:
+        raise RippleError(
+            f"{len(found)} nodes have this name: {', '.join(sorted(found))}",
+            text,
+            "name one by its id",
+        )
+    return found[0]
+
+
+def _unknown(project: Project, text: str) -> RippleError:
+    for unique_id in project.disabled:
+        if text in (unique_id, unique_id.rpartition(".")[2]):
+            return RippleError(f"{unique_id} is disabled", text, "enable it in its config")
+    kind, colon, name_of_kind = text.partition(":")
+    if colon and (of_kind := project.of_type(kind)):
+        near = nearest(name_of_kind, (node.display_name for node in of_kind))
+        return RippleError(
+            f"no {kind.replace('_', ' ')} of this name in project {project.name}",
+            text,
+            f"did you mean {' or '.join(f'{kind}:{name}' for name in near)}?"
+            if near
+            else f"`dbt ls --resource-type {kind}` lists them",
+        )
+    names = {
+        name: None
+        for node in project.nodes.values()
+        if node.resource_type not in _TESTS
+        for name in (
+            node.display_name,
+            f"{node.source_name}.{node.name}" if node.source_name else node.display_name,
+        )
+    }
+    near = nearest(text, names) or nearest(text.partition(".")[0], names)
+    return RippleError(
+        f"no node of this name in project {project.name}",
+        text,
+        f"did you mean {' or '.join(near)}?" if near else "`dbt ls` lists the nodes",
+    )

@@ -1,0 +1,776 @@
+"""Artifacts on disk -> one :class:`Project`, whatever dbt version wrote them.
+
+Guarantees: what is returned is complete for the file that was read (every enabled node, every edge
+between them), or a :class:`RippleError` says what is wrong. Where a single field has a shape no dbt
+version documents, it is left out and named in ``Project.notes``; fields that decide lineage
+(ids, dependencies, SQL, config) are never left out: they are refused.
+
+Not guaranteed: that the catalog, run results or freshness are of the same dbt invocation as the
+manifest. A catalog of another project is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+import xxhash
+
+from dbt_ripple.artifacts.project import (
+    WITH_SQL,
+    CatalogColumn,
+    Column,
+    Group,
+    Macro,
+    Metadata,
+    Node,
+    Project,
+    RunResult,
+    SourceFreshness,
+    as_utc,
+)
+from dbt_ripple.errors import RippleError
+from dbt_ripple.tuning import collector_paused
+
+OLDEST_MANIFEST: Final = 10
+"""dbt 1.6; older manifests have other names for the SQL and other shapes of ``refs``."""
+
+NEWEST_MANIFEST: Final = 20
+"""dbt 2's first manifests say 20 and have the shape of 12, as do its later ones, which say 12."""
+
+OWN: Final = "dbt_ripple"
+"""The dbt package that comes with this one."""
+
+REGENERATE: Final = "run `dbt docs generate` to write it anew"
+
+_SECTIONS: Final = {
+    "nodes": "",
+    "sources": "source",
+    "exposures": "exposure",
+    "metrics": "metric",
+    "semantic_models": "semantic_model",
+    "saved_queries": "saved_query",
+    "unit_tests": "unit_test",
+    "functions": "function",
+}
+"""The manifest's node sections, with the resource type of their entries where it may be unsaid."""
+
+_DECISIVE: Final = frozenset(
+    {"unique_id", "resource_type", "depends_on", "raw_code", "compiled_code", "config", "language"}
+)
+"""Fields of a node that decide its lineage: never left out."""
+
+_Struct = TypeVar("_Struct", bound=msgspec.Struct)
+_T = TypeVar("_T")
+
+
+class _Manifest(msgspec.Struct):
+    metadata: msgspec.Raw = msgspec.Raw()
+    nodes: msgspec.Raw = msgspec.Raw()
+    sources: msgspec.Raw = msgspec.Raw()
+    exposures: msgspec.Raw = msgspec.Raw()
+    metrics: msgspec.Raw = msgspec.Raw()
+    semantic_models: msgspec.Raw = msgspec.Raw()
+    saved_queries: msgspec.Raw = msgspec.Raw()
+    unit_tests: msgspec.Raw = msgspec.Raw()
+    functions: msgspec.Raw = msgspec.Raw()
+    macros: msgspec.Raw = msgspec.Raw()
+    groups: msgspec.Raw = msgspec.Raw()
+    disabled: msgspec.Raw = msgspec.Raw()
+    parent_map: msgspec.Raw = msgspec.Raw()
+
+
+class _AsWritten(msgspec.Struct):
+    """The manifest as dbt writes it, decoded in one go; any surprise sends us to `_Manifest`."""
+
+    metadata: msgspec.Raw
+    nodes: dict[str, Node] = {}
+    sources: dict[str, Node] = {}
+    exposures: dict[str, Node] = {}
+    metrics: dict[str, Node] = {}
+    semantic_models: dict[str, Node] = {}
+    saved_queries: dict[str, Node] = {}
+    unit_tests: dict[str, Node] = {}
+    functions: dict[str, Node] = {}
+    macros: dict[str, Macro] = {}
+    groups: dict[str, Group] = {}
+    disabled: dict[str, msgspec.Raw] = {}
+    parent_map: dict[str, list[str]] = {}
+
+
+class _NodeAsWritten(Node, kw_only=True, gc=False):
+    """A node some of whose columns have properties that dbt does not know."""
+
+    columns: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)  # type: ignore[assignment]
+
+
+class _WithMoreOfColumns(_AsWritten):
+    """`_AsWritten`, where the project says more of its columns than dbt knows."""
+
+    nodes: dict[str, _NodeAsWritten] = {}  # type: ignore[assignment]
+    sources: dict[str, _NodeAsWritten] = {}  # type: ignore[assignment]
+
+
+class _CatalogTable(msgspec.Struct):
+    columns: dict[str, CatalogColumn] = {}
+
+
+class _Catalog(msgspec.Struct):
+    nodes: dict[str, _CatalogTable] = {}
+    sources: dict[str, _CatalogTable] = {}
+
+
+class _LateTable(msgspec.Struct, gc=False):
+    columns: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _LateCatalog(msgspec.Struct):
+    """The catalog as dbt writes it, its columns not decoded yet."""
+
+    nodes: dict[str, _LateTable] = {}
+    sources: dict[str, _LateTable] = {}
+    metadata: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _RunResults(msgspec.Struct):
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
+    results: list[RunResult] = []
+    args: dict[str, Any] = {}
+
+
+class _Sources(msgspec.Struct):
+    results: list[SourceFreshness] = []
+
+
+Held = dict[str, bytes | None]
+"""What the files of a target folder hold, by name; None where there is no such file."""
+
+
+def read_files(target_path: Path) -> Held:
+    """Read ``manifest.json`` and ``catalog.json`` as they are, without decoding them.
+
+    Raises:
+        RippleError: the folder or the manifest is missing, or a file cannot be read.
+    """
+    target_path = Path(target_path)
+    manifest_path = target_path / "manifest.json"
+    return {
+        "manifest.json": _required(target_path, manifest_path),
+        "catalog.json": _optional(target_path / "catalog.json"),
+    }
+
+
+def read_project(target_path: Path, held: Held | None = None, *, late: bool = False) -> Project:
+    """Read the artifacts of a dbt project.
+
+    Args:
+        target_path: the folder dbt wrote them to. ``manifest.json`` must be there;
+            ``catalog.json``, ``run_results.json`` and ``sources.json`` are read where they are.
+        held: what `read_files` has read of it, which is then not read again. It is taken out, so
+            that it need not stay in memory.
+        late: decode only the manifest now, the rest when it is asked for. What is wrong with the
+            rest is raised then, and noted then.
+
+    Returns:
+        The project.
+
+    Raises:
+        RippleError: the folder or the manifest is missing or unreadable, a file is not the JSON it
+            should be, the manifest's version is not known, or the catalog is another project's.
+    """
+    target_path = Path(target_path)
+    with collector_paused():
+        project = _read(target_path, {} if held is None else held)
+        if not late:
+            _ = project.catalog, project.run_results, project.freshness
+        return project
+
+
+def check_compiled(project: Project) -> None:
+    """Refuse a project of which dbt has compiled nothing.
+
+    Raises:
+        RippleError: there are SQL models and none has compiled SQL; says which command mends it.
+    """
+    models = [node for node in project.of_type("model") if not node.is_python]
+    if models and all(node.compiled_code is None for node in models):
+        raise RippleError(
+            "dbt has parsed this project but not compiled it: none of its "
+            f"{len(models)} SQL models has compiled SQL",
+            str(Path(project.target_path) / "manifest.json"),
+            "run `dbt docs generate --target-path target-ripple` (or `dbt compile`) on the whole "
+            "project and pass that --target-path, because `dbt parse`, `ls` and `run` overwrite it",
+        )
+
+
+def _read(target_path: Path, held: Held) -> Project:
+    notes: list[str] = []
+    hasher = xxhash.xxh3_128()
+    manifest_path = target_path / "manifest.json"
+    content = held.pop("manifest.json", None) or _required(target_path, manifest_path)
+    hasher.update(content)
+
+    manifest: _AsWritten | _Manifest
+    try:
+        manifest = _as_written(content)
+    except (msgspec.ValidationError, *_NOT_JSON):
+        manifest = _decode(without_lone_surrogates(content), _Manifest, manifest_path)
+    metadata = _metadata(manifest.metadata, manifest_path)
+    nodes: dict[str, Node] = {}
+    for section, resource_type in _SECTIONS.items():
+        entries = _entries(getattr(manifest, section), Node, manifest_path, section, notes)
+        _complete(entries, resource_type)
+        nodes.update(_by_id(entries))
+    macros = _by_id(_entries(manifest.macros, Macro, manifest_path, "macros", notes))
+    groups = _by_id(_entries(manifest.groups, Group, manifest_path, "groups", notes))
+    disabled = _by_id(_entries(manifest.disabled, None, manifest_path, "disabled", notes))
+    for entry in (*nodes.values(), *macros.values()):
+        # What refers to what is said by `refs` and `sources`, in the order of the code.
+        entry.depends_on.nodes.sort()
+        entry.depends_on.macros.sort()
+    # dbt keeps the generic tests of a node that dbt_project.yml disables, and some that are disabled
+    # themselves, and never compiles them.
+    idle = [
+        unique_id
+        for unique_id, node in nodes.items()
+        if node.attached_node in disabled or node.config.get("enabled") is False
+    ]
+    for unique_id in idle:
+        disabled[unique_id] = nodes.pop(unique_id)
+    parent_map = _entries(manifest.parent_map, list[str], manifest_path, "parent_map", notes)
+    hidden = _hidden(nodes, parent_map, metadata)
+    for unique_id in hidden:
+        del nodes[unique_id]
+    _compiled_files(target_path, metadata, nodes, notes)
+    parents, children = _maps(nodes, parent_map, notes)
+    if not metadata.project_name:
+        metadata.project_name = _likely_name(nodes)
+        if metadata.project_name:
+            notes.append(
+                f"manifest.json does not name its project; taken to be {metadata.project_name}, "
+                "which has the most nodes"
+            )
+    del content, manifest
+
+    catalog_path = target_path / "catalog.json"
+    text = held.pop("catalog.json") if "catalog.json" in held else _optional(catalog_path)
+    if text is not None:
+        hasher.update(b"catalog.json")
+        hasher.update(text)
+
+    @cache
+    def catalog() -> Mapping[str, list[CatalogColumn]]:
+        nonlocal text
+        if text is None:
+            return {}
+        with collector_paused():
+            found = _LateColumns(text, catalog_path, nodes)
+            _check_catalog(found, catalog_path, nodes, metadata, {*disabled, *hidden})
+        text = None
+        return found
+
+    def catalog_is_older() -> bool:
+        found = catalog()
+        return isinstance(found, _LateColumns) and _is_older(found.metadata, metadata)
+
+    @cache
+    def run() -> _RunResults:
+        path = target_path / "run_results.json"
+        if (content := _optional(path)) is None:
+            return _RunResults()
+        hasher.update(b"run_results.json")
+        hasher.update(content)
+        with collector_paused():
+            return _run_results(content, path, nodes, {*macros, *hidden}, notes)
+
+    def freshness() -> list[SourceFreshness]:
+        path = target_path / "sources.json"
+        content = _optional(path)
+        return _decode(content, _Sources, path).results if content is not None else []
+
+    def digest() -> str:
+        run()
+        return hasher.hexdigest()
+
+    return Project(
+        target_path=str(target_path),
+        metadata=metadata,
+        nodes=nodes,
+        parents=parents,
+        children=children,
+        macros=macros,
+        groups=groups,
+        hidden=hidden,
+        catalog=catalog,
+        catalog_is_older=catalog_is_older,
+        run_results=lambda: run().results,
+        run_args=lambda: run().args,
+        freshness=freshness,
+        disabled=list(disabled),
+        digest=digest,
+        notes=notes,
+    )
+
+
+# --- files -----------------------------------------------------------------------------------------
+
+
+def _required(target_path: Path, manifest_path: Path) -> bytes:
+    fix = "run `dbt docs generate` in the project, or say where its artifacts are by --target-path"
+    if not target_path.exists():
+        raise RippleError("no such folder", str(target_path), fix)
+    if not target_path.is_dir():
+        raise RippleError(
+            "is a file, not the folder dbt writes its artifacts to",
+            str(target_path),
+            "give the folder that holds manifest.json",
+        )
+    content = _optional(manifest_path)
+    if content is None:
+        raise RippleError("no manifest.json in this folder", str(target_path), fix)
+    return content
+
+
+def _optional(path: Path) -> bytes | None:
+    """The file's bytes, ``None`` where there is no such file."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except IsADirectoryError:
+        raise RippleError("is a folder, not a file", str(path), REGENERATE) from None
+    except PermissionError:
+        raise RippleError(
+            "no permission to read it", str(path), "make it readable for this user"
+        ) from None
+    except OSError as error:
+        raise RippleError(
+            f"cannot be read ({error.strerror or error})", str(path), REGENERATE
+        ) from None
+    if not content.strip():
+        raise RippleError("is empty", str(path), REGENERATE)
+    return content
+
+
+# --- JSON -> structs -------------------------------------------------------------------------------
+
+
+def _decode(content: bytes | msgspec.Raw, as_type: type[_Struct], path: Path) -> _Struct:
+    try:
+        return msgspec.json.decode(content, type=as_type)
+    except msgspec.ValidationError:
+        return _loosely(msgspec.Raw(bytes(content)), as_type, path, path.name, [])
+    except _NOT_JSON as error:
+        mended = without_lone_surrogates(bytes(content))
+        if mended != content:
+            return _decode(mended, as_type, path)
+        raise _not_json(path, error) from None
+
+
+def without_lone_surrogates(content: bytes) -> bytes:
+    r"""JSON in which halves of a character stand written out (``\ud800``): no text can hold them.
+
+    Python, and so dbt, writes them as it finds them in a yml file.
+    """
+    return _SURROGATES.sub(
+        lambda found: found[0] if found[1] is None else b"\\" + found[1], content
+    )
+
+
+_SURROGATES: Final = re.compile(rb"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)")
+
+
+def _as_written(content: bytes) -> _AsWritten:
+    try:
+        return msgspec.json.decode(content, type=_AsWritten)
+    except msgspec.ValidationError as error:
+        if "unknown field" not in str(error):
+            raise
+    manifest = msgspec.json.decode(content, type=_WithMoreOfColumns)
+    for node in (*manifest.nodes.values(), *manifest.sources.values()):
+        for name, said in node.columns.items():
+            node.columns[name] = msgspec.convert(_more_apart(said), Column)
+    return manifest
+
+
+def _more_apart(column: dict[str, Any]) -> dict[str, Any]:
+    """What is said of a column, with the properties that dbt does not know under ``more``."""
+    more = {key: value for key, value in column.items() if key not in _OF_COLUMNS}
+    if not more:
+        return column
+    return {**{key: column[key] for key in column if key not in more}, "more": more}
+
+
+_OF_COLUMNS: Final = frozenset(Column.__struct_fields__) - {"more", "index"}
+_NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def _not_json(path: Path, error: Exception) -> RippleError:
+    what = "JSON cut short" if "truncated" in str(error) else f"not valid JSON ({error})"
+    return RippleError(what, str(path), REGENERATE)
+
+
+def _entries(raw: Any, as_type: Any, path: Path, section: str, notes: list[str]) -> Any:
+    """One section of the manifest as a dict by unique_id; empty where it is missing or null.
+
+    A section that is not decoded yet is decoded at once. Only if an entry has a null or another
+    type where we expect something else is it decoded entry by entry.
+    """
+    if isinstance(raw, dict):
+        return raw
+    if _absent(raw):
+        return {}
+    if as_type is None:
+        as_type = msgspec.Raw
+    try:
+        return msgspec.json.decode(raw, type=dict[str, as_type])
+    except msgspec.ValidationError:
+        pass
+    except _NOT_JSON as error:
+        raise _not_json(path, error) from None
+    try:
+        entries = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
+    except msgspec.ValidationError:
+        raise RippleError(f"`{section}` is not an object", str(path), REGENERATE) from None
+    if not (isinstance(as_type, type) and issubclass(as_type, msgspec.Struct)):
+        return {
+            key: [item for item in value if isinstance(item, str)]
+            if isinstance(value, list)
+            else []
+            for key, value in ((k, msgspec.json.decode(v)) for k, v in entries.items())
+        }
+    return {
+        key: _loosely(entry, as_type, path, key, notes)
+        for key, entry in entries.items()
+        if not _absent(entry)
+    }
+
+
+def _absent(raw: msgspec.Raw) -> bool:
+    return bytes(memoryview(raw)[:5]) in (b"", b"null")  # a view: sections are tens of megabytes
+
+
+def _loosely(
+    raw: msgspec.Raw, as_type: type[_Struct], path: Path, key: str, notes: list[str]
+) -> _Struct:
+    """Decode one object whose fields may be null or of another type than we expect.
+
+    A null is the same as no field. A field of another type is left out, and said; if lineage
+    depends on it the file is refused.
+    """
+    try:
+        value = msgspec.json.decode(raw)
+    except _NOT_JSON as error:
+        raise _not_json(path, error) from None
+    if not isinstance(value, dict):
+        raise RippleError(f"`{key}` is not an object", str(path), REGENERATE)
+    value = _without_nulls(value)
+    if as_type is Node and isinstance(columns := value.get("columns"), dict):
+        value["columns"] = {
+            name: _more_apart(said) if isinstance(said, dict) else said
+            for name, said in columns.items()
+        }
+    if isinstance(value.get("tags"), str):
+        value["tags"] = [value["tags"]]
+    while True:
+        try:
+            return msgspec.convert(value, as_type)
+        except msgspec.ValidationError as error:
+            found = re.search(r"\$\.(\w+)", str(error))
+            field = found.group(1) if found else ""
+            if field not in value or field in _DECISIVE:
+                raise RippleError(
+                    f"`{key}` has an unknown shape ({error})",
+                    str(path),
+                    "is it the file dbt wrote? " + REGENERATE,
+                ) from None
+            del value[field]
+            notes.append(f"{path.name}: left out `{field}` of {key}: {error}")
+
+
+_OPAQUE: Final = frozenset(
+    {"config", "unrendered_config", "meta", "kwargs", "adapter_response", "owner", "args"}
+)
+"""Free-form objects: a null in them is the user's and stays."""
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: item if key in _OPAQUE else _without_nulls(item)
+            for key, item in value.items()
+            if item is not None
+        }
+    if isinstance(value, list):
+        return [_without_nulls(item) for item in value if item is not None]
+    return value
+
+
+# --- what the manifest means -----------------------------------------------------------------------
+
+
+def _metadata(raw: msgspec.Raw, path: Path) -> Metadata:
+    not_one = "is it the manifest.json of a dbt project? " + REGENERATE
+    if _absent(raw):
+        raise RippleError("JSON, but not a dbt manifest: it has no `metadata`", str(path), not_one)
+    metadata = _decode(raw, Metadata, path)
+    said = metadata.dbt_schema_version
+    found = re.search(r"/dbt/([\w-]+)/v(\d+)(?:\.json)?$", said)
+    if not found or found.group(1) != "manifest":
+        raise RippleError(
+            f"not a dbt manifest of a known schema version (it says {said!r})", str(path), not_one
+        )
+    version = int(found.group(2))
+    if version < OLDEST_MANIFEST:
+        raise RippleError(
+            f"manifest version {version} is too old (dbt {metadata.dbt_version}); "
+            f"versions {OLDEST_MANIFEST} to {NEWEST_MANIFEST} can be read",
+            str(path),
+            "use dbt 1.6 or newer",
+        )
+    if version > NEWEST_MANIFEST:
+        raise RippleError(
+            f"manifest version {version} (dbt {metadata.dbt_version}) is newer than this "
+            f"dbt-ripple knows; versions {OLDEST_MANIFEST} to {NEWEST_MANIFEST} can be read",
+            str(path),
+            "upgrade dbt-ripple",
+        )
+    if metadata.generated_at:
+        metadata.generated_at = as_utc(metadata.generated_at)
+    return metadata
+
+
+def _complete(nodes: dict[str, Node], resource_type: str) -> None:
+    """Fill in what dbt versions say in different places, or not at all."""
+    for unique_id, node in nodes.items():
+        node.unique_id = unique_id
+        if not node.resource_type:
+            node.resource_type = resource_type or unique_id.partition(".")[0]
+        config = node.config
+        if meta := config.get("meta"):
+            node.meta = {**node.meta, **meta} if isinstance(meta, dict) else node.meta
+        node.tags = _merged_tags(node.tags, config.get("tags"))
+        if node.group is None:
+            node.group = config.get("group")
+        if node.access is None:
+            node.access = config.get("access")
+        index = -1
+        for name, column in node.columns.items():
+            index += 1
+            column.index = index
+            if not column.name:
+                column.name = name
+            if (own := column.config) and (own.get("meta") or own.get("tags")):
+                if isinstance(meta := own.get("meta"), dict):
+                    column.meta = {**column.meta, **meta}
+                column.tags = _merged_tags(column.tags, own.get("tags"))
+
+
+def _merged_tags(tags: list[str], more: Any) -> list[str]:
+    if not more or more == tags:
+        return tags
+    extra = [more] if isinstance(more, str) else [str(tag) for tag in more]
+    return list(dict.fromkeys([*tags, *extra]))
+
+
+def _compiled_files(
+    target_path: Path, metadata: Metadata, nodes: dict[str, Node], notes: list[str]
+) -> None:
+    """Take the SQL that dbt 2 compiled from its files: its manifest does not hold it.
+
+    dbt 2 writes its manifest when it has parsed and the compiled files after that, so a file that
+    is older than the manifest is of another invocation and is not believed.
+    """
+    if not (metadata.dbt_version or "").startswith("2.") or metadata.generated_at is None:
+        return
+    taken = 0
+    for node in nodes.values():
+        if node.compiled_code is not None or node.resource_type not in WITH_SQL:
+            continue
+        if not node.original_file_path.endswith(".sql"):
+            continue
+        file = target_path / "compiled" / node.package_name / node.original_file_path
+        try:
+            if file.stat().st_mtime >= metadata.generated_at.timestamp():
+                node.compiled_code = file.read_text(encoding="utf-8")
+                taken += 1
+        except (OSError, UnicodeDecodeError):
+            continue
+    if taken:
+        notes.append(f"took the compiled SQL of {taken} nodes from {target_path / 'compiled'}")
+
+
+def _by_id(entries: dict[str, _T]) -> dict[str, _T]:
+    """Entries in the order of their ids: no answer depends on the order of a manifest.
+
+    dbt keeps none: where it parses only what has changed, that comes last.
+    """
+    return dict(sorted(entries.items()))
+
+
+def _hidden(
+    nodes: dict[str, Node], parent_map: dict[str, list[str]], metadata: Metadata
+) -> dict[str, Node]:
+    """The nodes of the package `OWN` that nothing else reads: they are no part of what one asks about."""
+    own = {unique_id for unique_id, node in nodes.items() if node.package_name == OWN}
+    if not own or metadata.project_name == OWN or shows_own():
+        return {}
+
+    def parents(unique_id: str) -> list[str]:
+        said = parent_map.get(unique_id)
+        return nodes[unique_id].depends_on.nodes if said is None else said
+
+    waiting = [unique_id for unique_id in nodes if unique_id not in own]
+    while waiting:
+        read = [parent for parent in parents(waiting.pop()) if parent in own]
+        own.difference_update(read)
+        waiting += read
+    return {unique_id: node for unique_id, node in nodes.items() if unique_id in own}
+
+
+def shows_own() -> bool:
+    """Whether the nodes of the package `OWN` are asked for."""
+    return bool(os.environ.get("DBT_RIPPLE_OWN_NODES"))
+
+
+def _maps(
+    nodes: dict[str, Node], parent_map: dict[str, list[str]], notes: list[str]
+) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Parents and children of every node, between nodes that exist only."""
+    parents: dict[str, list[str]] = {}
+    children: dict[str, list[str]] = {unique_id: [] for unique_id in nodes}
+    missing: dict[str, None] = {}
+    for unique_id, node in nodes.items():
+        said = parent_map.get(unique_id)
+        known = parents[unique_id] = []
+        for parent in sorted({*(node.depends_on.nodes if said is None else said)}):
+            if parent in nodes:
+                known.append(parent)
+                children[parent].append(unique_id)
+            else:
+                missing[parent] = None
+    if missing:
+        some = ", ".join(list(missing)[:3])
+        notes.append(
+            f"manifest.json refers to {len(missing)} node{'' if len(missing) == 1 else 's'} it does "
+            f"not hold ({some}), left out of the graph"
+        )
+    return parents, children
+
+
+def _likely_name(nodes: dict[str, Node]) -> str | None:
+    count: dict[str, int] = {}
+    for node in nodes.values():
+        count[node.package_name] = count.get(node.package_name, 0) + 1
+    return max(count, key=lambda name: count[name], default=None)
+
+
+# --- the other artifacts ---------------------------------------------------------------------------
+
+
+class _LateColumns(Mapping[str, list[CatalogColumn]]):
+    """The columns of the catalog's relations that are among the nodes, in order.
+
+    Those of a relation are decoded when they are asked for; hardly any command asks for all.
+
+    Attributes:
+        listed: the unique_ids of all that the catalog holds.
+        metadata: of the catalog, as far as it can be read.
+    """
+
+    def __init__(self, content: bytes, path: Path, nodes: Collection[str]) -> None:
+        self._content = content
+        self._path = path
+        self._nodes = nodes
+        self._columns: dict[str, msgspec.Raw | list[CatalogColumn]]
+        self.metadata = Metadata()
+        try:
+            catalog = msgspec.json.decode(content, type=_LateCatalog)
+        except (msgspec.ValidationError, *_NOT_JSON):
+            self._decode()
+        else:
+            tables = {**catalog.nodes, **catalog.sources}
+            self.listed = list(tables)
+            self._columns = {u: table.columns for u, table in tables.items() if u in nodes}
+            with suppress(msgspec.ValidationError, *_NOT_JSON):
+                self.metadata = msgspec.json.decode(catalog.metadata, type=Metadata)
+
+    def _decode(self) -> None:
+        """Decode all of it, which tells what to make of what dbt does not write."""
+        catalog = _decode(self._content, _Catalog, self._path)
+        tables = {**catalog.nodes, **catalog.sources}
+        self.listed = list(tables)
+        self._columns = {u: _sorted(t.columns) for u, t in tables.items() if u in self._nodes}
+
+    def __getitem__(self, unique_id: str) -> list[CatalogColumn]:
+        columns = self._columns[unique_id]
+        if isinstance(columns, list):
+            return columns
+        try:
+            found = _sorted(msgspec.json.decode(columns, type=dict[str, CatalogColumn]))
+        except (msgspec.ValidationError, *_NOT_JSON):
+            listed = self._columns
+            self._decode()
+            # Who is just walking over it finds all that was there.
+            self._columns = {u: self._columns.get(u, []) for u in listed}
+            return self[unique_id]
+        self._columns[unique_id] = found
+        return found
+
+    def __contains__(self, unique_id: object) -> bool:
+        return unique_id in self._columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+
+def _is_older(catalog: Metadata, manifest: Metadata) -> bool:
+    """Whether a catalog was written before the manifest, by another command than that."""
+    if catalog.generated_at is None or manifest.generated_at is None:
+        return False
+    same = catalog.invocation_id is not None and catalog.invocation_id == manifest.invocation_id
+    return not same and as_utc(catalog.generated_at) < as_utc(manifest.generated_at)
+
+
+def _sorted(columns: dict[str, CatalogColumn]) -> list[CatalogColumn]:
+    return sorted(columns.values(), key=lambda column: column.index)
+
+
+def _check_catalog(
+    catalog: _LateColumns,
+    path: Path,
+    nodes: dict[str, Node],
+    metadata: Metadata,
+    disabled: Collection[str],
+) -> None:
+    # Installed packages are shared between projects, so only the project's own relations tell.
+    unknown = [key for key in catalog.listed if key not in catalog and key not in disabled]
+    if unknown and not any(nodes[key].package_name == metadata.project_name for key in catalog):
+        raise RippleError(
+            f"is the catalog of another project: it holds {unknown[0]} and nothing of "
+            f"{metadata.project_name}",
+            str(path),
+            "run `dbt docs generate`, which writes manifest.json and catalog.json together",
+        )
+
+
+def _run_results(
+    content: bytes, path: Path, nodes: dict[str, Node], others: Collection[str], notes: list[str]
+) -> _RunResults:
+    run = _decode(content, _RunResults, path)
+    known = [item for item in run.results if item.unique_id in nodes or item.unique_id in others]
+    if run.results and not known:
+        notes.append("run_results.json names no node of this manifest; it is ignored")
+    run.results = [item for item in run.results if item.unique_id in nodes]
+    for item in run.results:
+        item.invocation_id = run.metadata.invocation_id or ""
+    return run

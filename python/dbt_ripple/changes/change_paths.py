@@ -1,0 +1,57 @@
+"""The paths along which a change spreads: from where it began to every vertex that moved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbt_ripple.graph.column_edges import edges_into
+from dbt_ripple.graph.lineage_tables import ROWS
+
+if TYPE_CHECKING:
+    from dbt_ripple.changes.compare import Comparison, Vertex
+
+
+def ways(comparison: Comparison) -> dict[Vertex, Vertex | None]:
+    """Each moved vertex with the one before it on a shortest way; None where a change began.
+
+    One walk, breadth first from the vertices that moved while nothing they depend on did, along
+    the edges between vertices that moved.
+    """
+    moved, changed = comparison.moved, comparison.changed
+    if not moved:
+        return {}
+    children: dict[Vertex, list[Vertex]] = {}
+    below: set[Vertex] = set()
+
+    def lead(parent: Vertex, child: Vertex) -> None:
+        children.setdefault(parent, []).append(child)
+        below.add(child)
+
+    for edge in edges_into(comparison.head_analysis.edges, changed):
+        if edge[0] in changed:
+            parent, child = (edge[0], edge[1]), (edge[2], edge[3])
+            if parent in moved and child in moved:
+                lead(parent, child)
+    for unique_id, change in changed.items():
+        for looked_at in comparison.head_analysis.nodes[unique_id].looks_at:
+            for parent in changed[looked_at].vertices() if looked_at in changed else ():
+                for child in change.vertices():
+                    lead(parent, child)
+    for unique_id, change in changed.items():
+        if change.rows and unique_id not in comparison.modified:
+            # An aggregate or a window is made of the rows it runs over, which no edge says.
+            for vertex in change.vertices():
+                if vertex not in below and vertex[1] != ROWS:
+                    lead((unique_id, ROWS), vertex)
+    starts = [vertex for change in changed.values() for vertex in change.vertices()]
+    found: dict[Vertex, Vertex | None] = {v: None for v in starts if v not in below}
+    frontier = list(found)
+    while frontier:
+        following = []
+        for vertex in frontier:
+            for child in children.get(vertex, ()):
+                if child not in found:
+                    found[child] = vertex
+                    following.append(child)
+        frontier = following
+    return found

@@ -1,0 +1,227 @@
+"""Whether two manifests can be compared at all, and what besides the code differs between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dbt_ripple.artifacts import Project
+from dbt_ripple.artifacts.project import CUSTOM_ENVIRONMENT, WITH_SQL
+from dbt_ripple.changes.compiled_sql_reuse import other_names
+from dbt_ripple.errors import RippleError
+from dbt_ripple.graph.config_fingerprints import Settings
+from dbt_ripple.graph.hooks import Hook, not_followed, when_it_runs
+from dbt_ripple.graph.introspection import Introspection
+from dbt_ripple.graph.jinja import normalised
+from dbt_ripple.graph.macros import ANY, Macros, environment_in, project_hooks
+from dbt_ripple.reasons import Code, Reason
+
+
+def check(base: Project, head: Project) -> list[Reason]:
+    """Notes on what differs besides the code.
+
+    Raises:
+        RippleError: base is another project's, or of another kind of warehouse.
+    """
+    before, now = base.metadata, head.metadata
+    where = base.target_path
+    if before.project_name and now.project_name and before.project_name != now.project_name:
+        raise RippleError(
+            f"holds the artifacts of project {before.project_name}, not of {now.project_name}",
+            where,
+            "give the artifacts of this project's deployed state: `dbt docs generate "
+            "--target-path DIR` on its commit makes them",
+        )
+    if before.adapter_type and now.adapter_type and before.adapter_type != now.adapter_type:
+        raise RippleError(
+            f"was made on {before.adapter_type} and the project's artifacts on {now.adapter_type}, "
+            "which compile to different SQL",
+            where,
+            f"make one of them anew: `dbt docs generate --target TARGET_ON_{now.adapter_type}`",
+        )
+    notes: list[Reason] = []
+    if before.dbt_version != now.dbt_version and before.dbt_version and now.dbt_version:
+        notes.append(Code.OTHER_DBT_VERSIONS(base=before.dbt_version, head=now.dbt_version))
+    return [*notes, *_unseen_variables(base, head)]
+
+
+def _unseen_variables(base: Project, head: Project) -> list[Reason]:
+    """Where a changed var or environment variable would not be seen: in what is not compiled."""
+    vars_known = base.variables is not None and head.variables is not None
+    environment_known = base.same_environment and head.same_environment
+    if vars_known and environment_known:
+        return []
+    settings = Settings(head, Macros(head))
+    with_vars: dict[str, None] = {}
+    with_environment: dict[str, None] = {}
+    for node in head.nodes.values():
+        names, of_environment = settings.unseen_variables(node)
+        if names and not vars_known:
+            with_vars[node.display_name] = None
+        unknown = {n for n in of_environment if not n.startswith(CUSTOM_ENVIRONMENT)}
+        if unknown and not environment_known:
+            with_environment[node.display_name] = None
+    notes: list[Reason] = []
+    if with_vars:
+        notes.append(Code.VARS_UNSEEN(names=list(with_vars)))
+    if with_environment:
+        notes.append(
+            Code.ENVIRONMENT_UNSEEN(prefix=CUSTOM_ENVIRONMENT, names=list(with_environment))
+        )
+    return notes
+
+
+def with_environment(base: Project, head: Project) -> tuple[Project, Project, bool]:
+    """Both sides with the environment variables that are known to differ between them.
+
+    Returns:
+        Base, head, and whether something uses one of these that no compiled SQL shows.
+    """
+    before, now = base.metadata.env, head.metadata.env
+    differ = {name for name in {*before, *now} if before.get(name) != now.get(name)}
+    if not differ:
+        return base.having(environment={}), head.having(environment={}), False
+    base, head = (
+        side.having(
+            environment={CUSTOM_ENVIRONMENT + n: str(values.get(n)) for n in sorted(differ)}
+        )
+        for side, values in ((base, before), (head, now))
+    )
+    names = {CUSTOM_ENVIRONMENT + name for name in differ} | {ANY}
+    for side in (base, head):
+        settings = Settings(side, Macros(side))
+        for node in side.nodes.values():
+            asked = settings.unseen_variables(node)[1]
+            if node.resource_type == "function":
+                asked = asked | environment_in(node.raw_code)
+            if not names.isdisjoint(asked):
+                return base, head, True
+    return base, head, False
+
+
+def compiled_blindly(base: Project, head: Project) -> frozenset[str]:
+    """The nodes whose edited code was compiled where what it looks at may not be yet.
+
+    That is a node that looks at the warehouse while it compiles (rule 11), of which the code or a
+    macro differs, and below a relation that has another name on head than base has built it under:
+    in the empty schema of CI, a star has no columns. What it is edited to, its SQL need not show.
+    """
+    names = other_names(base, head)
+    found: set[str] = set()
+    sides: list[Introspection] = []
+    for unique_id, now in head.nodes.items() if names else ():
+        then = base.nodes.get(unique_id)
+        if then is None or now.resource_type not in WITH_SQL or now.is_python:
+            continue
+        above = (base.nodes[p].relation_name for p in then.depends_on.nodes if p in base.nodes)
+        if names.keys().isdisjoint(filter(None, above)):
+            continue
+        sides = sides or [Introspection(side, Macros(side)) for side in (base, head)]
+        if any(side.of(node) for side, node in zip(sides, (then, now), strict=True)):
+            code = [
+                (normalised(node.raw_code), side.macros.fingerprint(node.depends_on.macros))
+                for side, node in zip(sides, (then, now), strict=True)
+            ]
+            if code[0] != code[1]:
+                found.add(unique_id)
+    return frozenset(found)
+
+
+def with_variables(
+    base: Project, head: Project, before: Mapping[str, str], now: Mapping[str, str]
+) -> tuple[Project, Project]:
+    """Both sides with the vars that differ between them: what uses these has changed (rule 7).
+
+    Args:
+        base: what is deployed.
+        head: what is proposed.
+        before: base's vars by name, values as text; under `ANY`, what all of them depend on.
+        now: head's.
+    """
+    differ = {name for name in {*before, *now} if before.get(name) != now.get(name)}
+    return (
+        base.having(variables={name: before.get(name, "") for name in differ}),
+        head.having(variables={name: now.get(name, "") for name in differ}),
+    )
+
+
+def changed_hooks(
+    base: Project, head: Project, before: list[Hook], now: list[Hook]
+) -> list[Reason]:
+    """What is said of the hooks that may write to anything and are not the same on both sides.
+
+    Of ``on-run-*`` hooks the order counts, too.
+
+    Args:
+        base: what is deployed.
+        head: what is proposed.
+        before: base's hooks that do something to other relations than their own.
+        now: head's.
+    """
+    then, here = not_followed(before), not_followed(now)
+    if then == here:
+        return []
+    owners = dict.fromkeys(owner for owner, _ in sorted({*then} ^ {*here}))
+    said: list[Reason] = []
+    for owner in owners or dict.fromkeys(owner for owner, _ in here):
+        if owner.startswith("operation."):
+            said += [
+                Code.MAY_WRITE_ANYWHERE(because=which)
+                for unique_id, which in changed_project_hooks(base, head).items()
+                if when_it_runs(unique_id) == owner
+            ] or [Code.MAY_WRITE_ANYWHERE(because=Code.RUN_HOOK_CHANGED(hook=_spoken(owner)))]
+        else:
+            name = (head.nodes.get(owner) or base.nodes[owner]).display_name
+            said.append(Code.NODE_HOOK_DIFFERS(name=name))
+    return said
+
+
+def followed_hooks(
+    base: Project, head: Project, before: list[Hook], now: list[Hook]
+) -> list[Reason]:
+    """What is said of each ``on-run-*`` hook that changed and of which it is known what it does."""
+    does: dict[str, set[str]] = {}
+    for side, hooks in ((base, before), (head, now)):
+        for hook in hooks:
+            nodes = side.nodes
+            names = {nodes[u].display_name if u in nodes else u for u in hook.writes | hook.makes}
+            does.setdefault(hook.owner, set()).update(names)
+    said: list[Reason] = []
+    for unique_id, which in changed_project_hooks(base, head).items():
+        found = sorted(does.get(unique_id, ()))
+        said.append(
+            Code.HOOK_FOLLOWED(because=which, names=found)
+            if found
+            else Code.HOOK_WRITES_NOTHING(because=which)
+        )
+    return said
+
+
+def changed_project_hooks(base: Project, head: Project) -> dict[str, Reason]:
+    """Each ``on-run-*`` hook that is not the same on both sides, with what is said of it.
+
+    A hook that only has another place among the others is the same one (see `changed_hooks`).
+    """
+    before, now = project_hooks(base), project_hooks(head)
+    then, here = (
+        {(when_it_runs(unique_id), what) for unique_id, what in side.items()}
+        for side in (before, now)
+    )
+    found = {}
+    for unique_id in dict.fromkeys([*now, *before]):
+        run = when_it_runs(unique_id)
+        new = unique_id in now and (run, now[unique_id]) not in then
+        gone = unique_id in before and (run, before[unique_id]) not in here
+        if new or gone:
+            code = (
+                Code.RUN_HOOK_CHANGED
+                if new and gone
+                else Code.RUN_HOOK_NEW
+                if new
+                else Code.RUN_HOOK_REMOVED
+            )
+            found[unique_id] = code(hook=_spoken(unique_id))
+    return found
+
+
+def _spoken(hook: str) -> str:
+    return f"{hook.split('.')[-1]} of {hook.split('.')[1]}"

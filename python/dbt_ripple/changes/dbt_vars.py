@@ -1,0 +1,237 @@
+"""Whether both sides were compiled with the same vars, as far as dbt's files tell.
+
+dbt writes the vars of the command line to run_results.json. It writes those of the project files
+nowhere, but partial_parse.msgpack has a digest of each file, and the file may still be where dbt
+read it, or in git. What none of these tells counts as not proven.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from dbt_ripple.artifacts import Project
+from dbt_ripple.graph.git_history import revisions
+
+_FILE: Final = "dbt_project.yml"
+_PARTIAL_PARSE: Final = "partial_parse.msgpack"
+_SLACK: Final = 2.0
+
+
+class _Hash(msgspec.Struct):
+    name: str = ""
+    checksum: str = ""
+
+
+class _StateCheck(msgspec.Struct):
+    vars_hash: _Hash = msgspec.field(default_factory=_Hash)
+    project_hashes: dict[str, _Hash] = {}
+
+
+class _Metadata(msgspec.Struct):
+    project_name: str | None = None
+    invocation_id: str | None = None
+
+
+class _Parsed(msgspec.Struct):
+    created_at: float | None = None
+
+
+class _Manifest(msgspec.Struct):
+    """What both the manifest and partial_parse.msgpack say."""
+
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    nodes: dict[str, _Parsed] = {}
+
+
+class _PartialParse(_Manifest):
+    state_check: _StateCheck = msgspec.field(default_factory=_StateCheck)
+
+
+class Variables:
+    """The vars of both sides."""
+
+    def __init__(self, base: Project, head: Project) -> None:
+        self.sides = (_Side(base), _Side(head))
+        self._known: dict[str, bool] = {}
+        self._compared = base.variables is not None and head.variables is not None
+        self._differ = bool(base.variables or head.variables)
+
+    def same(self, package: str) -> bool:
+        """Whether every var that code of a package can ask for is proved to be the same."""
+        if self._compared:
+            return not self._differ
+        known = self._known.get(package)
+        if known is None:
+            root = self.sides[1].name
+            known = self._known[package] = self.same_arguments and all(
+                map(self._same_file, dict.fromkeys((root, package)))
+            )
+        return known
+
+    @cached_property
+    def same_arguments(self) -> bool:
+        """Whether the vars of the command line are the same."""
+        before, now = (side.arguments for side in self.sides)
+        return (before is not None and before == now) or self._same_command_line
+
+    @cached_property
+    def _same_command_line(self) -> bool:
+        """Whether vars, profile and target of the command line are the same, by dbt's digest."""
+        before, now = (side.state_check.vars_hash.checksum for side in self.sides)
+        return bool(before) and before == now
+
+    @cached_property
+    def same_target(self) -> bool:
+        """Whether both were compiled for one target, by all that the artifacts tell of it.
+
+        That is the name of the target and of the profile, and the place of every relation.
+        """
+        before, now = (side.target for side in self.sides)
+        base, head = (side.project.nodes for side in self.sides)
+        return ((before is not None and before == now) or self._same_command_line) and all(
+            (then.database, then.schema) == (node.database, node.schema)
+            for unique_id, node in head.items()
+            if (then := base.get(unique_id)) is not None and node.relation_name
+        )
+
+    def _same_file(self, package: str) -> bool:
+        before, now = (side.digest(package) for side in self.sides)
+        if before is not None and before == now:
+            return True
+        said = [side.vars_in_file(package) for side in self.sides]
+        if before is None and self.sides[0].file(package) == self.sides[1].file(package):
+            return False  # the file is head's, however old it looks: base may be of elsewhere
+        if said[0] is None:  # it may have been overwritten by head's, and git still have it
+            said[0] = self.sides[0].vars_in_git(self.sides[1].file(package), package)
+        return said[0] is not None and said[0] == said[1]
+
+
+class _Side:
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.name = project.metadata.project_name or ""
+
+    @cached_property
+    def run_args(self) -> dict[str, Any]:
+        """The arguments of the command that wrote the manifest; empty where they are not known."""
+        invocation = self.project.metadata.invocation_id
+        runs = {result.invocation_id for result in self.project.run_results}
+        return self.project.run_args if invocation and runs <= {invocation} else {}
+
+    @cached_property
+    def arguments(self) -> str | None:
+        """The vars of the command line."""
+        said = self.run_args.get("vars", {} if self.run_args else None)
+        return None if said is None else repr(_sorted(said))
+
+    @cached_property
+    def target(self) -> tuple[Any, ...] | None:
+        """What the command line says of the target."""
+        args = self.run_args
+        return (args.get("target"), args.get("profile")) if args else None
+
+    @cached_property
+    def state_check(self) -> _StateCheck:
+        """What dbt knows its parsing by; empty where it is not known to be the manifest's.
+
+        A command for which nothing has changed does not parse again, and leaves the file alone. One
+        for which a project file, a var or the target has, parses every node again.
+        """
+        folder = Path(self.project.target_path)
+        try:
+            content = (folder / _PARTIAL_PARSE).read_bytes()
+            found = msgspec.msgpack.decode(content, type=_PartialParse)
+            if found.metadata.invocation_id != self.project.metadata.invocation_id:
+                content = (folder / "manifest.json").read_bytes()
+                there = msgspec.json.decode(content, type=_Manifest)
+                if there.metadata.invocation_id != self.project.metadata.invocation_id:
+                    return _StateCheck()  # of a command that has run since the project was read
+                said = there.nodes
+                if not said or any(found.nodes.get(u) != node for u, node in said.items()):
+                    return _StateCheck()
+        except (OSError, msgspec.DecodeError):
+            return _StateCheck()
+        return found.state_check
+
+    def digest(self, package: str) -> tuple[str, str] | None:
+        """The digest of a package's project file, and its kind."""
+        found = self.state_check.project_hashes.get(package)
+        return (found.name, found.checksum) if found is not None and found.checksum else None
+
+    def file(self, package: str) -> Path | None:
+        """Where the project file of a package is, or was."""
+        folder = self.run_args.get("project_dir")
+        if not isinstance(folder, str):
+            return None
+        root = Path(folder)
+        if package == self.name:
+            return root / _FILE
+        said = _parsed(_text(root / _FILE)) or {}
+        return root / str(said.get("packages-install-path") or "dbt_packages") / package / _FILE
+
+    def vars_in_file(self, package: str) -> str | None:
+        """What a package's project file says of vars, where it is the one that dbt has read."""
+        file = self.file(package)
+        text = _text(file) if file is not None else None
+        if file is None or text is None:
+            return None
+        digest = self.digest(package)
+        if digest is not None:
+            return _vars_of(text, file) if _has_digest(text, digest) else None
+        made = self.project.metadata.generated_at
+        written = file.stat().st_mtime
+        return _vars_of(text, file) if made and written <= made.timestamp() + _SLACK else None
+
+    def vars_in_git(self, file: Path | None, package: str) -> str | None:
+        """The same of the commit of a file that has the digest of what dbt has read."""
+        digest = self.digest(package)
+        if digest is None or file is None:
+            return None
+        for content in revisions(file):
+            text = content.decode("utf-8", "replace")
+            if _has_digest(text, digest):
+                return _vars_of(text, file)
+        return None
+
+
+def _vars_of(text: str, file: Path) -> str | None:
+    """The vars and the macro order that a project file sets; None where it is not YAML."""
+    said = _parsed(text)
+    if said is None or (file.parent / "vars.yml").exists():
+        return None
+    return repr((_sorted(said.get("vars")), said.get("dispatch")))
+
+
+def _sorted(value: Any) -> Any:
+    """A value of YAML, its keys in one order."""
+    if isinstance(value, dict):
+        return [(repr(key), _sorted(value[key])) for key in sorted(value, key=repr)]
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
+
+
+def _parsed(text: str | None) -> dict[str, Any] | None:
+    try:
+        said = YAML(typ="safe").load(text or "")
+    except YAMLError:
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _text(file: Path) -> str | None:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _has_digest(text: str, digest: tuple[str, str]) -> bool:
+    kind, wanted = digest
+    known = kind in hashlib.algorithms_available
+    return known and hashlib.new(kind, text.encode("utf-8")).hexdigest() == wanted

@@ -1,0 +1,227 @@
+"""Queries that differ only in words: the second comparison, of canonical forms.
+
+Nodes and tests whose fingerprints differ are the same on both sides if their fingerprints in
+canonical form (`graph.canonical_linker`) are equal. Each node is taken as a whole from one of the two
+comparisons: one of them shows that two of its columns stay in the same row, never half of each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Final
+
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.identifiers import dialect_of, keeps_case
+from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.lineage import NodeAnalysis
+from dbt_ripple.reasons import Code, Reason
+
+if TYPE_CHECKING:
+    from dbt_ripple.changes.compare import Comparison
+    from dbt_ripple.graph.canonical_linker import CanonicalLinker
+
+
+def prove_reworded(comparison: Comparison, cache: Cache | None = None) -> bool:
+    """Take back what is only said in other words: from `changed`, and from head's analysis.
+
+    Args:
+        comparison: of base and head, which is changed in place.
+        cache: where lowered queries may be found.
+
+    Returns:
+        Whether any relation is now known to be more the same than its fingerprints said.
+    """
+    base, head = comparison.base_analysis, comparison.head_analysis
+    moved = [
+        unique_id
+        for unique_id, change in comparison.changed.items()
+        if change.kind == "changed"
+        and not comparison.is_semantic(unique_id)
+        and _is_followed(base.nodes.get(unique_id))
+        and _is_followed(head.nodes.get(unique_id))
+    ]
+    tests = [
+        test
+        for test, now in head.tests.items()
+        if (then := base.tests.get(test)) is not None
+        and (then.rows_fingerprint, then.fingerprints) != (now.rows_fingerprint, now.fingerprints)
+        and _is_followed(then)
+        and _is_followed(now)
+    ]
+    edited = {
+        unique_id
+        for unique_id in (*moved, *tests)
+        if comparison.base.nodes[unique_id].compiled_code
+        != comparison.head.nodes[unique_id].compiled_code
+    }
+    if not edited:
+        return False
+    from dbt_ripple.graph.canonical_linker import CanonicalLinker
+
+    unmoved = frozenset[str]()
+    if not keeps_case(dialect_of(comparison.head.metadata.adapter_type)):
+        unmoved = frozenset(
+            unique_id
+            for unique_id, now in head.nodes.items()
+            if unique_id not in comparison.changed
+            and (then := base.nodes.get(unique_id)) is not None
+            and (then.status, then.order, then.incidental, then.columns)
+            == (now.status, now.order, now.incidental, now.columns)
+        )
+    catalog = comparison.base.catalog
+    one = CanonicalLinker(
+        comparison.base, base, unmoved, edited, catalog, cache, comparison.seeds.base
+    )
+    other = CanonicalLinker(
+        comparison.head, head, unmoved, edited, catalog, cache, comparison.seeds.head
+    )
+    nodes = _nodes(comparison, one, other, moved)
+    proven = _tests(comparison, one, other, tests, nodes)
+    if nodes or proven:
+        comparison.head_analysis = dataclasses.replace(
+            head, nodes={**head.nodes, **nodes}, tests={**head.tests, **proven}
+        )
+    if comparison.reworded:
+        comparison.notes.append(_in_words(comparison))
+    return bool(nodes)
+
+
+def _in_words(comparison: Comparison) -> Reason:
+    """What is said of what means the same."""
+    nodes = comparison.head.nodes
+    said: list[str | Reason] = [
+        Code.REWORDED_NODE(name=nodes[unique_id].display_name, rules=rules)
+        for unique_id, rules in comparison.reworded.items()
+        if rules
+    ]
+    shown = (said or [nodes[unique_id].display_name for unique_id in comparison.reworded])[:_SHOWN]
+    more = len(comparison.reworded) - len(shown)
+    if more:
+        return Code.REWORDED_AND_MORE(nodes=shown, more=more)
+    return Code.REWORDED(nodes=shown)
+
+
+_SHOWN: Final = 3
+
+
+def _is_followed(seen: NodeAnalysis | None) -> bool:
+    """Whether a query was followed to the end, with nothing missing in it."""
+    return seen is not None and seen.status == "analysed" and not seen.in_vain
+
+
+def _nodes(
+    comparison: Comparison, one: CanonicalLinker, other: CanonicalLinker, moved: list[str]
+) -> dict[str, NodeAnalysis]:
+    """The nodes of which less has moved than their plain fingerprints say, as head has them now."""
+    from dbt_ripple.changes.compare import node_change
+
+    found: dict[str, NodeAnalysis] = {}
+    for unique_id in moved:
+        if not _may_be_less(unique_id, comparison, one, found):
+            continue
+        then = comparison.base_analysis.nodes[unique_id]
+        now = comparison.head_analysis.nodes[unique_id]
+        before, here = (linker.node(unique_id).analysis for linker in (one, other))
+        if not (_is_followed(before) and _is_followed(here)):
+            continue
+        if (before.columns, here.columns) != (then.columns, now.columns):
+            continue
+        plain = comparison.changed[unique_id]
+        change = node_change(before, here)
+        if change is not None and not set(change.vertices()) < set(plain.vertices()):
+            continue
+        if change is None:
+            del comparison.changed[unique_id]
+            comparison.reworded[unique_id] = _rules(unique_id, one, other)
+        else:
+            comparison.changed[unique_id] = change
+        found[unique_id] = _with_fingerprints_of(then, before, now, here)
+    return found
+
+
+def _may_be_less(
+    unique_id: str, comparison: Comparison, one: CanonicalLinker, found: Collection[str]
+) -> bool:
+    """Whether less can have moved than is said: in other words, or below something of which it has."""
+    if unique_id in one.edited:
+        return True
+    parents = comparison.head.parents.get(unique_id, ())
+    return any(one.names.canonical.get(parent, parent) in found for parent in parents)
+
+
+def _tests(
+    comparison: Comparison,
+    one: CanonicalLinker,
+    other: CanonicalLinker,
+    tests: list[str],
+    nodes: Collection[str],
+) -> dict[str, NodeAnalysis]:
+    """The tests that ask the same of the same, as head has them now."""
+    found: dict[str, NodeAnalysis] = {}
+    for test in tests:
+        if not _may_be_less(test, comparison, one, nodes):
+            continue
+        then = comparison.base_analysis.tests[test]
+        now = comparison.head_analysis.tests[test]
+        before, here = one.of_test(test), other.of_test(test)
+        if (
+            _is_followed(before)
+            and _is_followed(here)
+            and (before.columns, here.columns) == (then.columns, now.columns)
+            and (before.rows_fingerprint, before.fingerprints, before.reason)
+            == (here.rows_fingerprint, here.fingerprints, here.reason)
+        ):
+            found[test] = dataclasses.replace(
+                now, rows_fingerprint=then.rows_fingerprint, fingerprints=then.fingerprints
+            )
+            comparison.reworded[test] = _rules(test, one, other)
+    return found
+
+
+def _with_fingerprints_of(
+    then: NodeAnalysis, before: NodeAnalysis, now: NodeAnalysis, here: NodeAnalysis
+) -> NodeAnalysis:
+    """A node of head under base's fingerprints, where it is equal in canonical form.
+
+    Args:
+        then: the node of base, plain.
+        before: in canonical form.
+        now: the node of head, plain.
+        here: in canonical form.
+    """
+    equal = dict(zip(before.fingerprints, then.fingerprints, strict=True))
+    named = {
+        (name, fp): plain
+        for name, fp, plain in zip(
+            before.columns, before.fingerprints, then.fingerprints, strict=True
+        )
+    }
+    rows = then.rows_fingerprint
+    if before.rows_fingerprint != here.rows_fingerprint:
+        rows = _other(here.rows_fingerprint)
+    ordered = (before.order, before.incidental) == (here.order, here.incidental)
+    return dataclasses.replace(
+        now,
+        fingerprints=[
+            named.get((name, fp)) or equal.get(fp) or _other(fp)
+            for name, fp in zip(here.columns, here.fingerprints, strict=True)
+        ],
+        rows_fingerprint=rows,
+        order=then.order if ordered else now.order,
+        incidental=then.incidental if ordered else _other(here.incidental),
+    )
+
+
+def _other(fingerprint: str) -> str:
+    return digest(b"in canonical form", fingerprint.encode()).hex()
+
+
+def _rules(unique_id: str, one: CanonicalLinker, other: CanonicalLinker) -> list[str]:
+    """The rules that make one form of two texts: where some were used on one only, these."""
+    then, now = (linker.project.nodes[unique_id].compiled_code for linker in (one, other))
+    if then == now:
+        return []
+    here, there = one.rules.get(unique_id, []), other.rules.get(unique_id, [])
+    apart = [rule for rule in dict.fromkeys([*here, *there]) if (rule in here) != (rule in there)]
+    return apart or list(dict.fromkeys([*here, *there]))

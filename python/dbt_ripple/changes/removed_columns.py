@@ -1,0 +1,161 @@
+"""Names that a query cannot find: of which relation the column was, and what it is called now.
+
+An engine reports `orders.channel` as the query has it, where `orders` may be an alias or a CTE. A
+reviewer wants to know that this is `stg_orders.channel`, and that it is called `sales_channel`
+now.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+from dbt_ripple.artifacts import Project
+from dbt_ripple.changes.compare import Comparison
+from dbt_ripple.graph.column_edges import edges_into
+from dbt_ripple.reasons import Code, Reason, names_missing
+
+
+class GoneColumn(msgspec.Struct, kw_only=True):
+    """A column that base has and head has not.
+
+    Attributes:
+        unique_id: the relation it was a column of.
+        renamed_to: the column of head with its definition; None where there is none.
+    """
+
+    unique_id: str
+    column: str
+    renamed_to: str | None = None
+
+
+class Broken(msgspec.Struct, kw_only=True):
+    """A node that cannot compile on head; the reason has the name that is missing.
+
+    Attributes:
+        gone: the columns it reads that the change took away or renamed, where it is that.
+    """
+
+    unique_id: str
+    reason: Reason
+    gone: list[GoneColumn] = []
+
+
+class Unfound:
+    """What the broken nodes and tests of head look for in vain, as far as the change took it away.
+
+    Attributes:
+        reasons: what the engine would say of each.
+        new: those that are not broken on base in the same way; nodes first, then tests.
+    """
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.comparison = comparison
+        now = comparison.head_analysis
+        self.reasons = {
+            unique_id: seen.reason or Code.NO_REASON_GIVEN()
+            for side in (now.nodes, now.tests)
+            for unique_id, seen in side.items()
+            if seen.status == "broken"
+        }
+        before = comparison.base_analysis
+        was = before.nodes | before.tests if self.reasons else {}
+        self.new = [
+            unique_id
+            for unique_id, reason in self.reasons.items()
+            if (then := was.get(unique_id)) is None or then.reason != reason
+        ]
+        self._read = _read_on_base(comparison, self.reasons) if self.reasons else {}
+        self._vanished = vanished(comparison.base, comparison.head) if self.reasons else {}
+
+    def of(self, unique_id: str) -> list[GoneColumn]:
+        """The columns that are gone and that a broken node or test asks for by their names."""
+        reason = self.reasons.get(unique_id)
+        if reason is None:
+            return []
+        base, head = self.comparison.base, self.comparison.head
+        parents = (*head.parents.get(unique_id, ()), *base.parents.get(unique_id, ()))
+        found = [
+            gone
+            for parent in dict.fromkeys(parents)
+            for gone in self._gone(parent)
+            if any(_names(name, gone.column) for name in names_missing(reason))
+        ]
+        # Two parents may have lost a column of this name, and only one of them be read.
+        read = self._read.get(unique_id, set())
+        return [g for g in found if (g.unique_id, g.column.lower()) in read] or found
+
+    def broken(self) -> list[Broken]:
+        """What cannot compile on head and could (or did not exist) on base."""
+        return [
+            Broken(unique_id=unique_id, reason=self.reason(unique_id), gone=self.of(unique_id))
+            for unique_id in self.new
+        ]
+
+    def reason(self, unique_id: str) -> Reason:
+        """Why a broken node or test is broken, with what the change did to what it reads."""
+        reason = self.reasons[unique_id]
+        gone = self.of(unique_id)
+        return broken_by(reason, map(self.said, gone)) if gone else reason
+
+    def said(self, gone: GoneColumn) -> Reason:
+        """What became of a column."""
+        base, head = self.comparison.base.nodes, self.comparison.head.nodes
+        node = head.get(gone.unique_id) or base.get(gone.unique_id)
+        name = node.spoken_name if node else gone.unique_id
+        if gone.renamed_to:
+            return Code.COLUMN_RENAMED(name=name, column=gone.column, to=gone.renamed_to)
+        return Code.COLUMN_GONE(name=name, column=gone.column)
+
+    def _gone(self, parent: str) -> Iterable[GoneColumn]:
+        change = self.comparison.changed.get(parent)
+        if change is not None:
+            to = {was: name for name, was in change.renamed.items()}
+            for name in change.removed:
+                yield GoneColumn(unique_id=parent, column=name, renamed_to=to.get(name))
+        for name in self._vanished.get(parent, ()):
+            if change is None or name not in change.removed:
+                yield GoneColumn(unique_id=parent, column=name)
+
+
+def broken_by(reason: Reason, gone: Iterable[Reason]) -> Reason:
+    """A reason with what became of the columns that are looked for."""
+    return Code.BROKEN_BY(because=reason, gone=list(gone))
+
+
+def _names(name: str, column: str) -> bool:
+    """Whether a name that a query looks for is that of a column."""
+    return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", name, re.IGNORECASE) is not None
+
+
+def _read_on_base(
+    comparison: Comparison, readers: Iterable[str]
+) -> dict[str, set[tuple[str, str]]]:
+    """The columns, in lower case, that some nodes and tests read on base."""
+    analysis = comparison.base_analysis
+    found: dict[str, set[tuple[str, str]]] = {unique_id: set() for unique_id in readers}
+    nodes = [unique_id for unique_id in found if unique_id in analysis.nodes]
+    for edge in edges_into(analysis.edges, nodes) if nodes else ():
+        found[edge[2]].add((edge[0], edge[1].lower()))
+    for test, node, column in analysis.test_columns:
+        if test in found:
+            found[test].add((node, column.lower()))
+    return found
+
+
+def vanished(base: Project, head: Project) -> dict[str, list[str]]:
+    """Columns of sources that base's catalog has and head's has not, by unique_id.
+
+    The analysis alone does not tell: a column that is still read is one of the relation to it.
+    """
+    found = {}
+    for node in head.of_type("source"):
+        then, now = base.catalog.get(node.unique_id), head.catalog.get(node.unique_id)
+        if not then or not now or now == then:
+            continue
+        left = {c.name.lower() for c in now}
+        if gone := [c.name for c in then if c.name.lower() not in left]:
+            found[node.unique_id] = gone
+    return found

@@ -1,0 +1,123 @@
+"""Seeds on both sides: which of them can be compared column by column (rule 12)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.graph.seed_files import SeedFile, SeedFiles, checksum
+from dbt_ripple.reasons import Code, Reason
+
+
+@dataclass(slots=True)
+class SeedPair:
+    """The seed files of both sides, and what is to be said of them.
+
+    Attributes:
+        one_sided: whether the columns of an unchanged seed are known on one side only, by its own
+            folder: no catalog lists them, and the file is at hand there.
+    """
+
+    base: SeedFiles
+    head: SeedFiles
+    one_sided: bool = False
+    notes: list[Reason] = field(default_factory=list)
+
+
+def pair_seeds(base: Project, head: Project) -> SeedPair:
+    """The files of the seeds that differ, each where it is at hand on both sides.
+
+    A file serves either side whose checksum it has, so that a side that was made elsewhere finds
+    what did not change in the other side's folder.
+    """
+    folders = [
+        folder
+        for project in (head, base)
+        for folder in dict.fromkeys(
+            node.root_path for node in project.of_type("seed") if node.root_path
+        )
+    ]
+    changed: set[str] = set()
+    by_content: set[str] = set()
+    reordered: set[str] = set()
+    formerly: dict[str, dict[str, str]] = {}
+    differ: dict[str, bytes] = {}
+    one_sided = False
+    notes: list[Reason] = []
+    files = SeedFiles(folders, changed)
+    for node in head.of_type("seed"):
+        before = base.nodes.get(node.unique_id)
+        if before is None:
+            continue
+        if checksum(node) != checksum(before):
+            changed.add(node.unique_id)
+            then, now = files.read(before), files.read(node)
+            if then is not None and now is not None and then.values and now.values:
+                by_content.add(node.unique_id)
+                formerly[node.unique_id] = _renamed(then, now)
+                if then.bag == now.bag and then.values != now.values:
+                    reordered.add(node.unique_id)
+            continue
+        own = SeedFiles()
+        one_sided = one_sided or (
+            (_listed(base, before) or own.read(before) is not None)
+            != (_listed(head, node) or own.read(node) is not None)
+        )
+        if checksum(node)[0] == "path":
+            differs, found = _too_large(node, before, base)
+            notes.append(Code.SEED_TOO_LARGE(name=node.name, because=found))
+            if differs:
+                differ[node.unique_id] = b"head"
+    return SeedPair(
+        SeedFiles(folders, changed, by_content, reordered=reordered),
+        SeedFiles(folders, changed, by_content, differ, reordered, formerly),
+        one_sided,
+        notes,
+    )
+
+
+def _renamed(then: SeedFile, now: SeedFile) -> dict[str, str]:
+    """The columns that only have another name: what they were called, by what they are called now.
+
+    They hold the same values, and no other column that came or went does.
+    """
+    before = {name.lower() for name in then.header}
+    here = {name.lower() for name in now.header}
+    gone = [
+        (name, v)
+        for name, v in zip(then.header, then.values, strict=True)
+        if name.lower() not in here
+    ]
+    came = [
+        (name, v)
+        for name, v in zip(now.header, now.values, strict=True)
+        if name.lower() not in before
+    ]
+    found = {}
+    for name, values in came:
+        old = [n for n, v in gone if v == values]
+        if len(old) == 1 and sum(v == values for _, v in came) == 1:
+            found[name.lower()] = old[0]
+    return found
+
+
+def _listed(project: Project, seed: Node) -> bool:
+    return bool(project.catalog.get(seed.unique_id))
+
+
+def _too_large(node: Node, before: Node, base: Project) -> tuple[bool, Reason]:
+    """Whether a seed without a checksum is to be taken as changed, and what is said of it."""
+    file = Path(node.root_path or "") / node.original_file_path
+    then = Path(before.root_path or "") / before.original_file_path
+    try:
+        if file != then and then.is_file():
+            differs = file.read_bytes() != then.read_bytes()
+            return differs, Code.SEED_FILES_DIFFER() if differs else Code.SEED_FILES_EQUAL()
+        written = file.stat().st_mtime
+    except OSError:
+        return False, Code.SEED_FILE_MISSING()
+    made = base.metadata.generated_at
+    if file == then and made is not None and written > made.timestamp():
+        return True, Code.SEED_FILE_NEWER()
+    return False, Code.SEED_TAKEN_AS_UNCHANGED()

@@ -1,0 +1,383 @@
+"""`--state DIR`, `--base-ref REF`: the two sides that a command compares, or why it cannot.
+
+The worst answer would be an empty one because nothing could be compared. So artifacts that are
+missing, outdated, of another project or not compiled are refused here, with the command that
+helps.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.dbt_options import connection_options
+from dbt_ripple.cli.options import open_target
+from dbt_ripple.dbt_runner.invoke import DbtOptions
+from dbt_ripple.errors import RippleError
+from dbt_ripple.rendering.output import count, warn
+
+if TYPE_CHECKING:
+    from dbt_ripple.artifacts import Node, Project
+    from dbt_ripple.changes.compiled_sql_reuse import Taken
+    from dbt_ripple.graph.cache import Cache
+    from dbt_ripple.graph.target_folder import Target
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+_MAKE_BASE = (
+    "keep what `dbt build` leaves in target/ when the deployed commit is built, and give it by "
+    "--state DIR; or let --base-ref REF compile that commit here"
+)
+_MAKE_HEAD = "run `dbt docs generate` (or `dbt compile`) on the whole project"
+_SLACK = 2.0
+"""Seconds a file may be newer than the manifest: file systems round, and dbt takes its time."""
+
+
+def state_option(command: _Command) -> _Command:
+    """Add ``--state``, which means what it means to dbt."""
+    return click.option(
+        "--state",
+        envvar="DBT_STATE",
+        show_envvar=True,
+        type=click.Path(path_type=Path),
+        help="Folder with the artifacts of base, for example those of production.",
+    )(command)
+
+
+def sides_options(command: _Command) -> _Command:
+    """Add what says the two sides, for `open_sides`; `DbtOptions.taken` takes dbt's of them."""
+    base_ref = click.option(
+        "--base-ref",
+        metavar="REF",
+        help="Compile base from this commit and head from the working copy; no artifacts are "
+        "needed. A --state is then used only by --run, to defer to.",
+    )
+    return state_option(base_ref(connection_options(command)))
+
+
+def facts_options(command: _Command) -> _Command:
+    """Add ``--facts`` and ``--assume-passed``: whether base's passed tests prove others."""
+    passed = click.option(
+        "--assume-passed",
+        is_flag=True,
+        help="Count all of base's tests as passed, whatever run_results.json says.",
+    )
+    return click.option(
+        "--facts/--no-facts",
+        default=True,
+        help="Leave out tests that base's passed tests prove cannot fail (the default), and tests "
+        "below a model that cannot be built.",
+    )(passed(command))
+
+
+@contextmanager
+def open_sides(
+    project_dir: Path,
+    target_path: Path | None,
+    state: Path | None,
+    base_ref: str | None,
+    options: DbtOptions,
+    cache: Cache | None,
+    threads: int | None,
+    *,
+    or_count: bool = False,
+) -> Iterator[tuple[Target, Target]]:
+    """Base and head, from artifacts or (``base_ref``) compiled here; base's files stay meanwhile.
+
+    Args:
+        project_dir: as for `load_sides`, like the next two and the last two.
+        target_path: where head's artifacts are.
+        state: base's artifacts.
+        base_ref: a commit to compile base from, whatever the artifacts.
+        options: how dbt is called.
+        cache: where to look first.
+        threads: processes that analyse what is not there.
+        or_count: where dbt cannot compile what of head is neither compiled nor taken over from
+            base, count that as changed, and say so; else it is refused.
+
+    Raises:
+        RippleError: as `load_sides` and `dbt_runner.base_ref.both_sides`.
+    """
+    if base_ref is None:
+        rest = partial(_compile_rest, project_dir, options, state, or_count=or_count)
+        yield load_sides(project_dir, target_path, state, cache, threads, rest)
+        return
+    from dbt_ripple.dbt_runner.base_ref import both_sides
+    from dbt_ripple.graph.target_folder import Target
+
+    catalog = artifacts_folder(project_dir, target_path)
+    with both_sides(project_dir, base_ref, options, catalog=catalog) as sides:
+        for note in sides.notes:
+            warn(note)
+        _say_taken(sides.taken, base_ref)
+        base, head = (
+            Target.of(side, cache, processes=threads) for side in (sides.base, sides.head)
+        )
+        yield base, head
+
+
+def state_folder(project_dir: Path, state: Path) -> Path:
+    """Where ``--state`` is: relative to the project, as in dbt, or else to the current folder."""
+    return (
+        state if state.is_absolute() or not (project_dir / state).exists() else project_dir / state
+    )
+
+
+def _compile_rest(
+    project_dir: Path,
+    options: DbtOptions,
+    state: Path | None,
+    base: Project,
+    head: Project,
+    *,
+    or_count: bool,
+) -> Project | None:
+    """Head with what is not compiled of it compiled in a folder of its own; None where dbt cannot.
+
+    Raises:
+        RippleError: dbt cannot, and that is no answer (not `or_count`); says which command does.
+    """
+    from dbt_ripple.dbt_runner.invoke import Dbt
+    from dbt_ripple.dbt_runner.run_selection import compile_against
+
+    assert state is not None
+    rest = [node.unique_id for node in head.uncompiled()]
+    with tempfile.TemporaryDirectory(prefix="dbt-ripple-") as folder:
+        try:
+            dbt = Dbt(project_dir.resolve(), Path(folder), options, says="none")
+            return compile_against(base, head, rest, dbt, state_folder(project_dir, state))
+        except RippleError as error:
+            if or_count:
+                warn(
+                    f"{count(len(rest), 'node')} of head {'is' if len(rest) == 1 else 'are'} not "
+                    f"compiled, and dbt could not compile here: {error.what} ({error.where})"
+                )
+                return None
+            raise RippleError(
+                f"{count(len(rest), 'node')} of head {'is' if len(rest) == 1 else 'are'} parsed but "
+                f"not compiled, and could not be compiled here: {error.what} ({error.where})",
+                str(Path(head.target_path) / "manifest.json"),
+                "compile the project: `dbt compile`",
+            ) from error
+
+
+def _complete(
+    base: Target, head: Target, rest: Callable[[Project, Project], Project | None] | None
+) -> Target | None:
+    """Head with base's compiled SQL where it is proved to be head's, too; None if it is nowhere."""
+    from dbt_ripple.changes.compiled_sql_reuse import take_over_from_artifacts
+    from dbt_ripple.graph.target_folder import Target
+
+    taken = take_over_from_artifacts(base.project, head.project)
+    project = taken.head
+    if taken.rest and rest is not None and (whole := rest(base.project, project)) is not None:
+        project = whole
+        _say_taken(taken, "base")
+    elif not taken.taken:
+        return None
+    else:
+        left = f"{'has' if len(taken.rest) == 1 else 'have'} to be compiled: "
+        _say_taken(taken, "base", left + _compiles(project, taken.rest))
+    return Target.of(project, head.cache, processes=head.processes)
+
+
+def _compiles(project: Project, unique_ids: Iterable[str]) -> str:
+    """The command that compiles some nodes."""
+    names = [".".join(project.nodes[unique_id].fqn) for unique_id in unique_ids]
+    if len(names) <= _NAMES:
+        return f"`dbt compile --select {' '.join(names)}`"
+    return "`dbt compile` (or --run, which compiles only those)"
+
+
+_NAMES = 25
+"""Names that still fit into a command somebody copies."""
+
+
+def _say_taken(taken: Taken, base: str, rest: str | None = None) -> None:
+    said = (
+        f"{count(len(taken.taken), 'node')} unchanged in code, taken over as {base} compiled them"
+    )
+    if taken.rest:
+        rest = rest or f"{'was' if len(taken.rest) == 1 else 'were'} compiled"
+        said += f"; {count(len(taken.rest), 'other')} {rest}"
+    warn(said)
+
+
+def load_sides(
+    project_dir: Path,
+    target_path: Path | None,
+    state: Path | None,
+    cache: Cache | None,
+    threads: int | None,
+    compile_rest: Callable[[Project, Project], Project | None] | None = None,
+) -> tuple[Target, Target]:
+    """Read base from ``--state`` and head from the target folder.
+
+    Args:
+        project_dir: the project.
+        target_path: where its artifacts are, as in `artifacts_folder`.
+        state: base's artifacts; relative to the project, as in dbt, or else to the current folder.
+        cache: where to look first.
+        threads: processes that analyse what is not there.
+        compile_rest: compiles, given both, what of head is left uncompiled; None where it cannot.
+
+    Returns:
+        Base and head. What dbt has not compiled of head has base's compiled SQL where that is
+        proved to be the same; what is left is said, with the command that compiles it.
+
+    Raises:
+        RippleError: one of them is missing, not compiled or cannot be read, they are the same
+            folder, or head's artifacts are older than the project.
+    """
+    if state is None:
+        raise RippleError("nothing to compare with", "--state", _MAKE_BASE)
+    target = artifacts_folder(project_dir, target_path)
+    folder = state_folder(project_dir, state)
+    _check_folder(folder, "--state", _MAKE_BASE)
+    if not target.is_dir() and not (project_dir / "dbt_project.yml").is_file():
+        raise RippleError(
+            "no dbt_project.yml and no artifacts in this folder",
+            str(project_dir.resolve()),
+            "name the project by --project-dir",
+        )
+    _check_folder(target, "--target-path" if target_path else "", _MAKE_HEAD)
+    if folder.resolve() == target.resolve():
+        raise RippleError(
+            "is the project's own target folder, so that both sides would be the same",
+            str(state),
+            _MAKE_BASE,
+        )
+    listed = [side for side in (target, folder) if (side / "catalog.json").is_file()]
+    # Where one side has a catalog only, as in CI, where nobody waits for `dbt docs generate`, both
+    # know the columns of the sources by it, and nothing more.
+    sources_of = listed[0] if len(listed) == 1 else None
+    base = open_target(folder, cache, threads, sources_of=sources_of, late=True)
+    check_side(base.project, "base", _MAKE_BASE)
+    head = open_target(target, cache, threads, sources_of=sources_of, late=True, like=base)
+    if newer := next(newer_than_artifacts(head.project, project_dir), None):
+        raise RippleError(
+            f"is older than the project: {newer}",
+            str(target / "manifest.json"),
+            f"{_MAKE_HEAD} again",
+        )
+    from dbt_ripple.changes.compiled_sql_reuse import as_not_deferred
+
+    if as_not_deferred(base.project, head.project):
+        from dbt_ripple.graph.target_folder import Target
+
+        head = Target.of(head.project, head.cache, processes=head.processes)
+    if not head.project.uncompiled():
+        return base, head
+    completed = _complete(base, head, compile_rest)
+    if completed is None:
+        check_side(head.project, "head", _MAKE_HEAD)
+    return base, completed or head
+
+
+def check_side(project: Project, side: str, fix: str) -> None:
+    """Refuse a side of which dbt has compiled nothing; say it where it has compiled a part.
+
+    Raises:
+        RippleError: there are SQL models and none has compiled SQL.
+    """
+    models = [node for node in project.of_type("model") if not node.is_python]
+    missing = [node for node in models if node.compiled_code is None]
+    if not missing:
+        return
+    where = str(Path(project.target_path) / "manifest.json")
+    if len(missing) == len(models):
+        raise RippleError(
+            f"dbt has parsed {side} but not compiled it: none of its {len(models)} SQL models has "
+            "compiled SQL",
+            where,
+            fix,
+        )
+    warn(
+        f"{where}: {count(len(missing), 'model')} of {len(models)} on {side} not compiled "
+        f"({', '.join(node.name for node in missing[:3])}{', ...' if len(missing) > 3 else ''}), "
+        "taken as changed unless all that decides their SQL is the same: `dbt compile` on the whole "
+        "project mends it"
+    )
+
+
+def newer_than_artifacts(project: Project, project_dir: Path) -> Iterator[str]:
+    """The project's files that its manifest cannot have seen as they are, and what is with each.
+
+    A file that is newer than the manifest, but of the content dbt read, is not among them: a
+    checkout touches files.
+    """
+    made = project.metadata.generated_at
+    if made is None or not (project_dir / "dbt_project.yml").is_file():
+        return
+    limit = made.timestamp() + _SLACK
+    known: dict[str, list[Node]] = {}
+    folders: dict[str, None] = {}
+    for node in project.nodes.values():
+        if node.package_name == project.name and node.original_file_path:
+            known.setdefault(node.original_file_path, []).append(node)
+    macros: dict[str, list[str]] = {}
+    for macro in project.macros.values():
+        if macro.package_name == project.name and macro.original_file_path:
+            macros.setdefault(macro.original_file_path, []).append(macro.macro_sql)
+    for path in (*known, *macros):
+        folder, inside, _ = path.replace("\\", "/").partition("/")
+        if inside and folder != ".":  # an on-run hook is said to be of ./dbt_project.yml
+            folders[folder] = None
+        if not os.path.exists(f"{project_dir}/{path}"):  # noqa: PTH110  (Path takes ten times as long)
+            yield f"{path} is gone"
+    for file in [project_dir / "dbt_project.yml", *_files(project_dir, folders, limit)]:
+        try:
+            if file.stat().st_mtime <= limit:
+                continue
+            content = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            continue
+        path = file.relative_to(project_dir).as_posix()
+        if path in macros and file.suffix == ".sql" and path not in known:
+            if all(text.strip() in content for text in macros[path]):
+                continue
+        elif path in known and file.suffix in (".sql", ".py", ".csv"):
+            digest = hashlib.sha256(content.strip().encode()).hexdigest()
+            if any(_checksum(node) == digest for node in known[path]):
+                continue
+        yield f"{path} was written after it"
+
+
+def _files(project_dir: Path, folders: Iterable[str], limit: float) -> Iterator[Path]:
+    """The files of a project that were written after a moment."""
+    waiting = [str(project_dir / folder) for folder in reversed(list(folders))]
+    while waiting:
+        try:
+            entries = list(os.scandir(waiting.pop()))
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if not entry.name.startswith("."):
+                    waiting.append(entry.path)
+            elif entry.name.endswith((".sql", ".yml", ".yaml", ".py", ".csv")):
+                with suppress(OSError):
+                    if entry.stat().st_mtime > limit:
+                        yield Path(entry.path)
+
+
+def _checksum(node: Node) -> str | None:
+    said = node.checksum
+    return said.get("checksum") if isinstance(said, dict) else said
+
+
+def _check_folder(folder: Path, option: str, fix: str) -> None:
+    where = f"{option} {folder}".strip()
+    if not folder.is_dir():
+        raise RippleError("no such folder" if not folder.exists() else "not a folder", where, fix)
+    if not (folder / "manifest.json").is_file():
+        raise RippleError("no manifest.json in this folder", where, fix)

@@ -1,0 +1,153 @@
+"""Shell completion: names of nodes, tests and columns, from the artifacts in the target folder.
+
+Only names are decoded, so projects with thousands of models answer at once. If there are no
+artifacts, or they cannot be read, nothing is completed, because a shell cannot show an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import GenericAlias
+from typing import Any, Final
+
+import click
+
+from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.options import nearest_project
+from dbt_ripple.rendering.escaping import shown
+
+_TESTS: Final = ("test", "unit_test")
+_SECTIONS: Final = (
+    *("nodes", "sources", "exposures", "metrics", "semantic_models", "saved_queries", "unit_tests"),
+)
+_SEMANTIC: Final = ("metric", "semantic_model", "saved_query")
+
+Complete = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def _quietly(complete: Complete) -> Complete:
+    def completed(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
+        try:
+            return complete(context, parameter, typed)
+        except Exception:  # of whatever kind: it would be printed into the line that is typed
+            return []
+
+    return completed
+
+
+@_quietly
+def node_names(context: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
+    """Nodes that hold data or use it; after a node and a dot, its columns."""
+    nodes = _nodes(context)
+    names = {name: node for node in nodes if node.kind not in _TESTS for name in node.names()}
+    found = _matching(names, typed)
+    before, dot, _ = typed.rpartition(".")
+    if dot and before in names:
+        found += _matching((f"{before}.{c}" for c in _columns(context, names[before])), typed)
+    return found
+
+
+@_quietly
+def names_of_tests(context: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
+    """Data tests and unit tests."""
+    tests = (node for node in _nodes(context) if node.kind in _TESTS)
+    return _matching((name for node in tests for name in node.names()), typed)
+
+
+@_quietly
+def column_names(context: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
+    """Columns of the node that stands before."""
+    # An option that waits for its value leaves what stands before it unread.
+    asked = {context.params.get("node"), *context.args}
+    nodes = (node for node in _nodes(context) if asked & {node.unique_id, *node.names()})
+    return _matching((name for node in nodes for name in _columns(context, node)), typed)
+
+
+def _matching(names: Iterable[str], typed: str) -> list[str]:
+    """The names that begin so, and that a shell takes for one word."""
+    start = typed.casefold()
+    return sorted(
+        {name for name in names if name.casefold().startswith(start) and _ONE_WORD(shown(name))}
+    )
+
+
+_ONE_WORD: Final = re.compile(r"""[^\s'"`$\\!;&|<>(){}*?\[\]~#]+""").fullmatch
+
+
+class _Node:
+    """What a node's names are made of."""
+
+    def __init__(self, unique_id: str, said: Any) -> None:
+        self.unique_id = unique_id
+        self.kind = unique_id.partition(".")[0]
+        self._said = said
+
+    def names(self) -> Iterator[str]:
+        from dbt_ripple.artifacts.project import version_text
+
+        name, version = self._said.name, self._said.version
+        if self._said.source_name is not None:
+            yield f"{self._said.source_name}.{name}"
+        else:
+            yield name if version is None else f"{name}.v{version_text(version)}"
+            if self.kind in _SEMANTIC:
+                yield f"{self.kind}:{name}"
+
+    def columns(self) -> Iterable[str]:
+        said = self._said
+        return [
+            *said.columns,
+            *(e.name for e in (*said.entities, *said.dimensions, *said.measures)),
+        ]
+
+
+def _nodes(context: click.Context) -> list[_Node]:
+    import msgspec
+
+    element = msgspec.defstruct("Element", [("name", str)])
+    elements = GenericAlias(list, (element,))
+    named = msgspec.defstruct(
+        "Named",
+        [
+            ("name", str),
+            ("source_name", str | None, None),
+            ("version", str | int | float | None, None),
+            ("columns", dict[str, msgspec.Raw], msgspec.field(default_factory=dict)),
+            ("entities", elements, msgspec.field(default_factory=list)),
+            ("dimensions", elements, msgspec.field(default_factory=list)),
+            ("measures", elements, msgspec.field(default_factory=list)),
+        ],
+    )
+    content = (_folder(context) / "manifest.json").read_bytes()
+    sections = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
+    return [
+        _Node(unique_id, said)
+        for section in _SECTIONS
+        if section in sections
+        for unique_id, said in msgspec.json.decode(
+            sections[section], type=GenericAlias(dict, (str, named))
+        ).items()
+    ]
+
+
+def _columns(context: click.Context, node: _Node) -> list[str]:
+    """What yml files list, and what the catalog knows."""
+    import msgspec
+
+    found = dict.fromkeys(node.columns())
+    path = _folder(context) / "catalog.json"
+    if path.is_file():
+        catalog = msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw])
+        for section in ("nodes", "sources"):
+            tables = msgspec.json.decode(catalog[section], type=dict[str, msgspec.Raw])
+            if node.unique_id in tables:
+                table = msgspec.json.decode(tables[node.unique_id], type=dict[str, Any])
+                found |= dict.fromkeys(table["columns"])
+    return list(found)
+
+
+def _folder(context: click.Context) -> Path:
+    project_dir = context.params.get("project_dir") or nearest_project()
+    return artifacts_folder(Path(project_dir), context.params.get("target_path"))

@@ -1,0 +1,409 @@
+"""`--base-ref REF`: compiles both sides of a comparison on the spot, under the same conditions.
+
+Head is the working copy of the project, uncommitted changes included. Base is the same project at
+a commit, in a git worktree in a temporary folder that is always removed. The dbt of this process
+compiles both with the same profile, target, vars and environment, into target folders of their
+own. The checkout, index, stash, target folder, dbt_packages, logs and warehouse are not changed.
+
+* ``is_incremental()`` is false on both sides (``--full-refresh``), so the answer does not depend
+  on what happens to be built, nor on a model that is new or has another name on head. The branch
+  that is not compiled counts by its code (rule 7). For a model that forbids a full refresh the
+  warehouse decides, and it is the same one for both sides.
+* On-run hooks are not rendered: dbt would render them when it compiles, and many of them act.
+* Jinja that queries the warehouse while it compiles (rule 11) does so, as in every compile. It is
+  the same warehouse for both sides, also if the profile names a file by a path, which dbt takes as
+  relative to the working directory and not to the project.
+* Nodes of head that provably compile to base's SQL are not compiled again
+  (:mod:`dbt_ripple.changes.compiled_sql_reuse`).
+* If packages.yml and its lock are the same, base uses the packages that are installed here.
+* The columns of sources come from the project's catalog.json, if there is one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import msgspec
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from dbt_ripple.artifacts import Project, read_project
+from dbt_ripple.changes.comparability import with_variables
+from dbt_ripple.changes.compiled_sql_reuse import Conditions, Taken, take_over
+from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions
+from dbt_ripple.errors import RippleError
+from dbt_ripple.graph.macros import ANY
+from dbt_ripple.graph.target_folder import sources_of_catalog
+
+PROJECT_FILE: Final = "dbt_project.yml"
+CHOSEN: Final = "dbt_ripple_chosen"
+"""The tag by which dbt is told which nodes to take, however many there are: names on a command line
+have a limit, and dbt compares each of them with every node."""
+
+_PACKAGE_FILES: Final = ("packages.yml", "dependencies.yml", "package-lock.yml")
+_NO_HOOKS: Final = ("--exclude", "resource_type:operation")
+_AS_BUILT_ANEW: Final = ("--full-refresh", "--no-defer")
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Both sides of a comparison.
+
+    Attributes:
+        base: compiled, all of it.
+        head: with base's compiled SQL where that is proved to be head's, too.
+        taken: which those nodes are; the rest was compiled.
+        notes: what the user should know of the comparison, one sentence each.
+    """
+
+    base: Project
+    head: Project
+    taken: Taken
+    notes: list[str]
+
+
+@contextmanager
+def both_sides(
+    project_dir: Path, ref: str, options: DbtOptions, *, catalog: Path | None = None
+) -> Iterator[Sides]:
+    """Compile a project as it is at ``ref`` and as it is here.
+
+    Base's files (seeds among them) are there until the context ends.
+
+    Args:
+        project_dir: the dbt project, which may be any folder of a git repository.
+        ref: what git calls a commit: a branch, a tag, a hash.
+        options: how dbt is called, on both sides.
+        catalog: the folder of a catalog.json that knows the columns of the sources.
+
+    Raises:
+        RippleError: there is no repository, no such ref or no project at it; or dbt failed.
+    """
+    project_dir = project_dir.resolve()
+    if not (project_dir / PROJECT_FILE).is_file():
+        raise RippleError(
+            f"no {PROJECT_FILE} in this folder", str(project_dir), "name it by --project-dir"
+        )
+    options = options.resolved(project_dir)
+    with (
+        interrupted_by_term(),
+        _temporary_folder() as folder,
+        worktree(project_dir, ref, folder / "base") as (base_dir, notes),
+    ):
+        here = Dbt(project_dir, folder / "head-target", options, says="none", side="head")
+        manifest = here("parse").result
+        config = connection_config(manifest)
+        there = Dbt(base_dir, folder / "base-target", options, says="none", side="base")
+        linked = _provide_packages(project_dir, base_dir, config, partial(there, "deps"))
+        there("compile", *_AS_BUILT_ANEW, *_NO_HOOKS)
+        base = read_project(folder / "base-target")
+        head = read_project(folder / "head-target")
+        conditions = Conditions(
+            variables=linked and _variables(project_dir) == _variables(base_dir),
+            environment=True,
+            target=True,
+            command=True,
+        )
+        taken = take_over(base, head, conditions)
+        head = compile_rest(here, manifest, taken.head, taken.rest, *_AS_BUILT_ANEW)
+        base, head = (
+            # The environment is this process's.
+            _with_source_columns(side, catalog).having(same_environment=True)
+            for side in (base, head)
+        )
+        values = (_values(d, options.variables) for d in (base_dir, project_dir))
+        base, head = with_variables(base, head, *values)
+        yield Sides(base, head, taken, notes)
+
+
+def connection_config(manifest: Any) -> Any:
+    """The configuration of the adapter that dbt registered when it parsed this manifest."""
+    from dbt.adapters.factory import get_adapter_by_type
+
+    adapter: Any = get_adapter_by_type(manifest.metadata.adapter_type)
+    return adapter.config
+
+
+def choose(manifest: Any, unique_ids: Collection[str]) -> Any:
+    """Tag nodes of a manifest that dbt parsed, so that ``tag:`` + :data:`CHOSEN` means them only.
+
+    Args:
+        manifest: dbt's own, changed in place.
+        unique_ids: of nodes, sources or unit tests.
+
+    Returns:
+        The manifest.
+    """
+    for nodes in (manifest.nodes, manifest.unit_tests):
+        for unique_id, node in nodes.items():
+            holder = node if unique_id in manifest.nodes else node.config
+            tags = [holder.tags] if isinstance(holder.tags, str) else list(holder.tags)
+            chosen = unique_id in unique_ids
+            if chosen != (CHOSEN in tags):
+                holder.tags = [*tags, CHOSEN] if chosen else [t for t in tags if t != CHOSEN]
+    return manifest
+
+
+def compile_rest(
+    dbt: Dbt, manifest: Any, head: Project, rest: Collection[str], *arguments: str
+) -> Project:
+    """Head with some of its nodes compiled, and no others.
+
+    Args:
+        dbt: on head.
+        manifest: dbt's own, as it parsed head.
+        head: what is compiled.
+        rest: their unique_ids.
+        arguments: more of them for ``dbt compile``.
+
+    Raises:
+        RippleError: dbt could not compile them.
+    """
+    if not rest:
+        return head
+    dbt.on(choose(manifest, rest))(
+        *("compile", "--select", f"tag:{CHOSEN}", "--indirect-selection", "empty", *arguments)
+    )
+    nodes = dict(head.nodes)
+    for unique_id in rest:
+        text = getattr(manifest.nodes[unique_id], "compiled_code", None)
+        nodes[unique_id] = msgspec.structs.replace(
+            nodes[unique_id], compiled_code=text, compiled=text is not None
+        )
+    return head.having(nodes=nodes)
+
+
+# --- the worktree ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def worktree(project_dir: Path, ref: str, folder: Path) -> Iterator[tuple[Path, list[str]]]:
+    """The project at a commit: its folder in a new worktree, and notes about the commit."""
+    top = _git(project_dir, "rev-parse", "--show-toplevel")
+    if top is None:
+        raise RippleError(
+            f"not in a git repository ({_why_no_git(project_dir)})",
+            str(project_dir),
+            "--base-ref needs one; without it, compare with artifacts by --state",
+        )
+    commit = _git(project_dir, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
+    if commit is None:
+        shallow = _git(project_dir, "rev-parse", "--is-shallow-repository") == "true"
+        raise RippleError(
+            f"git knows no commit {ref!r} here" + (" (this clone is shallow)" if shallow else ""),
+            str(project_dir),
+            "fetch it first: `git fetch origin`; in CI check out with the whole history",
+        )
+    inside = _git(project_dir, "rev-parse", "--show-prefix") or ""
+    if _git(Path(top), "cat-file", "-e", f"{commit}:{inside}{PROJECT_FILE}") is None:
+        raise RippleError(
+            f"no dbt project at {ref}: it has no {inside}{PROJECT_FILE}",
+            str(project_dir),
+            "name a ref at which the project is in the same folder",
+        )
+    notes = []
+    behind = _git(project_dir, "rev-list", "--count", f"HEAD..{commit}")
+    if behind and behind != "0":
+        notes.append(
+            f"{ref} has {behind} commits that are not in this branch, and they count as undone; "
+            f"`--base-ref $(git merge-base HEAD {ref})` compares with where it branched off"
+        )
+    try:
+        # The user's hooks are for the user's checkouts.
+        made = _run_git(
+            project_dir,
+            *("-c", f"core.hooksPath={os.devnull}"),
+            *("worktree", "add", "--quiet", "--detach", str(folder), commit),
+        )
+        if made.returncode:
+            raise RippleError(
+                f"git could not check out {ref} ({_one_line(made.stderr)})",
+                str(project_dir),
+                "mend that and try again",
+            )
+        yield folder / inside, notes
+    finally:
+        _run_git(project_dir, "worktree", "remove", "--force", str(folder))
+        shutil.rmtree(folder, ignore_errors=True)
+        if str(folder) in (_git(project_dir, "worktree", "list", "--porcelain") or ""):
+            _run_git(project_dir, "worktree", "prune")
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """What git says; None where it fails."""
+    run = _run_git(folder, *arguments)
+    return run.stdout.strip() if run.returncode == 0 else None
+
+
+def _run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    # In a git hook these variables say another repository or index than the folder does.
+    ours = {name: value for name, value in os.environ.items() if name not in _GIT_VARIABLES}
+    try:
+        return subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**ours, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"},
+        )
+    except OSError as error:
+        raise RippleError(f"git cannot be run ({error.strerror})", "PATH", "install git") from error
+
+
+_GIT_VARIABLES: Final = frozenset(
+    {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"}
+)
+
+
+def _why_no_git(folder: Path) -> str:
+    return _one_line(_run_git(folder, "rev-parse", "--show-toplevel").stderr)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.removeprefix("fatal: ").split())[:300]
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="dbt-ripple-")).resolve()
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def interrupted_by_term() -> Iterator[None]:
+    """Let SIGTERM, by which CI cancels a job, end the process as Ctrl-C does: cleaned up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+# --- what base needs of here -----------------------------------------------------------------------
+
+
+def _provide_packages(
+    project_dir: Path, base_dir: Path, config: Any, deps: Callable[[], Any]
+) -> bool:
+    """Give base its packages; True where they are those that are installed here.
+
+    Raises:
+        RippleError: `dbt deps` failed.
+    """
+    if not any((base_dir / name).exists() for name in _PACKAGE_FILES[:2]):
+        return not any((project_dir / name).exists() for name in _PACKAGE_FILES[:2])
+    if _same_packages(project_dir, base_dir) and _link_packages(
+        project_dir, base_dir, config.packages_install_path
+    ):
+        return True
+    deps()
+    return False
+
+
+def _same_packages(project_dir: Path, base_dir: Path) -> bool:
+    for name in _PACKAGE_FILES:
+        here, there = project_dir / name, base_dir / name
+        if name == "package-lock.yml" and not there.exists():
+            continue  # not under version control: then packages.yml is what they agreed on
+        if _text(here) != _text(there):
+            return False
+    return True
+
+
+def _link_packages(project_dir: Path, base_dir: Path, install_path: str) -> bool:
+    """Link the installed packages into base; False where that would not give it its own."""
+    installed, wanted = project_dir / install_path, base_dir / install_path
+    if wanted.exists():
+        return True  # under version control
+    if not installed.is_dir():
+        return False
+    wanted.mkdir(parents=True)
+    top, base_top = _tops(project_dir, base_dir)
+    for package in installed.iterdir():
+        source = package.resolve()
+        if package.is_symlink() and source.is_relative_to(top):
+            # A local package of the repository: base has one of its own.
+            source = base_top / source.relative_to(top)
+            if not source.is_dir():
+                shutil.rmtree(wanted)
+                return False
+        (wanted / package.name).symlink_to(source)
+    return True
+
+
+def _tops(project_dir: Path, base_dir: Path) -> tuple[Path, Path]:
+    return tuple(  # type: ignore[return-value]
+        Path(_git(folder, "rev-parse", "--show-toplevel") or folder).resolve()
+        for folder in (project_dir, base_dir)
+    )
+
+
+def _variables(project_dir: Path) -> Any:
+    """The vars and the macro order a project file sets; text that is not YAML equals only itself."""
+    text = _text(project_dir / PROJECT_FILE)
+    try:
+        said = YAML(typ="safe").load(text or "")
+        return said.get("vars"), said.get("dispatch"), _text(project_dir / "vars.yml")
+    except (YAMLError, AttributeError):
+        return text
+
+
+def _values(project_dir: Path, given: str | None) -> dict[str, str]:
+    """The vars of a project by name, those of the command line first, each with all its values.
+
+    A var may have another value in each package; text that is not YAML is the value of every var.
+    """
+    found: dict[str, list[Any]] = {}
+    for text in (given, _text(project_dir / "vars.yml"), _text(project_dir / PROJECT_FILE)):
+        try:
+            said = YAML(typ="safe").load(text or "")
+        except YAMLError:
+            return {ANY: text or ""}
+        if isinstance(said, dict) and text != given:
+            said = said.get("vars")
+        for name, value in said.items() if isinstance(said, dict) else ():
+            found.setdefault(str(name), []).append(value)
+            for inner, of_package in value.items() if isinstance(value, dict) else ():
+                found.setdefault(str(inner), []).append((name, of_package))
+    return {name: repr(values) for name, values in found.items()}
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _with_source_columns(side: Project, folder: Path | None) -> Project:
+    """Take the columns of the sources from a catalog: they are the same for both sides."""
+    if folder is None or not (folder / "catalog.json").is_file():
+        return side
+    try:
+        known = read_project(folder).catalog
+    except RippleError:
+        return side
+    # It is older than the text of either side, which was compiled just now.
+    return side.having(catalog=sources_of_catalog(side, known), catalog_is_older=True)

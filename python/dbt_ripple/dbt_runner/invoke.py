@@ -1,0 +1,205 @@
+"""Calls dbt in this process: one way to call it, and a short text of what went wrong.
+
+In one process dbt, the loader and a second dbt project share what is slow to open: the Spark
+session of ``method: session``. A metastore allows only one at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from copy import copy
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from dbt_ripple.errors import RippleError
+from dbt_ripple.rendering import terminal
+
+STAGE_BARS: Final = "spark.ui.showConsoleProgress"
+
+
+@dataclass(frozen=True)
+class DbtOptions:
+    """How dbt is called: what its options of the same names mean.
+
+    Attributes:
+        variables: YAML, as ``--vars`` takes it.
+    """
+
+    profiles_dir: Path | None = None
+    profile: str | None = None
+    target: str | None = None
+    variables: str | None = None
+    threads: int | None = None
+
+    @classmethod
+    def taken(cls, arguments: dict[str, Any]) -> DbtOptions:
+        """Take what :func:`cli.dbt_options.dbt_options` added out of a command's arguments."""
+        names = ("profiles_dir", "profile", "target", "variables", "threads")
+        return cls(**{name: arguments.pop(name) for name in names if name in arguments})
+
+    def resolved(self, project_dir: Path) -> DbtOptions:
+        """The same, with the folder of profiles.yml written out.
+
+        It is where dbt would find it from here or, in a subfolder, from the project.
+        """
+        home = Path.home() / ".dbt"
+        there = (f for f in (Path.cwd(), project_dir) if (f / "profiles.yml").exists())
+        return replace(self, profiles_dir=(self.profiles_dir or next(there, home)).resolve())
+
+    def arguments(self) -> list[str]:
+        """As dbt's command line takes them."""
+        return [
+            argument
+            for option, value in (
+                # Resolved: some commands of dbt change into the project.
+                ("--profiles-dir", self.profiles_dir and self.profiles_dir.resolve()),
+                ("--profile", self.profile),
+                ("--target", self.target),
+                ("--vars", self.variables),
+                ("--threads", self.threads),
+            )
+            if value is not None
+            for argument in (option, str(value))
+        ]
+
+
+class Dbt:
+    """dbt on one project, in this process, its lines on stderr and its files in one folder.
+
+    Args:
+        project_dir: the project, absolute.
+        target_path: where its artifacts and logs go, absolute.
+        options: how it is called.
+        says: what dbt says on stderr: errors, or ``none`` where the caller says it in one line.
+        side: ``base`` or ``head``, for the progress line.
+
+    Raises:
+        RippleError: dbt is not installed here.
+    """
+
+    def __init__(
+        self,
+        project_dir: Path,
+        target_path: Path,
+        options: DbtOptions,
+        *,
+        says: str = "error",
+        side: str = "",
+    ) -> None:
+        try:
+            with terminal.progress("importing dbt"):
+                from dbt.cli.main import dbtRunner
+        except ImportError as error:
+            raise RippleError(
+                "dbt is not installed in this Python",
+                sys.prefix,
+                "install it with your adapter, for example"
+                ' `pip install "dbt-core<1.12" "dbt-spark[session]"`',
+            ) from error
+        # Spark's bars of stages, which it also sends into logs, if dbt is to start it.
+        os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f"--conf {STAGE_BARS}=false pyspark-shell")
+        self._invoke = dbtRunner().invoke
+        self.project_dir = project_dir
+        self.target_path = target_path
+        self._options = options
+        self._says = says
+        self._side = side
+
+    @property
+    def log_file(self) -> Path:
+        """Where dbt says everything."""
+        return self.target_path / "logs" / "dbt.log"
+
+    def on(self, manifest: Any) -> Dbt:
+        """The same dbt on a project it has parsed: it does not parse again."""
+        from dbt.cli.main import dbtRunner
+
+        other = copy(self)
+        other._invoke = dbtRunner(manifest=manifest).invoke
+        return other
+
+    def __call__(self, *command: str, target_path: Path | None = None, loud: bool = False) -> Any:
+        """Run a dbt command and return its result.
+
+        Args:
+            command: the command and its own arguments.
+            target_path: where its artifacts go, if not where the others' do.
+            loud: whether dbt's lines are worth following one by one.
+
+        Raises:
+            RippleError: it failed.
+        """
+        result = self.attempt(*command, target_path=target_path, loud=loud)
+        if result.success:
+            return result
+        raise RippleError(
+            f"`dbt {short(command)}` failed ({why(result)})",
+            str(self.project_dir),
+            "mend that and try again"
+            if self._says == "none"
+            else f"dbt's log has more: {self.log_file}",
+        ) from result.exception
+
+    def attempt(self, *command: str, target_path: Path | None = None, loud: bool = False) -> Any:
+        """Run a dbt command and return its result, failed or not; arguments as in a call."""
+        if command[0] == "deps":  # it takes neither, and has no artifacts
+            options, files = replace(self._options, threads=None), []
+        else:
+            options, files = self._options, ["--target-path", str(target_path or self.target_path)]
+        if (self.project_dir / "profiles.yml").exists():
+            options = options.resolved(self.project_dir)
+        loud = loud and not terminal.is_quiet()
+        arguments = [
+            *([] if loud else ["--quiet"]),
+            *(["--no-use-colors"] if terminal.without_colours() else []),
+            *(["--log-level", "none"] if self._says == "none" else []),
+            "--no-send-anonymous-usage-stats",  # writes a file beside profiles.yml
+            "--log-path",
+            str(self.log_file.parent),
+            *command,
+            "--project-dir",
+            str(self.project_dir),
+            *options.arguments(),
+            *files,
+        ]
+        # `dbt deps` changes into the project and does not come back.
+        here = Path.cwd()
+        try:
+            with terminal.progress(self._step(command)):
+                stream = terminal.giving_way(sys.stderr)
+                with contextlib.redirect_stdout(stream):
+                    result = self._invoke(arguments)
+        finally:
+            os.chdir(here)
+        if isinstance(result.exception, KeyboardInterrupt | SystemExit):
+            raise result.exception
+        return result
+
+    def _step(self, command: tuple[str, ...]) -> str:
+        words = " ".join(command[: 2 if command[0] == "docs" else 1])
+        return f"dbt {words} of {self._side}" if self._side else f"dbt {words}"
+
+
+def short(command: tuple[str, ...]) -> str:
+    """A command as an error names it: without the ten thousand names it may end in."""
+    return " ".join(command if len(command) < 8 else (*command[:6], "..."))
+
+
+def why(result: Any) -> str:
+    """What a failed dbt command says of itself, short."""
+    if result.exception is not None:
+        return " ".join(str(result.exception).split())[:300] or type(result.exception).__name__
+    failed = [
+        found
+        for found in getattr(result.result, "results", None) or ()
+        if str(getattr(found, "status", "")) in {"error", "fail", "runtime error"}
+    ]
+    if not failed:
+        return "see its lines above"
+    first = failed[0]
+    name = getattr(getattr(first, "node", None), "name", "")
+    more = f"; {len(failed) - 1} more" if len(failed) > 1 else ""
+    return " ".join(f"{first.status} in {name}: {first.message}".split())[:300] + more

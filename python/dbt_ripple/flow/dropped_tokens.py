@@ -1,0 +1,136 @@
+"""Words of a text that sqlglot reads and does not keep in its parse tree.
+
+sqlglot parses ``percentile(a, 0.5, 3)`` as ``percentile(a, 0.5)``, so a change of the 3 would not
+be found. Such words are found by comparing the values and names in the text with those in the tree
+that the lowering came across. Nearly always they are the same. If they are not, sqlglot may have
+read a word in another way (``'dd'`` as a unit, ``nulls last`` as a flag). Then SQL is generated
+from the tree, and a word that is not in that text either was dropped.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable
+from operator import le
+from typing import Any, Final, NamedTuple
+
+from sqlglot import TokenType, exp
+from sqlglot.dialects.dialect import Dialect
+
+from dbt_ripple.flow.token_kinds import NAMES, VALUES, has_pipe, marks_of, said
+
+_STRINGS: Final = VALUES - {TokenType.NUMBER}
+_WORD: Final = re.compile(r"\w+")
+
+_READ_OTHERWISE: Final = {
+    "nulls": "NULLS FIRST and NULLS LAST are a flag, written out where it is not the default",
+    "first": "as of NULLS FIRST, and of FETCH FIRST",
+    "last": "as of NULLS LAST",
+    "within": "WITHIN GROUP is a node of its own, written as an ORDER BY in the call",
+    "next": "FETCH NEXT is LIMIT",
+    "only": "the ONLY of FETCH FIRST n ROWS ONLY",
+    "without": "WITHOUT TIME ZONE, what a type is by default",
+    "at": "AT TIME ZONE is a node of its own",
+    "time": "as of WITH TIME ZONE",
+    "zone": "as of WITH TIME ZONE",
+    "exclude": "* EXCLUDE is * EXCEPT",
+}
+"""Words that are in a tree, but under another name than their own."""
+
+
+_OF_JSON_OBJECT: Final = frozenset({"key", "value"})
+"""JSON_OBJECT(KEY k VALUE v) is JSON_OBJECT(k: v)."""
+
+
+class Dropped(NamedTuple):
+    """What a parse tree does not hold of its text.
+
+    Attributes:
+        words: names and numbers, in order: the query cannot be followed.
+        constants: strings and units of time, in order: sqlglot rewrites formats and paths and not
+            always back. They say what they say by themselves, so that it is enough to hash them.
+    """
+
+    words: list[str]
+    constants: list[str]
+
+
+NOTHING: Final = Dropped([], [])
+
+
+def holds(read: Collection[str], tokens: list[Any], marks: bytes) -> bool:
+    """Whether what was read of a tree holds every name and value of its text: nearly always so."""
+    there, here = Counter(said(tokens, marks, not has_pipe(marks))), Counter(read)
+    return all(map(le, there.values(), map(here.__getitem__, there)))
+
+
+def dropped(sql: str, tokens: list[Any], marks: bytes, tree: Any, dialect: str) -> Dropped:
+    """What of a query its parse tree does not hold.
+
+    Names of functions are not looked for: sqlglot writes many under another one. Of a pipe it
+    makes new queries with other names, so that there only values are compared.
+    """
+    names = not has_pipe(marks)
+    there, here = _count(said(tokens, marks, names)), _count(_strings(tree))
+    missing = there - here
+    otherwise = set(_READ_OTHERWISE)
+    if "json_object" in sql.lower():
+        otherwise |= _OF_JSON_OBJECT
+    if missing.keys() <= otherwise:
+        return NOTHING
+    engine = Dialect.get_or_raise(dialect)
+    units = engine.DATE_PART_MAPPING
+    more = here - there
+    for word in list(missing):  # `dd` and `days` are DAY
+        unit = units.get(word.upper(), "").lower()
+        if word in otherwise or (unit and more[unit] >= missing[word]):
+            more[unit] -= missing.pop(word)
+    if not missing:
+        return NOTHING
+    try:
+        text = tree.sql(dialect=engine, comments=False)
+        again = engine.tokenize(text)
+        missing &= there - _count(said(again, marks_of(again)))
+    except Exception as error:  # it cannot write all that it can read
+        logging.getLogger(__name__).debug("cannot write out a query: %s", error)
+    lost = Dropped([], [])
+    kinds = VALUES | NAMES if names else VALUES
+    defaults = {f.strip("'").lower() for f in (engine.TIME_FORMAT, engine.DATE_FORMAT)}
+    before = None
+    for token in tokens if missing else ():
+        kind, behind = token.token_type, before
+        before = kind
+        found = [w for w in _words(token.text.lower()) if missing[w] > 0] if kind in kinds else []
+        if not found:
+            continue
+        missing.subtract(found)
+        if kind in _STRINGS or (behind is TokenType.L_PAREN and token.text.upper() in units):
+            if token.text.lower() not in defaults:  # a format that is left out
+                lost.constants.append(token.text)
+        else:
+            lost.words.append(token.text)
+    return lost
+
+
+def _strings(tree: Any) -> Iterable[str]:
+    """Every string in a tree, whatever it stands for but for a function's name."""
+    for node in tree.walk():
+        for name, value in node.args.items():
+            if name == "this" and isinstance(node, exp.Anonymous):
+                continue
+            for item in value if isinstance(value, list) else [value]:
+                if isinstance(item, str):
+                    yield item
+                elif isinstance(item, exp.DType):
+                    yield item.value
+
+
+def _count(texts: Iterable[str]) -> Counter[str]:
+    """How often each word is there; ``INTERVAL '1 day'`` is two, and a path its keys."""
+    return Counter(word for text in texts for word in _words(text.lower()))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text) or [text]

@@ -1,0 +1,108 @@
+"""The kinds of tokens in a text, one byte for each.
+
+A query has thousands of tokens, and this is needed for every query. Counting and searching in
+bytes needs no loop in Python.
+"""
+
+from __future__ import annotations
+
+from itertools import compress
+from operator import attrgetter
+from typing import Any, Final
+
+from sqlglot import TokenType
+
+from dbt_ripple.flow.identifiers import lowered
+
+VALUES: Final = frozenset(
+    {
+        TokenType.NUMBER,
+        TokenType.STRING,
+        TokenType.NATIONAL_STRING,
+        TokenType.RAW_STRING,
+        TokenType.BYTE_STRING,
+        TokenType.BIT_STRING,
+        TokenType.HEX_STRING,
+        TokenType.HEREDOC_STRING,
+        TokenType.UNICODE_STRING,
+    }
+)
+"""Kinds of tokens that are a number or a string."""
+NAMES: Final = frozenset({TokenType.VAR, TokenType.IDENTIFIER})
+"""Kinds of tokens that are a name, and no word of the language."""
+OPENING: Final = frozenset(
+    {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
+)
+"""Kinds of tokens after which a query is a level deeper."""
+UNARY: Final = frozenset({TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE})
+"""Kinds of tokens that may be an operator before its operand."""
+
+_VALUE: Final = b"\1"
+_NAME: Final = b"\2"
+_L_PAREN: Final = b"\3"
+_OPENS: Final = b"\4"
+_LT: Final = b"\5"
+_UNARY: Final = b"\6"
+_PIPE: Final = b"\7"
+
+
+def _mark(kind: TokenType) -> int:
+    if kind in VALUES:
+        return _VALUE[0]
+    if kind in NAMES:
+        return _NAME[0]
+    if kind is TokenType.L_PAREN:
+        return _L_PAREN[0]
+    if kind in OPENING:
+        return _OPENS[0]
+    if kind in UNARY:
+        return _UNARY[0]
+    return {TokenType.LT: _LT[0], TokenType.PIPE_GT: _PIPE[0]}.get(kind, 0)
+
+
+def _only(*marks: bytes) -> bytes:
+    """A table for `bytes.translate` that leaves these marks and makes 0 of all others."""
+    return bytes(i if bytes([i]) in marks else 0 for i in range(256))
+
+
+_MARKS: Final = {kind: _mark(kind) for kind in TokenType}
+_ONLY_WORDS: Final = _only(_VALUE, _NAME)
+_ONLY_VALUES: Final = _only(_VALUE)
+_kind_of: Final = attrgetter("token_type")
+_text_of: Final = attrgetter("text")
+
+
+def marks_of(tokens: list[Any]) -> bytes:
+    """What each token is, as far as it is asked here."""
+    return bytes(map(_MARKS.__getitem__, map(_kind_of, tokens)))
+
+
+def may_nest(marks: bytes, levels: int) -> bool:
+    """Whether a text could nest that deep at all: most cannot, and no token is looked at.
+
+    A type within a type counts as four levels: the parser tries each twice.
+    """
+    count = marks.count
+    return (
+        count(_L_PAREN) + count(_OPENS) > levels
+        or count(_UNARY) > levels
+        or count(_LT) > levels // 4
+    )
+
+
+def has_pipe(marks: bytes) -> bool:
+    """Whether a text is of pipe syntax, ``FROM t |> WHERE ...``."""
+    return _PIPE in marks
+
+
+def said(tokens: list[Any], marks: bytes, names: bool = True) -> list[str]:
+    """The values of a text and its names, but for what is called: ``f`` of ``f(a)``.
+
+    Args:
+        tokens: of the text.
+        marks: what each of them is.
+        names: whether names are asked for; else it is values alone.
+    """
+    kept = marks.replace(_VALUE + _L_PAREN, b"\0\0").replace(_NAME + _L_PAREN, b"\0\0")
+    kept = kept.translate(_ONLY_WORDS if names else _ONLY_VALUES)
+    return list(map(lowered.__getitem__, map(_text_of, compress(tokens, kept))))

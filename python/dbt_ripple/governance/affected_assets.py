@@ -1,0 +1,455 @@
+"""Who is affected: the assets downstream of a change, what they read of it, and the severity.
+
+The references of an asset are the changed columns and rows that it reads. They are followed column
+by column along base's lineage (so a removed column still has its readers), and no further than
+something moved. Severity:
+
+* ``breaking``: it will not compile; or it loses a column, by what is above it or because a model
+  above it that computes the column will not compile; or it is a consumer known to read that
+  column;
+* ``warning``: its values or its rows may differ, it passes on a column under another name, it
+  cannot be analysed, or it is a consumer that declares no columns;
+* ``info``: it reads nothing of the change, but is below a model that will not compile.
+
+A node that cannot be analysed, an exposure that lists no columns, and whatever reads the change
+only through these, *may* read it. Such a node is never called broken because a column is missing.
+
+Not found: consumers that no exposure declares, and what their own code does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from itertools import groupby
+from typing import Final, Literal
+
+import msgspec
+
+from dbt_ripple.artifacts import (
+    Node,
+    Project,
+    asset_type,
+    criticality,
+    is_certified,
+    owner,
+    referenced_columns,
+)
+from dbt_ripple.changes import Comparison
+from dbt_ripple.changes.removed_columns import vanished
+from dbt_ripple.graph.column_edges import edges_into, exposure_edges_of, is_read_whole
+from dbt_ripple.graph.lineage import ColumnEdge
+from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.semantic_references import defined
+from dbt_ripple.graph.traversal import Vertex
+from dbt_ripple.reasons import Code, Reason
+
+Severity = Literal["breaking", "warning", "info"]
+RiskLevel = Literal["low", "medium", "high"]
+
+_RANK: Final[dict[str, int]] = {"breaking": 0, "warning": 1, "info": 2}
+_CONSUMERS: Final = frozenset({"exposure", "metric", "saved_query", "semantic_model"})
+MANY: Final = 5
+"""Assets above which a change that breaks something is of high risk."""
+
+
+class Affected(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """One asset a change reaches.
+
+    Attributes:
+        asset_type: as `artifacts.asset_type`.
+        affected_references: what it reads of the change, under the name at the changed node; where
+            several nodes were changed, after the node's name and a dot. Rows are ``*rows*``.
+        owner: who is to be told; None where nobody is named.
+        path: unique_ids from the changed node down to this one, both included.
+        may_read: whether it is not known to read them, only that it may; JSON has it where it is so.
+    """
+
+    unique_id: str
+    name: str
+    asset_type: str
+    affected_references: list[str]
+    severity: Severity
+    owner: str | None
+    path: list[str]
+    may_read: bool = False
+
+    def verb(self) -> str:
+        """How it stands to its references: it reads them, or may."""
+        return "may read" if self.may_read else "reads"
+
+
+def risk_level(affected: Collection[Affected], head: Project) -> RiskLevel:
+    """How much is at stake.
+
+    * high: something breaks, and it is a consumer, certified or tier 1, or more than `MANY` assets
+      are affected;
+    * medium: something else breaks, or a consumer, a certified or a tier-1 asset may differ;
+    * low: everything else.
+    """
+    breaking = [a for a in affected if a.severity == "breaking"]
+    if any(_matters(a, head) for a in breaking) or (breaking and len(affected) > MANY):
+        return "high"
+    if breaking or any(_matters(a, head) for a in affected if a.severity == "warning"):
+        return "medium"
+    return "low"
+
+
+def matters(node: Node) -> bool:
+    """Whether a node is certified or of tier 1."""
+    return is_certified(node) or (criticality(node) or "").lower() == "tier1"
+
+
+def newly_broken(comparison: Comparison) -> dict[str, Reason]:
+    """The relations that read what is not there, and did not on base, with the reason."""
+    before = comparison.base_analysis.nodes
+    return {
+        unique_id: seen.reason or Code.NO_REASON_GIVEN()
+        for unique_id, seen in comparison.head_analysis.nodes.items()
+        if seen.status == "broken"
+        and ((then := before.get(unique_id)) is None or then.reason != seen.reason)
+    }
+
+
+def edited(comparison: Comparison) -> set[str]:
+    """The relations the change was made in: their code, their settings, or what they are."""
+    base, head = comparison.base.nodes, comparison.head.nodes
+    broken = newly_broken(comparison)
+    began = {vertex[0] for vertex, before in comparison.came_from.items() if before is None}
+    # Head's edges do not lead from a column that is gone: what may read it is no origin.
+    gone = {u: set(change.removed) for u, change in comparison.changed.items() if change.removed}
+    edges = edges_into(comparison.base_analysis.edges, began) if gone else ()
+    began -= {edge[2] for edge in edges if edge[1] in gone.get(edge[0], ())}
+    found = {
+        unique_id
+        for unique_id in comparison.changed
+        if unique_id not in base
+        or unique_id not in head
+        or head[unique_id].resource_type in ("source", "seed")
+        or unique_id in comparison.modified
+        or defined(base[unique_id]) != defined(head[unique_id])
+        # Neither its code nor anything above it: a variable, a macro, what its Jinja looked at.
+        or (unique_id in began and unique_id not in broken)
+    }
+    return found | set(comparison.removed) | set(vanished(comparison.base, comparison.head))
+
+
+def affected_by(
+    comparison: Comparison, origins: Collection[str], *, contract_types: Collection[str] = ()
+) -> list[Affected]:
+    """The assets that the changes made in some relations reach.
+
+    Args:
+        comparison: the two sides.
+        origins: the relations the change was made in. One of them is itself affected where another
+            reaches it.
+        contract_types: models whose enforced contract will not hold.
+
+    Returns:
+        Nearest first, then the worst, then by unique_id; tests are not assets.
+    """
+    return _Ripple(comparison, origins, contract_types).assets()
+
+
+class _Ripple:
+    """The walk. Columns are compared in lower case: one side may spell them otherwise."""
+
+    def __init__(
+        self, comparison: Comparison, origins: Collection[str], contract_types: Collection[str]
+    ) -> None:
+        self.comparison = comparison
+        self.origins = origins
+        self.broken = newly_broken(comparison)
+        self.contract_types = contract_types
+        self.lost = {u for u, reason in self.broken.items() if reason.code is Code.GONE}
+        self.orphans = {child for u in self.lost for child in comparison.head.children.get(u, ())}
+        self.came_from = {_folded(v): before for v, before in comparison.came_from.items()}
+        self.moved = set(self.came_from)
+        self.spelling = {_folded(vertex): vertex[1] for vertex in comparison.came_from}
+        self.gone: dict[Vertex, bool] = {}  # base's columns that are no more -> dropped for good
+        for unique_id, change in comparison.changed.items():
+            renamed = set(change.renamed.values())
+            for column in change.removed:
+                self.gone[unique_id, column.lower()] = column not in renamed
+                self.spelling[unique_id, column.lower()] = column
+        everything = {u: comparison.base_analysis.nodes[u].columns for u in comparison.removed}
+        for unique_id, columns in (everything | vanished(comparison.base, comparison.head)).items():
+            for column in columns:
+                self.gone[unique_id, column.lower()] = True
+                self.spelling[unique_id, column.lower()] = column
+        self.starts: list[Vertex] = []
+        self.mask: dict[Vertex, int] = {}
+        self.surely: dict[Vertex, int] = {}  # as `mask`, on ways that are analysed
+        self.loss: set[Vertex] = set()  # columns whose data is lost
+        self.opaque = {u for u, seen in comparison.head_analysis.nodes.items() if seen.is_unseen}
+        self.harmed: set[str] = set()  # relations that read one
+        self.links: dict[str, dict[str, None]] = {}
+        self.found: dict[str, tuple[Severity, int]] = {}
+        self.known_to_read: set[str] = set()
+        self._begin()
+        self._follow()
+
+    def _begin(self) -> None:
+        began = [v for v, up in self.came_from.items() if up is None and v[0] in self.origins]
+        began = [v for v in began if v[0] not in self.broken or v[0] in self.lost]
+        for vertex in [*(v for v in self.gone if v[0] in self.origins), *began]:
+            if vertex not in self.mask:
+                self.mask[vertex] = self.surely[vertex] = 1 << len(self.starts)
+                self.starts.append(vertex)
+                if self.gone.get(vertex):
+                    self.loss.add(vertex)
+
+    # -- along the lineage ------------------------------------------------------------------------
+
+    def _follow(self) -> None:
+        """Base's edges come child by child, every child after its parents."""
+        changed = self.comparison.changed
+        nodes = self.comparison.base.nodes
+        edges_of_base = self.comparison.base_analysis.edges
+        for child, edges in groupby(edges_into(edges_of_base, changed), lambda edge: edge[2]):
+            if child in self.origins and child not in self.broken:
+                # An edited reader has been adapted: it still gets only what moved above it on head.
+                for edge in edges:
+                    if self._still_comes(edge):
+                        self._step(edge)
+                        self._note(child, "warning", [(edge[0], edge[1].lower())])
+                continue
+            for edge in edges:
+                self._step(edge)
+            self._below_rows(child)
+            self._lost_whole(child)
+            self._judge(child)
+        for unique_id in changed:
+            if unique_id not in self.found and unique_id not in self.origins:
+                self._judge(unique_id)
+        consumers = {node.unique_id for node in nodes.values() if node.resource_type == "exposure"}
+        consumers &= self.comparison.head.nodes.keys()
+        into = exposure_edges_of(edges_of_base, consumers)
+        for child, edges in groupby(into, lambda edge: edge[2]):
+            self._exposure(nodes[child], list(edges))
+        self._exposures_of_the_rest()
+
+    def _still_comes(self, edge: ColumnEdge) -> bool:
+        """Whether a column of an edited node moved because one above it did."""
+        before = self.came_from.get((edge[2], edge[3].lower()))
+        return (
+            before is not None and before[0] != edge[2] and (edge[0], edge[1].lower()) in self.mask
+        )
+
+    def _step(self, edge: ColumnEdge) -> None:
+        above, below = (edge[0], edge[1].lower()), (edge[2], edge[3].lower())
+        bits = self.mask.get(above)
+        if not bits or not (below in self.moved or below in self.gone or below[0] in self.broken):
+            return
+        self.mask[below] = self.mask.get(below, 0) | bits
+        if below[0] not in self.opaque and (sure := self.surely.get(above)):
+            self.surely[below] = self.surely.get(below, 0) | sure
+        self.links.setdefault(above[0], {})[below[0]] = None
+        if above[1] == ROWS or below[0] in self.opaque:
+            return  # what an opaque reader reads is not known, only that it may be this
+        if above in self.loss or (above in self.gone and below[0] in self.broken):
+            self.harmed.add(below[0])
+            if below[1] != ROWS:
+                self.loss.add(below)
+
+    def _below_rows(self, child: str) -> None:
+        """What is computed over the rows (aggregates, windows) moves with them; no edge says it."""
+        for mask in (self.mask, self.surely):
+            if bits := mask.get((child, ROWS)):
+                for column in self.comparison.changed[child].moved:
+                    mask.setdefault((child, column.lower()), bits)
+
+    def _lost_whole(self, child: str) -> None:
+        """A metric that cannot be computed is lost to all who read it, whatever it lacks."""
+        lost = child in self.broken or child in self.harmed
+        if lost and is_read_whole(self.comparison.base.nodes.get(child)):
+            vertices = list(self._columns(child))
+            bits = self._bits(vertices)
+            for vertex in vertices:
+                self.mask[vertex] = self.surely[vertex] = bits
+            self.loss.update(vertices)
+
+    def _columns(self, unique_id: str) -> Iterator[Vertex]:
+        seen = self.comparison.base_analysis.nodes.get(unique_id)
+        for column in (*(seen.columns if seen else ()), ROWS):
+            yield unique_id, column.lower()
+
+    def _bits(self, vertices: Iterable[Vertex]) -> int:
+        bits = 0
+        for vertex in vertices:
+            bits |= self.mask.get(vertex, 0)
+        return bits
+
+    def _note(self, unique_id: str, severity: Severity, read: Collection[Vertex]) -> None:
+        """Note what an asset reads of the change; `_may` of what it only may."""
+        if any(self.surely.get(vertex) for vertex in read) or severity == "breaking":
+            self.known_to_read.add(unique_id)
+        self._may(unique_id, severity, read)
+
+    def _may(self, unique_id: str, severity: Severity, read: Collection[Vertex]) -> None:
+        """Note what an asset may read of the change."""
+        bits = self._bits(read)
+        if unique_id in self.origins and not bits:
+            return
+        known = self.found.get(unique_id)
+        if known is not None:
+            severity = min(severity, known[0], key=_RANK.__getitem__)
+            bits |= known[1]
+        self.found[unique_id] = severity, bits
+
+    def _judge(self, unique_id: str) -> None:
+        """What the change does to a relation that was not edited, or that is broken."""
+        change = self.comparison.changed[unique_id]
+        if change.kind == "added" or unique_id in self.lost:
+            return
+        if unique_id in self.origins and unique_id not in self.broken:
+            return
+        vertices = list(self._columns(unique_id))
+        bits = self._bits(vertices)
+        node = self.comparison.head.nodes.get(unique_id)
+        promised = node is not None and node.contract_enforced
+        if (
+            unique_id in self.broken
+            or unique_id in self.orphans
+            or unique_id in self.contract_types
+            or unique_id in self.harmed
+            or any(self.gone.get(vertex) for vertex in vertices)
+            or (promised and change.renamed)
+        ):
+            self.found[unique_id] = "breaking", bits
+        elif bits or not self._only_stands_on_broken(unique_id):
+            self.found[unique_id] = "warning", bits
+        else:
+            self.found[unique_id] = "info", 0
+        sure = unique_id not in self.opaque and any(self.surely.get(v) for v in vertices)
+        if sure or self.found[unique_id][0] != "warning":
+            self.known_to_read.add(unique_id)
+
+    def _only_stands_on_broken(self, unique_id: str) -> bool:
+        """Whether all that moved of it moved because a model above it will not compile."""
+        came_from = self.comparison.came_from
+        for vertex in self.comparison.changed[unique_id].vertices():
+            start = vertex
+            while (before := came_from.get(start)) is not None:
+                start = before
+            if start[0] not in self.broken:
+                return False
+        return True
+
+    # -- consumers --------------------------------------------------------------------------------
+
+    def _exposure(self, node: Node, edges: list[ColumnEdge]) -> None:
+        now = self.comparison.head.nodes[node.unique_id]
+        said = referenced_columns(now)
+        still = {entry.rpartition(".")[2].lower() for entry in said or ()}
+        unlisted = said is None and referenced_columns(node) is None
+        for parent, column, child, _, *_ in edges:
+            vertex = (parent, column.lower())
+            whole = is_read_whole(self.comparison.base.nodes.get(parent))
+            if unlisted and not whole:
+                if column == ROWS and self._bits(everything := list(self._columns(parent))):
+                    self._link(parent, child)
+                    self._may(child, "warning", everything)
+                    if self.surely.get((parent, ROWS)):  # which rows there are it reads for sure
+                        self.known_to_read.add(child)
+            elif column == ROWS or whole or column.lower() in still:
+                if vertex in self.gone or vertex in self.loss:
+                    self._link(parent, child)
+                    self._note(child, "breaking", [vertex])
+                elif vertex in self.mask:
+                    self._link(parent, child)
+                    self._note(child, "warning", [vertex])
+            if parent in self.lost or parent in self.comparison.removed:
+                self._link(parent, child)
+                self._note(child, "breaking", list(self._columns(parent)))
+
+    def _link(self, parent: str, child: str) -> None:
+        self.links.setdefault(parent, {})[child] = None
+
+    def _exposures_of_the_rest(self) -> None:
+        """Exposures that read nothing of it, below what will not compile."""
+        head = self.comparison.head
+        waiting = _breadth_first({u: [u] for u in self.broken}, head.children)
+        for unique_id in waiting:
+            node = head.nodes.get(unique_id)
+            if (
+                node is not None
+                and node.resource_type == "exposure"
+                and unique_id in self.comparison.base.nodes
+            ):
+                self.found.setdefault(unique_id, ("info", 0))
+
+    # -- the answer -------------------------------------------------------------------------------
+
+    def assets(self) -> list[Affected]:
+        head = self.comparison.head
+        paths = self._paths()
+        single = len({vertex[0] for vertex in self.starts}) == 1
+        found = []
+        for unique_id, (severity, bits) in self.found.items():
+            node = head.nodes.get(unique_id)
+            if node is None:
+                continue
+            read = [start for i, start in enumerate(self.starts) if bits >> i & 1]
+            columns = [start for start in read if start[1] != ROWS]
+            found.append(
+                Affected(
+                    unique_id=unique_id,
+                    name=node.display_name,
+                    asset_type=asset_type(node),
+                    affected_references=[self._spelled(start, single) for start in columns or read],
+                    severity=severity,
+                    owner=owner(node, head),
+                    path=paths.get(unique_id) or [unique_id],
+                    may_read=severity == "warning" and unique_id not in self.known_to_read,
+                )
+            )
+        found.sort(key=lambda a: (len(a.path), _RANK[a.severity], a.unique_id))
+        return found
+
+    def _spelled(self, vertex: Vertex, single: bool) -> str:
+        column = self.spelling.get(vertex, vertex[1])
+        if single:
+            return column
+        project = self.comparison.head if vertex[0] in self.comparison.head.nodes else None
+        node = (project or self.comparison.base).nodes.get(vertex[0])
+        return f"{node.spoken_name if node else vertex[0]}.{column}"
+
+    def _paths(self) -> dict[str, list[str]]:
+        """A shortest way of nodes to each, along what it reads of the change where it does."""
+        children: dict[str, list[str]] = {u: sorted(below) for u, below in self.links.items()}
+        starts = sorted({vertex[0] for vertex in self.starts})
+        found = _breadth_first({u: [u] for u in starts}, children)
+        rest = {u for u in self.found if u not in found}
+        if rest:
+            everything = {
+                u: sorted(v for v in below if v in self.found)
+                for u, below in self.comparison.head.children.items()
+            }
+            begun = dict(sorted({**{u: [u] for u in self.origins}, **found}.items()))
+            found |= {u: way for u, way in _breadth_first(begun, everything).items() if u in rest}
+        return found
+
+
+def _folded(vertex: Vertex) -> Vertex:
+    return vertex[0], vertex[1].lower()
+
+
+def _breadth_first(
+    begun: dict[str, list[str]], children: dict[str, list[str]]
+) -> dict[str, list[str]]:
+    found = dict(begun)
+    frontier = list(found)
+    while frontier:
+        following = []
+        for unique_id in frontier:
+            for child in children.get(unique_id, ()):
+                if child not in found:
+                    found[child] = [*found[unique_id], child]
+                    following.append(child)
+        frontier = following
+    return found
+
+
+def _matters(affected: Affected, head: Project) -> bool:
+    node = head.nodes[affected.unique_id]
+    return node.resource_type in _CONSUMERS or matters(node)

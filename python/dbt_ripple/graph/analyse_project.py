@@ -1,0 +1,132 @@
+"""A project's artifacts -> every node's columns, fingerprints and edges.
+
+Each query is lowered on its own (`flow.lower`), then linked after its parents (`flow.link`), so a
+``*`` or a bare name is resolved against the columns that were found for the parents. A node that
+cannot be analysed is *opaque*: it depends on everything in its parents, and has a reason.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import cache as once
+
+from dbt_ripple.artifacts import Project
+from dbt_ripple.graph.broken_nodes import CertainNames, believed, judge
+from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.column_edges import edges_of
+from dbt_ripple.graph.dbt_tests import TestLinker
+from dbt_ripple.graph.hypothetical import Supposed
+from dbt_ripple.graph.lineage import Analysis
+from dbt_ripple.graph.query_cache import LowerMany
+from dbt_ripple.graph.relations import RELATIONS, Known, topological
+from dbt_ripple.graph.seed_files import SeedFiles
+from dbt_ripple.graph.semantic_layer import SemanticLayer
+from dbt_ripple.graph.semantic_references import SEMANTIC
+from dbt_ripple.tuning import collector_relaxed
+
+
+def analyse(
+    project: Project,
+    *,
+    read_seconds: float = 0.0,
+    expressions: bool = False,
+    tests: bool = True,
+    cache: Cache | None = None,
+    lower_many: LowerMany | None = None,
+    seeds: SeedFiles | None = None,
+    supposed: Mapping[str, Supposed] | None = None,
+) -> Analysis:
+    """Analyse a whole project.
+
+    Args:
+        project: its artifacts.
+        read_seconds: what reading them took, to be passed on in `Analysis.seconds`.
+        expressions: whether to write out the SQL behind each column, which takes its time.
+        tests: whether to say what tests read. Columns and edges are the same without: a test is
+            then followed only where it can show a column that nothing else lists.
+        cache: where to look for what was analysed before, and to put what is now.
+        lower_many: lowers queries on other cores or machines, all at once before the first is
+            linked (see `graph.process_pool`); by default each is lowered here, in its turn.
+        seeds: the files of seeds, where more is to be seen of them than their checksums.
+        supposed: relations whose columns are to be taken as other than they are, by unique_id.
+
+    Returns:
+        Columns, fingerprints and edges of every relation, and what every test reads. Never raises
+        on what a model says: that model is then opaque or broken, with the reason.
+    """
+    with collector_relaxed():
+        linker = TestLinker(project, expressions, cache, lower_many, seeds or SeedFiles())
+        linker.supposed.update(supposed or {})
+        return _run(linker, read_seconds, tests)
+
+
+def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:
+    start = time.perf_counter()
+    project = linker.project
+    wanted = ("model", "snapshot", "test") if every_test else ("model", "snapshot")
+    linker.queries.prepare(
+        node.compiled_code
+        for node in project.nodes.values()
+        if node.resource_type in wanted and node.compiled_code and not node.is_python
+    )
+    for unique_id in topological(project):
+        if (
+            project.nodes[unique_id].resource_type in RELATIONS
+            and unique_id not in linker.names.canonical
+        ):
+            linker.node(unique_id)
+    linker.settle_hooks()
+    semantic = _semantic_layer(linker)
+    tests = {
+        unique_id: linker.test(unique_id, node)
+        for unique_id, node in project.nodes.items()
+        if node.resource_type == "test" and (every_test or linker.may_discover(unique_id))
+    }
+    seen = [
+        *(known.analysis for known in linker.known.values()),
+        *(analysis for analysis, _ in tests.values()),
+    ]
+    judge(linker, seen, linker.queries.cache)
+    test_columns = [
+        (test, parent, column) for test, (_, reads) in tests.items() for parent, column in reads
+    ]
+    seconds = {
+        "read": read_seconds,
+        "parse": linker.queries.parse_seconds,
+        "link": time.perf_counter() - start - linker.queries.parse_seconds,
+    }
+    return Analysis(
+        nodes={u: known.analysis for u, known in (linker.known | semantic).items()},
+        edges=edges_of(linker, semantic),
+        test_columns=test_columns,
+        seconds=seconds,
+        tests={unique_id: analysis for unique_id, (analysis, _) in tests.items()},
+        unit_tests={
+            unique_id: found
+            for unique_id, node in project.nodes.items()
+            if every_test
+            and node.resource_type == "unit_test"
+            and (found := linker.unit_test(unique_id, node)) is not None
+        },
+    )
+
+
+def _semantic_layer(linker: TestLinker) -> dict[str, Known]:
+    """Semantic models, metrics and saved queries, over the relations as they are linked."""
+    project = linker.project
+    if not project.of_type(*SEMANTIC):
+        return {}
+
+    @once
+    def certain() -> CertainNames:
+        catalog = believed(project)
+        return CertainNames(project, catalog, linker.queries.cache, linker.supposed)
+
+    return SemanticLayer(
+        project,
+        linker.dialect,
+        linker.queries,
+        lambda unique_id: linker.node(linker.names.canonical.get(unique_id, unique_id)).relation,
+        lambda unique_id: certain().node(unique_id).relation,
+    ).link()

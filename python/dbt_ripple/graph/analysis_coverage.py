@@ -1,0 +1,113 @@
+"""How much of a project could be analysed: the numbers and reasons that `analyze` prints."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import msgspec
+
+from dbt_ripple.artifacts import Project
+from dbt_ripple.graph.lineage import Analysis
+from dbt_ripple.reasons import Code, Reason
+
+NOTES_SHOWN: Final = 5
+"""Of what the reader had to leave out or assume, how much is said."""
+
+
+class Unseen(msgspec.Struct):
+    """A node whose columns could not be followed, and why."""
+
+    unique_id: str
+    name: str
+    reason: Reason
+
+
+class Summary(msgspec.Struct):
+    """How well a project was seen.
+
+    Attributes:
+        models: how many models the project has; ``analysed`` of them were followed column by
+            column.
+        opaque: models, snapshots and other nodes with a query that could not be analysed.
+        broken: those that read a column that does not exist.
+        kinds: how many nodes of each resource type the project has.
+        seconds: wall time of the stages ``read``, ``parse`` and ``link``.
+        notes: what the reader had to leave out or assume: the first :data:`NOTES_SHOWN` of
+            ``notes_count``.
+        uncompiled: how many nodes with SQL dbt has not compiled.
+    """
+
+    project: str
+    dbt_version: str
+    adapter: str
+    kinds: dict[str, int]
+    models: int
+    analysed: int
+    opaque: list[Unseen]
+    broken: list[Unseen]
+    columns: int
+    edges: int
+    value_edges: int
+    seconds: dict[str, float]
+    uncompiled: int
+    has_catalog: bool
+    widest: str
+    notes: list[str]
+    notes_count: int
+
+
+def summarise(project: Project, analysis: Analysis, read_seconds: float) -> Summary:
+    """Count what the analysis saw."""
+    kinds: dict[str, int] = {}
+    for node in project.nodes.values():
+        kinds[node.resource_type] = kinds.get(node.resource_type, 0) + 1
+    unseen: dict[str, list[Unseen]] = {"opaque": [], "broken": []}
+    analysed = columns = 0
+    for unique_id, seen in analysis.nodes.items():
+        columns += len(seen.columns)
+        found = project.nodes.get(unique_id)
+        if seen.status in unseen:
+            name = found.spoken_name if found else unique_id
+            reason = seen.reason or Code.NO_REASON_GIVEN()
+            unseen[seen.status].append(Unseen(unique_id, name, reason))
+        elif seen.status == "analysed" and found and found.resource_type == "model":
+            analysed += 1
+    started = time.perf_counter()
+    edges = list(analysis.edges)  # they may be made only now, which is a part of linking
+    linking = time.perf_counter() - started
+    seconds = {stage: round(analysis.seconds.get(stage, 0.0), 3) for stage in STAGES}
+    seconds["read"] = round(seconds["read"] + read_seconds, 3)
+    seconds["link"] = round(seconds["link"] + linking, 3)
+    return Summary(
+        project=project.name,
+        dbt_version=project.metadata.dbt_version or "of unknown version",
+        adapter=project.metadata.adapter_type or "unknown adapter",
+        kinds=kinds,
+        models=kinds.get("model", 0),
+        analysed=analysed,
+        opaque=sorted(unseen["opaque"], key=lambda item: item.unique_id),
+        broken=sorted(unseen["broken"], key=lambda item: item.unique_id),
+        columns=columns,
+        edges=len(edges),
+        value_edges=sum(edge.type == "DIRECT" for edge in edges),
+        seconds=seconds,
+        uncompiled=len(project.uncompiled()),
+        has_catalog=bool(project.catalog),
+        widest=_widest(project),
+        notes=project.notes[:NOTES_SHOWN],
+        notes_count=len(project.notes),
+    )
+
+
+STAGES: Final = ("read", "parse", "link")
+"""What is timed, in order."""
+
+
+def _widest(project: Project) -> str:
+    """The source (or else the node) with most children: a good first thing to trace."""
+    candidates = project.of_type("source", "seed") or project.of_type("model")
+    best = max(candidates, key=lambda node: len(project.children[node.unique_id]), default=None)
+    if best is None:
+        return ""
+    return f"{best.source_name}.{best.name}" if best.source_name else best.display_name

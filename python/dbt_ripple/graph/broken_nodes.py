@@ -1,0 +1,272 @@
+"""Which of the names that linking cannot find an engine would not find either.
+
+Rule 5 moves every vertex of a relation as soon as a name in its query cannot be found. That errs on
+the wide side: some engines do not look into what nothing reads, a name may be a word of the engine's
+own, and text is not all there is to a relation. *Broken* is a query only where its engine says so, so
+that has to be certain (`CertainNames`):
+
+* the columns of a dataset dbt does not know, of a seed whose file is not at hand, and of all but
+  the sources that are given are open: a catalog may be older than what it lists;
+* so are those of a relation that keeps columns its query no longer has (incremental, snapshot), to
+  which hooks may add some, or whose text is not what will be built (rule 11);
+* the engine looks at the place where the name stands, and knows nothing by it (`flow.engine_checks`);
+* the query is run: an ephemeral model's only where it is inlined.
+
+What is not broken by this may still fail to build. Of what certainly does not (`graph.unresolved_names`) nothing
+is said, and nothing moves.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from dbt_ripple.artifacts import CatalogColumn, Node, Project
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.link import Linked, link
+from dbt_ripple.flow.relation import Relation
+from dbt_ripple.flow.unused_ctes import checked
+from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.config_fingerprints import words
+from dbt_ripple.graph.hypothetical import Supposed
+from dbt_ripple.graph.jinja import both_branches, normalised
+from dbt_ripple.graph.lineage import NodeAnalysis
+from dbt_ripple.graph.linker import Linker
+from dbt_ripple.graph.relations import RELATIONS, Known, cannot_see
+from dbt_ripple.graph.seed_files import SeedFiles
+from dbt_ripple.graph.unresolved_names import reads_stored, says, without_words
+from dbt_ripple.reasons import Code, Reason
+
+RUNS_ITS_QUERY: Final = frozenset(
+    "table view incremental materialized_view streaming_table dynamic_table snapshot test".split()
+)
+"""Materializations whose query the engine has to accept for the node to be built."""
+
+_ONLY_ITS_QUERY: Final = frozenset({"table", "view", "ephemeral"})
+_WORD: Final = re.compile(r"\w+")
+_MAY_ADD_COLUMNS: Final = frozenset(
+    """
+    adapter alter call copy create do drop exec execute merge rename replace run_query select
+    statement
+    """.split()
+)
+"""Words of a hook that may add columns to a relation, or put another one in its place."""
+
+
+class CertainNames(Linker):
+    """One side of a project, linked by what is certain of it, as far as it is asked for.
+
+    Args:
+        project: the side.
+        catalog: the columns of the sources whose columns are believed.
+        cache: where lowered queries may be found.
+        supposed: relations whose columns are to be taken as other than they are.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        catalog: Mapping[str, list[CatalogColumn]],
+        cache: Cache | None = None,
+        supposed: Mapping[str, Supposed] | None = None,
+    ) -> None:
+        super().__init__(replace(project, catalog=catalog), False, cache, None, SeedFiles())
+        self.supposed.update(supposed or {})
+        self.own: dict[str, tuple[list[str], set[str]]] = {}
+
+    def of(self, unique_id: str) -> list[str]:
+        """The names for want of which a node certainly is not built; those of what it inlines, too."""
+        if not self.runs_its_query(self.project.nodes[unique_id]):
+            return []
+        found: dict[str, None] = {}
+        for part in self.parts(unique_id):
+            found.update(dict.fromkeys(self.missing_in(part)[0]))
+        return list(found)
+
+    def of_own_text(self, unique_id: str) -> list[str]:
+        """Those of them that stand in the node's own query."""
+        node = self.project.nodes[unique_id]
+        runs = self.is_run_inlined(unique_id) if node.is_ephemeral else self.runs_its_query(node)
+        return self.missing_in(unique_id)[0] if runs else []
+
+    def runs_its_query(self, node: Node) -> bool:
+        """Whether a node is built, or tested, by running its query as it stands."""
+        materialized = "snapshot" if node.resource_type == "snapshot" else node.materialized or ""
+        if node.resource_type == "test":
+            materialized = "test"
+        late = node.config.get("bind") is False  # Redshift looks into such a view when it is read
+        return (
+            materialized in RUNS_ITS_QUERY
+            and not late
+            and not self.macros.of_materialization(materialized)
+        )
+
+    def is_run_inlined(self, unique_id: str) -> bool:
+        """Whether an ephemeral model's text is part of a query that is run."""
+        return any(
+            unique_id in self.parts(reader) and self.runs_its_query(self.project.nodes[reader])
+            for reader in self.readers_through_ephemerals(unique_id)
+        )
+
+    def readers_through_ephemerals(self, unique_id: str) -> Iterator[str]:
+        """What refers to an ephemeral model, directly or through other ephemeral ones."""
+        seen = {unique_id}
+        ahead = [unique_id]
+        while ahead:
+            for child in self.project.children.get(ahead.pop(), ()):
+                node = self.project.nodes.get(child)
+                if node is None or child in seen:
+                    continue
+                seen.add(child)
+                if node.is_ephemeral:
+                    ahead.append(child)
+                elif node.resource_type in RELATIONS or node.resource_type == "test":
+                    yield child
+
+    def parts(self, unique_id: str) -> list[str]:
+        """A node and the ephemeral models whose text its query holds where the engine sees it."""
+        found = {unique_id: None}
+        ahead = [unique_id]
+        while ahead:
+            for parent in sorted(self.missing_in(ahead.pop())[1]):
+                if self.project.nodes[parent].is_ephemeral and parent not in found:
+                    found[parent] = None
+                    ahead.append(parent)
+        return list(found)
+
+    def missing_in(self, unique_id: str) -> tuple[list[str], set[str]]:
+        """The names a node's own query looks for in vain, and the relations it reads."""
+        known = self.own.get(unique_id)
+        if known is None:
+            self.own[unique_id] = [], set()  # a cycle ends here
+            known = self.own[unique_id] = self.look(unique_id, self.project.nodes[unique_id])
+        return known
+
+    def look(self, unique_id: str, node: Node) -> tuple[list[str], set[str]]:
+        """What `missing_in` keeps."""
+        if cannot_see(node) is not None:
+            return [], set()
+        reads: set[str] = set()
+
+        def table(key: str, name: str) -> Relation:
+            above = self.names.node_of(key)
+            if above in self.project.nodes and above != unique_id:
+                reads.add(above)
+            return self.table(unique_id, key, name)
+
+        lowered, follows = without_words(node.compiled_code or "", self.dialect, unsure=True)
+        if lowered.rel is None:
+            return [], set()
+        linked = link(checked(lowered, self.dialect, surely=True), table, self.dialect)
+        if not follows or self.introspection.of(node):
+            return [], reads
+        stored = reads_stored(self.project, unique_id)
+        return [
+            name
+            for name in linked.missing
+            if says(linked, name, self.dialect, stored) is True
+            and not self.only_in_a_branch(node, name)
+        ], reads
+
+    def only_in_a_branch(self, node: Node, name: str) -> bool:
+        """Whether a name stands only where an incremental model asks whether it is there already."""
+        if node.materialized != "incremental":
+            return False
+        if self.macros.that_ask(node.depends_on.macros):
+            return True
+        plain = name.rpartition(".")[2].lower()
+        hidden = _WORD.findall(both_branches(node.raw_code).lower())
+        return plain in hidden and hidden.count(plain) >= _WORD.findall(
+            normalised(node.raw_code).lower()
+        ).count(plain)
+
+    # -- relations whose columns are certain ----------------------------------------------------
+
+    def node(self, unique_id: str) -> Known:
+        """A relation; one whose columns its text does not tell for sure is open."""
+        if (
+            unique_id not in self.known
+            and unique_id not in self.supposed
+            and not self.has_the_columns_of_its_text(unique_id)
+        ):
+            leaf = digest(b"open", unique_id.encode())
+            self.known[unique_id] = self.open_leaf(unique_id, leaf, [], False)
+        return super().node(unique_id)
+
+    def has_the_columns_of_its_text(self, unique_id: str) -> bool:
+        """Whether a relation's columns are those of its query, or of its file."""
+        node = self.project.nodes[unique_id]
+        if node.resource_type == "source":  # as far as its columns are known
+            return True
+        if any(map(self.may_add_columns, (node, *self.writing_by_hooks(unique_id)))):
+            return False
+        if node.resource_type == "seed":
+            return True
+        return (
+            node.materialized in _ONLY_ITS_QUERY
+            and not self.introspection.of(node)
+            and not self.macros.of_materialization(node.materialized)
+        )
+
+    def writing_by_hooks(self, unique_id: str) -> list[Node]:
+        """The nodes whose hooks may write to a relation besides their own.
+
+        What an on-run hook does that is not known is not done between two models.
+        """
+        nodes = self.project.nodes
+        return [
+            nodes[hook.owner]
+            for hook in self.hooks.all
+            if unique_id in hook.writes
+            or (hook.anything and nodes[hook.owner].resource_type != "operation")
+        ]
+
+    def may_add_columns(self, node: Node) -> bool:
+        """Whether the hooks of a node, or an on-run hook, may add columns to a relation."""
+        if node.resource_type == "operation":
+            called = self.macros.closure(self.macros.named_in(node.raw_code))
+            texts = [node.raw_code, *map(self.macros.text, called & self.macros.user)]
+            found = words(" ".join(texts))
+        else:
+            found = self.settings.words_of_hooks(node)
+        return not found.isdisjoint(_MAY_ADD_COLUMNS)
+
+    def follow(self, unique_id: str, node: Node) -> tuple[dict[str, str], Linked] | Reason:
+        """A node's query, for the columns that its readers see."""
+        reason = cannot_see(node)
+        if reason is not None:
+            return reason
+        lowered = self.queries.lowered(node.compiled_code or "")
+        if lowered.rel is None:
+            return lowered.reason or Code.NO_QUERY()
+        return {}, link(lowered, lambda k, n: self.table(unique_id, k, n), self.dialect)
+
+
+def believed(project: Project) -> dict[str, list[CatalogColumn]]:
+    """The columns of sources and seeds, where the catalog is not older than what reads them."""
+    if project.catalog_is_older:
+        return {}
+    catalog = project.catalog
+    return {u: catalog[u] for u in catalog if u.startswith(("source.", "seed."))}
+
+
+def judge(linker: Linker, seen: Iterable[NodeAnalysis], cache: Cache | None = None) -> None:
+    """Tell of relations and tests that look for a name in vain whether they are broken by that.
+
+    Each is *broken* where its engine certainly refuses it, and *opaque*, as it may not build, where that
+    is not known. Fingerprints stay as they are.
+    """
+    project = linker.project
+    judged = [found for found in seen if found.status == "broken" and found.reason != Code.GONE()]
+    if not judged:
+        return
+    certain = CertainNames(project, believed(project), cache, linker.supposed)
+    for found in judged:
+        if names := certain.of_own_text(found.unique_id):
+            found.reason = Code.CANNOT_FIND(names=names)
+        else:
+            found.status = "opaque"
+            assert found.reason is not None  # every broken node has one
+            found.reason = Code.MAY_NOT_BUILD(because=found.reason)

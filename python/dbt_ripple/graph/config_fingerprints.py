@@ -1,0 +1,440 @@
+"""Which part of a node's config changes data (rule 7).
+
+A view, a table and an inlined model have the same data, and so has everything that only matters to
+readers, owners or storage. What an incremental model, a snapshot or a hook does with rows is not
+in compiled SQL, but in the config and text that this module reads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any, Final
+
+from dbt_ripple.artifacts import Node, Project, References
+from dbt_ripple.artifacts.project import WITH_SQL
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.ir import FILTER, JOIN
+from dbt_ripple.graph.jinja import (
+    both_branches,
+    names,
+    normalised,
+    normalised_macro,
+    tags,
+    without_tags,
+)
+from dbt_ripple.graph.jinja_branches import texts_taken
+from dbt_ripple.graph.jinja_reads import (
+    NOTHING,
+    Reads,
+    asks_the_graph,
+    every_word_of,
+    reads_of,
+    reads_of_python,
+    types_in_graph,
+)
+from dbt_ripple.graph.macros import (
+    OWN,
+    Macros,
+    dispatched,
+    environment_in,
+    environment_in_python,
+    variables_in,
+)
+from dbt_ripple.graph.node_properties import (
+    KEEPING_ROWS,
+    constraints,
+    counted,
+    declared,
+    kind_of,
+    place,
+    read_of,
+    run_with,
+    written_by_declaration,
+)
+
+OF_COLUMNS: Final = ("unique_key", "updated_at", "check_cols")
+"""Config that names columns of the node: what counts is what these are, not how they are called."""
+
+_WITHOUT_KEY: Final = frozenset({"append", "insert_overwrite", "microbatch"})
+"""Incremental strategies that do not look at unique_key."""
+
+
+_APPLIES_TAGS: Final = re.compile(r"\s*\{\{-?\s*dbt_ripple\.apply_tags\(\s*\)\s*-?\}\}\s*")
+"""See `graph.macros.APPLY_TAGS`."""
+
+_CALLS_BY_NAME: Final = re.compile(
+    r"\bcontext\b|\bdispatch\s*\(\s*(?!(?:macro_name\s*=\s*)?(['\"])\w+\1\s*[,)])"
+)
+"""What calls a macro by a name that stands in no text."""
+
+_RUN: Final = frozenset({"model", "seed", "snapshot", "test"})
+NAMING: Final = re.compile(r"generate_\w+_name$")
+"""Names of the macros by which dbt names relations."""
+
+_WORDS: Final = re.compile(r"\w+|\*")
+_BY_JINJA: Final = "__by_jinja__"
+_PART: Final = r"""(?:`[^`]+`|"[^"]+"|\w+)"""
+_DOTTED: Final = re.compile(rf"{_PART}(?:\s*\.\s*{_PART})+")
+_READ: Final = re.compile(
+    r"""\b(?:from|join|into|update|using|table|view)\s+[`"]?(\w+)\b[`"]?(?!\s*\.)""", re.I
+)
+
+
+class Settings:
+    """The settings of one project's nodes that change data."""
+
+    def __init__(self, project: Project, macros: Macros) -> None:
+        self.project = project
+        self.macros = macros
+        self._of_all_nodes: dict[tuple[Reads, frozenset[str] | None], bytes] = {}
+        self._taken: dict[str, list[str]] = {}
+        self.adapter_type = project.metadata.adapter_type
+
+    def of(self, node: Node, *, columns: bool = False) -> bytes:
+        """A fingerprint of what of the properties changes data; empty where nothing does.
+
+        Args:
+            node: a model, snapshot, seed or test.
+            columns: whether settings that name columns are part of it; otherwise they are up to
+                the caller, who knows what the columns are.
+        """
+        said = self.said(node, columns=columns)
+        return digest(b"config", repr(sorted(said.items())).encode()) if said else b""
+
+    def said(self, node: Node, *, columns: bool = False) -> dict[str, Any]:
+        """What of the properties of a node changes its data, by name (see `graph.node_properties`)."""
+        config = node.config
+        said: dict[str, Any] = {}
+        if node.is_ephemeral and node.compiled_code is not None:
+            return said  # it is what its readers' SQL shows: no hook of it runs
+        if hooks := hooks_of(node):
+            said["hooks"] = [(when, normalised(sql)) for when, sql in hooks]
+            said["hook macros"] = self.hook_code(node)
+            said["hook vars"] = self.macros.variables(" ".join(sql for _, sql in hooks))
+            if self.hooks_read(node):
+                said["hook references"] = self.references.of(node)
+        if config.get("sql_header"):
+            said["sql_header"] = normalised(str(config["sql_header"]))
+        materialized = kind_of(node)
+        ours = self.macros.of_materialization(materialized)
+        if ours:
+            said["materialization"] = ours
+        if materialized in KEEPING_ROWS:
+            said["kind"] = materialized, place(node)
+        if node.resource_type != "test":
+            said.update(counted(node, self.adapter_type))
+            if writing := written_by_declaration(node):
+                said["of columns"] = writing
+        if columns or materialized not in KEEPING_ROWS:
+            for name in OF_COLUMNS if materialized in KEEPING_ROWS else ():
+                if config.get(name):
+                    said[name] = config[name]
+        if materialized == "incremental":
+            if hidden := both_branches(node.raw_code):
+                said["branches"] = hidden
+                said["branch vars"] = self.macros.variables(hidden)
+                said["branch macros"] = self.macros.fingerprint(self.macros.named_in(hidden))
+            elif asking := self.macros.that_ask(node.depends_on.macros):
+                said["branches"] = normalised(node.raw_code)
+                said["branch vars"] = self.macros.variables(node.raw_code)
+                said["branch macros"] = self.macros.fingerprint(asking)
+            if "branches" in said:
+                said["branch references"] = self.references.of(node)
+        unseen = self.unseen(node, hooks)
+        if unseen or ours or node.is_python or self.read_by_project_hooks:
+            if reads := self.reads(node, unseen):
+                said["read"] = read_of(node, reads)
+            everywhere, kinds = self.reads_everywhere(node, unseen)
+            if everywhere:
+                said["read of all nodes"] = self.of_all_nodes(everywhere, kinds)
+        return said
+
+    def of_function(self, node: Node) -> list[tuple[str, Any]]:
+        """What of the config of a function decides what it gives back."""
+        return list(counted(node, self.adapter_type))
+
+    # -- what something reads ---------------------------------------------------------------------
+
+    def reads(self, node: Node, unseen: list[str]) -> Reads:
+        """What of a node's properties is read where no compiled SQL shows it: in `unseen`, say."""
+        found = self.read_by_project_hooks
+        if run := self.macros.run_by(kind_of(node)):
+            found |= self.macros.reads(run)
+        for text in unseen:
+            found |= reads_of(text, self.macros.internal)
+            found |= self.macros.reads(self.macros.named_in(text))
+        if node.is_python:
+            found |= reads_of_python(node.raw_code)
+        elif node.compiled_code is None and node.resource_type in WITH_SQL:
+            found |= self.macros.reads(node.depends_on.macros)
+        return found
+
+    def unseen(self, node: Node, hooks: list[tuple[str, str]]) -> list[str]:
+        """The pieces of Jinja that run for a node and that its compiled SQL does not show."""
+        texts = [sql for _, sql in hooks]
+        if node.is_python or node.resource_type not in WITH_SQL:
+            return texts
+        if node.compiled_code is None:
+            return [*texts, node.raw_code]
+        if node.materialized == "incremental":
+            hidden = both_branches(node.raw_code)
+            if not hidden and self.macros.that_ask(node.depends_on.macros):
+                hidden = node.raw_code
+            texts.append(hidden)
+        return [text for text in texts if text]
+
+    def reads_everywhere(
+        self, node: Node, unseen: list[str]
+    ) -> tuple[Reads, frozenset[str] | None]:
+        """What of *all* nodes is read for one of them: by ``graph``, in a hook or its like."""
+        return self.reads_everywhere_by(unseen, self.macros.run_by(kind_of(node)))
+
+    def reads_everywhere_by(
+        self, texts: list[str], start: Iterable[str] = ()
+    ) -> tuple[Reads, frozenset[str] | None]:
+        """What of all nodes these texts read, and the macros they call or that these are.
+
+        Returns:
+            What is read; and of which types of nodes, None where that may be any.
+        """
+        run = self.macros.closure(start) & self.macros.user
+        macros = [self.project.macros[u] for u in sorted(run)]
+        pieces = [m.macro_sql for m in macros if m.package_name != OWN]
+        for text in texts:
+            pieces += self.taken(text)
+        asking = [piece for piece in pieces if asks_the_graph(piece)]
+        found = NOTHING
+        for piece in asking:
+            found |= reads_of(piece, self.macros.internal)
+        if asking:  # what it finds there, it may hand on
+            for piece in pieces:
+                found |= every_word_of(piece)
+        return found, types_in_graph(asking)
+
+    def taken(self, text: str) -> list[str]:
+        """The texts that run for a hook, where one of them may walk over all nodes."""
+        known = self._taken.get(text)
+        if known is None:
+            called = self.macros.closure(self.macros.named_in(text)) & self.macros.user
+            reached = (text, *(self.project.macros[u].macro_sql for u in called))
+            asks = any("graph" in each or "results" in each for each in reached)
+            known = self._taken[text] = texts_taken(text, self.macros) if asks else []
+        return known
+
+    def read_by(self, text: str, node: Node) -> bytes:
+        """A fingerprint of the properties that a hook of a node reads; empty for none."""
+        parts = []
+        reads = reads_of(text, self.macros.internal)
+        reads |= self.macros.reads(self.macros.named_in(text))
+        if reads:
+            parts.append(repr(read_of(node, reads)).encode())
+        everywhere, kinds = self.reads_everywhere_by([text])
+        if everywhere:
+            parts.append(self.of_all_nodes(everywhere, kinds))
+        return digest(*parts) if parts else b""
+
+    def of_all_nodes(self, reads: Reads, types: frozenset[str] | None) -> bytes:
+        """A fingerprint of what is read of all nodes of these types."""
+        known = self._of_all_nodes.get((reads, types))
+        if known is None:
+            nodes = sorted(
+                (
+                    (u, node)
+                    for u, node in self.project.nodes.items()
+                    if types is None or node.resource_type in types
+                ),
+                key=lambda pair: pair[0],
+            )
+            known = digest(*(repr((u, read_of(node, reads))).encode() for u, node in nodes))
+            self._of_all_nodes[reads, types] = known
+        return known
+
+    @cached_property
+    def read_by_project_hooks(self) -> Reads:
+        """What of any node's properties an ``on-run-*`` hook reads."""
+        found = NOTHING
+        for hook in self.project.of_type("operation"):
+            if hook.package_name != OWN:
+                found |= self.reads_everywhere_by([hook.raw_code])[0]
+        return found
+
+    @cached_property
+    def references(self) -> References:
+        """What each reference of a node means."""
+        return References(self.project)
+
+    # -- what a build looks at --------------------------------------------------------------------
+
+    def built_with(self, node: Node) -> bytes:
+        """A fingerprint of all properties by which a node may build or fail, data aside.
+
+        A constraint, an index, a grant or a place may make a build fail, and say nothing of rows.
+        """
+        if node.is_ephemeral:
+            return digest(b"ephemeral")
+        said: list[Any] = [
+            sorted(self.said(node, columns=True).items()),
+            sorted(run_with(node), key=lambda pair: pair[0]),
+            (node.language, place(node), constraints(node), declared(node)),
+            self.naming,
+        ]
+        config = node.config
+        if config.get("labels_from_meta") or len(hooks_in(config)) != len(hooks_of(node)):
+            said.append((node.meta, node.tags, [(c.name, c.meta) for c in node.columns.values()]))
+        return digest(b"built with", repr(said).encode())
+
+    @cached_property
+    def naming(self) -> bytes:
+        """A fingerprint of the user's macros that name relations."""
+        return self.macros.fingerprint(
+            u for u in self.macros.user if NAMING.match(dispatched(self.project.macros[u].name))
+        )
+
+    # -- hooks and branches -----------------------------------------------------------------------
+
+    def hook_macros(self, node: Node) -> list[str]:
+        """The user's macros that the node's hooks call."""
+        return self.macros.named_in(" ".join(sql for _, sql in hooks_of(node)))
+
+    def hook_code(self, node: Node) -> bytes:
+        """A fingerprint of the user's macros that the node's hooks run; empty for none.
+
+        Of hooks that walk over all nodes, without the branches that what they are given rules out.
+        """
+        taken = [self.taken(sql) for _, sql in hooks_of(node)]
+        pieces = {normalised_macro(piece) for pieces in taken for piece in pieces}
+        if not all(taken) or any(map(_CALLS_BY_NAME.search, pieces)):
+            return self.macros.fingerprint(self.hook_macros(node))
+        parts = (f"{piece}{self.macros.variables(piece)}".encode() for piece in sorted(pieces))
+        return digest(b"macros taken", *parts)
+
+    def hooks_read(self, node: Node) -> bool:
+        """Whether a hook of the node refers to other relations than the node itself."""
+        if not hooks_of(node):
+            return False
+        called = self.macros.closure(self.hook_macros(node)) & self.macros.user
+        texts = [*(sql for _, sql in hooks_of(node)), *map(self.macros.text, called)]
+        return any({"ref", "source", "graph"} & names(" ".join(tags(text))) for text in texts)
+
+    def unseen_variables(self, node: Node) -> tuple[set[str], set[str]]:
+        """The vars and the environment variables used where compiled SQL does not show them.
+
+        That is in hooks, in branches that were not compiled, in the user's macros that these or a
+        materialization run, and in Python.
+        """
+        asked: tuple[set[str], set[str]] = (set(), set())
+        hooks = hooks_of(node)
+        run = self.macros.run_by(kind_of(node))
+        if not (hooks or run or node.is_python or node.materialized == "incremental"):
+            return asked
+        if node.is_ephemeral or node.resource_type not in _RUN:
+            return asked
+        texts = self.unseen(node, hooks) if node.compiled_code or hooks else []
+        start = [u for text in texts for u in self.macros.named_in(text)]
+        if node.materialized == "incremental":
+            start += self.macros.that_ask(node.depends_on.macros)
+        called = self.macros.closure([*start, *run])
+        texts = [*texts, *map(self.macros.text, called & self.macros.user)]
+        for text in texts:
+            asked[0].update(variables_in(text))
+            asked[1].update(environment_in(text))
+        if node.is_python:
+            asked[1].update(environment_in_python(node.raw_code))
+        return asked
+
+    def named_by_hooks(self, node: Node) -> tuple[set[str], set[str]]:
+        """The relations that a node's hooks name literally, with a schema and by a bare name.
+
+        A part that Jinja gives (``{{ target.schema }}.orders``) makes a name a bare one.
+        """
+        hooks = [sql for _, sql in hooks_of(node)]
+        if not hooks:
+            return set(), set()
+        called = self.macros.closure(self.hook_macros(node)) & self.macros.user
+        dotted: set[str] = set()
+        bare: set[str] = set()
+        for text in (*hooks, *map(self.macros.text, called)):
+            plain = without_tags(normalised(text), _BY_JINJA)
+            for found in _DOTTED.finditer(plain):
+                _, _, last = found[0].rpartition(".")
+                if _BY_JINJA in found[0]:
+                    bare.add(last.strip(' `"'))
+                else:
+                    dotted.add(found[0])
+            bare.update(found[1] for found in _READ.finditer(plain))
+        return dotted, bare - {_BY_JINJA}
+
+    def words_of_hooks(self, node: Node) -> set[str]:
+        """The words of a node's hooks and of what they call, lower case, ``*`` among them.
+
+        A hook that deletes or updates goes by columns; which ones, these words tell.
+        """
+        hooks = [sql for _, sql in hooks_of(node)]
+        if not hooks:
+            return set()
+        called = self.macros.closure(self.hook_macros(node)) & self.macros.user
+        return words(" ".join([*hooks, *map(self.macros.text, called)]))
+
+    def words_of_branches(self, node: Node) -> set[str]:
+        """The words of an incremental model's branches of which one was not compiled."""
+        if node.materialized != "incremental":
+            return set()
+        hidden = both_branches(node.raw_code)
+        called = self.macros.closure(self.macros.named_in(hidden)) & self.macros.user
+        return words(" ".join([hidden, *map(self.macros.text, called)]))
+
+    def column_uses(self, node: Node) -> Iterator[tuple[str, int, str]]:
+        """The columns that settings name: the setting, the kind of use, the column's name."""
+        config = node.config
+        if kind_of(node) not in KEEPING_ROWS:
+            return
+        strategy = config.get("incremental_strategy")
+        if strategy is None and self.adapter_type == "spark":
+            strategy = "append"  # dbt-spark's default, which leaves unique_key aside
+        if node.resource_type == "snapshot" or strategy not in _WITHOUT_KEY:
+            for name in listed(config.get("unique_key")):
+                yield "unique_key", JOIN, str(name)
+        if node.resource_type == "snapshot":
+            updated_at = config.get("updated_at")
+            if isinstance(updated_at, str):
+                yield "updated_at", FILTER, updated_at
+            check = config.get("check_cols")
+            if isinstance(check, list):
+                for name in check:
+                    yield "check_cols", FILTER, str(name)
+
+
+def words(text: str) -> set[str]:
+    """The words of a text, lower case, and ``*`` where it has one.
+
+    Example:
+        >>> sorted(words("delete from {{ this }} where Id > 3"))
+        ['3', 'delete', 'from', 'id', 'this', 'where']
+    """
+    return set(_WORDS.findall(text.lower()))
+
+
+def hooks_of(node: Node) -> list[tuple[str, str]]:
+    """The hooks of a node in order, each with when it runs; but those that only apply tags."""
+    hooks = hooks_in(node.config)
+    if not hooks or node.is_ephemeral:
+        return []  # dbt runs nothing for what is ephemeral
+    return [(when, sql) for when, sql in hooks if not _APPLIES_TAGS.fullmatch(sql)]
+
+
+def hooks_in(config: dict[str, Any]) -> list[tuple[str, str]]:
+    """All hooks that a config names, in order."""
+    if not (config.get("pre-hook") or config.get("post-hook")):
+        return []
+    return [
+        (when, str(hook.get("sql") or "") if isinstance(hook, dict) else str(hook))
+        for when in ("pre-hook", "post-hook")
+        for hook in listed(config.get(when))
+    ]
+
+
+def listed(value: Any) -> list[Any]:
+    """A setting that may be one or several, as a list."""
+    return value if isinstance(value, list) else [] if value in (None, "") else [value]

@@ -1,0 +1,83 @@
+"""A hypothetical relation: with columns renamed, dropped or of another type."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.identifiers import fold_stored
+from dbt_ripple.flow.ir import IDENTITY
+from dbt_ripple.flow.relation import Relation
+from dbt_ripple.graph.lineage import NodeAnalysis
+from dbt_ripple.graph.relations import Known
+from dbt_ripple.reasons import Code
+
+GONE: Final = "is gone"
+"""Reason of a relation that is supposed to be removed."""
+
+
+class Supposed(msgspec.Struct, frozen=True):
+    """What a relation is supposed to become.
+
+    Attributes:
+        seen: the relation as it was analysed.
+        renamed: new names by old ones.
+        dropped: columns that are no more.
+        retyped: new types by column.
+        gone: the relation is no more.
+    """
+
+    seen: NodeAnalysis
+    renamed: dict[str, str] = {}
+    dropped: frozenset[str] = frozenset()
+    retyped: dict[str, str] = {}
+    gone: bool = False
+
+
+def suppose(known: Known, supposed: Supposed, dialect: str) -> Known:
+    """The relation as supposed; of all its columns, those that only their use showed included.
+
+    A renamed column keeps its fingerprint: whoever passes it on by ``*`` hands on the same values
+    under another name. Nothing else can be read from it than its columns.
+    """
+    seen, was = supposed.seen, known.relation
+    deps_of = dict(zip(known.analysis.columns, known.deps, strict=False))
+    names, fps, deps = [], [], []
+    for name, fingerprint in zip(seen.columns, seen.fingerprints, strict=True):
+        if supposed.gone or name in supposed.dropped:
+            continue
+        fp = bytes.fromhex(fingerprint)
+        if name in supposed.retyped:
+            fp = digest(b"retyped", fp, supposed.retyped[name].encode())
+        names.append(supposed.renamed.get(name, name))
+        fps.append(fp)
+        deps.append(deps_of.get(name, {}))
+    rows_fp = digest(b"gone", was.rows_fp) if supposed.gone else was.rows_fp
+    relation = Relation(
+        names,
+        [fold_stored(name, dialect) for name in names],
+        fps,
+        [{(seen.unique_id, name): IDENTITY} for name in names],
+        [],
+        rows_fp,
+        was.rows,
+        was.leaf,
+        was.joins,
+        was.order,
+        incidental=was.incidental,
+    )
+    analysis = NodeAnalysis(
+        seen.unique_id,
+        "broken" if supposed.gone else seen.status,
+        Code.GONE() if supposed.gone else seen.reason,
+        list(names),
+        [fp.hex() for fp in fps],
+        [None] * len(names),
+        rows_fp.hex(),
+        seen.order,
+        list(seen.looks_at),
+        seen.incidental,
+    )
+    return Known(analysis, relation, deps, known.rows)

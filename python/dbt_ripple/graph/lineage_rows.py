@@ -1,0 +1,457 @@
+"""A project and its analysis as rows of plain types, one list a table of :mod:`graph.lineage_tables`.
+
+What is guaranteed, so that the dbt package's tests can hold:
+
+* keys are unique: a node, a column (names compared without case), an edge, a column edge of one
+  kind, a pair of the closure;
+* no edge is an orphan: every node and column an edge names has its row. A relation that the SQL
+  reads and dbt does not know is a node of resource type ``dataset``;
+* node edges and the closure have no cycle and no node that is its own parent, even where an
+  incremental model reads itself (its column edges do);
+* the same artifacts and the same engine give the same rows under the same ``snapshot_id``, in the
+  same order; only ``loaded_at`` differs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from dbt_ripple import __version__
+from dbt_ripple.artifacts import (
+    Column,
+    Node,
+    Project,
+    asset_type,
+    column_pii,
+    contract_version,
+    criticality,
+    has_pii,
+    has_tested_key,
+    is_canonical,
+    is_certified,
+    is_public,
+    owner,
+)
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.graph.hooks import hooks_that_write, not_followed
+from dbt_ripple.graph.lineage import Analysis, NodeAnalysis, column_names
+from dbt_ripple.graph.lineage_tables import (
+    ROWS,
+    TABLES,
+    ColumnEdgeRow,
+    ColumnRow,
+    EdgeRow,
+    NodeClosureRow,
+    NodeRow,
+    PiiColumnRow,
+    RunResultRow,
+    SnapshotRow,
+    TestColumnRow,
+)
+from dbt_ripple.graph.node_properties import of_test
+from dbt_ripple.graph.pii import BUILT, SEPARATOR, pii_columns
+from dbt_ripple.graph.traversal import closure, reach
+
+MAX_CLOSURE: Final = 5_000_000
+"""Pairs of the node closure above which it is cut at a depth: a dense graph of 10,000 nodes has 31
+million, and nobody reads them."""
+
+DATASET: Final = "dataset"
+"""Resource type of a relation that is read and that dbt does not know."""
+
+_NO_LINEAGE: Final = frozenset({"operation"})  # on-run hooks: no relation, nobody depends on them
+_CHECKS: Final = frozenset({"test", "unit_test"})
+# catalog.json on Spark has the names of printSchema.
+_SQL_TYPES: Final = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+_NESTED: Final = frozenset({"struct", "array", "map"})
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The rows of one load.
+
+    Attributes:
+        snapshot_id: what all of them carry.
+        rows: by table, in the order of :data:`~dbt_ripple.graph.lineage_tables.TABLES`.
+        closure_depth: how deep ``node_closure`` goes where it was cut; None where it is whole.
+    """
+
+    snapshot_id: str
+    rows: dict[str, list[msgspec.Struct]]
+    closure_depth: int | None
+
+
+def snapshot_id(project: Project) -> str:
+    """The id of what a load of these artifacts by this version of dbt-ripple holds."""
+    return hashlib.sha256(f"{__version__}\n{project.digest}".encode()).hexdigest()[:32]
+
+
+def build_rows(
+    project: Project,
+    analysis: Analysis,
+    *,
+    git_sha: str | None = None,
+    target_name: str | None = None,
+    loaded_at: datetime | None = None,
+    max_closure: int = MAX_CLOSURE,
+) -> Snapshot:
+    """All rows of one load.
+
+    Args:
+        project: the artifacts.
+        analysis: what was seen in them.
+        git_sha: the commit of the project, where it is known (see :func:`git_commit`).
+        target_name: dbt's target; by default the one of the command that wrote run_results.json.
+        loaded_at: the moment of the load; now by default.
+        max_closure: pairs of the node closure above which it is cut at the deepest depth that fits.
+
+    Returns:
+        The rows. ``node_closure`` covers everything but tests and unit tests: nothing lies
+        downstream of them.
+    """
+    id_ = snapshot_id(project)
+    nodes = {
+        unique_id: node
+        for unique_id, node in project.nodes.items()
+        if node.resource_type not in _NO_LINEAGE
+    }
+    everything = [*nodes, *(unique_id for unique_id in analysis.nodes if unique_id not in nodes)]
+    names = {
+        unique_id: column_names(
+            nodes.get(unique_id), analysis.nodes.get(unique_id), project.catalog.get(unique_id, ())
+        )
+        for unique_id in everything
+    }
+
+    def column(unique_id: str, name: str) -> str:
+        """The column as its own row spells it; one that nobody else knows of gets a row too."""
+        return name if name == ROWS else names[unique_id].setdefault(name.lower(), name)
+
+    column_edges = [
+        ColumnEdgeRow(id_, *edge)
+        for edge in dict.fromkeys(
+            edge._replace(
+                parent_column=column(edge.parent_id, edge.parent_column),
+                child_column=column(edge.child_id, edge.child_column),
+            )
+            for edge in analysis.edges
+            if edge.parent_id in names and edge.child_id in names
+        )
+    ]
+    test_columns = [
+        TestColumnRow(id_, *read)
+        for read in dict.fromkeys(
+            (test, unique_id, column(unique_id, name))
+            for test, unique_id, name in analysis.test_columns
+            if test in names and unique_id in names
+        )
+    ]
+    children = _children(project, nodes, analysis, column_edges)
+    parents: dict[str, list[str]] = {i: [] for i in everything if not _is_check(nodes.get(i))}
+    for parent, below in children.items():
+        for child in below:
+            if parent in parents and child in parents:
+                parents[child].append(parent)
+    closure_rows, depth = _closure_rows(id_, parents, max_closure)
+    test_fingerprints = _test_fingerprints(project, analysis)
+    metadata = project.metadata
+    rows: dict[str, list[msgspec.Struct]] = {
+        "nodes": [
+            _node_row(
+                id_,
+                unique_id,
+                nodes.get(unique_id),
+                analysis.nodes.get(unique_id),
+                project,
+                test_fingerprints.get(unique_id),
+            )
+            for unique_id in everything
+        ],
+        "columns": [
+            row
+            for unique_id in everything
+            for row in _column_rows(
+                id_,
+                unique_id,
+                nodes.get(unique_id),
+                analysis.nodes.get(unique_id),
+                project,
+                names[unique_id],
+            )
+        ],
+        "edges": [
+            EdgeRow(id_, parent, child) for parent, below in children.items() for child in below
+        ],
+        "column_edges": list(column_edges),
+        "test_columns": list(test_columns),
+        "run_results": [
+            RunResultRow(
+                id_,
+                result.invocation_id,
+                result.unique_id,
+                result.status,
+                result.execution_time,
+                result.started_at,
+                result.completed_at,
+                result.rows_affected,
+                result.failures,
+                result.message,
+            )
+            for result in sorted(project.run_results, key=lambda result: result.unique_id)
+        ],
+        "node_closure": list(closure_rows),
+        "pii_columns": [
+            PiiColumnRow(
+                id_,
+                found.unique_id,
+                names[found.unique_id].get(found.column.lower(), found.column),
+                found.pii,
+                found.origin,
+                found.reason,
+                found.source_id,
+                found.source_column,
+                SEPARATOR.join(found.path),
+            )
+            for found in pii_columns(project, analysis)
+        ],
+        "snapshots": [
+            SnapshotRow(
+                id_,
+                project.name,
+                metadata.dbt_version,
+                metadata.dbt_schema_version or None,
+                metadata.adapter_type,
+                __version__,
+                metadata.invocation_id,
+                metadata.generated_at,
+                loaded_at or datetime.now(UTC),
+                git_sha,
+                target_name or _text(project.run_args.get("target")),
+            )
+        ],
+    }
+    return Snapshot(id_, {table: rows[table] for table in TABLES}, depth)
+
+
+def git_commit(folder: Path) -> str | None:
+    """The commit checked out where a project lives; None where there is no git or no repository."""
+    try:
+        run = subprocess.run(
+            ["git", "-C", str(folder), "rev-parse", "--verify", "HEAD"],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    said = run.stdout.strip()
+    return said if run.returncode == 0 and re.fullmatch(r"[0-9a-f]{40,64}", said) else None
+
+
+def _children(
+    project: Project,
+    nodes: Mapping[str, Node],
+    analysis: Analysis,
+    column_edges: Iterable[ColumnEdgeRow],
+) -> dict[str, list[str]]:
+    """The direct children of every node: dbt's, and those only the SQL tells of.
+
+    The latter are relations dbt does not know and names written without ``ref``. One that would
+    close a cycle is left out: it reads what another run built, and dbt's order stands.
+    """
+    children: dict[str, list[str]] = {
+        unique_id: [
+            child
+            for child in project.children.get(unique_id, ())
+            if child in nodes and child != unique_id
+        ]
+        for unique_id in [*nodes, *(i for i in analysis.nodes if i not in nodes)]
+    }
+    for parent, child in dict.fromkeys((edge.parent_id, edge.child_id) for edge in column_edges):
+        if child in children[parent] or child == parent:
+            continue
+        if parent not in reach(child, children):
+            children[parent].append(child)
+    return children
+
+
+def _closure_rows(
+    id_: str, parents: Mapping[str, list[str]], limit: int
+) -> tuple[list[NodeClosureRow], int | None]:
+    """All pairs of the closure, or those of the depths that fit; then the deepest of these too."""
+    rows: list[NodeClosureRow] = []
+    level = 0  # of the pairs in `rows` from `level_start` on
+    level_start = 0
+    for batch in closure(parents):
+        ancestors, descendants, depths = (column.to_pylist() for column in batch.columns)
+        if depths[0] != level:
+            level, level_start = depths[0], len(rows)
+        if len(rows) + len(depths) > limit:
+            del rows[level_start:]
+            return rows, max(level - 1, 0)
+        rows += map(NodeClosureRow, itertools.repeat(id_), ancestors, descendants, depths)
+    return rows, None
+
+
+def _node_row(
+    id_: str,
+    unique_id: str,
+    node: Node | None,
+    seen: NodeAnalysis | None,
+    project: Project,
+    test_fingerprint: str | None,
+) -> NodeRow:
+    status, reason, fingerprint = "leaf", None, None
+    if seen is not None:
+        status, fingerprint = seen.status, seen.rows_fingerprint or None
+        reason = seen.reason.message if seen.reason else None
+    if node is None:
+        name = unique_id.rpartition(".")[2]
+        return NodeRow(
+            snapshot_id=id_,
+            unique_id=unique_id,
+            name=name,
+            resource_type=DATASET,
+            asset_type="TABLE",
+            package_name=None,
+            path=None,
+            relation_name=unique_id.partition(".")[2] or None,
+            materialized=None,
+            language=None,
+            description=None,
+            owner=None,
+            group_name=None,
+            access=None,
+            contract_version=None,
+            contract_enforced=False,
+            criticality=None,
+            certified=False,
+            canonical=False,
+            pii=False,
+            public=False,
+            key_tested=None,
+            tags="",
+            checksum=None,
+            rows_fingerprint=fingerprint,
+            analysis_status=status,
+            analysis_reason=reason,
+            test_fingerprint=None,
+        )
+    checksum = node.checksum
+    return NodeRow(
+        snapshot_id=id_,
+        unique_id=unique_id,
+        name=node.name,
+        resource_type=node.resource_type,
+        asset_type=asset_type(node),
+        package_name=node.package_name or None,
+        path=node.original_file_path or None,
+        relation_name=node.relation_name,
+        materialized=node.materialized,
+        language=node.language,
+        description=node.description or None,
+        owner=owner(node, project),
+        group_name=node.group,
+        access=node.access,
+        contract_version=contract_version(node),
+        contract_enforced=node.contract_enforced,
+        criticality=criticality(node),
+        certified=is_certified(node),
+        canonical=is_canonical(node),
+        pii=has_pii(node),
+        public=is_public(node),
+        key_tested=has_tested_key(node, project) if node.resource_type in BUILT else None,
+        tags=",".join(node.tags),
+        checksum=_text(checksum.get("checksum") if isinstance(checksum, dict) else checksum),
+        rows_fingerprint=fingerprint,
+        analysis_status=status,
+        analysis_reason=reason,
+        test_fingerprint=test_fingerprint,
+    )
+
+
+def _test_fingerprints(project: Project, analysis: Analysis) -> dict[str, str]:
+    """Of each data test, a hash of all that decides its outcome.
+
+    It differs between two loads exactly where `selection.select` without facts selects the test:
+    what its query reads and does, its own settings, and the hooks that may write to any relation.
+    """
+    hooks = repr(not_followed(hooks_that_write(project))).encode()
+    found = {}
+    for unique_id, seen in analysis.tests.items():
+        config = project.nodes[unique_id].config
+        settings = sorted(of_test(project.nodes[unique_id]).items())
+        by_name = config.get("fail_calc") not in (None, "count(*)")
+        said = (
+            seen.rows_fingerprint,
+            seen.fingerprints,
+            seen.reason and seen.reason.message,
+            settings,
+        )
+        found[unique_id] = digest(
+            b"test", repr(said).encode(), repr(seen.columns if by_name else ()).encode(), hooks
+        ).hex()
+    return found
+
+
+def _column_rows(
+    id_: str,
+    unique_id: str,
+    node: Node | None,
+    seen: NodeAnalysis | None,
+    project: Project,
+    names: Mapping[str, str],
+) -> Iterator[ColumnRow]:
+    """The rows of a node's columns; ``names`` has them in order, by their name in lower case."""
+    analysed = seen.columns if seen else []
+    catalog = {column.name.lower(): column for column in project.catalog.get(unique_id, ())}
+    declared = {name.lower(): column for name, column in (node.columns if node else {}).items()}
+    fingerprints = dict(zip(_lowered(analysed), seen.fingerprints, strict=False)) if seen else {}
+    expressions = dict(zip(_lowered(analysed), seen.expressions, strict=False)) if seen else {}
+    for position, (key, name) in enumerate(names.items(), start=1):
+        found = catalog.get(key)
+        said = declared.get(key)
+        yield ColumnRow(
+            snapshot_id=id_,
+            unique_id=unique_id,
+            column_name=name,
+            position=position,
+            data_type=_data_type(said, found.type if found else None),
+            description=(said.description if said else "")
+            or (found.comment if found else "")
+            or None,
+            pii=column_pii(said) if said else None,
+            fingerprint=fingerprints.get(key) or None,
+            expression=expressions.get(key),
+        )
+
+
+def _data_type(declared: Column | None, found: str | None) -> str | None:
+    """A column's SQL type: the warehouse's word, unless that only says ``struct`` and the like."""
+    said = declared.data_type if declared else None
+    if not found or (found.lower() in _NESTED and said):
+        return said
+    return _SQL_TYPES.get(found.lower(), found)
+
+
+def _lowered(names: Iterable[str]) -> list[str]:
+    return [name.lower() for name in names]
+
+
+def _is_check(node: Node | None) -> bool:
+    return node is not None and node.resource_type in _CHECKS
+
+
+def _text(value: object) -> str | None:
+    return str(value) if value else None

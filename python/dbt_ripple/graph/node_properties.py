@@ -1,0 +1,396 @@
+"""The properties of nodes, and what each can change: data, whether a node builds, or nothing.
+
+Everything that a manifest says of a node besides its code is a property: its config, whether dbt
+knows the key or not, and what is said of it and of its columns. What is not listed here counts for
+both. What is listed is known not to change data, or not to be looked at by anything that dbt runs,
+*unless something does read it*: a hook, a macro that stands in for one of dbt's, a branch that was
+not compiled (see `graph.jinja_reads`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import chain
+from operator import attrgetter
+from typing import Any, Final
+
+from dbt_ripple.artifacts import Column, Node
+from dbt_ripple.graph.jinja import argument, normalised, tags
+from dbt_ripple.graph.jinja_reads import Reads
+from dbt_ripple.graph.normalized_code import type_text
+
+DESCRIBING: Final = frozenset(
+    """
+    access deprecation_date description docs enabled event_time freshness group loaded_at_field
+    loaded_at_query loader meta static_analysis tags
+    """.split()
+)
+"""Said to people, to dbt's selection of nodes or to its parser: dbt runs the same without. (A parent's
+``event_time`` counts for a microbatch model, which is filtered by it: see `Linker.configured`.)"""
+
+OF_KEPT_ROWS: Final = frozenset(
+    """
+    batch_size begin check_cols concurrent_batches dbt_valid_to_current full_refresh hard_deletes
+    incremental_predicates incremental_strategy invalidate_hard_deletes lookback
+    merge_exclude_columns merge_update_columns on_schema_change predicates
+    snapshot_meta_column_names strategy target_database target_schema unique_key
+    unique_tmp_table_suffix updated_at
+    """.split()
+)
+"""Looked at where rows are kept from run to run; a view or a table is made anew."""
+
+OF_PYTHON: Final = frozenset(
+    """
+    additional_libs cluster_id config_keys_defaults config_keys_used create_notebook
+    dataproc_cluster_name enable_list_inference external_access_integrations imports index_url
+    intermediate_format jar_file_uri job_cluster_config meta_keys_defaults meta_keys_used
+    notebook_template_id packages python_job_config python_version secrets submission_method
+    timeout use_anonymous_sproc user_folder_for_python
+    """.split()
+)
+"""Looked at where a model in Python is run."""
+
+STORING: Final = frozenset(
+    """
+    alias auto_liquid_cluster automatic_clustering backup base_location_root base_location_subpath
+    bind buckets cluster_by clustered_by compression concurrent_batches contract copy_grants
+    database databricks_compute databricks_tags dist external_volume grant_access_to grants
+    hours_to_expiration include_full_name_in_path indexes kms_key_name labels labels_from_meta
+    liquid_clustered_by location location_root materialized on_configuration_change persist_docs
+    query_tag quoting resource_tags schema secure snowflake_warehouse sort sort_type table_tag
+    transient unique_tmp_table_suffix unlogged
+    """.split()
+)
+"""How a relation is stored, where, by what, and who may use it: its rows and values are the same.
+
+``contract`` and ``materialized`` are looked at apart where they change more than that. What an engine
+does with free words (``tblproperties``, ``options``), what drops rows with time or forbids queries
+(``partition_expiration_days``, ``require_partition_filter``) and what shows readers less
+(``row_access_policy``) is not among them.
+"""
+
+_APART: Final = frozenset({"post-hook", "pre-hook", "sql_header"})
+_APART_OF: Final = {
+    "incremental": frozenset({"check_cols", "unique_key", "updated_at"}),
+    "snapshot": frozenset({"check_cols", "unique_key", "updated_at"}),
+    "seed": frozenset({"column_types", "delimiter", "quote_columns"}),
+}
+"""Config that counts by more than its own words: see `Settings`, `Linker` and `Leaves`."""
+
+_MICROBATCH: Final = frozenset({"batch_size", "begin", "event_time", "lookback"})
+"""Config that only the microbatch strategy looks at; dbt writes defaults for some of it."""
+
+_MADE_ANEW: Final = frozenset({"table", "view"})
+KEEPING_ROWS: Final = frozenset({"incremental", "snapshot"})
+"""Materializations whose relation has rows of earlier runs, as long as it stays in its place."""
+
+_SAME_VALUES: Final = frozenset({"delta", "iceberg", "orc", "parquet"})
+"""File formats that give back what was written; text formats do not, and hudi adds columns."""
+
+_KEEPS_COLUMNS_IN_PLACE: Final = frozenset(
+    {"bigquery", "duckdb", "postgres", "redshift", "snowflake", "trino"}
+)
+"""Where a partition column stays in its place among the columns; Spark's tables have it last."""
+
+
+def _same_format(value: Any, adapter: str | None) -> bool:
+    return str(value).lower() in _SAME_VALUES
+
+
+def _same_places(value: Any, adapter: str | None) -> bool:
+    # By the time of ingestion BigQuery adds a column of its own.
+    return adapter in _KEEPS_COLUMNS_IN_PLACE and "ingestion" not in repr(value)
+
+
+_BY_VALUE: Final[dict[str, Callable[[Any, str | None], bool]]] = {
+    "file_format": _same_format,
+    "partition_by": _same_places,
+    "partitioned_by": _same_places,
+}
+"""Whether this value, of a relation that is made anew, stores the same rows as none."""
+
+OF_TESTS: Final = DESCRIBING | OF_KEPT_ROWS | OF_PYTHON | {"materialized", "where"}
+"""Config of a data test that does not decide its outcome: ``where`` stands in its compiled SQL."""
+
+_STORING_FAILURES: Final = frozenset({"alias", "database", "schema"})
+
+_KNOWN: Final = DESCRIBING.union(
+    OF_KEPT_ROWS, OF_PYTHON, STORING, _APART, *_APART_OF.values(), _BY_VALUE
+)
+_BY_ENVIRONMENT: Final = re.compile(r"\b(?:target|env_var)\b")
+_EMPTY: Final[tuple[Any, ...]] = (None, [], {})
+
+
+def kind_of(node: Node) -> str:
+    """The materialization, or what stands for one."""
+    if node.resource_type in ("snapshot", "seed", "source"):
+        return node.resource_type
+    return node.materialized or ""
+
+
+def counted(node: Node, adapter: str | None) -> Iterator[tuple[str, Any]]:
+    """The config of a model, seed or snapshot that can change its data by its own words.
+
+    Sorted by name.
+    """
+    kind = kind_of(node)
+    harmless = _harmless(kind, node.is_python)
+    for name in sorted([name for name in node.config if name not in harmless]):
+        value = node.config[name]
+        if not _is_said(node, name, value):
+            continue
+        if name in _MICROBATCH and node.config.get("incremental_strategy") != "microbatch":
+            continue
+        if kind in KEEPING_ROWS:
+            if name == "file_format" and _same_format(value, adapter):
+                continue
+            yield name, value
+        elif (same := _BY_VALUE.get(name)) is None or not same(value, adapter):
+            yield name, as_said(node, name, value)
+
+
+_HARMLESS: Final[dict[tuple[str, bool], frozenset[str]]] = {}
+
+
+def _harmless(kind: str, python: bool) -> frozenset[str]:
+    known = _HARMLESS.get((kind, python))
+    if known is None:
+        known = DESCRIBING | STORING | _APART | _APART_OF.get(kind, frozenset())
+        if kind in _MADE_ANEW:
+            known |= OF_KEPT_ROWS
+        if kind == "seed":
+            known |= OF_KEPT_ROWS - {"full_refresh"}
+        if not python:
+            known |= OF_PYTHON
+        _HARMLESS[kind, python] = known
+    return known
+
+
+def run_with(node: Node) -> Iterator[tuple[str, Any]]:
+    """All config that dbt or an adapter may look at when it builds a node."""
+    kind = kind_of(node)
+    for name, value in node.config.items():
+        if name in DESCRIBING or name in _PLACE or not _is_said(node, name, value):
+            continue
+        if (kind in _MADE_ANEW and name in OF_KEPT_ROWS) or (
+            name in OF_PYTHON and not node.is_python
+        ):
+            continue
+        if (
+            name in _MICROBATCH
+            and kind in KEEPING_ROWS
+            and node.config.get("incremental_strategy") != "microbatch"
+        ):
+            continue
+        yield name, as_said(node, name, value)
+
+
+def of_test(node: Node) -> dict[str, Any]:
+    """The config of a data test that can decide its outcome by its own words."""
+    stored_as = node.config.get("store_failures_as")
+    stores = stored_as != "ephemeral" if stored_as else bool(node.config.get("store_failures"))
+    return {
+        name: value
+        for name, value in node.config.items()
+        if name not in OF_TESTS
+        and (stores or name not in ("store_failures", "store_failures_as"))
+        and (stores or name not in _STORING_FAILURES)
+        and _is_said(node, name, value)
+    }
+
+
+def _is_said(node: Node, name: str, value: Any) -> bool:
+    """Whether a key says anything; nothing, under a name that dbt knows, is its default."""
+    return value not in _EMPTY or (name not in _KNOWN and name in node.unrendered_config)
+
+
+# -- what something reads ---------------------------------------------------------------------------
+
+
+def of_name(node: Node, name: str) -> Any:
+    """A property by name, wherever it is said: in the config or besides it.
+
+    Names of relations are as the project says them (`place`), so that another target is the same.
+    """
+    if name in _PLACE or name in ("identifier", "relation_name"):
+        return place(node)
+    if name == "columns":
+        return columns(node)
+    if name in ("checksum", "compiled_code", "compiled_sql", "raw_sql"):
+        return node.raw_code
+    if name in ("depends_on", "refs", "sources"):
+        return node.refs, node.sources, node.depends_on.nodes
+    if name in _OWN_FIELDS:
+        own = getattr(node, name)
+        return (own, node.config.get(name)) if name in node.config else own
+    return node.config.get(name)
+
+
+def read_of(node: Node, reads: Reads) -> list[Any]:
+    """What some Jinja reads of a node (see `graph.jinja_reads`), as the node has it."""
+    if reads.everything:
+        names = {*node.config, *_OWN_FIELDS, "alias", "columns", "refs"}
+        return [(name, of_name(node, name)) for name in sorted(names)]
+    found: list[Any] = [(name, of_name(node, name)) for name in sorted(reads.names)]
+    for name, key in sorted(reads.parts):
+        value = of_name(node, name)
+        if isinstance(value, tuple) and all(isinstance(v, dict) or not v for v in value):
+            value = [(v or {}).get(key) for v in value]
+        elif isinstance(value, dict):
+            value = value.get(key)
+        found.append((name, key, value))
+    return [said for said in found if said[-1] is not None]
+
+
+def columns(node: Node) -> list[tuple[Any, ...]]:
+    """All that is said of the columns, in the order in which it is said."""
+    return [
+        (c.name, c.description, c.data_type, c.meta, c.tags, c.quote, *_of_column(c))
+        for c in node.columns.values()
+    ]
+
+
+def _of_column(column: Column) -> tuple[Any, ...]:
+    return column.constraints, column.config, column.granularity, column.more
+
+
+_OWN_FIELDS: Final = (
+    *("name", "package_name", "original_file_path", "path", "patch_path", "fqn", "language"),
+    *("raw_code", "meta", "tags", "description", "constraints", "group", "access", "version"),
+    *("latest_version", "deprecation_date", "time_spine", "contract", "loaded_at_field"),
+    *("loaded_at_query", "freshness", "quoting", "external", "loader", "source_name"),
+    *("source_description", "arguments", "returns"),
+)
+_PLACE: Final = ("alias", "schema", "database")
+
+
+def of_source(node: Node, adapter: str | None) -> list[Any]:
+    """What is said of a source, besides where it is, that can change what a query finds there."""
+    said: list[Any] = [*counted(node, adapter)]
+    if node.external:
+        # Where a table outside of the warehouse has its data, and which columns it has.
+        said.append((node.external, [(c.name, c.data_type) for c in node.columns.values()]))
+    if quoted := {k: v for k, v in node.quoting.items() if v is not None}:
+        said.append(sorted(quoted.items()))
+    if adapter == "duckdb" and not _READ_ELSEWHERE.isdisjoint(node.meta):
+        said.append(node.meta)
+    return said
+
+
+_READ_ELSEWHERE: Final = frozenset({"external_location", "formatter", "plugin"})
+"""Keys of ``meta`` by which dbt-duckdb reads a source from files or by a plugin."""
+
+
+# -- where a relation is ----------------------------------------------------------------------------
+
+
+def place(node: Node) -> tuple[Any, ...]:
+    """What the project says of where a relation is, without what only the target decides (rule 6)."""
+    said: list[Any] = [node.name]
+    for name in (*_PLACE, "target_schema", "target_database"):
+        said.append(as_said(node, name, node.config.get(name)))
+    return tuple(said)
+
+
+def as_said(node: Node, name: str, value: Any) -> Any:
+    """A config value as the project says it: before Jinja, where only the target decides it.
+
+    Which it does is told by the words: those of the value in a yml file, or of the ``config()`` of
+    the node.
+    """
+    unrendered = node.unrendered_config.get(name)
+    if unrendered is None or value is None:
+        return value
+    if isinstance(unrendered, str) and "{{" in unrendered:
+        return unrendered if _BY_ENVIRONMENT.search(unrendered) else (unrendered, value)
+    if name in node.raw_code:
+        for tag in tags(node.raw_code):
+            if not tag.lstrip().startswith("config") or name not in tag:
+                continue
+            written = argument(tag, name)
+            # Where the name is not found it may be in a dict that is handed on whole.
+            if _BY_TARGET.search(tag if written is None else written):
+                return normalised("{{" + (tag if written is None else written) + "}}")
+    return value
+
+
+_BY_TARGET: Final = re.compile(r"\b(?:target\s*\.|target\[|env_var\b)")
+
+
+# -- what a build does with it ----------------------------------------------------------------------
+
+_ONLY_CHECKED: Final = frozenset({"check", "foreign_key", "not_null", "primary_key", "unique"})
+"""Constraints that hold or stop the build; a ``custom`` one may as well be a default or a mask."""
+
+
+def constraints(node: Node) -> list[tuple[str, Any]]:
+    """The constraints of a node, each with the column it is of, empty for the node's own."""
+    found = [("", _without_nothing(said)) for said in node.constraints]
+    for column in node.columns.values():
+        if column.constraints:
+            found += [(column.name, _without_nothing(said)) for said in column.constraints]
+    return found
+
+
+def written_by_declaration(node: Node) -> list[Any]:
+    """What is declared that may change what is stored or shown, not only whether it is.
+
+    Constraints, and what is said of columns under names that dbt does not know, and an adapter may
+    (masks).
+    """
+    columns = node.columns.values()
+    if (
+        not node.constraints  # Without a loop in Python: most nodes have many columns and no such words.
+        and not any(map(_constraints_of, columns))
+        and not any(map(_more_said_of, columns))
+        and _OF_COLUMN_CONFIG.issuperset(chain.from_iterable(map(_config_of, columns)))
+    ):
+        return []
+    writing: list[Any] = [
+        (column, said)
+        for column, said in constraints(node)
+        if said.get("type") not in _ONLY_CHECKED
+        or (said.get("type") != "check" and said.get("expression"))
+    ]
+    writing += [(c.name, said) for c in columns if (said := _more_of(c))]
+    return writing
+
+
+_constraints_of: Final = attrgetter("constraints")
+_more_said_of: Final = attrgetter("more")
+_config_of: Final = attrgetter("config")
+
+
+def declared(node: Node) -> list[Any]:
+    """What of the columns a build looks at: under a contract, in comments, and what we do not know."""
+    persisted = node.config.get("persist_docs")
+    comments = isinstance(persisted, dict) and persisted.get("columns")
+    found: list[Any] = []
+    if isinstance(persisted, dict) and persisted.get("relation"):
+        found.append(node.description)
+    for column in node.columns.values():
+        said: list[Any] = []
+        if extra := _more_of(column):
+            said.append(extra)
+        if comments:
+            said += [column.description, column.quote]
+        if node.contract_enforced:
+            said += [type_text(column.data_type or ""), column.quote]
+        if said or node.contract_enforced:
+            found.append((column.name, said))
+    return found
+
+
+def _more_of(column: Column) -> list[Any]:
+    config = column.config
+    if column.more is None and (not config or config.keys() <= _OF_COLUMN_CONFIG):
+        return []
+    return [column.more, {k: v for k, v in config.items() if k not in _OF_COLUMN_CONFIG and v}]
+
+
+_OF_COLUMN_CONFIG: Final = frozenset({"meta", "tags"})
+
+
+def _without_nothing(said: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in said.items() if v not in _EMPTY and not k.startswith("warn_")}

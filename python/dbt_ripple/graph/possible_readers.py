@@ -1,0 +1,89 @@
+"""Who reads a column besides the readers in the lineage: nodes that may read it, and tests.
+
+An exposure that lists no columns may read any column of its parents. So may a node that cannot be
+analysed: a Python model, SQL that cannot be parsed. The analysis has edges only for what is known;
+this module adds the others, for questions about one column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dbt_ripple.artifacts import Node, Project, referenced_columns
+from dbt_ripple.graph.column_edges import exposure_edges_of, is_read_whole
+from dbt_ripple.graph.lineage import Analysis, ColumnEdge, column_names
+from dbt_ripple.graph.lineage_tables import ROWS
+
+OF_TESTS = "TEST"
+"""Type of an edge to a test; its subtype says of which kind."""
+
+
+def may_read(project: Project, analysis: Analysis, *, tests: bool) -> Iterator[ColumnEdge]:
+    """An edge from each column to the rows of each node that may read it, and each test if wanted."""
+    for unique_id in sorted(unseen(analysis)):
+        if unique_id in analysis.tests and not tests:
+            continue
+        for parent in project.parents.get(unique_id, ()):
+            for column in _columns(project, analysis, parent):
+                yield ColumnEdge(parent, column, unique_id, ROWS, "DIRECT", "TRANSFORMATION", False)
+    exposures = {node.unique_id: node for node in project.of_type("exposure")}
+    known = {
+        (edge[0], edge[2])
+        for edge in exposure_edges_of(analysis.edges, exposures)
+        if edge[3] != ROWS
+    }
+    for node in exposures.values():
+        for parent in parents_unlisted(project, node):
+            if (parent, node.unique_id) in known:
+                continue
+            for column in _columns(project, analysis, parent):
+                yield ColumnEdge(parent, column, node.unique_id, ROWS, "DIRECT", "IDENTITY", False)
+
+
+def unseen(analysis: Analysis) -> set[str]:
+    """The nodes and tests that cannot be analysed."""
+    found = (analysis.nodes, analysis.tests)
+    return {unique_id for side in found for unique_id, seen in side.items() if seen.is_unseen}
+
+
+def parents_unlisted(project: Project, node: Node) -> list[str]:
+    """What an exposure depends on without a word on which columns it reads of it."""
+    if referenced_columns(node) is not None:
+        return []
+    parents = project.parents.get(node.unique_id, ())
+    return [p for p in parents if not is_read_whole(project.nodes.get(p))]
+
+
+def read_by_tests(project: Project, analysis: Analysis) -> Iterator[ColumnEdge]:
+    """An edge from each column and row set to each data test and unit test that reads it."""
+    for test, parent, column in analysis.test_columns:
+        yield ColumnEdge(parent, column, test, ROWS, OF_TESTS, "DATA_TEST", False)
+    for unique_id, found in analysis.unit_tests.items():
+        node = project.nodes[unique_id]
+        parents = {project.nodes[p].name: p for p in project.parents.get(found.model, ())}
+        for given in node.given:
+            named = str(given.get("input"))
+            above = next(
+                (p for name, p in parents.items() if f"'{name}'" in named or f'"{name}"' in named),
+                None,
+            )
+            if above is not None:
+                yield from _of_unit_test(project, analysis, above, unique_id, given.get("rows"))
+        yield from _of_unit_test(project, analysis, found.model, unique_id, node.expect.get("rows"))
+
+
+def _of_unit_test(
+    project: Project, analysis: Analysis, parent: str, unique_id: str, rows: object
+) -> Iterator[ColumnEdge]:
+    """What the rows of a fixture name; one that is not a list of rows may name any column."""
+    columns = _columns(project, analysis, parent)
+    if isinstance(rows, list):
+        said = {str(key).lower() for row in rows if isinstance(row, dict) for key in row}
+        columns = [column for column in columns if column.lower() in said]
+    for column in columns:
+        yield ColumnEdge(parent, column, unique_id, ROWS, OF_TESTS, "UNIT_TEST", False)
+
+
+def _columns(project: Project, analysis: Analysis, unique_id: str) -> list[str]:
+    node, seen = project.nodes.get(unique_id), analysis.nodes.get(unique_id)
+    return list(column_names(node, seen, project.catalog.get(unique_id, ())).values())

@@ -1,0 +1,285 @@
+"""Seeds by the content of their files (rule 12).
+
+A file counts as that of one side only if it has the checksum in that side's manifest: the file in
+the project, or a version in git. dbt computes the checksum over the text without surrounding white
+space; other versions may use the bytes.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from dbt_ripple.artifacts import Node
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.graph.git_history import revisions
+
+
+@dataclass(frozen=True, slots=True)
+class SeedFile:
+    """What a seed's file holds.
+
+    Attributes:
+        header: the names of its columns.
+        values: a fingerprint of each column's values in order; empty where a row is longer or
+            shorter than the header.
+        rows: how many rows follow the header.
+        text: the names, in lower case, of the columns that no loader takes for anything but text.
+        shapes: of each column what its type depends on where none is set: how its values are
+            written, and how long they are.
+        bag: a fingerprint of the rows in whatever order; empty where ``values`` is.
+    """
+
+    header: list[str]
+    values: list[bytes]
+    rows: int
+    text: frozenset[str] = frozenset()
+    bag: bytes = b""
+    shapes: list[bytes] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class SeedColumn:
+    """What a seed's file proves of a column, whichever loader reads it.
+
+    Attributes:
+        whole: no value of it is NULL once it is loaded.
+        unique: no two values are equal once they are, under any collation.
+        values: what it holds, to the letter; None where two loaded columns that hold the same may
+            not be equal.
+    """
+
+    whole: bool
+    unique: bool
+    values: frozenset[str] | None
+
+
+class SeedFiles:
+    """The files of one project's seeds, as far as they are at hand.
+
+    Args:
+        folders: where to look besides the folder a seed says it is in.
+        changed: seeds whose file is not the same on the other side: their file is read even where
+            the catalog lists their columns, because it is newer.
+        by_content: those of them whose columns are told apart by their values; for all others it is
+            the checksum that counts.
+        digests: what stands for the contents of a seed instead of its checksum.
+        reordered: those of ``by_content`` that hold the same rows on the other side, in another order.
+        formerly: the names that columns of ``by_content`` with the same values have on base, by
+            their names in lower case.
+    """
+
+    def __init__(
+        self,
+        folders: Iterable[str] = (),
+        changed: Collection[str] = (),
+        by_content: Collection[str] = (),
+        digests: Mapping[str, bytes] | None = None,
+        reordered: Collection[str] = (),
+        formerly: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        self.folders = list(folders)
+        self.changed = changed
+        self.by_content = by_content
+        self.digests = digests or {}
+        self.reordered = reordered
+        self.formerly = formerly or {}
+        self._parsed: dict[tuple[str, str], SeedFile | None] = {}
+
+    def read(self, node: Node) -> SeedFile | None:
+        """The file of a seed; None where no file with its checksum can be read."""
+        key = node.unique_id, repr((node.root_path, checksum(node), node.config.get("delimiter")))
+        if key not in self._parsed:
+            content = self.content(node)
+            self._parsed[key] = _parsed(content, node) if content is not None else None
+        return self._parsed[key]
+
+    def columns(self, node: Node) -> dict[str, SeedColumn]:
+        """What the file of a seed proves of its columns, by name; those of which it proves nothing aside."""
+        content = self.content(node)
+        rows = _rows(content, node) if content is not None else None
+        if not rows or any(len(row) != len(rows[0]) for row in rows):
+            return {}
+        header = [name.strip() for name in rows[0]]
+        if len({name.lower() for name in header}) < len(header):
+            return {}
+        said = node.config.get("column_types")
+        types = {str(k).lower(): str(v) for k, v in said.items()} if isinstance(said, dict) else {}
+        proved = (
+            (name, _proved([row[i] for row in rows[1:]], types.get(name.lower())))
+            for i, name in enumerate(header)
+        )
+        return {name: column for name, column in proved if column is not None}
+
+    def content(self, node: Node) -> bytes | None:
+        """The bytes of a seed's file; None where no file with its checksum can be read."""
+        for folder in dict.fromkeys([*([node.root_path] if node.root_path else []), *self.folders]):
+            try:
+                content = (Path(folder) / node.original_file_path).read_bytes()
+            except OSError:
+                continue
+            if _has_checksum(content, node):
+                return content
+        if node.unique_id in self.changed and node.root_path:
+            # Head's file lies where base's did; git still has that.
+            return _former(Path(node.root_path) / node.original_file_path, *checksum(node))
+        return None
+
+
+def checksum(node: Node) -> tuple[str, str]:
+    """The kind of a seed's checksum, and the checksum; of kind ``path`` it tells no contents."""
+    said = node.checksum
+    if isinstance(said, dict):
+        return str(said.get("name") or ""), str(said.get("checksum") or "")
+    return "", said or ""
+
+
+@lru_cache(maxsize=64)
+def _former(file: Path, kind: str, wanted: str) -> bytes | None:
+    """What the file held in the last commit in which it had the checksum."""
+    if kind not in hashlib.algorithms_available:
+        return None
+    return next((c for c in revisions(file) if _digests(c, kind, wanted)), None)
+
+
+def _has_checksum(content: bytes, node: Node) -> bool:
+    return _digests(content, *checksum(node))
+
+
+def _digests(content: bytes, kind: str, wanted: str) -> bool:
+    if kind not in hashlib.algorithms_available:
+        return False
+    try:
+        stripped = content.decode("utf-8").strip().encode("utf-8")
+    except UnicodeDecodeError:
+        stripped = content
+    return wanted in (hashlib.new(kind, c).hexdigest() for c in (stripped, content))
+
+
+def _rows(content: bytes, node: Node) -> list[list[str]] | None:
+    """The header and the rows of a file; None where it cannot be read."""
+    delimiter = node.config.get("delimiter")
+    try:
+        text = io.StringIO(content.decode("utf-8-sig"), newline="")
+        return [
+            row
+            for row in csv.reader(text, delimiter=delimiter if delimiter else _COMMA)
+            if row  # an empty line is no row
+        ]
+    except (UnicodeDecodeError, csv.Error, TypeError):
+        return None
+
+
+def _parsed(content: bytes, node: Node) -> SeedFile | None:
+    rows = _rows(content, node)
+    if not rows:
+        return None
+    header = [name.strip() for name in rows[0]]
+    values: list[bytes] = []
+    bag = b""
+    if all(len(row) == len(header) for row in rows):
+        bag = digest(*(repr(row).encode() for row in [header, *sorted(rows[1:])]))
+        values = [
+            digest(*(f"{len(value)}:{value}".encode() for value in column))
+            for column in zip(*rows[1:], strict=True)
+        ] or [digest(b"no rows")] * len(header)
+    columns = list(zip(*rows[1:], strict=True)) if values else []
+    texts = zip(header, columns, strict=True) if columns else ()
+    text_only = frozenset(name.lower() for name, column in texts if any(map(_is_text, column)))
+    shapes = [digest(*(shape.encode() for shape in sorted(_shapes(c)))) for c in columns]
+    return SeedFile(header, values, len(rows) - 1, text_only, bag, shapes)
+
+
+def _shapes(values: Sequence[str]) -> set[str]:
+    """How the values of a column are written, as far as a loader may guess a type by it."""
+    if any(map(_is_a_word, values)):
+        return {"text"}
+    return set(map(_shape, values))
+
+
+def _shape(value: str) -> str:
+    if _INTEGER.fullmatch(value):
+        return "integer" if len(value) < _SHORT else f"integer of {len(value)}"
+    if fraction := _FRACTION.fullmatch(value):
+        return "fraction" if fraction[1].strip("0") else "fraction of zeros"
+    if _MOMENT.fullmatch(value):
+        try:
+            datetime.fromisoformat(value)
+        except ValueError:
+            return value
+        return f"moment of {len(value)}"
+    return value
+
+
+def _is_text(value: str) -> bool:
+    """Whether a value can be nothing but text: loaders guess numbers, dates and truth values."""
+    return _WORD.search(value) is not None and value.strip().lower() not in _NO_TEXT
+
+
+def _proved(values: list[str], type_: str | None) -> SeedColumn | None:
+    """What values of one column prove; None where it depends on how they are loaded.
+
+    Looked at are columns of whole numbers and of text: dates, fractions and truth values are read,
+    rounded and cut in too many ways.
+    """
+    plain = (type_ or "").strip().lower()
+    longest = _DIGITS.get(plain, 0) if type_ else _LONGEST
+    if all(map(_INTEGER.fullmatch, values)) and (longest or plain in _TEXTS):
+        fits = plain in _TEXTS or all(len(v.lstrip("-")) <= longest for v in values)
+        return (
+            SeedColumn(True, len(set(values)) == len(values), frozenset(values)) if fits else None
+        )
+    if not any(map(_is_a_word, values)) or (type_ and plain not in _TEXTS):
+        return None
+    whole = all(v.strip() and v.strip().lower() not in _NULLS for v in values)
+    ascii_ = all(v.isascii() and v.isprintable() for v in values)
+    alike = {v.strip().lower() for v in values}
+    return SeedColumn(
+        whole,
+        whole and ascii_ and len(alike) == len(values),
+        frozenset(values) if whole else None,
+    )
+
+
+def _is_a_word(value: str) -> bool:
+    """Whether a value is text, and no date with its month or its time zone in words."""
+    return _is_text(value) and not _OF_DATES.issuperset(w.lower() for w in _WORDS.findall(value))
+
+
+_COMMA: Final = ","
+_WORDS: Final = re.compile("[A-Za-z]{2,}")
+_OF_DATES: Final = frozenset(
+    (
+        "jan feb mar apr may jun jul aug sep sept oct nov dec january february march april june july "
+        "august september october november december mon tue wed thu fri sat sun monday tuesday "
+        "wednesday thursday friday saturday sunday am pm ad bc st nd rd th utc gmt est edt cst cdt "
+        "mst mdt pst pdt cet cest"
+    ).split()
+)
+_INTEGER: Final = re.compile(r"0|-?[1-9]\d{0,17}", re.ASCII)
+_SHORT: Final = 9
+_FRACTION: Final = re.compile(r"-?(?:0|[1-9]\d{0,8})\.(\d{1,6})", re.ASCII)
+_MOMENT: Final = re.compile(
+    r"(?:19|20)\d\d-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:\.\d{3}|\.\d{6})?)?", re.ASCII
+)
+_LONGEST: Final = 15
+"""Digits of a whole number that any type a loader may choose keeps."""
+_DIGITS: Final = {
+    **dict.fromkeys(("bigint", "int64", "long"), _LONGEST),
+    **dict.fromkeys(("int", "integer"), 9),
+}
+_TEXTS: Final = frozenset(("string", "text", "varchar"))
+_NULLS: Final = frozenset(". n/a na nan none null \\n".split())
+"""What a loader may take for NULL, in lower case, besides nothing."""
+_WORD: Final = re.compile("[A-Za-z]{2}")
+_NO_TEXT: Final = frozenset(
+    "true false yes no on off null none na n/a nan snan inf -inf +inf infinity -infinity +infinity".split()
+)

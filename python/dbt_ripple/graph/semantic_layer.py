@@ -1,0 +1,922 @@
+"""What semantic models, metrics and saved queries read, followed as queries are.
+
+A semantic model is taken as a relation over its model, whose columns are its entities, dimensions and
+measures, each an expression in SQL; a metric as a relation with one column, its value; a saved query
+as one with the metrics and the dimensions it asks for. So each has fingerprints that differ where what
+it says can differ, and depends on columns as a model does:
+
+* a measure on the columns of its expression (AGGREGATION), an entity or a dimension on those of its own;
+* a metric on its measures (AGGREGATION) or its input metrics; its rows on those of the semantic model
+  (GROUP_BY), on the time it is told by (GROUP_BY), on what its filters ask (FILTER), and on the
+  entities and the rows that these are joined by (JOIN);
+* a saved query on its metrics and group-bys, and its rows on what its filters ask.
+
+What cannot be read is *opaque*: it may read everything it could, and says why. What asks for something
+that is not there is *broken*.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol
+
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.identifiers import fold
+from dbt_ripple.flow.ir import (
+    AGGREGATION,
+    FILTER,
+    GROUP_BY,
+    IDENTITY,
+    JOIN,
+    MASK_SHIFT,
+    TRANSFORMATION,
+    WINDOW,
+    Lowered,
+)
+from dbt_ripple.flow.link import Linked, link
+from dbt_ripple.flow.relation import Deps, Relation, merge, through, union
+from dbt_ripple.flow.unused_ctes import checked
+from dbt_ripple.graph.lineage import Analysis, NodeAnalysis, Status
+from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.relations import RELATIONS, Known, stand_in
+from dbt_ripple.graph.semantic_references import (
+    SEMANTIC,
+    Asked,
+    asked,
+    defined,
+    filter_sql,
+    filters_of,
+    laid_out_on_time,
+    listed,
+    placeholder,
+    settings,
+)
+from dbt_ripple.graph.unresolved_names import reads_stored, says, without_words
+from dbt_ripple.reasons import Code, Reason, several
+
+_FROM: Final = "semantic_model"
+"""What an expression is read from, in the query that is made of it."""
+
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*")
+_COUNTS: Final = frozenset({"count", "count_distinct"})
+_LINKABLE: Final = frozenset({"primary", "unique", "natural"})
+_GRAINS: Final = frozenset(
+    "nanosecond microsecond millisecond second minute hour day week month quarter year".split()
+)
+_OF_ODD_SHAPES: Final = (AttributeError, KeyError, TypeError, ValueError)
+_OLD_TIME_SPINE: Final = ("metricflow_time_spine", "date_day")
+
+
+class Lowers(Protocol):
+    """Where queries are lowered."""
+
+    def lowered(self, sql: str) -> Lowered:
+        """A query, lowered."""
+
+
+@dataclass(slots=True)
+class _Value:
+    """What an expression comes to.
+
+    Attributes:
+        why: why it cannot be read; it then depends on everything it could.
+        missing: names for want of which it certainly fails; ``doubtful`` for which it may.
+    """
+
+    fp: bytes
+    deps: Deps
+    why: Reason | None = None
+    missing: list[str] = field(default_factory=list)
+    doubtful: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Element:
+    """An entity, a dimension or a measure."""
+
+    kind: str
+    name: str
+    text: str
+    value: _Value
+    type: str = ""
+
+
+@dataclass(slots=True)
+class _SemanticModel:
+    node: Node
+    rows_fp: bytes
+    elements: dict[str, _Element]
+    primary: str | None
+
+    def has_entity(self, name: str, linkable: bool) -> bool:
+        """Whether it can be joined by an entity; where asked, as the side that has one row of each."""
+        if name == self.primary:
+            return True
+        element = self.elements.get(name)
+        return (
+            element is not None
+            and element.kind == "entity"
+            and (not linkable or element.type in _LINKABLE)
+        )
+
+    def rows(self) -> Deps:
+        return {(self.node.unique_id, ROWS): IDENTITY}
+
+    def everything(self) -> tuple[bytes, Deps]:
+        """All of it, for who may read any of it."""
+        deps: Deps = {(self.node.unique_id, name): IDENTITY for name in self.elements}
+        fps = [element.value.fp for _, element in sorted(self.elements.items())]
+        return digest(b"all of it", self.rows_fp, *fps), deps | self.rows()
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A metric or a saved query while it is put together.
+
+    Attributes:
+        columns: what it shows, with the SQL-like text of each.
+        rows: what its rows depend on, with a fingerprint of each part.
+        own: the semantic models whose measures it aggregates.
+        times: the dimensions its metrics are told by.
+        missing: what it asks for that is not there.
+        unread: why any of it cannot be read.
+    """
+
+    columns: dict[str, tuple[bytes, Deps, str]] = field(default_factory=dict)
+    rows: Deps = field(default_factory=dict)
+    parts: list[bytes] = field(default_factory=list)
+    own: dict[str, None] = field(default_factory=dict)
+    times: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    missing: dict[str, None] = field(default_factory=dict)
+    unread: dict[Reason, None] = field(default_factory=dict)
+
+    def row(self, kind: bytes, fp: bytes, deps: Deps) -> None:
+        """Add something that the rows depend on."""
+        self.parts.append(digest(kind, fp))
+        merge(self.rows, deps)
+
+    def rows_fp(self) -> bytes:
+        return digest(b"rows", *sorted(self.parts))
+
+
+class SemanticLayer:
+    """The semantic layer of a project, linked over its relations.
+
+    Args:
+        project: its artifacts.
+        dialect: of its SQL.
+        queries: lowers what expressions are made into.
+        relation_of: the relation behind a unique_id.
+        surely: that relation as far as its columns are certain; it is asked for only of names that
+            cannot be found.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        dialect: str,
+        queries: Lowers,
+        relation_of: Callable[[str], Relation],
+        surely: Callable[[str], Relation],
+    ) -> None:
+        self.project = project
+        self.dialect = dialect
+        self.queries = queries
+        self.relation_of = relation_of
+        self.surely = surely
+        self.models: dict[str, _SemanticModel] = {}
+        self.metrics: dict[str, _Reading] = {}
+        self.known: dict[str, Known] = {}
+        self.by_name: dict[tuple[str, str], list[str]] = {}
+        self.measures: dict[str, list[str]] = {}
+        self.in_progress: set[str] = set()
+
+    def link(self) -> dict[str, Known]:
+        """Every semantic model, metric and saved query, each after what it stands on."""
+        nodes = sorted(self.project.of_type(*SEMANTIC), key=lambda node: node.unique_id)
+        for node in nodes:
+            self.by_name.setdefault((node.resource_type, node.name), []).append(node.unique_id)
+        of_kind = {kind: [n for n in nodes if n.resource_type == kind] for kind in SEMANTIC}
+        for node in of_kind["semantic_model"]:
+            self.semantic_model(node)
+        for node in of_kind["metric"]:
+            self.metric(node.unique_id)
+        for node in of_kind["saved_query"]:
+            self.saved_query(node)
+        return self.known
+
+    # -- expressions ------------------------------------------------------------------------------
+
+    def value(
+        self,
+        text: str,
+        over: Relation,
+        surely: Callable[[], Relation] | None,
+        stored: bool = True,
+    ) -> _Value:
+        """What an expression over a relation comes to.
+
+        Args:
+            text: the expression.
+            over: what it is read from.
+            surely: the same, as far as its columns are certain; None where a name that cannot be
+                found is never certainly missing.
+            stored: whether the relation is a table (`doubts.says`).
+        """
+        sql = f"select (\n{text}\n) as value from {_FROM}"
+        others = False
+
+        def table(key: str, _name: str) -> Relation:
+            nonlocal others
+            others = others or key != _FROM
+            return over
+
+        try:
+            lowered = self.queries.lowered(sql)
+            if lowered.rel is None:
+                return _anything(over, text, lowered.reason or Code.NO_EXPRESSION())
+            linked = link(lowered, table, self.dialect)
+        except Exception as error:  # a defect of ours is this element's, not the whole project's
+            reason = Code.DEFECT(error=f"{type(error).__name__}: {error}")
+            return _anything(over, text, reason)
+        found = linked.relation
+        if others:
+            return _anything(over, text, Code.READS_ANOTHER_RELATION())
+        if len(found.fps) != 1 or found.rest:
+            return _anything(over, text, Code.NOT_ONE_EXPRESSION())
+        fp = found.fps[0]
+        if found.rows_fp != over.rows_fp:
+            fp = digest(b"over rows", fp, found.rows_fp)
+        value = _Value(fp, found.deps[0])
+        if linked.missing:
+            value.fp = digest(b"broken", fp, *(name.encode() for name in linked.missing))
+            value.doubtful = self.in_vain(sql, over, stored, surely=False)
+            if value.doubtful and surely is not None:
+                value.missing = self.in_vain(sql, surely(), stored, surely=True)
+        return value
+
+    def in_vain(self, sql: str, over: Relation, stored: bool, *, surely: bool) -> list[str]:
+        """The names that an expression looks for in vain, as far as its engine minds."""
+        lowered, follows = without_words(sql, self.dialect, unsure=surely)
+        if lowered.rel is None or (surely and not follows):
+            return []
+        live = checked(lowered, self.dialect, surely=surely)
+        linked: Linked = link(live, lambda *_: over, self.dialect)
+        refused = (True,) if surely else (True, None)
+        return [n for n in linked.missing if says(linked, n, self.dialect, stored) in refused]
+
+    # -- semantic models --------------------------------------------------------------------------
+
+    def semantic_model(self, node: Node) -> None:
+        """A semantic model: its elements over its model's columns."""
+        unique_id = node.unique_id
+        parents = [
+            p
+            for p in self.project.parents.get(unique_id, ())
+            if self.project.nodes[p].resource_type in RELATIONS
+        ]
+        over = _base(self.relation_of(parents[0])) if parents else _NO_RELATION
+        stored = reads_stored(self.project, unique_id)
+
+        def surely() -> Relation:
+            return _base(self.surely(parents[0])) if parents else _NO_RELATION
+
+        elements: dict[str, _Element] = {}
+        for kind, said in sorted(_elements(node), key=lambda e: (e[0], str(e[1].get("name")))):
+            name = str(said.get("name"))
+            value = self.element(said, over, surely, stored)
+            text = _text_of(said)
+            if kind == "measure":
+                text = self.measure_value(value, said, text)
+            if name in elements:  # dbt allows it of kinds that are never mixed up
+                value.fp = digest(elements[name].value.fp, value.fp)
+                value.deps = union(elements[name].value.deps, value.deps)
+            elements[name] = _Element(kind, name, text, value, str(said.get("type") or ""))
+        made = _SemanticModel(node, over.rows_fp, elements, node.primary_entity)
+        if made.primary is None:
+            made.primary = next(
+                (e.name for e in elements.values() if e.kind == "entity" and e.type == "primary"),
+                None,
+            )
+        for said in node.measures:
+            self.non_additive(made, said)
+        self.models[unique_id] = made
+        for element in elements.values():
+            if element.kind == "measure":
+                self.measures.setdefault(element.name, []).append(unique_id)
+        status, reason = self.state_of(made, bool(parents))
+        self.keep(
+            node,
+            status,
+            reason,
+            {e.name: (e.value.fp, e.value.deps, e.text) for e in elements.values()},
+            over.rows_fp,
+            dict(over.rows),
+        )
+
+    def element(
+        self, said: dict[str, Any], over: Relation, surely: Callable[[], Relation], stored: bool
+    ) -> _Value:
+        """What one entity, dimension or measure is made of: its ``expr``, or the column of its name."""
+        text = _text_of(said)
+        if _IDENTIFIER.fullmatch(text):
+            column = over.get(fold(text, False, self.dialect), text)
+            if column is not None:
+                return _Value(*column)
+            if said.get("expr") is None:  # a name, even where it is a word of SQL
+                there = surely().get(fold(text, False, self.dialect), text)
+                missing = [] if there is not None else [text]
+                return _Value(digest(b"broken", text.encode()), {}, None, missing, [text])
+        return self.value(text, over, surely, stored)
+
+    def measure_value(self, value: _Value, said: dict[str, Any], text: str) -> str:
+        """Make a measure of its expression; returns how it reads."""
+        aggregation = str(said.get("agg") or "").lower()
+        masks = aggregation in _COUNTS  # a count says nothing of the value that is counted
+        value.fp = digest(
+            b"measure", aggregation.encode(), settings(said.get("agg_params")).encode(), value.fp
+        )
+        value.deps = through(AGGREGATION << MASK_SHIFT if masks else AGGREGATION, value.deps)
+        return f"{aggregation}({text})"
+
+    def non_additive(self, model: _SemanticModel, said: dict[str, Any]) -> None:
+        """A measure that is taken at one moment of a dimension, and not added up along it."""
+        rule = said.get("non_additive_dimension")
+        measure = model.elements.get(str(said.get("name")))
+        if not isinstance(rule, dict) or measure is None:
+            return
+        over = [str(rule.get("name")), *map(str, rule.get("window_groupings") or ())]
+        for name in over:
+            element = model.elements.get(name)
+            if element is not None:
+                measure.value.deps = dict(measure.value.deps)
+                merge(measure.value.deps, through(WINDOW, element.value.deps))
+                measure.value.fp = digest(b"within", measure.value.fp, element.value.fp)
+        measure.value.fp = digest(measure.value.fp, str(rule.get("window_choice")).encode())
+
+    def state_of(self, model: _SemanticModel, has_model: bool) -> tuple[Status, Reason | None]:
+        """How well a semantic model was seen, and why not better."""
+        if not has_model:
+            named = listed(u.rpartition(".")[2] for u in model.node.depends_on.nodes)
+            return "broken", Code.CANNOT_FIND(names=[named or "its model"])
+        elements = model.elements.values()
+        if missing := _said_of((e, e.value.missing) for e in elements):
+            return "broken", several(missing)
+        if unread := [
+            Code.PART_UNREAD_BECAUSE(part=f"{e.kind} {e.name}", because=e.value.why)
+            for e in elements
+            if e.value.why
+        ]:
+            return "opaque", Code.CANNOT_BE_READ(parts=unread)
+        if doubtful := _said_of((e, e.value.doubtful) for e in elements):
+            return "opaque", Code.MAY_NOT_BUILD(because=several(doubtful))
+        return "analysed", None
+
+    # -- metrics ----------------------------------------------------------------------------------
+
+    def metric(self, unique_id: str) -> _Reading | None:
+        """A metric, its inputs first; None where it is made of itself."""
+        known = self.metrics.get(unique_id)
+        if known is not None or unique_id in self.in_progress:
+            return known
+        self.in_progress.add(unique_id)
+        node = self.project.nodes[unique_id]
+        try:
+            reading = self.metric_as_read(node)
+        except _OF_ODD_SHAPES as error:
+            reading = self.of_odd_shape(node, error)
+            fp = digest(b"metric", reading.rows_fp())
+            reading.columns[node.name] = fp, {}, node.name
+        self.in_progress.discard(unique_id)
+        self.metrics[unique_id] = reading
+        self.keep_reading(node, reading)
+        return reading
+
+    def of_odd_shape(self, node: Node, error: Exception) -> _Reading:
+        """A metric or a saved query that no version of dbt writes so: it may read anything."""
+        reading = _Reading()
+        reason = Code.PART_UNREAD(part=f"its shape, which is not known ({error})")
+        self.anything(reading, reason, defined(node))
+        return reading
+
+    def metric_as_read(self, node: Node) -> _Reading:
+        """A metric, as its parameters say it."""
+        params = node.type_params
+        reading = _Reading()
+        fps: list[bytes] = [(node.type or "").encode(), settings(params).encode()]
+        deps: Deps = {}
+        texts: list[str] = []
+        for role, said in _measures_of(params):
+            fp, of, text = self.input_measure(reading, node, said)
+            fps.append(digest(role.encode(), fp))
+            merge(deps, of)
+            texts.append(text)
+        if isinstance(own := params.get("metric_aggregation_params"), dict):
+            fp, of, text = self.aggregation(reading, node, own)
+            fps.append(fp)
+            merge(deps, of)
+            texts.append(text)
+        inputs = [
+            (role, said, *self.input_metric(reading, node, said))
+            for role, said in _metrics_of(params)
+        ]
+        expression = params.get("expr")
+        if inputs and expression is not None and node.type == "derived":
+            value = self.derived(reading, str(expression), inputs)
+            fps.append(value.fp)
+            merge(deps, value.deps)
+            texts = [str(expression)]
+        else:
+            for role, _, fp, of, text in inputs:
+                fps.append(digest(role.encode(), fp))
+                merge(deps, through(IDENTITY if len(inputs) == 1 else TRANSFORMATION, of))
+                texts.append(text)
+        if not texts:  # of a type that is not known
+            made_of = Code.PART_UNREAD(part="what it is made of")
+            self.anything(reading, made_of, settings(params))
+        self.conversion(reading, params.get("conversion_type_params"))
+        self.filters(reading, f"the filter of {node.name}", node.filter)
+        if node.type == "cumulative" or laid_out_on_time(params):
+            self.time_spines(reading)
+        for vertex, fp in reading.times.items():
+            reading.row(b"time", fp, {vertex: GROUP_BY})
+        text = (" / " if node.type in ("ratio", "conversion") else ", ").join(texts)
+        if filters := filters_of(node.filter):
+            text += " where " + " and ".join(" ".join(f.split()) for f in filters)
+        rows_fp = reading.rows_fp()
+        reading.columns[node.name] = digest(b"metric", *fps, rows_fp), deps, text
+        return reading
+
+    def input_measure(
+        self, reading: _Reading, node: Node, said: dict[str, Any]
+    ) -> tuple[bytes, Deps, str]:
+        """A measure as a metric takes it, with its own filter."""
+        name = str(said.get("name"))
+        model = self.models.get(self.one_of(node, self.measures.get(name, ())) or "")
+        if model is None:
+            reading.missing[f"measure {name}"] = None
+            return digest(b"broken", name.encode()), {}, name
+        self.rows_of(reading, model)
+        declared = next((m for m in model.node.measures if m.get("name") == name), {})
+        self.time_of(reading, model, declared.get("agg_time_dimension"))
+        self.filters(reading, f"the filter of measure {name}", said.get("filter"))
+        fp = digest(model.elements[name].value.fp, settings(said).encode())
+        return fp, {(model.node.unique_id, name): AGGREGATION}, name
+
+    def aggregation(
+        self, reading: _Reading, node: Node, said: dict[str, Any]
+    ) -> tuple[bytes, Deps, str]:
+        """A metric that aggregates an expression of its own, without a measure."""
+        name = str(said.get("semantic_model"))
+        model = self.models.get(
+            self.one_of(node, self.by_name.get(("semantic_model", name), ())) or ""
+        )
+        parents = self.project.parents.get(model.node.unique_id, ()) if model else ()
+        relations = [p for p in parents if self.project.nodes[p].resource_type in RELATIONS]
+        if model is None or not relations:
+            reading.missing[f"semantic model {name}"] = None
+            return digest(b"broken", name.encode()), {}, name
+        self.rows_of(reading, model)
+        self.time_of(reading, model, said.get("agg_time_dimension"))
+        expression = said.get("expr")
+        if expression is None:
+            expression = node.type_params.get("expr")
+        measure = {**said, "name": node.name, "expr": expression}
+        value = self.element(
+            measure,
+            _base(self.relation_of(relations[0])),
+            lambda: _base(self.surely(relations[0])),
+            reads_stored(self.project, model.node.unique_id),
+        )
+        text = self.measure_value(value, measure, _text_of(measure))
+        reading.missing.update(dict.fromkeys(value.missing))
+        if value.why:
+            reading.unread[_its_expression(value.why)] = None
+        return value.fp, value.deps, text
+
+    def input_metric(
+        self, reading: _Reading, node: Node, said: dict[str, Any]
+    ) -> tuple[bytes, Deps, str]:
+        """A metric as another one takes it, with the filter and the offset that this one adds."""
+        name = str(said.get("name"))
+        unique_id = self.one_of(node, self.by_name.get(("metric", name), ()))
+        found = self.metric(unique_id) if unique_id is not None else None
+        if unique_id is None or found is None:
+            reading.missing[f"metric {name}"] = None
+            return digest(b"broken", name.encode()), {}, name
+        reading.own.update(found.own)
+        reading.times.update(found.times)
+        reading.row(b"metric", found.rows_fp(), {(unique_id, ROWS): IDENTITY})
+        self.filters(reading, f"the filter of metric {name}", said.get("filter"))
+        return (
+            digest(found.columns[name][0], settings(said).encode()),
+            {(unique_id, name): IDENTITY},
+            name,
+        )
+
+    def derived(
+        self,
+        reading: _Reading,
+        expression: str,
+        inputs: list[tuple[str, dict[str, Any], bytes, Deps, str]],
+    ) -> _Value:
+        """The expression of a derived metric, over its inputs."""
+        names = [str(said.get("alias") or said.get("name")) for _, said, *_ in inputs]
+        over = self.relation_with(names, [i[2] for i in inputs], [i[3] for i in inputs])
+        value = self.value(expression, over, lambda: over)
+        reading.missing.update(dict.fromkeys(value.missing))
+        if value.why or (value.doubtful and not value.missing):
+            why = value.why or Code.CANNOT_FIND(names=value.doubtful)
+            reading.unread[_its_expression(why)] = None
+        return value
+
+    def conversion(self, reading: _Reading, said: Any) -> None:
+        """What joins the two measures of a conversion metric."""
+        if not isinstance(said, dict):
+            return
+        names = [said.get("entity")]
+        for pair in said.get("constant_properties") or ():
+            names += [pair.get("base_property"), pair.get("conversion_property")]
+        for name in filter(None, names):
+            found = [
+                (unique_id, element)
+                for unique_id in reading.own
+                if (element := self.models[unique_id].elements.get(str(name))) is not None
+            ]
+            if not found:
+                reading.missing[str(name)] = None
+            for unique_id, element in found:
+                reading.row(b"conversion", element.value.fp, {(unique_id, element.name): JOIN})
+
+    def rows_of(self, reading: _Reading, model: _SemanticModel) -> None:
+        """The rows a metric aggregates."""
+        reading.own[model.node.unique_id] = None
+        reading.row(b"model", model.rows_fp, through(GROUP_BY, model.rows()))
+
+    def time_of(self, reading: _Reading, model: _SemanticModel, name: Any) -> None:
+        """The time a measure is told by: its own, or its semantic model's."""
+        name = name or (model.node.defaults or {}).get("agg_time_dimension")
+        if name is None:
+            return
+        element = model.elements.get(str(name))
+        if element is None:
+            reading.missing[f"dimension {name}"] = None
+        else:
+            reading.times[model.node.unique_id, element.name] = element.value.fp
+
+    def time_spines(self, reading: _Reading, grain: str | None = None) -> None:
+        """The days (or hours) that metrics over time are laid out on."""
+        for node in sorted(self.project.of_type("model"), key=lambda node: node.unique_id):
+            columns: list[Any] = []
+            if isinstance(spine := node.time_spine, dict):
+                columns = [spine.get("standard_granularity_column")]
+                columns += [
+                    custom.get("column_name") or custom.get("name")
+                    for custom in spine.get("custom_granularities") or ()
+                    if custom.get("name") == grain
+                ]
+            elif node.name == _OLD_TIME_SPINE[0]:
+                columns = [_OLD_TIME_SPINE[1]]
+            if not columns:
+                continue
+            relation = self.relation_of(node.unique_id)
+            reading.row(b"spine", relation.rows_fp, {(node.unique_id, ROWS): JOIN})
+            for name in filter(None, columns):
+                column = relation.get(fold(str(name), False, self.dialect), str(name))
+                if column is not None:
+                    reading.row(b"spine", column[0], through(JOIN, column[1]))
+
+    # -- saved queries ----------------------------------------------------------------------------
+
+    def saved_query(self, node: Node) -> None:
+        """A saved query; of one that cannot be read, all of it."""
+        try:
+            reading = self.saved_query_as_read(node)
+        except _OF_ODD_SHAPES as error:
+            reading = self.of_odd_shape(node, error)
+        self.keep_reading(node, reading)
+
+    def saved_query_as_read(self, node: Node) -> _Reading:
+        """A saved query: the metrics, by the dimensions, where its filters hold."""
+        params = node.query_params
+        reading = _Reading()
+        shown: list[tuple[str, bytes, Deps]] = []
+        for name in sorted(map(str, params.get("metrics") or ())):
+            fp, deps, _ = self.input_metric(reading, node, {"name": name})
+            shown.append((name, fp, deps))
+        for text in sorted(map(str, params.get("group_by") or ())):
+            element = asked(text.strip().removeprefix("{{").removesuffix("}}"))
+            if element is None:
+                self.anything(reading, Code.PART_UNREAD(part=f"group_by {text}"))
+                continue
+            fp, deps = self.find(reading, element)
+            fp = digest(fp, element.options.encode())
+            reading.row(b"group by", fp, through(GROUP_BY, deps))
+            shown.append((element.name, fp, {k: m for k, m in deps.items() if m == IDENTITY}))
+        self.filters(reading, "its where", params.get("where"))
+        rest = settings({key: params.get(key) for key in ("limit", "order_by")})
+        reading.parts.append(digest(b"rest", rest.encode()))
+        rows_fp = reading.rows_fp()
+        for name, fp, deps in shown:
+            fp = digest(b"shown", fp, rows_fp)
+            if name in reading.columns:  # by another grain
+                fp, deps = (
+                    digest(reading.columns[name][0], fp),
+                    {**reading.columns[name][1], **deps},
+                )
+            reading.columns[name] = fp, deps, name
+        return reading
+
+    # -- what filters and group-bys ask for -------------------------------------------------------
+
+    def filters(self, reading: _Reading, whose: str, said: Any) -> None:
+        """Filters: what each asks for decides which rows there are."""
+        for template in filters_of(said):
+            read = filter_sql(template)
+            if read is None:
+                self.anything(reading, Code.PART_UNREAD(part=whose), template)
+                continue
+            sql, elements = read
+            found = [self.find(reading, element) for element in elements]
+            over = self.relation_with(
+                [placeholder(i) for i in range(len(found))],
+                [
+                    digest(fp, e.options.encode())
+                    for (fp, _), e in zip(found, elements, strict=True)
+                ],
+                [deps for _, deps in found],
+            )
+            value = self.value(sql, over, None)
+            if value.why or value.doubtful:
+                why = value.why or Code.CANNOT_FIND(names=value.doubtful)
+                reason = Code.FILTER_UNREAD_BECAUSE(part=whose, because=why)
+                self.anything(reading, reason, template)
+                continue
+            reading.row(b"filter", value.fp, through(FILTER, value.deps))
+
+    def anything(self, reading: _Reading, what: Reason, text: str = "") -> None:
+        """Something that cannot be read may ask for anything that there is."""
+        reading.unread[what] = None
+        reading.parts.append(digest(b"unread", text.encode()))
+        for model in self.models.values():
+            fp, deps = model.everything()
+            reading.row(b"unread", fp, through(FILTER, deps))
+
+    def find(self, reading: _Reading, element: Asked) -> tuple[bytes, Deps]:
+        """An element that a filter or a saved query asks for, with what it is joined by."""
+        for grain in self.custom_grains():
+            if grain in element.options or element.name.endswith(f"__{grain}"):
+                self.time_spines(reading, grain)
+        if element.kind == "Metric":
+            return self.find_metric(reading, element)
+        parts = element.name.split("__")
+        links, name = [*element.path, *parts[:-1]], parts[-1]
+        found = self.candidates(links, name, reading.own)
+        if not found and len(parts) > 1 and (self.is_grain(name) or parts[0] == "metric_time"):
+            links, name = links[:-1], parts[-2]
+            found = self.candidates(links, name, reading.own)
+        if not found and name == "metric_time":
+            times = sorted(reading.times.items())
+            return digest(b"metric_time", *(fp for _, fp in times)), {v: IDENTITY for v, _ in times}
+        if not found:
+            if element.kind == "Entity" and any(m.primary == name for m in self.models.values()):
+                return digest(b"entity", name.encode()), {}  # one that has no column
+            kind = "entity" if element.kind == "Entity" else "dimension"
+            reading.missing[f"{kind} {element.name}"] = None
+            return digest(b"broken", element.name.encode()), {}
+        fps: list[bytes] = []
+        deps: Deps = {}
+        for model in found:
+            fps.append(model.elements[name].value.fp)
+            merge(deps, {(model.node.unique_id, name): IDENTITY})
+            if model.node.unique_id not in reading.own:
+                self.joined(reading, links, model)
+        return digest(b"found", *sorted(fps)), deps
+
+    def candidates(
+        self, links: list[str], name: str, own: Mapping[str, None]
+    ) -> list[_SemanticModel]:
+        """The semantic models in which an element may be found: those that are aggregated come first."""
+        there = [
+            m for m in self.models.values() if (e := m.elements.get(name)) and e.kind != "measure"
+        ]
+        for linkable in (True, False):
+            found = [m for m in there if not links or m.has_entity(links[-1], linkable)]
+            mine = [m for m in found if m.node.unique_id in own]
+            if mine and len(links) <= 1:
+                return mine
+            if found:
+                return found
+        return []
+
+    def joined(self, reading: _Reading, links: list[str], to: _SemanticModel) -> None:
+        """The entities by which a semantic model is joined to those that are aggregated."""
+        on_the_way = [
+            model
+            for model in self.models.values()
+            if model.node.unique_id in reading.own
+            or model is to
+            or sum(model.has_entity(link_, False) for link_ in links) > 1
+        ]
+        for model in on_the_way:
+            for entity in links:
+                element = model.elements.get(entity)
+                if element is not None and element.kind == "entity":
+                    vertex = model.node.unique_id, entity
+                    reading.row(b"joined by", element.value.fp, {vertex: JOIN})
+            if model.node.unique_id not in reading.own:
+                reading.row(b"joined", model.rows_fp, through(JOIN, model.rows()))
+
+    def find_metric(self, reading: _Reading, element: Asked) -> tuple[bytes, Deps]:
+        """A metric in a filter, which is told by entities."""
+        own, times = dict(reading.own), dict(reading.times)
+        ids = self.by_name.get(("metric", element.name), [])
+        found = self.metric(ids[0]) if ids else None
+        if found is None:
+            reading.missing[f"metric {element.name}"] = None
+            return digest(b"broken", element.name.encode()), {}
+        by = [self.find(reading, Asked("Entity", name, (), "")) for name in element.path]
+        reading.own, reading.times = own, times
+        reading.row(b"metric", found.rows_fp(), {(ids[0], ROWS): FILTER})
+        for fp, deps in by:
+            reading.row(b"by", fp, through(GROUP_BY, deps))
+        return found.columns[element.name][0], {(ids[0], element.name): IDENTITY}
+
+    def is_grain(self, name: str) -> bool:
+        """Whether a name is a granularity of time, or a part of a date."""
+        return name in _GRAINS or name.startswith("extract_") or name in self.custom_grains()
+
+    def custom_grains(self) -> Iterator[str]:
+        """The granularities of time that the project itself defines."""
+        for node in self.project.of_type("model"):
+            for custom in (node.time_spine or {}).get("custom_granularities") or ():
+                yield str(custom.get("name"))
+
+    # -- the rest ---------------------------------------------------------------------------------
+
+    def one_of(self, node: Node, unique_ids: Iterable[str]) -> str | None:
+        """The one that a name means: what the node depends on, or what is of its package, comes first."""
+        nodes = self.project.nodes
+        return min(
+            unique_ids,
+            key=lambda u: (
+                u not in node.depends_on.nodes,
+                nodes[u].package_name != node.package_name,
+                u,
+            ),
+            default=None,
+        )
+
+    def relation_with(self, names: list[str], fps: list[bytes], deps: list[Deps]) -> Relation:
+        """A relation with these columns and nothing else."""
+        keys = [fold(name, False, self.dialect) for name in names]
+        return Relation(names, keys, fps, deps, [], _LEAF, {}, _LEAF)
+
+    def keep_reading(self, node: Node, reading: _Reading) -> None:
+        """Keep a metric or a saved query that has been put together."""
+        status: Status = "analysed"
+        reason: Reason | None = None
+        if reading.missing:
+            status, reason = "broken", Code.CANNOT_FIND(names=sorted(reading.missing))
+        elif reading.unread:
+            parts = sorted(reading.unread, key=str)
+            status, reason = "opaque", Code.CANNOT_BE_READ(parts=parts)
+        self.keep(node, status, reason, reading.columns, reading.rows_fp(), reading.rows)
+
+    def keep(
+        self,
+        node: Node,
+        status: Status,
+        reason: Reason | None,
+        columns: Mapping[str, tuple[bytes, Deps, str]],
+        rows_fp: bytes,
+        rows: Deps,
+    ) -> None:
+        """Keep a node as linked."""
+        unique_id = node.unique_id
+        names = list(columns)
+        fps = [fp for fp, *_ in columns.values()]
+        analysis = NodeAnalysis(
+            unique_id,
+            status,
+            reason,
+            names,
+            [fp.hex() for fp in fps],
+            [text for *_, text in columns.values()],
+            rows_fp.hex(),
+        )
+        seen = [{(unique_id, name): IDENTITY} for name in names]
+        relation = self.relation_with(list(names), fps, seen)
+        self.known[unique_id] = Known(analysis, relation, [d for _, d, _ in columns.values()], rows)
+
+
+def over_analysis(
+    project: Project, dialect: str, queries: Lowers, analysis: Analysis
+) -> dict[str, NodeAnalysis]:
+    """The semantic layer over relations as an analysis has them, once their fingerprints were set anew."""
+    empty = NodeAnalysis("", "opaque")
+
+    def relation_of(unique_id: str) -> Relation:
+        return stand_in(unique_id, analysis.nodes.get(unique_id, empty), dialect)
+
+    layer = SemanticLayer(project, dialect, queries, relation_of, relation_of).link()
+    return {
+        unique_id: replace(
+            analysis.nodes[unique_id],
+            fingerprints=known.analysis.fingerprints,
+            rows_fingerprint=known.analysis.rows_fingerprint,
+        )
+        for unique_id, known in layer.items()
+    }
+
+
+_LEAF: Final = digest(b"semantic layer")
+_NO_RELATION: Final = Relation([], [], [], [], [], _LEAF, {}, _LEAF)
+
+
+def _base(relation: Relation) -> Relation:
+    """A relation as the only one there is: what tells it from others to be joined is of no matter."""
+    return Relation(
+        relation.names,
+        relation.keys,
+        relation.fps,
+        relation.deps,
+        relation.rest,
+        relation.rows_fp,
+        relation.rows,
+        _LEAF,
+        ghost=relation.ghost,
+    )
+
+
+def _its_expression(why: Reason) -> Reason:
+    return Code.PART_UNREAD_BECAUSE(part="its expression", because=why)
+
+
+def _anything(over: Relation, text: str, why: Reason) -> _Value:
+    deps = dict(through(TRANSFORMATION, over.rows))
+    for of in over.deps:
+        merge(deps, through(TRANSFORMATION, of))
+    return _Value(digest(b"unread", text.encode(), over.all_fp(), over.rows_fp), deps, why)
+
+
+def _elements(node: Node) -> Iterator[tuple[str, dict[str, Any]]]:
+    for kind, said in (
+        ("entity", node.entities),
+        ("dimension", node.dimensions),
+        ("measure", node.measures),
+    ):
+        for element in said:
+            yield kind, element
+
+
+def _text_of(said: dict[str, Any]) -> str:
+    expression = said.get("expr")
+    return str(said.get("name") if expression is None else expression).strip()
+
+
+def _said_of(elements: Iterable[tuple[_Element, list[str]]]) -> list[Reason]:
+    """Which names are missing, and what reads them."""
+    return [
+        Code.PART_CANNOT_FIND(names=names, kind=element.kind, name=element.name)
+        for element, names in elements
+        if names
+    ]
+
+
+_Said = dict[str, Any]
+"""A measure or a metric as a metric's parameters name it."""
+
+
+def _measures_of(params: dict[str, Any]) -> Iterator[tuple[str, _Said]]:
+    """The measures a metric is made of, and what each is to it."""
+    conversion = params.get("conversion_type_params") or {}
+    found = {
+        "measure": params.get("measure"),
+        "base": conversion.get("base_measure"),
+        "conversion": conversion.get("conversion_measure"),
+    }
+    yield from ((role, _input(said)) for role, said in found.items() if said)
+
+
+def _metrics_of(params: dict[str, Any]) -> Iterator[tuple[str, _Said]]:
+    """The metrics a metric is made of, and what each is to it."""
+    conversion = params.get("conversion_type_params") or {}
+    found = {
+        "numerator": params.get("numerator"),
+        "denominator": params.get("denominator"),
+        "cumulative": (params.get("cumulative_type_params") or {}).get("metric"),
+        "base": conversion.get("base_metric"),
+        "conversion": conversion.get("conversion_metric"),
+    }
+    yield from ((role, _input(said)) for role, said in found.items() if said)
+    inputs = sorted(map(_input, params.get("metrics") or ()), key=repr)
+    yield from (("input", said) for said in inputs)
+
+
+def _input(said: Any) -> _Said:
+    """A measure or a metric that may be named without a word more."""
+    return said if isinstance(said, dict) else {"name": said}

@@ -1,0 +1,373 @@
+"""A target folder, analysed. If the cache has the whole result, nothing is decoded.
+
+The key of a whole project is a digest of the bytes of manifest.json and catalog.json, without what
+differs between two compilations of the same project (the time, the invocation, who ran it, when
+dbt parsed each node), and of the seeds' files. For a manifest of dbt 2 no whole result is kept,
+because it does not contain the compiled SQL.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+import xxhash
+
+from dbt_ripple.artifacts import (
+    CatalogColumn,
+    Held,
+    Project,
+    check_compiled,
+    read_files,
+    read_project,
+)
+from dbt_ripple.artifacts.read_artifacts import shows_own
+from dbt_ripple.graph.analysis_coverage import STAGES, Summary, summarise
+from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.column_edges import Edges, PackedEdges, pack_edges, unpack_edges
+from dbt_ripple.graph.lineage import Analysis, ColumnEdge, NodeAnalysis, UnitTestAnalysis
+from dbt_ripple.tuning import collector_paused
+
+if TYPE_CHECKING:
+    from dbt_ripple.graph.query_cache import LowerMany
+
+T = TypeVar("T")
+
+_METADATA: Final = re.compile(rb'\s*\{\s*"metadata"\s*:\s*')
+_HEAD: Final = 1 << 16
+"""Bytes within which the metadata ends; where it does not, all of it counts."""
+_VOLATILE: Final = frozenset(
+    """
+    env generated_at invocation_id invocation_started_at run_started_at send_anonymous_usage_stats
+    user_id
+    """.split()
+)
+_CREATED: Final = re.compile(rb'"created_at"\s*:\s*[0-9][0-9.eE+-]*')
+"""When dbt has parsed a node. In a string the quotes would be escaped: it is always a key."""
+
+
+class Target:
+    """The artifacts in a target folder, and what they come to.
+
+    Each thing is taken from the cache, or else made, once, and put there.
+
+    Args:
+        folder: where ``manifest.json`` is.
+        cache: where to look first; None to make everything anew.
+        processes: how many lower what is not in the cache (see `graph.process_pool`); None is all cores.
+        lower_many: another way to lower many queries, in place of these.
+        on_read: called with the project, if it has to be decoded.
+        sources_of: another folder, of whose ``catalog.json`` the columns of the sources are taken in
+            place of all that one of this folder says. So a side without a catalog can be compared
+            with one that has it: what is outside the project is the same for both.
+        late: as for `read_project`.
+        like: another side of the project. What the analyses of both that are kept say alike is one
+            object in both.
+
+    Raises:
+        RippleError: the folder or the manifest is missing, or a file cannot be read.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        cache: Cache | None = None,
+        *,
+        processes: int | None = 1,
+        lower_many: LowerMany | None = None,
+        on_read: Callable[[Project], None] | None = None,
+        sources_of: Path | None = None,
+        late: bool = False,
+        like: Target | None = None,
+    ) -> None:
+        started = time.perf_counter()
+        self.folder = folder
+        self._sources_only = sources_of is not None
+        self.cache = cache
+        self.processes = processes
+        self._lower_many = lower_many
+        self._on_read = on_read
+        self._late = late
+        self._held: Held = {}
+        self._artifacts = b""
+        self._key: bytes | None = None
+        self._analyses: dict[tuple[bool, bool], Analysis] = {}
+        self._like = like
+        self._said: dict[tuple[bool, bool], tuple[_RawAnalysis, Analysis]] = {}
+        if cache is not None or sources_of is not None:
+            self._held = read_files(folder)
+        if sources_of is not None:
+            self._held["catalog.json"] = (sources_of / "catalog.json").read_bytes()
+        if cache is not None:
+            self._artifacts = cache.key(
+                b"own nodes" if shows_own() else b"",
+                b"artifacts" if sources_of is None else b"artifacts, columns of sources only",
+                *(
+                    _digest_of(content, cache) if content is not None else b""
+                    for content in self._held.values()
+                ),
+            )
+            files = _read(cache, cache.key(b"files", self._artifacts), list[str])
+            if files is not None:
+                self._key = self._whole(cache, files)
+        self.read_seconds = time.perf_counter() - started
+
+    @classmethod
+    def of(
+        cls,
+        project: Project,
+        cache: Cache | None = None,
+        *,
+        processes: int | None = 1,
+        lower_many: LowerMany | None = None,
+    ) -> Target:
+        """A project that is not what its folder holds, for example completed from elsewhere.
+
+        Of the cache only what is kept by query is used: the folder's files are not its key.
+        """
+        target = cls(Path(project.target_path), processes=processes, lower_many=lower_many)
+        target.cache = cache
+        target.project = project
+        return target
+
+    @property
+    def was_read(self) -> bool:
+        """Whether the project had to be decoded."""
+        return "project" in self.__dict__
+
+    @cached_property
+    def project(self) -> Project:
+        """The project, decoded."""
+        started = time.perf_counter()
+        held, self._held = self._held, {}
+        project = read_project(self.folder, held, late=self._late)
+        if self._sources_only:
+            said = vars(project)["catalog"]  # as it is, so that it is not decoded now
+            project.catalog = lambda: sources_of_catalog(
+                project, said() if callable(said) else said
+            )
+        if self.cache is not None and self._key is None and not _is_dbt_2(project):
+            files = _seed_files(project)
+            self.cache.put(self.cache.key(b"files", self._artifacts), msgspec.msgpack.encode(files))
+            self._key = self._whole(self.cache, files)
+        if self._on_read is not None:
+            self._on_read(project)
+        self.read_seconds += time.perf_counter() - started
+        return project
+
+    def summary(self) -> Summary:
+        """How well the project can be seen.
+
+        Raises:
+            RippleError: the artifacts cannot be read, or dbt has compiled nothing of them.
+        """
+        found = self._kept(b"summary", Summary)
+        if found is None:
+            self.project  # noqa: B018  (its time is counted)
+            found = summarise(self.project, self.analysis(tests=False), self.read_seconds)
+            self._keep(b"summary", msgspec.msgpack.encode(found))
+        else:
+            found.seconds = {**dict.fromkeys(STAGES, 0.0), "read": round(self.read_seconds, 3)}
+        return found
+
+    def edges(self) -> list[ColumnEdge]:
+        """The column edges.
+
+        Raises:
+            RippleError: as `summary`.
+        """
+        made = next(iter(self._analyses.values()), None) or self.analysis(tests=False)
+        return list(made.edges)
+
+    def analysis(self, *, tests: bool = True, expressions: bool = False) -> Analysis:
+        """Everything, as `graph.analyse_project.analyse` says it.
+
+        Raises:
+            RippleError: as `summary`.
+        """
+        asked = tests, expressions
+        if asked in self._analyses:
+            return self._analyses[asked]
+        kind = repr(("analysis", *asked)).encode()
+        started = time.perf_counter()
+        kept = self._kept(kind, _KeptAnalysis)
+        if kept is not None:
+            found = self._unpacked(asked, kept)
+            found.seconds = {"read": time.perf_counter() - started, "parse": 0.0, "link": 0.0}
+        else:
+            project = self.project
+            check_compiled(project)
+            # Here, because a warm run does without.
+            from dbt_ripple.graph.analyse_project import analyse
+            from dbt_ripple.graph.process_pool import cores, in_processes
+
+            processes = cores() if self.processes is None else self.processes
+            found = analyse(
+                project,
+                tests=tests,
+                expressions=expressions,
+                cache=self.cache,
+                lower_many=self._lower_many or in_processes(processes),
+            )
+            if self._key is not None:
+                assert isinstance(found.edges, Edges)
+                whole = _Kept(replace(found, edges=[]), pack_edges(found.edges))
+                self._keep(kind, msgspec.msgpack.encode(whole))
+        self._analyses[asked] = found
+        return found
+
+    def _unpacked(self, asked: tuple[bool, bool], kept: _KeptAnalysis) -> Analysis:
+        said, there = kept.analysis, _NOTHING
+        if self._like is not None:
+            there = self._like._said.get(asked, _NOTHING)
+        then, known = there
+        with collector_paused():
+            nodes = _unpack(said.nodes, then.nodes, known.nodes)
+            tests = _unpack(said.tests, then.tests, known.tests)
+        edges = unpack_edges(kept.edges, nodes)
+        found = Analysis(nodes, edges, said.test_columns, {}, tests, said.unit_tests)
+        self._said[asked] = said, found
+        return found
+
+    def _whole(self, cache: Cache, files: list[str]) -> bytes:
+        return cache.key(b"project", self._artifacts, *(_file_digest(Path(file)) for file in files))
+
+    def _kept(self, kind: bytes, as_type: type[T]) -> T | None:
+        if self.cache is None or self._key is None:
+            return None
+        return _read(self.cache, self.cache.key(kind, self._key), as_type)
+
+    def _keep(self, kind: bytes, value: bytes) -> None:
+        if self.cache is not None and self._key is not None:
+            self.cache.put(self.cache.key(kind, self._key), value)
+
+
+def sources_of_catalog(
+    project: Project, catalog: Mapping[str, list[CatalogColumn]] | None = None
+) -> dict[str, list[CatalogColumn]]:
+    """What a catalog (by default the project's own) says of the sources of a project."""
+    known = project.catalog if catalog is None else catalog
+    return {
+        node.unique_id: known[node.unique_id]
+        for node in project.of_type("source")
+        if node.unique_id in known
+    }
+
+
+class _Kept(msgspec.Struct, array_like=True):
+    """An analysis as it is kept, its edges apart."""
+
+    analysis: Analysis
+    edges: PackedEdges
+
+
+class _RawAnalysis(msgspec.Struct):
+    nodes: dict[str, msgspec.Raw]
+    test_columns: list[tuple[str, str, str]]
+    tests: dict[str, msgspec.Raw]
+    unit_tests: dict[str, UnitTestAnalysis]
+
+
+class _KeptAnalysis(msgspec.Struct, array_like=True):
+    """`_Kept`, its nodes and tests not decoded yet."""
+
+    analysis: _RawAnalysis
+    edges: PackedEdges
+
+
+_decode_node: Final = msgspec.msgpack.Decoder(NodeAnalysis).decode
+
+
+_NOTHING: Final = _RawAnalysis({}, [], {}, {}), Analysis({}, [], [], {})
+
+
+def _unpack(
+    said: Mapping[str, msgspec.Raw],
+    then: Mapping[str, msgspec.Raw],
+    known: Mapping[str, NodeAnalysis],
+) -> dict[str, NodeAnalysis]:
+    """Nodes decoded; what another side says in the same bytes is taken from there."""
+    return {
+        unique_id: known[unique_id] if then.get(unique_id) == raw else _decode_node(raw)
+        for unique_id, raw in said.items()
+    }
+
+
+def _read(cache: Cache, key: bytes, as_type: type[T]) -> T | None:
+    stored = cache.view(key)
+    if stored is None:
+        return None
+    try:
+        with collector_paused():
+            return msgspec.msgpack.decode(stored, type=as_type)
+    except msgspec.DecodeError:
+        return None
+
+
+def _is_dbt_2(project: Project) -> bool:
+    return (project.metadata.dbt_version or "").startswith("2.")
+
+
+def _seed_files(project: Project) -> list[str]:
+    """The files besides the artifacts that the analysis looks at, there or not."""
+    return [
+        str(Path(node.root_path) / node.original_file_path)
+        for node in project.of_type("seed")
+        if node.root_path
+    ]
+
+
+def _file_digest(file: Path) -> bytes:
+    try:
+        return xxhash.xxh3_128_digest(file.read_bytes())
+    except OSError:
+        return b"none"
+
+
+def _digest_of(content: bytes, cache: Cache) -> bytes:
+    """As `digest_of`; of bytes that were seen before it is known, and these are found faster."""
+    key = cache.key(b"content", xxhash.xxh3_128_digest(content))
+    known = cache.get(key)
+    if known is None:
+        known = digest_of(content)
+        cache.put(key, known)
+    return known
+
+
+def digest_of(content: bytes) -> bytes:
+    """A digest of an artifact without what differs between two compilations of one project.
+
+    Example:
+        >>> one = b'{"metadata": {"generated_at": "now", "dbt_version": "1.11"}, "nodes": {}}'
+        >>> digest_of(one) == digest_of(one.replace(b"now", b"then"))
+        True
+        >>> digest_of(one) == digest_of(one.replace(b"1.11", b"1.10"))
+        False
+    """
+    hasher = xxhash.xxh3_128()
+    view = memoryview(content)
+    start = 0
+    if (head := _METADATA.match(content)) is not None:
+        try:
+            # As Latin-1 each byte is one character, whatever the strings in it come out as.
+            text = bytes(view[head.end() : head.end() + _HEAD]).decode("latin-1")
+            said, length = json.JSONDecoder().raw_decode(text)
+        except ValueError:
+            pass
+        else:
+            if isinstance(said, dict):
+                kept = {key: value for key, value in said.items() if key not in _VOLATILE}
+                hasher.update(json.dumps(kept, sort_keys=True).encode())
+                start = head.end() + length
+    for created in _CREATED.finditer(content, start):
+        hasher.update(view[start : created.start()])
+        start = created.end()
+    hasher.update(view[start:])
+    return hasher.digest()

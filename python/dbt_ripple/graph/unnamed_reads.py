@@ -1,0 +1,124 @@
+"""What a query may read without naming it as a relation of the project.
+
+A query names a relation if linking resolves one of its tables to that node. It may also read
+others: by a bare name that the search path resolves, by a string (``query_table('orders')``), by a
+macro or view that a hook made, through the warehouse's own catalog. dbt's ``depends_on`` lists
+some of these: what it lists and the query does not name is read, or may be read, in one of these
+ways.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from dbt_ripple.artifacts import Node
+from dbt_ripple.graph.jinja import branches, tags
+from dbt_ripple.graph.relation_names import Names
+
+CATALOG: Final = re.compile(
+    r"""\b(?: information_schema | pg_catalog | account_usage | pg_class | pg_attribute | pg_tables
+    | pg_views | pg_stats\w* | svv_\w+ | svl_\w+ | stv_\w+ | all_tables | all_tab_columns | all_objects | user_tables
+    | user_tab_columns | sqlite_master | sqlite_schema | duckdb_(?:columns|constraints|dependencies
+      |indexes|schemas|sequences|tables|types|views)
+    | __tables__ | __tables_summary__ | pragma_\w+ | sys\.(?:tables|columns|objects|views|partitions)
+    | system\.(?:tables|columns|parts))\b""",
+    re.I | re.X,
+)
+"""What engines call the tables and functions that list all relations."""
+
+_LISTS_FILES: Final = re.compile(
+    r"""(?: explode\w* | flatten | generate\w* | glob | inline\w* | json_\w+ | jsonb_\w+ | posexplode\w*
+    | range | read\w* | \w+_scan | sequence | split\w* | stack | string_split\w* | unnest
+    | variant_explode\w* )\(""",
+    re.X,
+)
+"""Table functions whose strings are values or files, never relations."""
+
+_WORD: Final = re.compile(r"\w+(?:\s*\.\s*\w+)*")
+_REFERENCE: Final = re.compile(r"\b(?:ref|source)\s*\(([^()]*)\)")
+_LOOKED_AT: Final = re.compile(
+    r"\b(?:get_columns_in_relation|get_filtered_columns_in_relation|get_column_values|star)\s*\("
+    r"\s*(?:\w+\s*=\s*)?(?:ref|source)\s*\([^()]*\)"
+)
+"""Calls that are given a relation and do not read it in the query (rule 11 says what they show)."""
+
+_COMMENT: Final = re.compile(
+    r"""(?P<kept>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`)|\{\#.*?\#\}|--[^\n]*|/\*.*?\*/""",
+    re.S,
+)
+_NAME: Final = re.compile(r"""(?<![\w=])['"]([^'"]+)['"]""")
+
+
+class Beyond(NamedTuple):
+    """What a query may read besides the relations it names.
+
+    Attributes:
+        whole: relations of which every column and the rows count, by unique_id.
+        hooks: what hooks write or make and the query names: keys of `Linker.left`.
+        catalog: whether it reads the warehouse's catalog.
+    """
+
+    whole: dict[str, None]
+    hooks: list[str]
+    catalog: bool
+
+
+def relations_in(called: Sequence[str], names: Names) -> set[str]:
+    """The relations that the strings may name which table functions are given."""
+    functions = [name for name in called if name.endswith("(")]
+    if functions and all(_LISTS_FILES.fullmatch(name) for name in functions):
+        return set()
+    found: set[str] = set()
+    for text in called:
+        for word in () if text.endswith("(") else _WORD.findall(text):
+            if "." in word and (known := names.node_named(word)) is not None:
+                found.add(known)
+            found |= names.by_identifier.get(word.rpartition(".")[2].strip().lower(), set())
+    return found
+
+
+def relations_named(text: str, names: Names) -> set[str]:
+    """The relations that a text which is not followed may name: those of which a word is the name."""
+    found: set[str] = set()
+    for word in set(_WORD.findall(re.sub(r"[`\"\[\]]", "", text))):
+        if "." in word:
+            known = names.node_named(word)
+            found |= {known} if known is not None else set()
+        else:
+            found |= names.by_identifier.get(word.lower(), set())
+    return found
+
+
+def not_read(node: Node) -> set[str]:
+    """The names of refs and sources of which a node's own code shows that its query reads none.
+
+    Each of them stands in a branch of an incremental model that was not compiled, or is handed to
+    a macro that only looks at columns or values. What else counts of those, rules 7 and 11 say. A
+    comment (``-- depends_on: {{ ref('orders') }}``) is there for dbt and shows nothing.
+    """
+    raw = node.raw_code
+    if "ref" not in raw and "source" not in raw:
+        return set()
+    code = _COMMENT.sub(lambda found: found["kept"] or " ", raw)
+    inside = "\n".join(tags(code))
+    hidden = branches(code) if node.materialized == "incremental" else []
+    in_branches = _counted("\n".join(tags("\n".join(hidden))))
+    looked_at = _counted("\n".join(_LOOKED_AT.findall(inside)))
+    read = _counted(_LOOKED_AT.sub(" ", inside))
+    return {
+        name
+        for name in in_branches.keys() | looked_at.keys()
+        if read.get(name, 0) <= in_branches.get(name, 0)
+    }
+
+
+def _counted(text: str) -> dict[str, int]:
+    """How often refs and sources are named, by name."""
+    found: dict[str, int] = {}
+    for reference in _REFERENCE.finditer(text):
+        texts = _NAME.findall(reference[1])
+        if texts:
+            found[texts[-1]] = found.get(texts[-1], 0) + 1
+    return found

@@ -1,0 +1,1 @@
+"""Answers as text, JSON, Markdown, GitHub's annotations, SARIF and pictures."""

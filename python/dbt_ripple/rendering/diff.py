@@ -1,0 +1,134 @@
+"""The differences between base and head as text and Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dbt_ripple.rendering.escaping import code, prose, styled
+from dbt_ripple.rendering.output import count
+
+if TYPE_CHECKING:
+    from dbt_ripple.artifacts import Project
+    from dbt_ripple.changes.diff import ColumnDiff, Diff, NodeDiff
+
+
+def name_of(unique_id: str, head: Project, base: Project) -> str:
+    """A node as people call it."""
+    node = head.nodes.get(unique_id) or base.nodes.get(unique_id)
+    return node.spoken_name if node else unique_id
+
+
+def described(column: ColumnDiff) -> Iterator[str]:
+    """A column's change: what happened, then what stood there and what stands there now."""
+    if column.change == "renamed":
+        yield f"{column.name}: renamed from {column.before}"
+    elif column.change == "retyped":
+        yield f"{column.name}: retyped from {column.before} to {column.after}"
+    elif column.before is not None and column.before == column.after:
+        yield f"{column.name}: {column.change} through what {column.after} is made of"
+    else:
+        yield f"{column.name}: {column.change}"
+        if column.before is not None:
+            yield f"- {_one_line(column.before)}"
+        if column.after is not None:
+            yield f"+ {_one_line(column.after)}"
+
+
+def rows_described(node: NodeDiff) -> Iterator[str]:
+    """A row set's change, likewise."""
+    if node.rows is not None and node.rows.change != "upstream":
+        yield "rows changed"
+        yield from (f"- {_one_line(text)}" for text in node.rows.before)
+        yield from (f"+ {_one_line(text)}" for text in node.rows.after)
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _WIDTH else line[: _WIDTH - 3] + "..."
+
+
+_WIDTH = 160
+
+
+def entries(node: NodeDiff) -> Iterator[list[str]]:
+    """What changed of a relation: for each the headline, then what stood and what stands there."""
+    if found := list(rows_described(node)):
+        yield found
+    by_the_same = [c for c in node.columns if _by_the_rows(node, c)]
+    for column in node.columns:
+        if column.change != "upstream" and column not in by_the_same:
+            yield list(described(column))
+    if by_the_same:
+        yield [f"{count(len(by_the_same), 'column')} redefined by that"]
+    if node.reordered and node.change == "changed":
+        yield ["columns in another order"]
+
+
+def _by_the_rows(node: NodeDiff, column: ColumnDiff) -> bool:
+    """Whether a column reads as before, in a relation whose rows are made in another way."""
+    return (
+        column.change == "redefined"
+        and column.before == column.after
+        and node.rows is not None
+        and node.rows.change != "upstream"
+    )
+
+
+def below(found: Diff) -> str:
+    """What is downstream only, in one line; empty where nothing is."""
+    nodes = [node for node in found.nodes if node.change == "downstream"]
+    columns = sum(len(node.columns) for node in nodes)
+    if not nodes:
+        return ""
+    return f"downstream: {count(columns, 'column')} of {count(len(nodes), 'node')}"
+
+
+def diff_text(found: Diff, base: Project, head: Project) -> Iterator[str]:
+    """The differences as text, line by line."""
+    for node in found.nodes:
+        if node.change == "downstream":
+            continue
+        yield styled(f"{name_of(node.unique_id, head, base)} ({node.change})", bold=True)
+        if node.change == "added":
+            yield f"  {count(len(node.columns), 'column')}"
+            continue
+        for entry in entries(node):
+            yield f"  {entry[0]}"
+            for line in entry[1:]:
+                yield "    " + styled(line, fg="red" if line.startswith("-") else "green")
+    if text := below(found):
+        yield text
+    if found.broken:
+        yield styled("cannot compile:", bold=True)
+    for broken in found.broken:
+        yield f"  {name_of(broken.unique_id, head, base)}: {broken.reason.message}"
+
+
+def diff_markdown(found: Diff, base: Project, head: Project) -> Iterator[str]:
+    """The differences as Markdown, line by line."""
+    for node in found.nodes:
+        if node.change == "downstream":
+            continue
+        yield f"### {code(name_of(node.unique_id, head, base))} ({node.change})"
+        yield ""
+        if node.change == "added":
+            yield f"{count(len(node.columns), 'column')}."
+            yield ""
+            continue
+        for entry in entries(node):
+            yield f"- {prose(entry[0])}"
+            if entry[1:]:
+                yield ""
+                yield "  ```diff"
+                yield from (f"  {line}" for line in entry[1:])
+                yield "  ```"
+        yield ""
+    if text := below(found):
+        yield f"{text.capitalize()}."
+    if found.broken:
+        yield ""
+        yield "Cannot compile:"
+        yield ""
+    for broken in found.broken:
+        yield f"- {code(name_of(broken.unique_id, head, base))}: {prose(broken.reason.message)}"

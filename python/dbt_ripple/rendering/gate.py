@@ -1,0 +1,206 @@
+"""The gate's report as text and JSON, and what all its formats share."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from dbt_ripple.changes.removed_columns import Unfound
+from dbt_ripple.governance.rules import RULES
+from dbt_ripple.reasons import names_missing
+from dbt_ripple.rendering.diff import name_of
+from dbt_ripple.rendering.escaping import styled
+from dbt_ripple.rendering.output import as_document, as_json, count
+from dbt_ripple.rendering.source_locations import Place, Places
+
+if TYPE_CHECKING:
+    from dbt_ripple.artifacts import Project
+    from dbt_ripple.changes import Comparison
+    from dbt_ripple.governance.affected_assets import Affected
+    from dbt_ripple.governance.gate import Finding, GateReport
+    from dbt_ripple.selection import Selection
+    from dbt_ripple.selection.result import Ran
+
+
+COLOURS: Final = {"APPROVED": "green", "CAUTION": "yellow", "BLOCKED": "red"}
+_OF_LEVEL: Final = {"block": "red", "warn": "yellow", "approved": "green"}
+SHOWN: Final = 20
+"""Affected assets that the text and the comment spell out."""
+
+
+@dataclass
+class Said:
+    """All that the gate prints.
+
+    Attributes:
+        selection: the tests that the change can break, where they were asked for.
+        ran: what dbt said of them, where they were run.
+    """
+
+    report: GateReport
+    comparison: Comparison
+    selection: Selection | None = None
+    ran: Ran | None = None
+
+    @property
+    def head(self) -> Project:
+        """What is proposed."""
+        return self.comparison.head
+
+    @property
+    def base(self) -> Project:
+        """What is deployed."""
+        return self.comparison.base
+
+
+def printed(said: Said, style: str, project_dir: Path) -> Iterable[str]:
+    """The report in one of the formats of the command, line by line."""
+    if style == "json":
+        return as_document(document(said))
+    if style == "text":
+        return _text(said)
+    if style == "markdown":
+        from dbt_ripple.rendering.pull_request_comment import comment
+
+        return comment(said)
+    if style == "sarif":
+        from dbt_ripple.rendering.sarif import sarif
+
+        return as_json(sarif(said, project_dir))
+    from dbt_ripple.rendering.github_annotations import github
+
+    return github(said, project_dir)
+
+
+def document(said: Said) -> dict[str, object]:
+    """The report as ``--format json`` prints it."""
+    found = said.report.document()
+    if said.selection is not None:
+        found["selection"] = said.selection
+    if said.ran is not None:
+        found["results"] = said.ran.statuses
+    return found
+
+
+def subject(finding: Finding, head: Project, base: Project) -> str:
+    """What a finding is about, as people call it."""
+    if finding.unique_id is None:
+        return "the change"
+    name = name_of(finding.unique_id, head, base)
+    return f"{name}.{finding.column}" if finding.column else name
+
+
+def new_findings(report: GateReport) -> list[Finding]:
+    """What the change brought or touches."""
+    return [finding for finding in report.findings if finding.level != "known"]
+
+
+def known_findings(report: GateReport) -> str:
+    """What it found there and left alone: how much of each rule."""
+    rules = Counter(finding.rule for finding in report.findings if finding.level == "known")
+    return ", ".join(f"{rule} {number:,}" for rule, number in rules.items())
+
+
+def _text(said: Said) -> Iterator[str]:
+
+    report, head, base = said.report, said.head, said.base
+    decision = styled(report.decision, fg=COLOURS[report.decision], bold=True)
+    yield f"{decision}  risk {report.risk_level}, reaches {count(report.blast_radius, 'asset')}"
+    for finding in new_findings(report):
+        level = styled(f"{finding.level:<8}", fg=_OF_LEVEL[finding.level])
+        yield f"  {level} {finding.rule}: {subject(finding, head, base)}: {finding.reason.message}"
+    if known := known_findings(report):
+        yield f"  known    already so on base: {known}"
+    for unique_id in report.removed:
+        yield f"  removed  {named(unique_id, base)}"
+    if any(f.level == "block" and RULES[f.rule].approval for f in report.findings):
+        yield "what is about reach can be approved: --approved-by NAME"
+    yield from affected_lines(report.affected)
+    if report.opaque:
+        yield f"not analysed: {', '.join(report.opaque)}"
+    if said.selection is not None:
+        from dbt_ripple.rendering.selection import selection_lines
+
+        yield ""
+        yield from selection_lines(said.selection, head)
+    if said.ran is not None:
+        from dbt_ripple.selection.result import PASSED
+
+        yield from (
+            f"  {unique_id}: {status}"
+            for unique_id, status in said.ran.statuses.items()
+            if status not in PASSED
+        )
+
+
+def named(unique_id: str, base: Project) -> str:
+    """A node of base, with what it is."""
+    node = base.nodes[unique_id]
+    return f"{node.resource_type} {node.display_name}"
+
+
+def affected_lines(affected: list[Affected]) -> Iterator[str]:
+    """The assets a change reaches, in a few lines; that nobody owns some is said once."""
+    if affected:
+        ownerless = sum(asset.owner is None for asset in affected)
+        whose = "any of them" if ownerless == len(affected) else f"{ownerless:,} of them"
+        yield f"affected: (nobody owns {whose})" if ownerless else "affected:"
+    for asset in affected[:SHOWN]:
+        references = ", ".join(asset.affected_references)
+        reads = f"  {asset.verb()} {references}" if references else ""
+        owner = styled(f"  ({asset.owner})", dim=True) if asset.owner else ""
+        yield f"  {asset.severity:<8} {asset.name} [{asset.asset_type}]{reads}{owner}"
+    if len(affected) > SHOWN:
+        yield f"  and {len(affected) - SHOWN:,} more (--format json has them all)"
+
+
+class Failure(NamedTuple):
+    """A node that was run and did not pass."""
+
+    unique_id: str
+    rule: str
+    level: str
+    message: str
+
+
+RUN_RULES: Final = {
+    "test_failed": "A test that the change can break passes.",
+    "build_failed": "What the change affects can be built.",
+}
+"""What is asked of what was run (``--run``); the rules of the gate are about definitions."""
+
+
+def failures(said: Said) -> Iterator[Failure]:
+    """What was run and did not pass; what dbt skipped stands below one of these."""
+    from dbt_ripple.selection.result import PASSED
+
+    if said.ran is None:
+        return
+    for unique_id, status in said.ran.statuses.items():
+        if status in PASSED or status == "skipped":
+            continue
+        node = said.head.nodes.get(unique_id)
+        is_test = node is None or node.resource_type in ("test", "unit_test")
+        told = " ".join(said.ran.messages.get(unique_id, "").split())
+        yield Failure(
+            unique_id,
+            "test_failed" if is_test else "build_failed",
+            "warning" if status == "warn" else "error",
+            f"{name_of(unique_id, said.head, said.base)}: {status}{': ' if told else ''}{told}",
+        )
+
+
+_PLAIN: Final = re.compile(r"[\w.]+")
+
+
+def place_of(finding: Finding, places: Places, unfound: Unfound) -> Place | None:
+    """The line that a finding is about; None where it is not certain."""
+    missing = []
+    if finding.rule == "reader_broken":
+        missing = [n for n in names_missing(finding.reason) if _PLAIN.fullmatch(n)]
+        missing += [gone.column for gone in unfound.of(finding.unique_id or "")]
+    return places.of(finding.unique_id, finding.column, finding.rule, missing)

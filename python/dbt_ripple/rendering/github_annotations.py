@@ -1,0 +1,54 @@
+"""The gate's report as annotations of a GitHub workflow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from dbt_ripple.changes.removed_columns import Unfound
+from dbt_ripple.rendering.escaping import workflow_command
+from dbt_ripple.rendering.gate import failures, new_findings, place_of, subject
+from dbt_ripple.rendering.output import count
+from dbt_ripple.rendering.source_locations import Places
+
+if TYPE_CHECKING:
+    from dbt_ripple.rendering.gate import Said
+
+
+_GITHUB_LEVELS: Final = {"block": "error", "warn": "warning", "approved": "notice"}
+
+
+def github(said: Said, project_dir: Path) -> Iterator[str]:
+    """Workflow commands: each finding becomes an annotation of the line it is about.
+
+    So does each test that failed and each model that could not be built. Of the tests that passed, or
+    were not run, the number is said: GitHub shows ten annotations of a kind and drops the others.
+    """
+    report, head, base = said.report, said.head, said.base
+    places, unfound = Places(head, base, project_dir), Unfound(said.comparison)
+    for finding in new_findings(report):
+        place = place_of(finding, places, unfound)
+        at: dict[str, str | int] = place._asdict() if place else {}
+        message = f"{subject(finding, head, base)}: {finding.reason.message}"
+        yield workflow_command(_GITHUB_LEVELS[finding.level], message, **at, title=finding.rule)
+    for failure in failures(said):
+        place = places.of(failure.unique_id)
+        at = place._asdict() if place else {}
+        yield workflow_command(failure.level, failure.message, **at, title=failure.rule)
+    if (tests := _of_tests(said)) is not None:
+        failed = said.ran is not None and said.ran.failed
+        yield workflow_command("error" if failed else "notice", tests, title="dbt-ripple select")
+    reach = f"risk {report.risk_level}, reaches {count(report.blast_radius, 'asset')}"
+    level = {"APPROVED": "notice", "CAUTION": "warning", "BLOCKED": "error"}[report.decision]
+    yield workflow_command(level, f"{report.decision}: {reach}", title="dbt-ripple gate")
+
+
+def _of_tests(said: Said) -> str | None:
+    """How many tests there are to run, or what they said."""
+    from dbt_ripple.rendering.pull_request_comment import run_in_short
+    from dbt_ripple.rendering.selection import headline
+
+    if said.selection is None:
+        return None
+    return headline(said.selection) if said.ran is None else run_in_short(said.selection, said.ran)

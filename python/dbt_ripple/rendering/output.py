@@ -1,0 +1,95 @@
+"""Prints what a command answers, and what it has to say on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import click
+
+from dbt_ripple.rendering import escaping, terminal
+
+
+def warn(message: str) -> None:
+    """Say something on stderr that does not stop the command; nothing with ``--quiet``."""
+    if not terminal.is_quiet():
+        complain(message)
+
+
+def complain(message: str) -> None:
+    """Say on stderr what went wrong, in one line, whatever names are in it."""
+    terminal.clear()
+    click.echo(escaping.line(f"dbt-ripple: {message}"), err=True)
+
+
+Fit = Literal["wrap", "cut"] | None
+"""How a line is made to fit into the width of a terminal."""
+
+
+def answer(lines: Iterable[str], *, fit: Fit = None, commands: bool = False) -> None:
+    """Print the answer on stdout; a reader that has gone (``| head``) is not an error.
+
+    Each line stays one line, whatever names are in it: what is not seen is shown, and a newline is
+    not seen. Only styles of `escaping.styled` are sent, and only to a terminal. Characters that the
+    encoding of stdout lacks become ASCII.
+
+    Args:
+        lines: without newlines; text is one line.
+        fit: how a line is made to fit into the width of a terminal. Anything else gets all of it.
+        commands: whether lines may be commands to a workflow of GitHub.
+    """
+    colours, width = terminal.has_colours(sys.stdout), terminal.width_of(sys.stdout)
+    printed: list[str] = []
+    for said in [lines] if isinstance(lines, str) else lines:
+        if width is None or fit is None:
+            printed.append(escaping.line(said, colours=colours, commands=commands))
+        elif fit == "wrap":
+            printed += escaping.wrapped(said, width, colours=colours)
+        else:
+            printed.append(escaping.cut(said, width, colours=colours))
+    text = "\n".join(printed)
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        text = text.translate(_ASCII_GUIDES).encode(encoding, "replace").decode(encoding)
+    terminal.clear()
+    try:
+        click.echo(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes stdout once more when it ends, which would fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+
+
+_ASCII_GUIDES = str.maketrans({"└": "`", "├": "|", "│": "|", "─": "-", "·": "-", "…": "~"})
+
+
+SCHEMA_VERSION = 1
+"""Of what ``--format json`` prints: raised where a field goes, or gets another name or meaning."""
+
+
+def as_document(value: Any) -> list[str]:
+    """What a command says, as its ``--format json`` prints it (`rendering.json_documents` has the types)."""
+    from dbt_ripple.rendering.json_values import plain
+
+    return as_json({"schema_version": SCHEMA_VERSION, **plain(value)})
+
+
+def as_json(value: Any) -> list[str]:
+    """Indented JSON, as every ``--format json`` prints it, line by line."""
+    return escaping.json_text(value).split("\n")
+
+
+def count(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    Example:
+        >>> count(1, "model"), count(2000, "model"), count(2, "analysis")
+        ('1 model', '2,000 models', '2 analyses')
+    """
+    plural = f"{noun[:-2]}es" if noun.endswith("is") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"

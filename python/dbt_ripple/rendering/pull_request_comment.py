@@ -1,0 +1,473 @@
+"""The gate's comment for a pull request: what a reviewer needs to know.
+
+It consists of parts, each a list of entries that can be cut at any length. Long lists are folded.
+If the comment is still too long, the longest lists are cut, and each says how many entries are
+left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from dbt_ripple.changes.diff import diff
+from dbt_ripple.changes.removed_columns import GoneColumn, Unfound
+from dbt_ripple.governance.rules import RULES
+from dbt_ripple.rendering.diff import below, entries, name_of
+from dbt_ripple.rendering.escaping import code, prose, shown
+from dbt_ripple.rendering.gate import Said, known_findings, new_findings, subject
+from dbt_ripple.rendering.output import count
+
+if TYPE_CHECKING:
+    from dbt_ripple.artifacts import Project
+    from dbt_ripple.governance.affected_assets import Affected
+    from dbt_ripple.governance.gate import Finding
+    from dbt_ripple.selection import BlockedTest, ProvenTest, Selection
+    from dbt_ripple.selection.result import Ran
+
+MARKER: Final = "<!-- dbt-ripple gate -->"
+"""First line of the comment: who posts the next one looks for it, and replaces the comment."""
+
+LONGEST: Final = 60_000
+"""Bytes of a comment: GitHub takes 65,536 characters, and the caller may want to add a few."""
+
+ICONS: Final = {"APPROVED": "✅", "CAUTION": "⚠️", "BLOCKED": "⛔"}
+_FOLDED: Final = 10
+"""Entries above which a list is folded."""
+_AT_MOST: Final = 500
+"""Entries of one list that are looked at."""
+_WIDTH: Final = 240
+_NAME: Final = 120
+
+_COUNTED: Final = {
+    "column_removed": ("promised column", "removed"),
+    "column_renamed": ("promised column", "renamed"),
+    "column_retyped": ("promised column", "of another type"),
+    "column_redefined": ("promised column", "redefined"),
+    "contract_version_without_migration": ("contract version", "without a word on migration"),
+    "owner_missing": ("node", "without an owner"),
+    "owner_removed": ("node", "left without an owner"),
+    "tier1_key_untested": ("tier-1 key", "untested"),
+    "pii_untagged": ("untagged column", "with personal data"),
+    "pii_exposed": ("public column", "with personal data"),
+    "reader_broken": ("reader", "broken"),
+    "semantic_removed": ("semantic-layer element", "removed or renamed"),
+    "certified_reached": ("certified or tier-1 asset", "reached"),
+    "source_drift": ("source column", "not as declared"),
+}
+"""How findings of a rule are counted in the headline."""
+
+_CONTRACT: Final = (
+    "leave it as it was, or raise the contract version and say in `meta.migration` how to migrate"
+)
+_TO_DO: Final = {
+    "column_removed": _CONTRACT,
+    "column_renamed": _CONTRACT,
+    "column_retyped": _CONTRACT,
+    "column_redefined": _CONTRACT,
+    "contract_version_without_migration": "say in `meta.migration` how to migrate",
+    "owner_missing": "name an owner",
+    "owner_removed": "name an owner",
+    "tier1_key_untested": "test its key with `unique` and `not_null`",
+    "pii_untagged": "tag it with `meta.pii`, or declassify it with a reason",
+    "pii_exposed": "mask it, or take it out of what is public",
+    "semantic_removed": "ask who queries it from outside, dashboards among them",
+    "blast_radius": "look at what reads it",
+    "certified_reached": "look at what reads it",
+    "source_drift": "look at the source, and mend its declaration",
+}
+
+
+@dataclass
+class _Part:
+    """One list of the comment.
+
+    Attributes:
+        title: its heading.
+        entries: what is listed.
+        render: the lines of some of them.
+        noun: what one of them is called.
+        before: lines that stand before the list, and are never cut.
+        after: likewise, after it.
+        folded: whether it is folded whatever its length.
+    """
+
+    title: str
+    entries: Sequence[Any]
+    render: Callable[[Sequence[Any]], Iterable[str]]
+    noun: str
+    before: list[str] = field(default_factory=list)
+    after: list[str] = field(default_factory=list)
+    folded: bool = False
+
+    def lines(self, number: int) -> Iterator[str]:
+        """The part with so many of its entries."""
+        yield ""
+        yield f"#### {self.title}"
+        yield ""
+        yield from self.before
+        body = list(self.render(self.entries[:number]))
+        if (left := len(self.entries) - number) > 0:
+            body += ["", f"and {left:,} more; `--format json` has them all"]
+        if not self.entries:
+            return
+        if self.folded or len(self.entries) > _FOLDED:
+            noun = count(len(self.entries), self.noun)
+            body = [f"<details><summary>{noun}</summary>", "", *body, "", "</details>"]
+        if self.before:
+            yield ""
+        yield from body
+        if self.after:
+            yield ""
+            yield from self.after
+
+
+def comment(said: Said, longest: int = LONGEST) -> Iterator[str]:
+    """The comment, line by line."""
+    parts = [part for part in _parts(said) if part.entries or part.before]
+    heading = list(_heading(said))
+    numbers = [min(len(part.entries), _AT_MOST) for part in parts]
+    texts = [list(part.lines(number)) for part, number in zip(parts, numbers, strict=True)]
+    while _size(heading) + sum(map(_size, texts)) > longest and any(numbers):
+        longest_part = max(
+            (i for i, number in enumerate(numbers) if number), key=lambda i: _size(texts[i])
+        )
+        numbers[longest_part] = numbers[longest_part] * 2 // 3
+        texts[longest_part] = list(parts[longest_part].lines(numbers[longest_part]))
+    yield from heading
+    for text in texts:
+        yield from text
+
+
+def _size(lines: Iterable[str]) -> int:
+    return sum(len(line.encode(errors="surrogatepass")) + 1 for line in lines)
+
+
+# --- what stands first -----------------------------------------------------------------------------
+
+
+def _heading(said: Said) -> Iterator[str]:
+    yield MARKER
+    yield f"### {ICONS[said.report.decision]} {said.report.decision}: {why(said)}"
+    facts = [
+        f"Risk {said.report.risk_level}",
+        f"reaches {count(said.report.blast_radius, 'asset')}",
+    ]
+    if said.ran is not None and said.selection is not None:
+        facts.append(run_in_short(said.selection, said.ran))
+    elif said.selection is not None:
+        tests = count(said.selection.counts.impacted_tests, "test")
+        units = len(said.selection.unit_tests)
+        facts.append(
+            f"{tests} and {count(units, 'unit test')} to run" if units else f"{tests} to run"
+        )
+    yield ""
+    yield f"{', '.join(facts)}."
+
+
+def why(said: Said) -> str:
+    """What decided, in a few words: the findings of the gravest level, counted."""
+    from dbt_ripple.changes.no_changes import nothing_changed
+
+    findings = new_findings(said.report)
+    grave = "block" if said.report.decision == "BLOCKED" else "warn"
+    rules = [finding.rule for finding in findings if finding.level == grave]
+    if rules:
+        # What breaks says the most.
+        order = dict.fromkeys(["reader_broken", *rules])
+        counted = [_counted(rule, rules.count(rule)) for rule in order if rule in rules]
+        more = f" and {count(len(counted) - 3, 'other rule')}" if len(counted) > 4 else ""
+        return ", ".join(counted[: 3 if more else 4]) + more
+    if unchanged := nothing_changed(said.comparison):
+        return prose(unchanged)
+    approver = said.report.approved_by
+    if approver and any(finding.level == "approved" for finding in findings):
+        return f"nothing breaks, and {prose(_cut(approver, _NAME))} approved what it reaches"
+    return "nothing breaks that is read or promised"
+
+
+def _counted(rule: str, number: int) -> str:
+    if rule == "blast_radius":
+        return "what was not edited may differ"
+    noun, is_ = _COUNTED.get(rule, (rule.replace("_", " "), ""))
+    return f"{count(number, noun)} {is_}".strip()
+
+
+# --- the parts -------------------------------------------------------------------------------------
+
+
+def _parts(said: Said) -> Iterator[_Part]:
+    findings = new_findings(said.report)
+    broken = [f for f in findings if f.rule == "reader_broken"]
+    rest = [f for f in findings if f.rule != "reader_broken"]
+    unfound = Unfound(said.comparison)
+    yield _changes(said)
+    yield _Part(
+        *("What breaks", broken, lambda shown: _broken(shown, said, unfound), "reader"),
+    )
+    todo = {_to_do(f): None for f in rest if f.level != "approved" and f.rule in _TO_DO}
+    yield _Part(
+        *("What the rules say", list(_grouped(rest)), lambda g: _rules(g, said), "finding"),
+        after=[f"What to do: {'; '.join(todo)}."] if todo else [],
+    )
+    if known := known_findings(said.report):
+        yield _Part("Already so on base", [], _bullets, "", [known])
+    yield _affected(said)
+    if said.selection is not None:
+        yield from _tests(said.selection, said.ran, said.head)
+    unseen = [
+        f"{code(_cut(name_of(u, said.head, said.base), _NAME))}: {prose(_cut(reason.message))}"
+        for u, reason in said.report.opaque.items()
+    ]
+    yield _Part("Not analysed, so they count as changed", unseen, _bullets, "node", folded=True)
+    notes = [prose(_cut(note.message, 2 * _WIDTH)) for note in said.report.notes]
+    yield _Part("What the answer had to assume", notes, _bullets, "note", folded=True)
+
+
+def _to_do(finding: Finding) -> str:
+    if finding.level == "block" and RULES[finding.rule].approval:
+        return "somebody has to approve it (`--approved-by`)"
+    return _TO_DO[finding.rule]
+
+
+def _bullets(entries: Sequence[str]) -> Iterator[str]:
+    yield from (f"- {entry}" for entry in entries)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{' --- |' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+
+
+def _cut(text: str, width: int = _WIDTH) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def _name(finding: Finding, said: Said) -> str:
+    if finding.unique_id is None:
+        return "the change"
+    return code(_cut(subject(finding, said.head, said.base), _NAME))
+
+
+def _broken(findings: Sequence[Finding], said: Said, unfound: Unfound) -> Iterator[str]:
+    def rows() -> Iterator[Sequence[str]]:
+        for finding in findings:
+            gone = unfound.of(finding.unique_id or "")
+            yield (
+                finding.level,
+                _name(finding, said),
+                prose(_cut(finding.reason.message)),
+                _mend(finding, gone, said),
+            )
+
+    yield from _table(("", "reader", "why", "what to do"), rows())
+
+
+def _mend(finding: Finding, gone: list[GoneColumn], said: Said) -> str:
+    """What to do about a reader of what is gone."""
+    renamed = [column for column in gone if column.renamed_to]
+    dropped = [column for column in gone if not column.renamed_to]
+    steps = [
+        f"read {code(_cut(c.renamed_to or '', _NAME))} for {code(_cut(c.column, _NAME))}"
+        for c in renamed
+    ]
+    steps += [
+        f"do without {code(_cut(c.column, _NAME))}, or bring it back to "
+        f"{code(_cut(name_of(c.unique_id, said.head, said.base), _NAME))}"
+        for c in dropped
+    ]
+    return "; ".join(steps[:3]) or (
+        "take it out of `meta.referenced_columns`, or bring it back"
+        if (finding.unique_id or "").startswith("exposure.")
+        else "correct the name, or bring the column back"
+    )
+
+
+_Group = tuple["Finding", list[str]]
+
+
+def _grouped(findings: Iterable[Finding]) -> Iterator[_Group]:
+    """Findings that say the same of several columns of a node as one."""
+    of: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in findings:
+        key = (finding.rule, finding.level, finding.unique_id or "", finding.reason.message)
+        of.setdefault(key, []).append(finding)
+    for found in of.values():
+        yield found[0], [finding.column for finding in found if finding.column is not None]
+
+
+def _rules(groups: Sequence[_Group], said: Said) -> Iterator[str]:
+    def rows() -> Iterator[Sequence[str]]:
+        for finding, columns in groups:
+            where, what = _name(finding, said), prose(_cut(finding.reason.message))
+            if len(columns) > 1:
+                node = name_of(finding.unique_id or "", said.head, said.base)
+                where = f"{code(_cut(node, _NAME))}: {_some(columns)}"
+            yield finding.level, f"`{finding.rule}`", where, what
+
+    yield from _table(("", "rule", "where", "what"), rows())
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 8:,} more" if len(names) > 8 else ""
+    return ", ".join(code(_cut(name, _NAME)) for name in names[:8]) + more
+
+
+def _changes(said: Said) -> _Part:
+    """What changed, column by column, with what stood there and stands there now."""
+    difference = diff(said.comparison)
+    # What was not edited and does not compile stands under "What breaks".
+    only_broken = {b.unique_id for b in difference.broken} - said.comparison.modified
+    found: list[tuple[str, list[str]]] = []
+    for node in difference.nodes:
+        if node.change == "downstream" or node.unique_id in only_broken:
+            continue
+        name = f"{name_of(node.unique_id, said.head, said.base)} ({node.change})"
+        listed = [[count(len(node.columns), "column")]] if node.change == "added" else entries(node)
+        found += [(name, entry) for entry in listed] or [(name, [])]
+
+    def render(shown_entries: Sequence[tuple[str, list[str]]]) -> Iterator[str]:
+        for name, group in groupby(shown_entries, key=lambda entry: entry[0]):
+            lines = [line for _, entry in group for line in _diff_lines(entry)]
+            node, _, change = name.rpartition(" ")
+            yield f"{code(_cut(node, _NAME))} {change}"
+            if lines:
+                ticks = max((len(run) for line in lines for run in _TICKS.findall(line)), default=0)
+                fence = "`" * max(3, ticks + 1)
+                yield ""
+                yield f"{fence}diff"
+                yield from lines
+                yield fence
+            yield ""
+        if text := below(difference):
+            yield f"{text.capitalize()}."
+
+    return _Part("What changed", found, render, "change")
+
+
+_TICKS: Final = re.compile("`+")
+
+
+def _diff_lines(entry: list[str]) -> Iterator[str]:
+    if entry:
+        yield f"  {shown(_cut(entry[0]))}"
+        yield from (shown(_cut(line)) for line in entry[1:])
+
+
+def _affected(said: Said) -> _Part:
+    from dbt_ripple.rendering.mermaid import mermaid
+
+    affected = said.report.affected
+    before = []
+    if affected:
+        before = ["```mermaid", *mermaid(affected, said.head, said.base), "```"]
+        if owners := sorted({asset.owner for asset in affected if asset.owner}):
+            some = ", ".join(prose(_cut(owner, _NAME)) for owner in owners[:20])
+            more = f" and {len(owners) - 20:,} more" if len(owners) > 20 else ""
+            before += ["", f"To tell: {some}{more}."]
+    return _Part("Who is affected", affected, affected_table, "asset", before)
+
+
+def affected_table(affected: Sequence[Affected]) -> Iterator[str]:
+    """The assets a change reaches, as a table."""
+    yield from _table(
+        ("severity", "asset", "reads", "owner"),
+        (
+            (
+                asset.severity,
+                f"{code(_cut(asset.name, _NAME))} ({asset.asset_type})",
+                f"may read {_some(asset.affected_references)}".rstrip()
+                if asset.may_read
+                else _some(asset.affected_references),
+                prose(_cut(asset.owner or "", _NAME)),
+            )
+            for asset in affected
+        ),
+    )
+
+
+# --- tests -----------------------------------------------------------------------------------------
+
+_PASSED: Final = ("pass", "success", "no-op")
+_RESULTS: Final = {"pass": "✅ pass", "success": "✅ built", "no-op": "✅", "warn": "⚠️ warn"}
+
+
+def _result(status: str | None) -> str:
+    if status is None:
+        return "not run"
+    return _RESULTS.get(status) or ("⏭️ skipped" if status == "skipped" else f"❌ {status}")
+
+
+def run_in_short(selection: Selection, ran: Ran) -> str:
+    """What dbt said of what it built and ran, in a few words."""
+    tests = {
+        *(test.unique_id for test in selection.tests),
+        *(test.unique_id for test in _left_out(selection) if test.unique_id in ran.statuses),
+        *selection.unit_tests,
+    }
+    statuses = [ran.statuses.get(unique_id, "skipped") for unique_id in tests]
+    passed = sum(status in _PASSED for status in statuses)
+    said = f"{passed:,} of {count(len(statuses), 'test')} passed"
+    for word, kinds in (("warned", ("warn",)), ("failed", ("fail", "error", "runtime error"))):
+        if number := sum(status in kinds for status in statuses):
+            said += f", {number:,} {word}"
+    models = [ran.statuses.get(unique_id, "skipped") for unique_id in selection.models]
+    if failed := sum(status not in (*_PASSED, "skipped") for status in models):
+        said += f"; {count(failed, 'model')} could not be built"
+    return said
+
+
+def _left_out(selection: Selection) -> list[ProvenTest | BlockedTest]:
+    return [*selection.proven, *selection.blocked]
+
+
+def _tests(selection: Selection, ran: Ran | None, head: Project) -> Iterator[_Part]:
+    from dbt_ripple.rendering.selection import headline, is_empty
+
+    if is_empty(selection):
+        return
+    statuses = ran.statuses if ran is not None else {}
+    messages = ran.messages if ran is not None else {}
+    again = [t for t in _left_out(selection) if t.unique_id in statuses]
+    rows = [
+        *((test.unique_id, test.reason.message) for test in selection.tests),
+        *((unique_id, "unit test") for unique_id in selection.unit_tests),
+        *(
+            (test.unique_id, "left out at first; what it rests on changed its result")
+            for test in again
+        ),
+        *((u, "to build") for u in selection.models if statuses.get(u, "success") not in _PASSED),
+    ]
+    if ran is not None:  # what failed first
+        rows.sort(key=lambda row: statuses.get(row[0], "skipped") in (*_PASSED, "skipped"))
+
+    def render(shown_rows: Sequence[tuple[str, str]]) -> Iterator[str]:
+        def cells() -> Iterator[Sequence[str]]:
+            for unique_id, reason in shown_rows:
+                found = [code(_cut(name_of(unique_id, head, head), _NAME)), prose(_cut(reason))]
+                if ran is not None:
+                    told = prose(_cut(messages.get(unique_id, "")))
+                    found.append(f"{_result(statuses.get(unique_id))}{': ' if told else ''}{told}")
+                yield found
+
+        columns = ("test", "why", *(["what dbt said"] if ran is not None else []))
+        yield from _table(columns, cells())
+
+    title = "Tests it can break" if ran is None else "Tests it can break, and what they said"
+    yield _Part(title, rows, render, "test", [f"{headline(selection)}."])
+    models = [code(_cut(name_of(u, head, head), _NAME)) for u in selection.models]
+    yield _Part("To build", models, lambda names: [", ".join(names)], "node", folded=True)
+    left_out: dict[str, list[str]] = {}
+    for test in _left_out(selection):
+        if test.unique_id not in statuses:
+            left_out.setdefault(test.reason.message, []).append(name_of(test.unique_id, head, head))
+    reasons = [f"{prose(_cut(reason))}: {_some(names)}" for reason, names in left_out.items()]
+    yield _Part(
+        "Not run, because they would show nothing more", reasons, _bullets, "reason", folded=True
+    )

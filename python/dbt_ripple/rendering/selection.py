@@ -1,0 +1,225 @@
+"""A selection as text, Markdown, JSON and names for `dbt build --select`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from dbt_ripple.reasons import Code, Reason
+from dbt_ripple.rendering.escaping import code, dbt_word, prose, styled
+from dbt_ripple.rendering.output import answer, as_document, count, warn
+from dbt_ripple.selection.result import CutSelection, Selection
+
+if TYPE_CHECKING:
+    from dbt_ripple.artifacts import Project
+    from dbt_ripple.selection import BlockedTest, ProvenTest
+    from dbt_ripple.selection.cutoff import Cutoff
+
+
+def show(
+    selection: Selection, head: Project, style: str, output: str | None = None, nothing: str = ""
+) -> None:
+    """Print a selection on stdout, and what it had to assume on stderr.
+
+    Args:
+        selection: what is printed.
+        head: has the names.
+        style: how.
+        output: what is printed instead.
+        nothing: what people are told where it is empty.
+    """
+    for note in selection.notes:
+        warn(note.message)
+    if output == "selector":
+        return
+    if output == "names":
+        lines = names(selection, head)
+    elif style == "json":
+        lines = as_document(selection)
+    elif is_empty(selection):
+        lines = [nothing] if nothing else []
+    else:
+        lines = list(
+            _markdown(selection, head) if style == "markdown" else selection_lines(selection, head)
+        )
+    if lines:
+        answer(lines, fit="wrap" if style == "text" and not output else None)
+
+
+def names(selection: Selection, head: Project) -> list[str]:
+    """What is selected, as dbt's ``--select`` takes it: models to build first, tests last.
+
+    A name that dbt would also find elsewhere (it matches folders and other packages, too) is spelled
+    out from its package down.
+    """
+    fqns = [node.fqn for node in head.nodes.values() if node.fqn]
+    elsewhere = {part for fqn in fqns for part in fqn[:-1]}
+    often = Counter(fqn[-1] for fqn in fqns)
+    found = []
+    tests = [test.unique_id for test in selection.tests]
+    for unique_id in (*selection.models, *selection.unit_tests, *tests):
+        node = head.nodes[unique_id]
+        name = node.display_name
+        unclear = name in elsewhere or node.name in elsewhere or dbt_word(name) != name
+        if node.fqn and (unclear or often[node.fqn[-1]] > 1):
+            found.append(".".join(map(dbt_word, node.fqn)))
+        else:
+            found.append(dbt_word(name))
+    return found
+
+
+def headline(selection: Selection) -> str:
+    """One line: how many tests, against what dbt would run."""
+    counts = selection.counts
+    said = f", {counts.proven_tests:,} proven" if counts.proven_tests else ""
+    if counts.blocked_tests:
+        said += f", {counts.blocked_tests:,} blocked by what cannot be built"
+    return (
+        f"{counts.impacted_tests:,} of {count(counts.all_tests, 'test')}{said}; dbt's "
+        f"state:modified+ would run {counts.state_modified_tests:,}"
+    )
+
+
+def is_empty(selection: Selection) -> bool:
+    """Whether there is nothing to say: base and head are equal."""
+    found = (selection.tests, selection.proven, selection.blocked, selection.models)
+    return not any((*found, selection.broken, selection.exposures, selection.unit_tests)) and (
+        selection.counts.state_modified_tests == 0
+    )
+
+
+def _sections(selection: Selection, head: Project) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """What follows the tests: a title, and names with what is said of each."""
+
+    def name(unique_id: str) -> str:
+        node = head.nodes.get(unique_id)
+        return node.spoken_name if node else unique_id
+
+    blocked: dict[str, list[BlockedTest]] = {}
+    for test in selection.blocked:
+        blocked.setdefault(test.blocked_by, []).append(test)
+    yield "cannot compile", [(name(b.unique_id), b.reason.message) for b in selection.broken]
+    yield (
+        "cannot be built",
+        [
+            (name(u), f"{_cause(tests[0])}; {count(len(tests), 'test')} blocked")
+            for u, tests in blocked.items()
+        ],
+    )
+    yield "proven", [(name(test.unique_id), _ground(test, name)) for test in selection.proven]
+    yield "not proven", _not_proven(selection)
+    yield "to build", [(name(u), "") for u in selection.models]
+    yield "unit tests", [(name(u), "") for u in selection.unit_tests]
+    yield "exposures", [(name(u), "") for u in selection.exposures]
+    yield "not analysed", [(name(o.unique_id), o.reason.message) for o in selection.opaque]
+
+
+def _cause(test: BlockedTest) -> str:
+    """Why the relation above a blocked test cannot be built."""
+    because = test.reason.arguments["because"]
+    return because.message if isinstance(because, Reason) else ""
+
+
+def _not_proven(selection: Selection) -> list[tuple[str, str]]:
+    """What is missing to prove the selected tests, and of how many; a note says it where of all."""
+    missing = (test.not_proven for test in selection.tests if test.not_proven)
+    reasons = Counter(m.message for m in missing if m.code is not Code.NO_RESULTS)
+    return [(count(number, "test"), reason) for reason, number in reasons.most_common()]
+
+
+def _ground(test: ProvenTest, name: Callable[[str], str]) -> str:
+    """What a proven test rests on, short: `explain` gives the whole argument."""
+    if not test.facts:
+        said = test.reason.message
+        return said if len(said) <= _SHORT else "by how its rows are made (`explain`)"
+    shown = ", ".join(name(fact) for fact in test.facts[:_FACTS])
+    more = len(test.facts) - _FACTS
+    return f"rests on {shown}" + (f" and {more:,} more" if more > 0 else "")
+
+
+_SHORT = 120
+_FACTS = 2
+
+
+def selection_lines(selection: Selection, head: Project) -> Iterator[str]:
+    """A selection as text."""
+    yield headline(selection)
+    width = min(60, max((len(test.name) for test in selection.tests), default=0))
+    for test in selection.tests:
+        yield f"  {test.name:<{width}}  {styled(test.reason.message, dim=True)}"
+    for title, items in _sections(selection, head):
+        if not items:
+            continue
+        if any(said for _, said in items):
+            yield f"{title}:"
+            for item, said in items[:_SHOWN]:
+                yield f"  {item}: {said}"
+            if len(items) > _SHOWN:
+                yield f"  and {len(items) - _SHOWN:,} more (--format json has them all)"
+        else:
+            yield f"{title}: {', '.join(item for item, _ in items)}"
+
+
+_SHOWN = 10
+
+
+def _markdown(selection: Selection, head: Project) -> Iterator[str]:
+    yield f"**{headline(selection)}**"
+    if selection.tests:
+        yield ""
+        yield "| test | reason |"
+        yield "| --- | --- |"
+        for test in selection.tests:
+            yield f"| {code(test.name)} | {prose(test.reason.message)} |"
+    for title, items in _sections(selection, head):
+        if items:
+            yield ""
+            yield f"{title.capitalize()}:"
+            yield ""
+            for item, said in items:
+                yield f"- {code(item)}" + (f": {prose(said)}" if said else "")
+
+
+def show_cutoff(cutoff: Cutoff, head: Project, style: str, nothing: str) -> None:
+    """Print what became of a selection, on stdout; ``nothing`` where there is none."""
+    said = cutoff.said()
+    selection = cutoff.selection
+    if style == "json":
+        fields = {name: getattr(selection, name) for name in Selection.__struct_fields__}
+        answer(as_document(CutSelection(**fields, cutoff=said)))
+        return
+    if is_empty(selection):
+        answer(nothing)
+        return
+
+    def name(unique_id: str) -> str:
+        return head.nodes[unique_id].display_name
+
+    mark = "**" if style == "markdown" else ""
+    lines = [
+        f"{mark}{len(said.tests):,} of {count(selection.counts.all_tests, 'test')} ran, "
+        f"{len(said.stopped):,} that can differ did not, as what they read came out equal; dbt's "
+        f"state:modified+ would run {selection.counts.state_modified_tests:,}{mark}"
+    ]
+    sections = [
+        ("ran", [(t.name, f"{t.reason.message}; {t.rests_on}: {t.because}") for t in said.tests]),
+        ("did not run", [(t.name, t.reason.message) for t in said.stopped]),
+        ("could not run", [(name(u), f"{name(v)} was not built") for u, v in said.skipped.items()]),
+        ("built", [(name(u), why) for u, why in said.built.items()]),
+        (
+            "not built",
+            [
+                (name(m.unique_id), f"equal in what it reads: {', '.join(map(name, m.equal))}")
+                for m in said.stopped_models
+            ],
+        ),
+        ("proven", [(name(t.unique_id), t.reason.message) for t in selection.proven]),
+        ("blocked", [(name(t.unique_id), t.reason.message) for t in selection.blocked]),
+    ]
+    for title, items in sections:
+        if not items:
+            continue
+        lines += ["", f"{title.capitalize()}:", ""] if mark else [f"{title}:"]
+        lines += [f"- {code(n)}: {prose(why)}" if mark else f"  {n}: {why}" for n, why in items]
+    answer(lines, fit=None if mark else "wrap")

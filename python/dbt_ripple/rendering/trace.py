@@ -1,0 +1,419 @@
+"""What is upstream and downstream, as a tree, Markdown, Mermaid and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+
+import click
+
+from dbt_ripple.errors import RippleError
+from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.rendering.escaping import code, shortened, styled
+from dbt_ripple.rendering.escaping import mermaid as quoted
+from dbt_ripple.rendering.output import as_document
+
+if TYPE_CHECKING:
+    from dbt_ripple.artifacts import Node, Project
+    from dbt_ripple.graph.lineage import Analysis
+    from dbt_ripple.graph.traversal import ColumnGraph, Direction, Trace, Vertex
+
+
+HIDDEN = frozenset({"test", "unit_test", "operation"})
+"""Resource types left out unless asked for: they read the data, nothing reads them."""
+
+MAY_READ = "may read"
+_TESTS = {"DATA_TEST": "tests it", "UNIT_TEST": "tests it"}
+_OF_ONE_COLUMN = frozenset({"METRIC"})
+_CHECKS = frozenset({"TEST", "UNIT_TEST"})
+"""Labels of what is named without a column."""
+
+_SHOWN, _LEAST = 200, 10
+"""Characters of an expression that a tree shows: at most, and at least."""
+
+V = TypeVar("V", bound=Hashable)
+
+
+class Label(NamedTuple):
+    """How a vertex reads: ``TABLE raw_orders``, ``DBT_MODEL fct_orders.amount``."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(slots=True)
+class TraceView(Generic[V]):
+    """A trace with all that is needed to print it in any form."""
+
+    found: Trace[V]
+    label: Callable[[V], Label]
+    kinds: Callable[[V, V], list[str]]
+    """The kinds of dependency between a parent and a child; empty for nodes."""
+    expression: Callable[[V], str | None]
+    """The SQL that computes a column; None for nodes, and for what is a column of a parent."""
+    document: dict[str, Any]
+    """The trace as ``--format json`` prints it."""
+
+
+def node_view(
+    project: Project,
+    root: Node,
+    direction: Direction,
+    depth: int | None,
+    include_tests: bool,
+    wanted: set[str] | None = None,
+) -> TraceView[str]:
+    """Trace whole nodes, along dbt's own graph."""
+    from dbt_ripple.graph.traversal import toward
+    from dbt_ripple.graph.traversal import trace as walk
+
+    nodes = project.nodes
+
+    def keep(unique_id: str) -> bool:
+        return include_tests or nodes[unique_id].resource_type not in HIDDEN
+
+    found = walk(root.unique_id, project.parents, project.children, direction, depth, keep)
+    if wanted is not None:
+        found = toward(found, wanted.__contains__)
+    return TraceView(
+        found,
+        label=lambda unique_id: _label(project, unique_id),
+        kinds=lambda _parent, _child: [],
+        expression=lambda _: None,
+        document={
+            "root": root.unique_id,
+            "direction": direction,
+            "depth": depth,
+            "nodes": [
+                {
+                    "unique_id": unique_id,
+                    "name": nodes[unique_id].display_name,
+                    "resource_type": nodes[unique_id].resource_type,
+                    "depth": distance,
+                }
+                for unique_id, distance in found.depths.items()
+            ],
+            "edges": [{"from": parent, "to": child} for parent, child in found.edges],
+        },
+    )
+
+
+def column_view(
+    project: Project,
+    analysis: Analysis,
+    root: Node,
+    column: str,
+    direction: Direction,
+    depth: int | None,
+    include_tests: bool = False,
+    wanted: set[str] | None = None,
+) -> TraceView[Vertex]:
+    """Trace one column, along the column edges of the analysis, and to who may read it.
+
+    Raises:
+        RippleError: the node has no such column; the nearest are given.
+    """
+    from dbt_ripple.graph.possible_readers import may_read, read_by_tests, unseen
+    from dbt_ripple.graph.traversal import column_graph, toward
+    from dbt_ripple.graph.traversal import trace as walk
+
+    guessed = list(may_read(project, analysis, tests=include_tests))
+    tested = list(read_by_tests(project, analysis)) if include_tests else []
+    graph = column_graph([*analysis.edges, *guessed, *tested])
+    not_seen = unseen(analysis)
+    may = {((edge[0], edge[1]), (edge[2], edge[3])) for edge in guessed}
+
+    def is_guess(parent: Vertex, child: Vertex) -> bool:
+        return child[0] in not_seen or (parent, child) in may
+
+    def said(parent: Vertex, child: Vertex) -> list[str]:
+        if is_guess(parent, child):
+            return [MAY_READ]
+        kinds = graph.kinds[parent, child]
+        return list(dict.fromkeys(_TESTS.get(k.subtype) or f"{k.type} {k.subtype}" for k in kinds))
+
+    start = (root.unique_id, _column(analysis, graph, root, column))
+    found = walk(start, graph.parents, graph.children, direction, depth)
+    if wanted is not None:
+        found = toward(found, lambda vertex: vertex[0] in wanted)
+    known = _surely(found, is_guess)
+    expression = _expressions(project)
+    return TraceView(
+        found,
+        label=lambda vertex: _column_label(project, vertex),
+        kinds=said,
+        expression=expression,
+        document={
+            "root": start[0],
+            "column": start[1],
+            "direction": direction,
+            "depth": depth,
+            "nodes": [
+                {
+                    "unique_id": unique_id,
+                    "name": _name(project, unique_id),
+                    "resource_type": _resource_type(project, unique_id),
+                    "depth": distance,
+                    "column": name,
+                    **({"expression": text} if (text := expression((unique_id, name))) else {}),
+                    **({"may_read": True} if (unique_id, name) not in known else {}),
+                }
+                for (unique_id, name), distance in found.depths.items()
+            ],
+            "edges": [
+                {
+                    "from": parent[0],
+                    "to": child[0],
+                    "from_column": parent[1],
+                    "to_column": child[1],
+                    "type": kind.type,
+                    "subtype": kind.subtype,
+                    "masking": kind.masking,
+                    **({"may_read": True} if is_guess(parent, child) else {}),
+                }
+                for parent, child in found.edges
+                for kind in graph.kinds[parent, child]
+            ],
+        },
+    )
+
+
+def _expressions(project: Project) -> Callable[[Vertex], str | None]:
+    """The SQL that computes each column, found for a node when it is first asked for."""
+    from dbt_ripple.flow.definitions import computed
+    from dbt_ripple.flow.identifiers import dialect_of
+
+    dialect = dialect_of(project.metadata.adapter_type)
+    known: dict[str, dict[str, str]] = {}
+
+    def expression(vertex: Vertex) -> str | None:
+        unique_id, column = vertex
+        if unique_id not in known:
+            node = project.nodes.get(unique_id)
+            sql = None if node is None or node.is_python else node.compiled_code
+            known[unique_id] = computed(sql, dialect) if sql else {}
+        return known[unique_id].get(column.lower())
+
+    return expression
+
+
+def _surely(found: Trace[Vertex], is_guess: Callable[[Vertex, Vertex], bool]) -> set[Vertex]:
+    """The vertices of a trace that depend on its root, or it on them, as far as is known."""
+    from dbt_ripple.graph.traversal import reach
+
+    children: dict[Vertex, list[Vertex]] = {}
+    parents: dict[Vertex, list[Vertex]] = {}
+    for parent, child in found.edges:
+        if not is_guess(parent, child):
+            children.setdefault(parent, []).append(child)
+            parents.setdefault(child, []).append(parent)
+    return {*reach(found.root, children), *reach(found.root, parents)}
+
+
+def _column(analysis: Analysis, graph: ColumnGraph, root: Node, asked: str) -> str:
+    """The column as the analysis spells it."""
+    seen = analysis.nodes.get(root.unique_id)
+    columns = dict.fromkeys([*(seen.columns if seen else []), *graph.columns(root.unique_id)])
+    if asked in columns or asked == ROWS:
+        return asked
+    same = [name for name in columns if name.casefold() == asked.casefold()]
+    if same:
+        return same[0]
+    from dbt_ripple.artifacts import nearest
+
+    near = nearest(asked, columns)
+    if near:
+        fix = f"did you mean {' or '.join(near)}?"
+    elif columns:
+        fix = f"it has {', '.join(list(columns)[:10])}{', ...' if len(columns) > 10 else ''}"
+    else:
+        fix = "none of its columns is known: `dbt docs generate` writes them to catalog.json"
+    raise RippleError(f"{root.unique_id} has no column of this name", asked, fix)
+
+
+def _label(project: Project, unique_id: str) -> Label:
+    from dbt_ripple.artifacts import asset_type
+
+    node = project.nodes.get(unique_id)
+    # Relations the project reads without declaring them have no node.
+    return Label(asset_type(node) if node else "TABLE", _name(project, unique_id))
+
+
+def _column_label(project: Project, vertex: Vertex) -> Label:
+    kind, name = _label(project, vertex[0])
+    if kind in _OF_ONE_COLUMN or kind in _CHECKS:
+        return Label(kind, f"{name} (rows)" if vertex[1] == ROWS and kind == "METRIC" else name)
+    return Label(kind, f"{name} (rows)" if vertex[1] == ROWS else f"{name}.{vertex[1]}")
+
+
+def _name(project: Project, unique_id: str) -> str:
+    node = project.nodes.get(unique_id)
+    return node.display_name if node else unique_id
+
+
+def _resource_type(project: Project, unique_id: str) -> str:
+    node = project.nodes.get(unique_id)
+    return node.resource_type if node else "relation"
+
+
+SEEN = "(see above)"
+"""Stands after a vertex that was reached before: what follows it is shown there."""
+
+
+class Line(NamedTuple):
+    """One line of a tree: where it hangs, and what it says."""
+
+    last: tuple[bool, ...]
+    """For each level below the root, whether the line (or the one it hangs from) is the last."""
+    label: Label
+    kinds: list[str]
+    seen: bool
+    expression: str | None = None
+
+
+def render(view: TraceView[Any], style: str, width: int | None = None) -> list[str]:
+    """The trace in one of the formats of ``--format``, line by line.
+
+    Args:
+        view: the trace.
+        style: the format.
+        width: columns that a line of the tree should fit into.
+    """
+    if style == "json":
+        return as_document(view.document)
+    if style == "mermaid":
+        return list(_mermaid(view))
+    return list(_markdown(view) if style == "markdown" else _tree(view, width))
+
+
+def _tree(view: TraceView[Any], width: int | None) -> Iterator[str]:
+    for number, (heading, direction) in enumerate(_headed(view.found.direction)):
+        if number:
+            yield ""
+        yield from heading
+        yield from (_drawn(line, width) for line in tree_lines(view, direction))
+
+
+def _headed(direction: Direction) -> list[tuple[list[str], Literal["upstream", "downstream"]]]:
+    if direction == "both":
+        return [(["upstream:"], "upstream"), (["downstream:"], "downstream")]
+    return [([], direction)]
+
+
+def tree_lines(view: TraceView[V], direction: Literal["upstream", "downstream"]) -> Iterator[Line]:
+    """The trace as the lines of a tree; what follows a vertex is shown once, the first time."""
+    depths = getattr(view.found, direction)
+    limit = view.found.depth
+    following: Mapping[V, Sequence[V]] = _following(view, direction)
+    expanded: set[V] = set()
+    # A stack of iterators instead of recursion: chains of models can be longer than Python's stack.
+    stack: list[tuple[V, V | None, tuple[bool, ...]]] = [(view.found.root, None, ())]
+    while stack:
+        vertex, reached_from, last = stack.pop()
+        kinds: list[str] = []
+        if reached_from is not None:
+            pair = (reached_from, vertex) if direction == "downstream" else (vertex, reached_from)
+            kinds = view.kinds(*pair)
+        more = following.get(vertex, ()) if limit is None or depths[vertex] < limit else ()
+        seen = vertex in expanded
+        text = None if seen else view.expression(vertex)
+        yield Line(last, view.label(vertex), kinds, seen and bool(more), text)
+        if seen:
+            continue
+        expanded.add(vertex)
+        stack.extend(
+            (neighbour, vertex, (*last, index == 0))
+            for index, neighbour in enumerate(reversed(more))
+        )
+
+
+def _following(
+    view: TraceView[V], direction: Literal["upstream", "downstream"]
+) -> dict[V, list[V]]:
+    """What hangs below each vertex: the busiest branch first, then models, then by name."""
+    depths = getattr(view.found, direction)
+    following: dict[V, list[V]] = {}
+    for parent, child in view.found.edges:
+        near, far = (parent, child) if direction == "downstream" else (child, parent)
+        if near in depths and far in depths:
+            following.setdefault(near, []).append(far)
+    branches = {vertex: len(found) for vertex, found in following.items()}
+    for found in following.values():
+        found.sort(key=lambda vertex: (-branches.get(vertex, 0), *_order(view.label(vertex))))
+    return following
+
+
+_FIRST = {"DBT_MODEL": 0, "TABLE": 1}
+
+
+def _order(label: Label) -> tuple[int, str, str]:
+    return (_FIRST.get(label.kind, 2), label.kind, label.name)
+
+
+def _drawn(line: Line, width: int | None) -> str:
+    branch, name = "", line.label.name
+    if line.last:
+        branch = "".join("    " if last else "│   " for last in line.last[:-1])
+        branch += "└── " if line.last[-1] else "├── "
+    if width is not None:
+        # Of a name both ends tell most: the kinds behind it give way first, see `escaping.cut`.
+        if len(branch) > width // 2:
+            branch = "…" + branch[1 - width // 2 :]
+        name = shortened(name, width - len(branch) - len(line.label.kind) - 1)
+    text = f"{branch}{styled(line.label.kind, fg='cyan')} {name}"
+    if line.kinds:
+        text += "  " + styled(", ".join(line.kinds), dim=True)
+    if line.expression:
+        # It has what room is left: in a narrow terminal, none.
+        left = _SHOWN if width is None else width - len(click.unstyle(text)) - len("  = ")
+        if left >= _LEAST:
+            text += f"  = {styled(_one_line(line.expression, left), dim=True)}"
+    return f"{text} {styled(SEEN, dim=True)}" if line.seen else text
+
+
+def _one_line(sql: str, longest: int = _SHOWN) -> str:
+    """An expression in one line, cut where it is long; JSON has all of it."""
+    line = " ".join(sql.split())
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
+def _markdown(view: TraceView[Any]) -> Iterator[str]:
+    root = view.label(view.found.root)
+    for number, (_, direction) in enumerate(_headed(view.found.direction)):
+        if number:
+            yield ""
+        yield f"### {direction.capitalize()} of {code(root.name)}"
+        yield ""
+        for line in tree_lines(view, direction):
+            text = f"{'  ' * len(line.last)}- {line.label.kind} {code(line.label.name)}"
+            if line.kinds:
+                text += f" ({', '.join(line.kinds)})"
+            if line.expression:
+                text += f": {code(_one_line(line.expression))}"
+            yield f"{text} *{SEEN[1:-1]}*" if line.seen else text
+
+
+def _mermaid(view: TraceView[Any]) -> Iterator[str]:
+    """A Mermaid flowchart, whatever characters the names have."""
+    vertices = list(view.found.depths)
+    ids = {vertex: f"n{number}" for number, vertex in enumerate(vertices)}
+    yield "flowchart LR"
+    for vertex in vertices:
+        label = view.label(vertex)
+        opening, closing = _SHAPES.get(label.kind, ("([", "])"))
+        yield f'  {ids[vertex]}{opening}"{quoted(label.kind)}<br/>{quoted(label.name)}"{closing}'
+    for parent, child in view.found.edges:
+        kinds = view.kinds(parent, child)
+        # A dashed arrow: the value does not flow, it only decides; or it is not known whether it does.
+        dashed = kinds and all(k.startswith("INDIRECT") or k == MAY_READ for k in kinds)
+        arrow = "-.->" if dashed else "-->"
+        text = f'|"{"<br/>".join(kinds)}"|' if kinds else ""
+        yield f"  {ids[parent]} {arrow}{text} {ids[child]}"
+    yield f"  style {ids[view.found.root]} stroke-width:4px"
+
+
+_SHAPES = {"TABLE": ("[(", ")]"), "DBT_MODEL": ("[", "]")}

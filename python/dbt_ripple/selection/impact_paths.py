@@ -1,0 +1,105 @@
+"""Why a test is impacted: the shortest path from where a change began to the test."""
+
+from __future__ import annotations
+
+from dbt_ripple.artifacts.project import WITH_SQL
+from dbt_ripple.changes.compare import Comparison, Vertex
+from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.reasons import Code, Reason
+
+
+class Reasons:
+    """The ways a comparison's changes went.
+
+    Attributes:
+        came_from: each moved vertex with the one before it on a shortest way; None where a change
+            began.
+        reads: the nearest moved vertex each test reads that `of_tests` was asked of.
+    """
+
+    def __init__(self, comparison: Comparison) -> None:
+        self.comparison = comparison
+        self.came_from = comparison.came_from
+        self.reads: dict[str, Vertex] = {}
+
+    def of_tests(self, impacted: dict[str, Reason | None]) -> dict[str, tuple[Reason, list[str]]]:
+        """The reason of each impacted test, and its path (see `SelectedTest`)."""
+        nearest = self.reads = {}
+        depth = self.depths()
+        if self.came_from:
+            for test, node, column in self.comparison.head_analysis.test_columns:
+                vertex = (node, column)
+                if test in impacted and vertex in depth:
+                    known = nearest.get(test)
+                    if known is None or depth[vertex] < depth[known]:
+                        nearest[test] = vertex
+            for test in impacted:
+                seen = self.comparison.head_analysis.tests.get(test)
+                if test not in nearest and seen is not None and seen.looks_at:
+                    above = [v for v in depth if v[0] in seen.looks_at]
+                    if above:
+                        nearest[test] = min(above, key=depth.__getitem__)
+        found = {}
+        for test, own in impacted.items():
+            vertex_read = nearest.get(test)
+            if own is not None:
+                found[test] = (own, [test])
+            elif vertex_read is None:
+                found[test] = (Code.OWN_QUERY_CHANGED(), [test])
+            else:
+                way = self.way(vertex_read)
+                found[test] = (self.began(way[0]), [*map(spelled, way), test])
+        return found
+
+    def by_target(self, impacted: dict[str, Reason | None]) -> Reason | None:
+        """What is said where SQL differs between the sides though its code does not."""
+        comparison = self.comparison
+        base, head = comparison.base.nodes, comparison.head.nodes
+        began = {unique_id for (unique_id, _), before in self.came_from.items() if before is None}
+        began.update(u for u, own in impacted.items() if own is None and u not in self.reads)
+        names = [
+            head[unique_id].display_name
+            for unique_id in began
+            if unique_id in head
+            and unique_id in base
+            and head[unique_id].resource_type in WITH_SQL
+            and unique_id not in comparison.modified
+            and None not in (sql := (head[unique_id].compiled_code, base[unique_id].compiled_code))
+            and sql[0] != sql[1]
+        ]
+        if not names:
+            return None
+        return Code.DIFFERS_BY_TARGET(names=sorted(names))
+
+    def depths(self) -> dict[Vertex, int]:
+        """How far each vertex is from where its change began."""
+        depth: dict[Vertex, int] = {}
+        for vertex, before in self.came_from.items():
+            depth[vertex] = 0 if before is None else depth[before] + 1
+        return depth
+
+    def way(self, vertex: Vertex) -> list[Vertex]:
+        """The vertices from where the change began down to this one."""
+        way = [vertex]
+        while (before := self.came_from[way[-1]]) is not None:
+            way.append(before)
+        return way[::-1]
+
+    def began(self, vertex: Vertex) -> Reason:
+        """What happened at the vertex where a change began."""
+        unique_id, column = vertex
+        change = self.comparison.changed[unique_id]
+        node = self.comparison.head.nodes.get(unique_id)
+        name = node.display_name if node else unique_id
+        if change.kind == "added":
+            return Code.NODE_NEW(name=name)
+        if column == ROWS:
+            return Code.ROWS_CHANGED(name=name)
+        if column in change.added:
+            return Code.COLUMN_NEW(name=name, column=column)
+        return Code.COLUMN_CHANGED(name=name, column=column)
+
+
+def spelled(vertex: Vertex) -> str:
+    """A vertex as it is printed: ``model.shop.orders.amount``."""
+    return f"{vertex[0]}.{vertex[1]}"

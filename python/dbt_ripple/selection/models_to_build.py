@@ -1,0 +1,316 @@
+"""What CI must build, because only building shows what no fingerprint does (rule 13).
+
+A fingerprint says whether data can differ, not whether a build succeeds. So these are built,
+besides relations of which a vertex moved:
+
+* A relation that was edited and means the same: an engine may evaluate the operands of an AND in
+  their new order, and an error in a CTE that nothing reads is an error all the same.
+* A relation whose query names a changed column of a parent without using it, as in a CTE that
+  nobody reads: with another type it may not compile.
+* A relation that is built in another way: another materialization, constraint, index, grant or
+  location. `graph.node_properties` says what a build depends on.
+* A relation whose rows come in another order, if something that moved reads them: it is the same
+  bag of rows, but a reader that takes the first of them takes another one.
+* What hooks of these write to, and the relations whose hooks write to these.
+* What inlines an edited ephemeral model. That has no relation: its text is part of the query of
+  every relation and test that refers to it, directly or through other ephemeral models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.changes import Comparison
+from dbt_ripple.changes.compiled_sql_reuse import other_names, rename
+from dbt_ripple.flow.identifiers import dialect_of
+from dbt_ripple.graph.config_fingerprints import NAMING, Settings
+from dbt_ripple.graph.jinja import normalised
+from dbt_ripple.graph.macros import Macros, dispatched
+from dbt_ripple.reasons import Code, Reason
+
+BUILT = frozenset({"model", "seed", "snapshot"})
+"""Resource types CI builds before it tests."""
+
+
+def to_build(comparison: Comparison) -> list[str]:
+    """The unique_ids of what CI must build, in head's order."""
+    head = comparison.head
+    if comparison.everything:
+        return [u for u, node in head.nodes.items() if node.resource_type in BUILT]
+    found = {*comparison.changed, *edited_alike(comparison), *built_otherwise(comparison)}
+    found |= set(reordered(comparison))
+    found |= {child for child, *_ in named_in_vain(comparison, ("model", "snapshot"))}
+    for unique_id in list(found):
+        if unique_id in head.nodes and head.nodes[unique_id].is_ephemeral:
+            found |= inlined_by(head, unique_id)[0]
+    found |= by_hooks(comparison, found)
+    return [u for u, n in head.nodes.items() if u in found and n.resource_type in BUILT]
+
+
+def reordered(comparison: Comparison) -> Iterator[str]:
+    """What hands its rows on in another order to something that moved."""
+    before, now = comparison.base_analysis, comparison.head_analysis
+    others = [
+        unique_id
+        for unique_id, seen in now.nodes.items()
+        if unique_id not in comparison.changed
+        and (then := before.nodes.get(unique_id)) is not None
+        and (then.order, then.incidental) != (seen.order, seen.incidental)
+    ]
+    if not others:
+        return
+    moved = set(comparison.changed)
+    for test, seen in now.tests.items():
+        then = before.tests.get(test)
+        if then is not None and (
+            then.rows_fingerprint != seen.rows_fingerprint or then.fingerprints != seen.fingerprints
+        ):
+            moved.add(test)
+    for unique_id in others:
+        if not moved.isdisjoint(_below(comparison.head, unique_id)):
+            yield unique_id
+
+
+def _below(project: Project, unique_id: str) -> Iterator[str]:
+    looked = {unique_id}
+    ahead = [unique_id]
+    while ahead:
+        for child in project.children.get(ahead.pop(), ()):
+            if child not in looked:
+                looked.add(child)
+                ahead.append(child)
+                yield child
+
+
+def built_otherwise(comparison: Comparison) -> Iterator[str]:
+    """What may build otherwise, or fail to, by its properties alone."""
+    base, head = comparison.base, comparison.head
+    settings: tuple[Settings, Settings] | None = None
+    if _naming(base) != _naming(head):
+        settings = (Settings(base, Macros(base)), Settings(head, Macros(head)))
+    for unique_id, now in head.nodes.items():
+        if now.resource_type not in BUILT or unique_id in comparison.changed:
+            continue
+        then = base.nodes.get(unique_id)
+        if then is None or (settings is None and _same_properties(then, now)):
+            continue
+        if settings is None:
+            settings = (Settings(base, Macros(base)), Settings(head, Macros(head)))
+        if settings[0].built_with(then) != settings[1].built_with(now):
+            yield unique_id
+
+
+def _naming(project: Project) -> list[tuple[str, str]]:
+    """The macros that name relations, dbt's own among them."""
+    return sorted(
+        (unique_id, macro.macro_sql)
+        for unique_id, macro in project.macros.items()
+        if NAMING.match(dispatched(macro.name))
+    )
+
+
+def _same_properties(then: Node, now: Node) -> bool:
+    """Whether nothing differs that a build could look at, so that there is nothing to find out."""
+    return (
+        then.config == now.config
+        and then.columns == now.columns
+        and then.constraints == now.constraints
+        and then.description == now.description
+        and then.language == now.language
+        and then.contract == now.contract
+        and then.unrendered_config == now.unrendered_config
+    )
+
+
+def by_hooks(comparison: Comparison, built: Collection[str]) -> set[str]:
+    """What has to be built beside it because hooks write from one relation into another.
+
+    A hook that runs needs the relation it writes to; and one that is built anew, and that others
+    read, has only what the hooks put into it that run after it.
+    """
+    head = comparison.head
+    found: set[str] = set()
+    for hook in comparison.hooks:
+        written = hook.writes & head.nodes.keys()
+        if hook.owner in built or any(u in built and head.children.get(u) for u in written):
+            found |= written | {hook.owner}
+    return found
+
+
+def edited_alike(comparison: Comparison) -> list[str]:
+    """The models and snapshots whose query was edited beyond its layout and means the same."""
+    nodes, changed = comparison.head.nodes, comparison.changed
+    return list(
+        rewritten(
+            comparison,
+            (
+                u
+                for u in comparison.modified
+                if u not in changed and nodes[u].resource_type in ("model", "snapshot")
+            ),
+        )
+    )
+
+
+def named_in_vain(
+    comparison: Comparison, resource_types: Collection[str]
+) -> Iterator[tuple[str, str, str]]:
+    """What names a changed column of a relation it reads, though no vertex of its own moved.
+
+    Also one that is gone, where its engine does not look into that part of the query.
+
+    Told by words: the name may as well be that of another relation's column.
+
+    Returns:
+        The unique_id of what names it, the relation's, and the column's.
+    """
+    head, seen = comparison.head, comparison.head_analysis
+
+    def in_vain(unique_id: str) -> set[str]:
+        found = seen.nodes.get(unique_id) or seen.tests.get(unique_id)
+        return {name.rpartition(".")[2].lower() for name in (found.in_vain if found else ())}
+
+    words: dict[str, set[str]] = {}
+    for parent, change in comparison.changed.items():
+        columns = {c.lower(): c for c in change.moved}
+        gone = {c.lower(): c for c in change.removed}
+        known = head.nodes.get(parent)
+        if (
+            not (columns or gone) or known is None or known.is_ephemeral
+        ):  # the text of that names them all
+            continue
+        for child in head.children.get(parent, ()):
+            node = head.nodes[child]
+            if node.resource_type not in resource_types or child in comparison.changed:
+                continue
+            for column in gone.keys() & in_vain(child):
+                yield child, parent, gone[column]
+            if columns and child not in words:
+                from dbt_ripple.flow.query_text import names_in
+
+                dialect = dialect_of(head.metadata.adapter_type)
+                words[child] = names_in(node.compiled_code or "", dialect)
+            for column in columns.keys() & words.get(child, set()):
+                yield child, parent, columns[column]
+
+
+def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, Reason]:
+    """Tests whose answer cannot have moved, but that may have stopped to be queries.
+
+    For relations building shows it; for a test, only running it. These are tests of which an edit
+    made the text compute something else than before, or be written as an engine may not take it,
+    and tests that name a changed column of what
+    they read and make nothing of it. (A name that is gone is missing: that is seen where the engine
+    looks at it.)
+
+    Args:
+        comparison: of base and head.
+        running: the tests that are to run anyway.
+
+    Returns:
+        The reason of each.
+    """
+    from dbt_ripple.flow.query_text import computed, is_plainly_written, same_but_for_names
+
+    base, head = comparison.base, comparison.head
+    dialect = dialect_of(head.metadata.adapter_type)
+    chosen: dict[str, Reason] = {}
+    edited = [
+        unique_id
+        for unique_id in comparison.modified
+        if unique_id not in running and head.nodes[unique_id].resource_type == "test"
+    ]
+    for unique_id in rewritten(comparison, edited):
+        then = rename(base.nodes[unique_id].compiled_code or "", other_names(base, head))
+        now = head.nodes[unique_id].compiled_code or ""
+        if same_but_for_names(then, now, dialect):
+            continue
+        made, before = computed(now, dialect), computed(then, dialect)
+        if (
+            made is None
+            or before is None
+            or not made <= before
+            or not is_plainly_written(now, dialect)
+        ):
+            chosen[unique_id] = Code.TEXT_CHANGED()
+    named = [n for n in named_in_vain(comparison, ("test",)) if n[0] not in running]
+    if named:
+        # A name that the test makes something of is seen: the column it stands for has not moved.
+        read = {(test, c.lower()) for test, _, c in comparison.head_analysis.test_columns}
+        for test, parent, column in named:
+            if (test, column.lower()) not in read:
+                name = head.nodes[parent].display_name
+                chosen.setdefault(test, Code.NAMES_CHANGED_COLUMN(name=name, column=column))
+    return chosen
+
+
+def rewritten(comparison: Comparison, unique_ids: Iterable[str]) -> Iterator[str]:
+    """Those of the nodes of head whose own query base has in other words, not only in other layout."""
+    base, head = comparison.base, comparison.head
+    names: dict[str, str] | None = None
+    for unique_id in unique_ids:
+        node, then = head.nodes[unique_id], base.nodes.get(unique_id)
+        if then is None or not then.compiled_code or not node.compiled_code:
+            continue
+        if names is None:
+            names = other_names(base, head)
+        one, other = normalised(rename(then.compiled_code, names)), normalised(node.compiled_code)
+        if one == other:
+            continue
+        # Here, because it takes its time and hardly any change comes here.
+        from dbt_ripple.flow.query_text import same_words
+
+        if not same_words(one, other, dialect_of(head.metadata.adapter_type)):
+            yield unique_id
+
+
+def edited_ephemerals(comparison: Comparison) -> list[str]:
+    """The ephemeral models of head of which a vertex moved, or that are in other words."""
+    nodes = comparison.head.nodes
+    touched = dict.fromkeys([*comparison.changed, *edited_alike(comparison)])
+    return [u for u in touched if u in nodes and nodes[u].is_ephemeral]
+
+
+def inlined_by(project: Project, ephemeral: str) -> tuple[set[str], set[str]]:
+    """The relations, and the tests, whose queries hold the text of an ephemeral model."""
+    relations: set[str] = set()
+    tests: set[str] = set()
+    seen = {ephemeral}
+    ahead = [ephemeral]
+    while ahead:
+        for child in project.children.get(ahead.pop(), ()):
+            if child in seen:
+                continue
+            seen.add(child)
+            node = project.nodes[child]
+            if node.resource_type == "test":
+                tests.add(child)
+            elif node.is_ephemeral:
+                ahead.append(child)
+            elif node.resource_type in BUILT:
+                relations.add(child)
+    return relations, tests
+
+
+def only_tests_compile(comparison: Comparison, running: Collection[str]) -> dict[str, Reason]:
+    """Tests that have to run because nothing else compiles an edited ephemeral model.
+
+    Args:
+        comparison: of base and head.
+        running: the tests that are to run anyway.
+
+    Returns:
+        One test with its reason for each edited ephemeral model that no relation inlines and no
+        test that runs.
+    """
+    head = comparison.head
+    chosen: dict[str, Reason] = {}
+    for ephemeral in edited_ephemerals(comparison):
+        relations, tests = inlined_by(head, ephemeral)
+        if relations or not tests or any(t in running or t in chosen for t in tests):
+            continue
+        first = next(u for u in head.nodes if u in tests)
+        name = head.nodes[ephemeral].display_name
+        chosen[first] = Code.ONLY_TESTS_INLINE(name=name)
+    return chosen

@@ -1,0 +1,194 @@
+"""Which queries give the same bag of rows of the same bags, and what keeps the others from it."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+from dbt_ripple.flow.determinism import (
+    By,
+    changes_only,
+    inexact_type,
+    reads_only,
+    unrepeatable,
+)
+
+
+def by(sql: str, dialect: str = "duckdb", inexact: list[str] | None = None) -> By | None:
+    found = unrepeatable(sql, dialect, ["f"] if inexact is None else inexact)
+    return found and found.by
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select a, count(*) as n, sum(b) as s, max(d) from t group by a",
+        "select sum(s) from (select sum(b) as s from t group by a)",
+        "select avg(case when b > 1 then b else 0 end) from t",
+        "select sum(b) over (partition by a) as s, rank() over (order by b) as r from t",
+        "select distinct a from t",
+        "select a from t union select b from u",
+        "select t.a, f / 2 as half from t join u using (a) where exists (select 1 from u) order by 1",
+        "select a, (select max(b) from u) as m from t",
+        "select date_trunc('month', d) as m, count(distinct a) from t group by all",
+        "select * from t where b in (select b from u)",
+        "select unnest(l) as x from t",
+        "select lower(a) as a, coalesce(b, 0) as b, cast(f as int) as i from t",
+    ],
+)
+def test_repeatable(sql: str) -> None:
+    assert by(sql) is None
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select sum(f) from t",
+        "select sum(x) from (select a, f as x from t)",
+        "select sum(a / b) from t",
+        "select max(f) from t",
+        "select distinct f from t",
+        "select a from t group by a, f",
+        "select f as x, count(*) from t group by 1",
+        "select f from t union select b from u",
+        "select a from t order by b limit 3",
+        "select row_number() over (partition by a order by b) as n from t",
+        "select lag(b) over (order by a) as n from t",
+        "select list(a order by b) from t",
+        "select arg_max(a, b) from t",
+        "select distinct on (a) a, b from t order by b",
+        "select stddev(b) from t",
+    ],
+)
+def test_up_to_ties(sql: str) -> None:
+    assert by(sql) == By.TIES
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select a from t limit 3",
+        "select row_number() over () as n from t",
+        "select row_number() over (partition by a) as n from t",
+        "select any_value(a) from t",
+        "select first(a) from t",
+        "select string_agg(a, ',') from t",
+        "select distinct on (a) a, b from t",
+        "select array(select a from t) as l",
+        "select (select a from t) as x",
+        "select * from t positional join u",
+    ],
+)
+def test_up_to_the_order_of_rows(sql: str) -> None:
+    assert by(sql) == By.ORDER
+
+
+@pytest.mark.parametrize(
+    ("dialect", "sql"),
+    [
+        ("duckdb", "select random() as x from t"),
+        ("duckdb", "select a from t where d > current_date"),
+        ("duckdb", "select a from t where d > now() - interval 1 day order by a limit 1"),
+        ("duckdb", "select age(d) from t"),
+        ("duckdb", "select my_macro(a) from t"),
+        ("duckdb", "select * from t using sample 10"),
+        ("duckdb", "select nextval('s') from t"),
+        ("duckdb", "select rowid from t"),
+        ("spark", "select uuid() from t"),
+        ("spark", "select unix_timestamp() from t"),
+        ("spark", "select cast('today' as date) from t"),
+        ("spark", "select monotonically_increasing_id() from t"),
+        ("spark", "select * from t version as of 3"),
+        ("snowflake", "select sysdate() from t"),
+        ("snowflake", "select metadata$filename from t"),
+        ("snowflake", "select a from t at(offset => -60)"),
+        ("bigquery", "select session_user() from t"),
+        ("bigquery", "select @@query_label from t"),
+        ("duckdb", "this is no query"),
+    ],
+)
+def test_by_chance(dialect: str, sql: str) -> None:
+    assert by(sql, dialect) == By.CHANCE
+
+
+def test_types_that_are_not_known_may_be_floats() -> None:
+    sql = "select sum(b) from t"
+    assert unrepeatable(sql, "duckdb", []) is None
+    assert unrepeatable(sql, "duckdb", None) is not None
+    assert [
+        t
+        for t in ("DOUBLE", "FLOAT", "STRUCT(a INT)", "MAP(INT, INT)")
+        if inexact_type(t, "duckdb")
+    ]
+    exact = (
+        "INTEGER",
+        "DECIMAL(18,3)",
+        "VARCHAR",
+        "DATE",
+        "TIMESTAMP",
+        "BOOLEAN",
+        "BIGINT",
+        "HUGEINT",
+    )
+    assert [t for t in exact if inexact_type(t, "duckdb")] == []
+
+
+def test_every_function_that_duckdb_calls_volatile_is_one() -> None:
+    called = duckdb.sql(
+        "select distinct function_name, len(parameters) from duckdb_functions() "
+        "where stability <> 'CONSISTENT' and function_type in ('scalar', 'macro')"
+    ).fetchall()
+    assert len(called) > 20
+    for name, arguments in called:
+        sql = f"select {name}({', '.join(['a'] * arguments)}) from t"
+        assert by(sql, "duckdb", []) == By.CHANCE, name
+
+
+@pytest.mark.parametrize(
+    ("statement", "so"),
+    [
+        ("delete from this where a > 3", True),
+        ("update this set a = a + 1 where b is null", True),
+        ("delete from this where a in (select max(a) from this)", False),
+        ("delete from other where a > 3", False),
+        ("delete from this where a in (select a from other)", False),
+        ("update this set a = random()", False),
+        ("insert into this select * from this", False),
+        ("grant select on this to x", False),
+        ("vacuum", False),
+    ],
+)
+def test_statements_on_own_rows(statement: str, so: bool) -> None:
+    assert changes_only(statement, "duckdb", "this") == so
+
+
+@pytest.mark.parametrize(
+    ("sql", "so"),
+    [
+        ("select * from a.b", True),
+        ("from a.b", True),
+        ("select * exclude (x), columns('y.*') from a.b", True),
+        ("select * like 'v%' from (select x from a.b)", True),
+        ("with b as (select * from a.b) select * from b", True),
+        ("select g from (pivot (select x as g, y from a.b) on y in (1) using max(g) group by g)", True),
+        ("select n from (unpivot (select x, y from a.b) on x, y into name n value v)", True),
+        ("select * from a.c", False),
+        ("select * from b", False),
+        ("with b as (select * from b) select * from b", False),
+        ("with c as (with b as (select * from a.b) select 1) select * from b", False),
+        ("select * from a.b, read_csv('f')", False),
+        ("select * from 'file.csv'", False),
+        ("select * from a.b using sample 3", False),
+        ("select * from a.b at (version => 3)", False),
+        ("select * from a.b where x in (select x from other.t)", False),
+        ("select * from a.b match_recognize (pattern (z) define z as x > 1)", False),
+        ("select percentile(x, 0.5, 3) from a.b", False),
+    ],
+)  # fmt: skip
+def test_queries_that_read_no_other_tables(sql: str, so: bool) -> None:
+    dialect = "spark" if "percentile" in sql else "duckdb"
+    assert reads_only(sql, dialect, ["a.b"]) == so
+
+
+def test_what_a_pivot_turns_is_no_value() -> None:
+    assert by("select n from (unpivot (select a, b from t) on a, b into name n value v)") == By.TIES

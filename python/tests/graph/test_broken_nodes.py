@@ -1,0 +1,414 @@
+"""Broken is what the engine refuses, and nothing else: executed where the engine is at hand."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+import duckdb
+import pytest
+from hand_made import check, macro, node, project
+
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.flow.engine_checks import UNUSED_CTES, refuses
+from dbt_ripple.graph.analyse_project import analyse
+from dbt_ripple.graph.lineage import NodeAnalysis
+from dbt_ripple.selection import select
+
+T, U = "source.p.raw.t", "source.p.raw.u"
+COLUMNS = {T: ["id", "v", "st"], U: ["id", "w"]}
+
+
+def of(sql: str, adapter: str = "duckdb") -> NodeAnalysis:
+    """A table made of two sources whose columns are known."""
+    model = node("model.p.m", sql, T, U)
+    sides = project(node(T), node(U), model, catalog=COLUMNS, adapter=adapter)
+    return analyse(sides).nodes["model.p.m"]
+
+
+# --- what engines look into: executed -------------------------------------------------------------
+
+QUERIES = {
+    "a CTE that nothing reads": "with d as (select gone from s.t) select id from s.t",
+    "a CTE that only such a one reads": (
+        "with d as (select gone from s.t), e as (select gone from d) select id from s.t"
+    ),
+    "such a CTE within a CTE": (
+        "with a as (with d as (select gone from s.t) select id from s.t) select id from a"
+    ),
+    "such a CTE, and the name elsewhere": "with d as (select gone from s.t) select gone from s.t",
+    "a column of a CTE that nothing reads": "with d as (select id, gone from s.t) select id from d",
+    "a column of a subquery that nothing reads": "select id from (select id, gone from s.t) as q",
+    "under EXISTS": "select id from s.t where exists (select gone from s.u)",
+    "in a branch that is folded away": "select case when false then gone else id end x from s.t",
+    "behind FALSE": "select id from s.t where false and gone = 1",
+    "in a subquery's ORDER BY": "select id from (select id from s.t order by gone) as q",
+    "in a branch without rows": "select id from s.t union all select gone from s.t where false",
+    "a side that nothing reads": (
+        "select t.id from s.t left join (select id, gone from s.u) as q on q.id = t.id"
+    ),
+    "of two tables": "select id from s.t join s.u on t.id = u.id",
+    "of USING": "select id from s.t join s.u using (id)",
+    "twice in a subquery": "select id from (select t.id, u.id from s.t, s.u) as q",
+    "twice in a CTE": "with q as (select * from s.t, s.u) select id from q",
+    "the same twice": "select id from (select id, id from s.t) as q",
+    "a key that is no column": "select id from s.t group by 3",
+    "two widths": "select id, v from s.t union all select id from s.u",
+    "a row as a value": "select t as x from s.t",
+    "a field": "select st.a as x from s.t",
+    "an outer name": "select id from s.t where id in (select v from s.u)",
+    "nothing missing": "select id, v from s.t",
+    "a qualified name": "select t.gone from s.t",
+    "USING a column one side has": "select 1 as x from s.t join s.u using (v)",
+    "the number of a row": "select rowid as x from s.t",
+    "the number of a row of a query": "select rowid as x from (select id from s.t) as q",
+    "a clock without brackets": "select current_date as x from s.t",
+    "a name that is text": 'select "no name" as x from s.t',
+}
+ONLY_DUCKDB = {
+    "left out of a star": "select * exclude (gone) from s.t",
+    "put into a star": "select * replace (1 as gone) from s.t",
+    "renamed in a star": "select * rename (gone as g) from s.t",
+    "the user": "select user as x from s.t",
+    "of a list of its own": "select [y + id for y in [1, 2] if y > id] as x from s.t",
+    "a parameter": "select list_transform([1], lambda y, i: y + i + id) as x from s.t",
+    "an array's own name": "select unnest from s.t, unnest([1])",
+    "a file's name": "select filename from s.t",
+}
+
+
+def runs(connection: Any, sql: str) -> bool:
+    try:
+        connection.execute(sql).fetchall()
+    except (duckdb.Error, sqlite3.Error):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("what", [*QUERIES, *ONLY_DUCKDB])
+def test_broken_is_what_duckdb_refuses(what: str) -> None:
+    connection = duckdb.connect()
+    connection.execute(
+        "create schema s; create table s.t (id int, v int, st struct(a int));"
+        "create table s.u (id int, w int)"
+    )
+    seen = of(QUERIES.get(what) or ONLY_DUCKDB[what])
+    if runs(connection, QUERIES.get(what) or ONLY_DUCKDB[what]):
+        assert seen.status == "analysed"
+    elif what in ("the number of a row of a query", "a file's name"):  # some tables have it
+        assert seen.status == "opaque"
+    else:
+        assert seen.status == "broken"
+
+
+@pytest.mark.parametrize("what", [w for w in QUERIES if w not in ("a field", "a row as a value")])
+def test_broken_is_what_sqlite_refuses(what: str) -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript("attach ':memory:' as s")
+    connection.executescript("create table s.t (id int, v int); create table s.u (id int, w int)")
+    assert (of(QUERIES[what], "sqlite").status == "broken") != runs(connection, QUERIES[what])
+
+
+IN_VAIN = "with d as (select gone from s.t) select id from s.t"
+RECURSIVE = (
+    "with recursive d as (select gone from s.t union all select gone from d) select id from s.t"
+)
+
+
+@pytest.mark.parametrize(
+    ("adapter", "status"),
+    [
+        ("duckdb", "analysed"),
+        ("sqlite", "analysed"),
+        ("spark", "broken"),
+        ("databricks", "broken"),
+        ("postgres", "broken"),
+        ("bigquery", "broken"),
+        ("trino", "broken"),
+        ("clickhouse", "opaque"),
+        ("redshift", "opaque"),
+    ],
+)
+def test_whether_a_cte_that_nothing_reads_is_looked_into_is_told_by_dialect(
+    adapter: str, status: str
+) -> None:
+    assert of(IN_VAIN, adapter).status == status
+    assert (UNUSED_CTES.get(adapter) is True) == (status == "broken")
+    if adapter == "spark":
+        assert of(RECURSIVE, adapter).status == "analysed"
+    moves = (
+        of(IN_VAIN, adapter).rows_fingerprint != of("select id from s.t", adapter).rows_fingerprint
+    )
+    assert moves == (status != "analysed")
+
+
+def test_what_may_not_build_says_so() -> None:
+    assert str(of(IN_VAIN, "redshift").reason) == "may not build: cannot find gone"
+    assert of("select id from (select t.id, u.id from s.t, s.u) q", "exasol").status == "opaque"
+
+
+# --- words and names of the engine's own ---------------------------------------------------------
+
+TAKEN = [
+    ("databricks", "timestampadd(second, 1, v)"),
+    ("databricks", "timediff(hour, v, v)"),
+    ("spark", "date_diff(week, v, v)"),
+    ("spark", "extract(dayofweek from v)"),
+    ("tsql", "date_bucket(week, 2, v)"),
+    ("tsql", "datename(weekday, v)"),
+    ("tsql", "try_convert(int, v)"),
+    ("tsql", "next value for numbers"),
+    ("mysql", "get_format(date, 'usa')"),
+    ("mysql", "timestampdiff(minute, v, v)"),
+    ("mysql", "utc_timestamp"),
+    ("redshift", "datediff(day, v, v)"),
+    ("redshift", "date_part(dow, v)"),
+    ("dremio", "timestampadd(second, 1, v)"),
+    ("vertica", "timestampadd(second, 1, v)"),
+    ("vertica", "datediff(day, v, v)"),
+    ("exasol", "timestampadd(quarter, 1, v)"),
+    ("bigquery", "date_trunc(v, month)"),
+    ("bigquery", "date_diff(v, v, week(monday))"),
+    ("trino", "current_schema"),
+    ("postgres", "session_user"),
+    ("postgres", "ctid"),
+    ("oracle", "rownum"),
+    ("oracle", "numbers.nextval"),
+    ("oracle", "nvl(v, level)"),
+    ("snowflake", "numbers.nextval"),
+    ("snowflake", "dateadd(day, 1, v)"),
+    ("singlestore", "timestampdiff(second, v, v)"),
+    ("teradata", "extract(second from v)"),
+]
+UNSURE = [
+    ("bigquery", "_PARTITIONTIME"),
+    ("bigquery", "_TABLE_SUFFIX"),
+    ("databricks", "_metadata.file_path"),
+    ("databricks", "_change_type"),
+    ("databricks", "_commit_version"),
+    ("spark", "t._metadata.file_name"),
+    ("snowflake", "metadata$filename"),
+    ("snowflake", "level"),
+    ("trino", '"$path"'),
+    ("clickhouse", "_part"),
+    ("duckdb", "filename"),
+    ("dremio", "our_function(word, v)"),
+    ("redshift", "our_function(word)"),
+    ("postgres", "oid"),
+    ("exasol", "rowid"),
+]
+REFUSED = [
+    ("duckdb", "gone"),
+    ("duckdb", "max(gone)"),
+    ("duckdb", "our_function(gone)"),
+    ("duckdb", "sysdate"),
+    ("spark", "rowid"),
+    ("spark", "our_function(gone)"),
+    ("spark", "timestampadd(second, 1, gone)"),
+    ("postgres", "coalesce(gone, v)"),
+    ("redshift", "datediff(day, gone, v)"),
+    ("bigquery", "date_trunc(gone, month)"),
+    ("snowflake", "upper(gone)"),
+    ("tsql", "gone + 1"),
+    ("redshift", "our_function(v) + gone"),
+]
+
+
+@pytest.mark.parametrize(
+    ("adapter", "sql", "status"),
+    [
+        *((adapter, sql, "analysed") for adapter, sql in TAKEN),
+        *((adapter, sql, "opaque") for adapter, sql in UNSURE),
+        *((adapter, sql, "broken") for adapter, sql in REFUSED),
+    ],
+)
+def test_a_name_is_missing_only_where_it_is_one(adapter: str, sql: str, status: str) -> None:
+    adapter = {"tsql": "sqlserver"}.get(adapter, adapter)
+    upper = adapter in ("oracle", "snowflake")
+    columns = {T: ["ID", "V"]} if upper else COLUMNS
+    model = node("model.p.m", f"select {sql} as x from " + ('"s"."t"' if upper else "s.t"), T)
+    found = analyse(project(node(T), model, catalog=columns, adapter=adapter))
+    assert (found.nodes["model.p.m"].status, sql) == (status, sql)
+
+
+def test_a_hidden_column_is_made_of_the_rows() -> None:
+    def number(where: str) -> list[str]:
+        return of(f"select rowid as x from (select * from s.t {where}) q").fingerprints
+
+    assert number("") != number("where v > 1")
+
+
+def test_names_are_said_so_that_they_can_be_read() -> None:
+    # What one engine reads as text is a name to another.
+    seen = of('select split(sprint, ", ") as a, Sprint as b, "" as c from s.t')
+    assert str(seen.reason) == 'cannot find sprint, ", ", ""'
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "spark", "postgres", "sqlite", "bigquery", "none"])
+def test_every_way_not_to_find_a_name_has_an_answer(dialect: str) -> None:
+    ways = "absent ambiguous repeated ordinal width except rename replace".split()
+    assert {refuses(way, dialect) for way in [*ways, "said twice"]} <= {True, False, None}
+
+
+# --- relations whose text is not all there is ----------------------------------------------------
+
+
+def chain(
+    *,
+    stg: str = "select id from s.t",
+    mart: str = "select id, kind from s.stg",
+    stg_more: dict[str, Any] | None = None,
+    mart_more: dict[str, Any] | None = None,
+    others: tuple[Node, ...] = (),
+    macros: tuple[Any, ...] = (),
+    adapter: str = "duckdb",
+) -> Project:
+    return project(
+        node(T),
+        node("model.p.stg", stg, T, **(stg_more or {})),
+        node("model.p.mart", mart, "model.p.stg", **(mart_more or {})),
+        *others,
+        catalog=COLUMNS,
+        macros=macros,
+        adapter=adapter,
+    )
+
+
+def status(project_: Project, unique_id: str = "model.p.mart") -> str:
+    found = analyse(project_)
+    return {**found.nodes, **found.tests}[unique_id].status
+
+
+ALTERS = {"post-hook": [{"sql": "alter table {{ this }} add column kind int"}]}
+LOOKS = "{% for c in adapter.get_columns_in_relation(ref('stg')) %}{{ c.name }},{% endfor %}"
+MAY_BUILD: dict[str, dict[str, Any]] = {
+    "a hook adds it": {"stg_more": {"config": ALTERS}},
+    "another model's hook adds it": {
+        "others": (
+            node(
+                "model.p.z",
+                "select 1 as x",
+                config={"post-hook": [{"sql": "alter table s.stg add column kind int"}]},
+            ),
+        ),
+    },
+    "an on-run hook adds it": {
+        "others": (node("operation.p.h", raw="alter table {{ ref('stg') }} add column kind int"),),
+    },
+    "the table keeps it": {"stg_more": {"config": {"materialized": "incremental"}}},
+    "a snapshot keeps it": {"stg_more": {"config": {"materialized": "snapshot"}}},
+    "its own text is compiled anew": {"mart_more": {"raw": LOOKS}},
+    "what it reads is compiled anew": {"stg_more": {"raw": LOOKS.replace("stg", "t")}},
+    "the materialization is ours": {"mart_more": {"config": {"materialized": "ours"}}},
+    "the view is bound late": {
+        "mart_more": {"config": {"materialized": "view", "bind": False}},
+        "adapter": "redshift",
+    },
+    "only in the branch that was compiled": {
+        "mart": "select id from s.stg where kind > 1",
+        "mart_more": {
+            "config": {"materialized": "incremental"},
+            "raw": "select id from {{ ref('stg') }} {% if is_incremental() %} where kind > 1 {% endif %}",
+        },
+    },
+    "the project makes its tables itself": {
+        "macros": (
+            macro("macro.p.create_table_as", "{% macro create_table_as() %}{% endmacro %}"),
+            macro("macro.dbt.materialization_table_default", "", "macro.p.create_table_as"),
+        ),
+    },
+    "an ephemeral model that nothing inlines": {
+        "mart_more": {"config": {"materialized": "ephemeral"}},
+        "others": (node("model.p.z", "select 1 as x", "model.p.mart"),),
+    },
+    "an ephemeral model in a CTE that nothing reads": {
+        "mart_more": {"config": {"materialized": "ephemeral"}},
+        "others": (
+            node(
+                "model.p.z",
+                "with __dbt__cte__mart as (select id, kind from s.stg) select 1 as x",
+                "model.p.mart",
+            ),
+        ),
+    },
+}
+
+
+@pytest.mark.parametrize("why", MAY_BUILD)
+def test_what_may_be_built_is_not_broken(why: str) -> None:
+    assert status(chain(**MAY_BUILD[why])) in ("opaque", "analysed")
+
+
+BROKEN: dict[str, dict[str, Any]] = {
+    "as it stands": {},
+    "a hook that grants": {
+        "stg_more": {"config": {"post-hook": [{"sql": "grant usage on {{ this }} to kind"}]}}
+    },
+    "an incremental model": {"mart_more": {"config": {"materialized": "incremental"}}},
+    "in both branches": {
+        "mart": "select kind from s.stg where kind > 1",
+        "mart_more": {
+            "config": {"materialized": "incremental"},
+            "raw": "select kind from {{ ref('stg') }} {% if is_incremental() %} where kind > 1 {% endif %}",
+        },
+    },
+    "a snapshot": {"mart_more": {"config": {"materialized": "snapshot"}}},
+    "an ephemeral model that a table inlines": {
+        "mart_more": {"config": {"materialized": "ephemeral"}},
+        "others": (
+            node(
+                "model.p.z",
+                "with __dbt__cte__mart as (select id, kind from s.stg) select * from __dbt__cte__mart",
+                "model.p.mart",
+            ),
+        ),
+    },
+    "an ephemeral model that a test inlines": {
+        "mart_more": {"config": {"materialized": "ephemeral"}},
+        "others": (
+            check(
+                "z",
+                "with __dbt__cte__mart as (select id, kind from s.stg) select * from __dbt__cte__mart",
+                "model.p.mart",
+            ),
+        ),
+    },
+    "an ephemeral model in between": {
+        "stg_more": {"config": {"materialized": "ephemeral"}},
+        "mart": "with __dbt__cte__stg as (select id from s.t) select kind from __dbt__cte__stg",
+    },
+}
+
+
+@pytest.mark.parametrize("why", BROKEN)
+def test_what_certainly_cannot_be_built_is_broken(why: str) -> None:
+    assert status(chain(**BROKEN[why])) == "broken"
+
+
+def test_a_test_is_broken_by_what_it_reads() -> None:
+    test = check("z", "select kind from s.stg where kind is null", "model.p.stg")
+    assert status(chain(mart="select id from s.stg", others=(test,)), "test.p.z") == "broken"
+
+
+def test_an_old_catalog_does_not_say_what_is_gone() -> None:
+    sides = project(node(T), node("model.p.m", "select later from s.t", T), catalog=COLUMNS)
+    assert status(sides, "model.p.m") == "broken"
+    sides.catalog_is_older = True
+    assert status(sides, "model.p.m") == "opaque"
+
+
+def test_what_the_engine_does_not_look_into_is_built_and_does_not_move() -> None:
+    def side(stg: str) -> Project:
+        dead = "with d as (select kind from s.stg) select id from s.stg"
+        return project(
+            node(T),
+            node("model.p.stg", stg, T),
+            node("model.p.mart", dead, "model.p.stg"),
+            check("z", "select id from s.mart where id is null", "model.p.mart"),
+            catalog=COLUMNS,
+            adapter="duckdb",
+        )
+
+    found = select(side("select id, v as kind from s.t"), side("select id from s.t"), facts=False)
+    assert (found.models, found.tests) == (["model.p.stg", "model.p.mart"], [])
+    assert (found.broken, found.opaque) == ([], [])

@@ -1,0 +1,282 @@
+"""A whole target folder out of the cache: without decoding it, and never an old answer."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graph.test_warm import FIXTURES, told
+
+from dbt_ripple.artifacts import read_project
+from dbt_ripple.errors import RippleError
+from dbt_ripple.graph.analyse_project import analyse
+from dbt_ripple.graph.analysis_coverage import Summary, summarise
+from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.column_edges import edges_into
+from dbt_ripple.graph.target_folder import Target
+
+Manifest = dict[str, Any]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copytree(FIXTURES / "v12_dbt_1_11", tmp_path / "target")
+    return tmp_path / "target"
+
+
+def ask(folder: Path) -> tuple[Summary, bool]:
+    """What `analyze` says, and whether the project had to be decoded for it."""
+    with Cache(folder.parent / "cache") as cache:
+        target = Target(folder, cache)
+        summary = target.summary()
+    return summary, target.was_read
+
+
+def without_times(summary: Summary) -> dict[str, Any]:
+    return {name: getattr(summary, name) for name in summary.__struct_fields__ if name != "seconds"}
+
+
+def edit(folder: Path, change: Callable[[Manifest], Any]) -> None:
+    content = json.loads((folder / "manifest.json").read_text())
+    change(content)
+    (folder / "manifest.json").write_text(json.dumps(content))
+
+
+@pytest.mark.parametrize("fixture", ["v10_dbt_1_6", "v11_dbt_1_7", "v12_dbt_1_11"])
+def test_all_of_it_comes_back(tmp_path: Path, fixture: str) -> None:
+    of = read_project(FIXTURES / fixture)
+    for tests in (True, False):
+        for expressions in (True, False):
+            fresh = analyse(of, tests=tests, expressions=expressions)
+            for warm in (False, True):
+                with Cache(tmp_path / f"{tests}{expressions}") as cache:
+                    target = Target(FIXTURES / fixture, cache)
+                    found = target.analysis(tests=tests, expressions=expressions)
+                    assert told(found) == told(fresh)
+                    assert target.was_read != warm
+                    assert target.edges() == fresh.edges
+                    assert told(target.analysis(tests=tests, expressions=expressions)) == told(
+                        fresh
+                    )
+                    assert without_times(target.summary()) == without_times(
+                        summarise(of, analyse(of, tests=False), 0.0)
+                    )
+
+
+def test_the_second_time_nothing_is_decoded(folder: Path) -> None:
+    first, read = ask(folder)
+    assert read
+    second, read = ask(folder)
+    assert not read
+    assert without_times(second) == without_times(first)
+    assert second.seconds["parse"] == second.seconds["link"] == 0
+    with Cache(folder.parent / "cache") as cache:
+        target = Target(folder, cache)
+        assert target.edges() == analyse(read_project(folder), tests=False).edges
+        assert not target.was_read
+        assert told(target.analysis(tests=False)) == told(analyse(target.project, tests=False))
+
+
+def test_a_warm_analyze_imports_no_parser(folder: Path) -> None:
+    script = (
+        "import sys; from dbt_ripple import cli\n"
+        "try: cli.main()\n"
+        "finally: print(sorted({'sqlglot', 'pyarrow', 'rich', 'dbt_ripple.graph.analyse_project'} & "
+        "set(sys.modules)), file=sys.stderr)"
+    )
+    loaded = []
+    for _ in range(2):
+        options = ["analyze", "--target-path", folder, "--cache-dir", folder.parent / "cache"]
+        done = subprocess.run(
+            [sys.executable, "-c", script, *options], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        loaded.append(done.stderr.strip())
+    assert loaded == ["['dbt_ripple.graph.analyse_project', 'sqlglot']", "[]"]
+
+
+def compiled_again(manifest: Manifest) -> None:
+    manifest["metadata"] |= {
+        "generated_at": "2031-01-01T00:00:00Z",
+        "invocation_id": "11111111-2222-3333-4444-555555555555",
+        "invocation_started_at": "2031-01-01T00:00:00Z",
+        "user_id": "somebody else",
+        "env": {"CI": "1"},
+    }
+    for section in ("nodes", "sources", "macros"):
+        for node in manifest[section].values():
+            if "created_at" in node:
+                node["created_at"] = 1924992000.25
+
+
+def test_the_same_project_compiled_again_is_the_same(folder: Path) -> None:
+    edit(folder, lambda _: None)
+    ask(folder)
+    edit(folder, compiled_again)
+    assert not ask(folder)[1]
+    said = json.loads((folder / "catalog.json").read_text())
+    said["metadata"]["generated_at"] = "2031-01-01T00:00:00Z"
+    text = json.dumps(said)
+    (folder / "catalog.json").write_text(text)
+    ask(folder)
+    (folder / "catalog.json").write_text(text.replace("2031-01-01", "2032-02-02"))
+    assert not ask(folder)[1]
+
+
+def first(nodes: Manifest, kind: str) -> Manifest:
+    found: Manifest = next(n for n in nodes.values() if n["resource_type"] == kind)
+    return found
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: first(m["nodes"], "model").update(compiled_code="select 1 as one"),
+        lambda m: first(m["nodes"], "model")["columns"].update(
+            created_at={"name": "created_at", "description": "1"}
+        ),
+        lambda m: first(m["nodes"], "model").update(raw_code='{{ config() }} "created_at": 5'),
+        lambda m: m["metadata"].update(adapter_type="snowflake"),
+        lambda m: m["metadata"].update(dbt_version="1.11.99"),
+        lambda m: m["nodes"].pop(next(iter(m["nodes"]))),
+    ],
+)
+def test_any_other_change_is_seen(folder: Path, change: Callable[[Manifest], None]) -> None:
+    edit(folder, lambda _: None)
+    ask(folder)
+    edit(folder, change)
+    found, read = ask(folder)
+    assert read
+    project = read_project(folder)
+    assert without_times(found) == without_times(
+        summarise(project, analyse(project, tests=False), 0.0)
+    )
+
+
+def test_a_moment_in_a_text_counts(folder: Path) -> None:
+    """``created_at`` is a moment where it is a key, not where it stands in SQL."""
+    for moment in ("1", "2"):
+        edit(
+            folder,
+            lambda m, moment=moment: first(m["nodes"], "model").update(
+                compiled_code=f"""select '"created_at": {moment}' as x"""
+            ),
+        )
+        assert ask(folder)[1]
+
+
+def test_a_catalog_that_comes_or_goes_is_seen(folder: Path) -> None:
+    ask(folder)
+    (folder / "catalog.json").rename(folder / "away.json")
+    found, read = ask(folder)
+    assert read
+    assert not found.has_catalog
+    (folder / "away.json").rename(folder / "catalog.json")
+    found, read = ask(folder)
+    assert not read
+    assert found.has_catalog
+
+
+def test_a_seed_whose_file_changes_is_seen(folder: Path) -> None:
+    def own_folder(manifest: Manifest) -> None:
+        for node in manifest["nodes"].values():
+            if node["resource_type"] == "seed":
+                node["root_path"] = str(folder.parent)
+
+    edit(folder, own_folder)
+    (folder / "catalog.json").unlink()
+    seed = first(json.loads((folder / "manifest.json").read_text())["nodes"], "seed")
+    file = folder.parent / seed["original_file_path"]
+    ask(folder)
+    assert not ask(folder)[1]
+    file.parent.mkdir(parents=True)
+    file.write_text("id,name\n1,a\n")
+    assert ask(folder)[1]
+    assert not ask(folder)[1]
+    file.write_text("id,name,more\n1,a,b\n")
+    assert ask(folder)[1]
+    file.unlink()
+    assert not ask(folder)[1]
+
+
+def test_a_manifest_of_dbt_2_is_always_read(folder: Path) -> None:
+    edit(folder, lambda m: m["metadata"].update(dbt_version="2.0.0"))
+    assert ask(folder)[1]
+    assert ask(folder)[1]
+
+
+def test_what_cannot_be_analysed_is_refused_every_time(folder: Path) -> None:
+    def parse_only(manifest: Manifest) -> None:
+        for node in manifest["nodes"].values():
+            node.pop("compiled_code", None)
+
+    edit(folder, parse_only)
+    for _ in range(2):
+        with pytest.raises(RippleError, match="not compiled"):
+            ask(folder)
+    (folder / "manifest.json").write_text('{"metadata": {}, "nodes"')
+    for _ in range(2):
+        with pytest.raises(RippleError):
+            ask(folder)
+    (folder / "manifest.json").unlink()
+    with pytest.raises(RippleError, match=r"no manifest\.json"):
+        ask(folder)
+
+
+def test_a_manifest_that_changes_meanwhile_is_what_was_read_first(folder: Path) -> None:
+    """What is kept under a key is made of the bytes of that key, not of the file of a bit later."""
+    before = read_project(folder)
+    with Cache(folder.parent / "cache") as cache:
+        target = Target(folder, cache)
+        edit(folder, lambda m: m["nodes"].clear())
+        assert target.summary().models == len(before.of_type("model"))
+    with Cache(folder.parent / "cache") as cache:
+        assert Target(folder, cache).summary().models == 0
+
+
+def test_without_a_cache_everything_is_made(folder: Path) -> None:
+    target = Target(folder)
+    assert target.edges() == analyse(read_project(folder), tests=False).edges
+    assert target.was_read
+
+
+def test_edges_into_some_nodes_are_those_of_all_of_them(tmp_path: Path) -> None:
+    fresh = analyse(read_project(FIXTURES / "v12_dbt_1_11"))
+    wanted = {unique_id for unique_id in fresh.nodes if unique_id.startswith("model.")}
+    some = edges_into(fresh.edges, wanted)  # before the others are made
+    assert some
+    assert some == [edge for edge in fresh.edges if edge.child_id in wanted]
+    assert edges_into(fresh.edges, wanted) == edges_into(list(fresh.edges), wanted) == some
+    for _ in range(2):
+        with Cache(tmp_path) as cache:
+            kept = Target(FIXTURES / "v12_dbt_1_11", cache).analysis()
+            assert edges_into(kept.edges, wanted) == some
+
+
+def test_what_two_sides_say_alike_is_one_object(folder: Path) -> None:
+    other = folder.parent / "other"
+    shutil.copytree(folder, other)
+
+    def another_query(manifest: Manifest) -> None:
+        model = manifest["nodes"]["model.shop.stg_orders"]
+        model["compiled_code"] += " limit 3"
+
+    edit(other, another_query)
+    fresh = analyse(read_project(other))
+    for warm in (False, True):
+        with Cache(folder.parent / "cache") as cache:
+            one = Target(folder, cache)
+            two = Target(other, cache, like=one)
+            there, here = one.analysis(), two.analysis()
+        assert told(here) == told(fresh)
+        assert (
+            here.nodes["source.shop.raw.orders"] is there.nodes["source.shop.raw.orders"]
+        ) == warm
+        changed = here.nodes["model.shop.stg_orders"], there.nodes["model.shop.stg_orders"]
+        assert changed[0].rows_fingerprint != changed[1].rows_fingerprint
