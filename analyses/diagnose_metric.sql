@@ -55,6 +55,7 @@ select
     nodes.name,
     direct.one_direct_column,
     coalesce(direct.direct_columns, 0) as direct_columns,
+    columns.expression,
     last_runs.newest_row_at,
     last_runs.succeeded_at,
     coalesce(open_incidents.open_incidents, 0) as open_incidents,
@@ -76,6 +77,16 @@ left join direct
         asked.snapshot_id = direct.snapshot_id
         and asked.unique_id = direct.child_id
         and nodes.unique_id = direct.parent_id
+left join {{ ref('dbt_ripple', 'dim_columns') }} as columns
+    on
+        nodes.snapshot_id = columns.snapshot_id
+        and nodes.unique_id = columns.unique_id
+        and lower(columns.column_name) = lower(
+            case
+                when closure.depth = 0 then {{ text_literal(var('ripple_column', none)) }}
+                else direct.one_direct_column
+            end
+        )
 left join last_runs
     on
         asked.project_name = last_runs.project_name

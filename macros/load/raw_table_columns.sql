@@ -33,6 +33,7 @@
             'analysis_status': 'string',
             'analysis_reason': 'string',
             'test_fingerprint': 'string',
+            'own_rows_fingerprint': 'string',
         },
         'columns': {
             'snapshot_id': 'string',
@@ -44,6 +45,7 @@
             'pii': 'string',
             'fingerprint': 'string',
             'expression': 'string',
+            'own_fingerprint': 'string',
         },
         'edges': {
             'snapshot_id': 'string',

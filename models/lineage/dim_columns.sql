@@ -25,7 +25,8 @@ final as (
         columns.description,
         columns.pii,
         columns.fingerprint,
-        columns.expression
+        columns.expression,
+        columns.own_fingerprint
     from columns
     inner join latest on columns.snapshot_id = latest.snapshot_id
     -- A left join, so that a column without its node stays to be seen (a test looks for it).

@@ -38,7 +38,8 @@ final as (
         nodes.checksum,
         nodes.rows_fingerprint,
         nodes.analysis_status,
-        nodes.analysis_reason
+        nodes.analysis_reason,
+        nodes.own_rows_fingerprint
     from nodes
     inner join latest on nodes.snapshot_id = latest.snapshot_id
 )

@@ -54,9 +54,14 @@ carried as (
 judged as (
     select
         moved.*,
-        -- Nothing it reads moved, or its own expression did.
+        -- Nothing it reads moved, or what the node itself makes of its parents did. A column that came or went, and one of
+        -- a load without own fingerprints, is told by its text.
         carried.child_id is null
-        or coalesce(moved.old_expression, '') != coalesce(moved.new_expression, '') as is_origin
+        or case
+            when moved.change in ('redefined', 'retyped') and moved.old_own_fingerprint is not null
+                then moved.old_own_fingerprint != coalesce(moved.new_own_fingerprint, moved.old_own_fingerprint)
+            else coalesce(moved.old_expression, '') != coalesce(moved.new_expression, '')
+        end as is_origin
     from moved
     left join carried
         on

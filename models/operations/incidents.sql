@@ -136,7 +136,7 @@ steps as (
         child_column,
         parent_id,
         parent_column,
-        1 as distance
+        case when parent_id = child_id then 0 else 1 end as distance
     from moved_edges
 
     union all
@@ -201,6 +201,8 @@ origins as (
         changes.unique_id as cause_unique_id,
         changes.column_name as cause_column,
         changes.change as cause_change,
+        changes.old_expression as cause_old_expression,
+        changes.new_expression as cause_new_expression,
         changes.changed_at as caused_at,
         changes.git_sha as cause_git_sha,
         changes.snapshot_id as cause_snapshot_id,
@@ -270,6 +272,8 @@ final as (
         origins.cause_unique_id,
         origins.cause_column,
         origins.cause_change,
+        origins.cause_old_expression,
+        origins.cause_new_expression,
         origins.caused_at,
         origins.cause_git_sha,
         origins.cause_snapshot_id,

@@ -14,6 +14,7 @@ vertices as (
         unique_id,
         lower(column_name) as column_name,
         fingerprint,
+        own_fingerprint,
         data_type,
         expression
     from {{ ref('dbt_ripple', 'stg_ripple__columns') }}
@@ -25,6 +26,7 @@ vertices as (
         unique_id,
         '*rows*' as column_name,
         coalesce(test_fingerprint, rows_fingerprint) as fingerprint,
+        own_rows_fingerprint as own_fingerprint,
         cast(null as {{ type_of('string') }}) as data_type,
         cast(null as {{ type_of('string') }}) as expression
     from {{ ref('dbt_ripple', 'stg_ripple__nodes') }}
@@ -38,6 +40,7 @@ heads as (
         vertices.unique_id,
         vertices.column_name,
         vertices.fingerprint,
+        vertices.own_fingerprint,
         vertices.data_type,
         vertices.expression
     from pairs
@@ -50,6 +53,7 @@ bases as (
         vertices.unique_id,
         vertices.column_name,
         vertices.fingerprint,
+        vertices.own_fingerprint,
         vertices.data_type,
         vertices.expression
     from pairs
@@ -70,6 +74,8 @@ kept_or_added as (
         end as change,
         bases.fingerprint as old_fingerprint,
         heads.fingerprint as new_fingerprint,
+        bases.own_fingerprint as old_own_fingerprint,
+        heads.own_fingerprint as new_own_fingerprint,
         bases.data_type as old_data_type,
         heads.data_type as new_data_type,
         bases.expression as old_expression,
@@ -90,6 +96,8 @@ removed as (
         'removed' as change,
         bases.fingerprint as old_fingerprint,
         cast(null as {{ type_of('string') }}) as new_fingerprint,
+        bases.own_fingerprint as old_own_fingerprint,
+        cast(null as {{ type_of('string') }}) as new_own_fingerprint,
         bases.data_type as old_data_type,
         cast(null as {{ type_of('string') }}) as new_data_type,
         bases.expression as old_expression,
@@ -120,6 +128,8 @@ final as (
         change,
         old_fingerprint,
         new_fingerprint,
+        old_own_fingerprint,
+        new_own_fingerprint,
         old_data_type,
         new_data_type,
         old_expression,

@@ -64,6 +64,32 @@ between_moved as (
             and lower(edges.child_column) = children.column_name
 ),
 
+-- An aggregate or a window is made of the rows it runs over, which no edge says.
+over_rows as (
+    select
+        columns_moved.snapshot_id,
+        columns_moved.unique_id as parent_id,
+        rows_moved.column_name as parent_column,
+        columns_moved.unique_id as child_id,
+        columns_moved.column_name as child_column
+    from moved as columns_moved
+    inner join moved as rows_moved
+        on
+            columns_moved.snapshot_id = rows_moved.snapshot_id
+            and columns_moved.unique_id = rows_moved.unique_id
+            and rows_moved.column_name = '*rows*'
+    left join between_moved
+        on
+            columns_moved.snapshot_id = between_moved.snapshot_id
+            and columns_moved.unique_id = between_moved.child_id
+            and columns_moved.column_name = between_moved.child_column
+    where
+        columns_moved.column_name != '*rows*'
+        and columns_moved.change = 'redefined'
+        and columns_moved.old_own_fingerprint = columns_moved.new_own_fingerprint
+        and between_moved.child_id is null
+),
+
 final as (
     select
         snapshot_id,
@@ -72,6 +98,16 @@ final as (
         child_id,
         child_column
     from between_moved
+
+    union all
+
+    select
+        snapshot_id,
+        parent_id,
+        parent_column,
+        child_id,
+        child_column
+    from over_rows
 )
 
 select * from final

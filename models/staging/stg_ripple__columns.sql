@@ -16,7 +16,8 @@ final as (
         source.description,
         source.pii,
         source.fingerprint,
-        source.expression
+        source.expression,
+        source.own_fingerprint
     from source
     inner join published on source.snapshot_id = published.snapshot_id
 )

@@ -35,7 +35,8 @@ final as (
         source.rows_fingerprint,
         source.analysis_status,
         source.analysis_reason,
-        source.test_fingerprint
+        source.test_fingerprint,
+        source.own_rows_fingerprint
     from source
     inner join published on source.snapshot_id = published.snapshot_id
 )

@@ -23,7 +23,8 @@ class ColumnDiff(msgspec.Struct, kw_only=True):
     Attributes:
         change: added, removed, renamed (the same definition under another name), redefined,
             retyped, or upstream (it reads something that changed).
-        before: the SQL of base, the former name or the former type; None where there is none.
+        before: the SQL of base over the relations that its query reads, the former name or the
+            former type; None where there is none.
         after: likewise, of head.
     """
 
@@ -108,14 +109,25 @@ class Texts:
             self._written[side, unique_id] = known
         return known
 
+    def definition(self, side: int, unique_id: str, column: str) -> str | None:
+        """The SQL that computes a column, over the relations its query reads where that is known."""
+        text, name = self.of(side, unique_id), column.lower()
+        return text.definitions.get(name) or next(reversed(text.columns.get(name, [])), None)
+
     def column(self, unique_id: str, before: str, after: str) -> tuple[str | None, str | None]:
-        """The SQL of a column on both sides, where they first differ on the way into CTEs."""
+        """The SQL of a column on both sides: over relations, or else where it first differs.
+
+        What is the same over relations, or too long to tell, is looked for on the way into CTEs.
+        """
+        whole = self.definition(0, unique_id, before), self.definition(1, unique_id, after)
+        if whole[0] != whole[1]:
+            return whole
         then = self.of(0, unique_id).columns.get(before.lower(), [])
         now = self.of(1, unique_id).columns.get(after.lower(), [])
         for a, b in zip(then, now, strict=False):
             if a != b:
                 return a, b
-        return (then[-1] if then else None), (now[-1] if now else None)
+        return whole
 
     def rows(self, unique_id: str) -> tuple[list[str], list[str]]:
         """The clauses and settings that decide rows which only one side has."""

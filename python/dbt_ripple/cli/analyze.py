@@ -52,16 +52,18 @@ def analyze(
     artifacts that `dbt docs generate` or `dbt compile` wrote to the target folder. Needs no Spark
     and no connection, and writes nothing but FILE.
     """
-    from dbt_ripple.rendering.edge_files import writer
+    from dbt_ripple.rendering.edge_files import expressions_of, writer
 
     write = writer(edges_file) if edges_file else None
     with open_cache(cache_dir, no_cache) as cache:
         target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
+        if write:
+            target.analysis(tests=False, expressions=True)
         summary = target.summary()
         if not target.was_read:
             say_notes(summary.notes, summary.notes_count)
-        edges = target.edges() if write else []
-    if write and edges_file:
-        write(edges_file, edges)
-        warn(f"wrote {count(len(edges), 'edge')} to {edges_file}")
+        made = target.analysis(tests=False, expressions=True) if write else None
+    if write and edges_file and made is not None:
+        write(edges_file, made.edges, expressions_of(made))
+        warn(f"wrote {count(len(made.edges), 'edge')} to {edges_file}")
     answer(render(summary, style), fit="wrap" if style == "text" else None)

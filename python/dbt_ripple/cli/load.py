@@ -166,7 +166,7 @@ def snapshot_of(
         )
     snapshot = build_rows(
         project,
-        target.analysis(expressions=True),
+        target.analysis(expressions=True, own=True),
         git_sha=git_commit(project_dir),
         target_name=target_name,
         max_closure=MAX_CLOSURE if max_closure is None else max_closure,

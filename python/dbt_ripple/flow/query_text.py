@@ -14,6 +14,8 @@ import sqlglot
 from sqlglot import TokenType, exp
 from sqlglot.errors import SqlglotError
 
+from dbt_ripple.flow.definitions import definitions
+
 _FOLLOWED: Final = 50
 """CTEs a column is followed through."""
 
@@ -25,10 +27,13 @@ class Written:
     Attributes:
         columns: the SQL behind each output by lower-case name: as the last SELECT has it, then, as
             long as that is a plain column of a CTE, as that one has it.
+        definitions: the SQL behind each output over the relations that the query reads (see
+            `flow.definitions`), by lower-case name.
         clauses: the SQL of everything that decides which rows there are, without comments.
     """
 
     columns: dict[str, list[str]] = field(default_factory=dict)
+    definitions: dict[str, str] = field(default_factory=dict)
     clauses: Counter[str] = field(default_factory=Counter)
 
 
@@ -36,7 +41,11 @@ def written(sql: str, dialect: str) -> Written:
     """The text of one query; empty where it cannot be parsed."""
     try:
         parsed = sqlglot.parse_one(sql, dialect=dialect)
-        return Written(_columns(parsed, dialect), Counter(_clauses(parsed, dialect)))
+        return Written(
+            _columns(parsed, dialect),
+            definitions(parsed, dialect),
+            Counter(_clauses(parsed, dialect)),
+        )
     except (SqlglotError, ValueError, RecursionError):
         return Written()
 

@@ -36,6 +36,8 @@ from dbt_ripple.artifacts import (
 )
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.removed_columns import vanished
+from dbt_ripple.flow.definitions import computed
+from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.column_edges import edges_into, exposure_edges_of, is_read_whole
 from dbt_ripple.graph.lineage import ColumnEdge
 from dbt_ripple.graph.lineage_tables import ROWS
@@ -48,8 +50,17 @@ RiskLevel = Literal["low", "medium", "high"]
 
 _RANK: Final[dict[str, int]] = {"breaking": 0, "warning": 1, "info": 2}
 _CONSUMERS: Final = frozenset({"exposure", "metric", "saved_query", "semantic_model"})
+WRITTEN_OUT: Final = 20
+"""Assets, the nearest, of which the SQL is given that reads the change."""
 MANY: Final = 5
 """Assets above which a change that breaks something is of high risk."""
+
+
+class Expression(msgspec.Struct, kw_only=True):
+    """A column, and the SQL that computes it over the relations its query reads."""
+
+    column: str
+    expression: str
 
 
 class Affected(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -62,6 +73,8 @@ class Affected(msgspec.Struct, kw_only=True, omit_defaults=True):
         owner: who is to be told; None where nobody is named.
         path: unique_ids from the changed node down to this one, both included.
         may_read: whether it is not known to read them, only that it may; JSON has it where it is so.
+        expressions: of the nearest 20 assets, the columns that read the change; only those that are
+            more than a column of another relation.
     """
 
     unique_id: str
@@ -72,6 +85,7 @@ class Affected(msgspec.Struct, kw_only=True, omit_defaults=True):
     owner: str | None
     path: list[str]
     may_read: bool = False
+    expressions: list[Expression] = []
 
     def verb(self) -> str:
         """How it stands to its references: it reads them, or may."""
@@ -404,7 +418,24 @@ class _Ripple:
                 )
             )
         found.sort(key=lambda a: (len(a.path), _RANK[a.severity], a.unique_id))
+        for asset in found[:WRITTEN_OUT]:
+            asset.expressions = self._expressions(asset.unique_id)
         return found
+
+    def _expressions(self, unique_id: str) -> list[Expression]:
+        """The SQL behind the columns of an asset that read the change."""
+        head = self.comparison.head
+        node = head.nodes[unique_id]
+        seen = self.comparison.head_analysis.nodes.get(unique_id)
+        names = [c for c in (seen.columns if seen else ()) if self.mask.get((unique_id, c.lower()))]
+        if not names or node.is_python or not node.compiled_code:
+            return []
+        texts = computed(node.compiled_code, dialect_of(head.metadata.adapter_type))
+        return [
+            Expression(column=name, expression=text)
+            for name in names
+            if (text := texts.get(name.lower()))
+        ]
 
     def _spelled(self, vertex: Vertex, single: bool) -> str:
         column = self.spelling.get(vertex, vertex[1])

@@ -18,6 +18,7 @@ from dbt_ripple.graph.column_edges import edges_of
 from dbt_ripple.graph.dbt_tests import TestLinker
 from dbt_ripple.graph.hypothetical import Supposed
 from dbt_ripple.graph.lineage import Analysis
+from dbt_ripple.graph.own_fingerprints import own_fingerprints
 from dbt_ripple.graph.query_cache import LowerMany
 from dbt_ripple.graph.relations import RELATIONS, Known, topological
 from dbt_ripple.graph.seed_files import SeedFiles
@@ -31,6 +32,7 @@ def analyse(
     *,
     read_seconds: float = 0.0,
     expressions: bool = False,
+    own: bool = False,
     tests: bool = True,
     cache: Cache | None = None,
     lower_many: LowerMany | None = None,
@@ -43,6 +45,7 @@ def analyse(
         project: its artifacts.
         read_seconds: what reading them took, to be passed on in `Analysis.seconds`.
         expressions: whether to write out the SQL behind each column, which takes its time.
+        own: whether to give own fingerprints, too (`graph.own_fingerprints`): everything is linked twice.
         tests: whether to say what tests read. Columns and edges are the same without: a test is
             then followed only where it can show a column that nothing else lists.
         cache: where to look for what was analysed before, and to put what is now.
@@ -58,7 +61,13 @@ def analyse(
     with collector_relaxed():
         linker = TestLinker(project, expressions, cache, lower_many, seeds or SeedFiles())
         linker.supposed.update(supposed or {})
-        return _run(linker, read_seconds, tests)
+        linker.queries.again = own
+        found = _run(linker, read_seconds, tests)
+        if own:
+            start = time.perf_counter()
+            found.own = own_fingerprints(linker)
+            found.seconds["link"] += time.perf_counter() - start
+        return found
 
 
 def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from dbt_ripple.artifacts import Node
+from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import IDENTITY
 from dbt_ripple.flow.link import Linked
 from dbt_ripple.flow.relation import Deps, Relation, rest_fp
+from dbt_ripple.graph.hooks import hooks_that_write, not_followed
 from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.lineage import NodeAnalysis, UnitTestAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
@@ -231,3 +233,31 @@ def _given_columns(given: dict[str, Any]) -> set[str]:
         if isinstance(rows, list)
         else set()
     )
+
+
+def outcome_fingerprints(project: Project, tests: Mapping[str, NodeAnalysis]) -> dict[str, str]:
+    """Of each data test, a hash of all that decides its outcome.
+
+    It differs between two loads exactly where `selection.select` without facts selects the test:
+    what its query reads and does, its own settings, and the hooks that may write to any relation.
+
+    Args:
+        project: its artifacts.
+        tests: as they were analysed, by unique_id.
+    """
+    hooks = repr(not_followed(hooks_that_write(project))).encode()
+    found = {}
+    for unique_id, seen in tests.items():
+        config = project.nodes[unique_id].config
+        settings = sorted(of_test(project.nodes[unique_id]).items())
+        by_name = config.get("fail_calc") not in (None, "count(*)")
+        said = (
+            seen.rows_fingerprint,
+            seen.fingerprints,
+            seen.reason and seen.reason.message,
+            settings,
+        )
+        found[unique_id] = digest(
+            b"test", repr(said).encode(), repr(seen.columns if by_name else ()).encode(), hooks
+        ).hex()
+    return found

@@ -88,6 +88,18 @@ class UnitTestAnalysis:
     types: dict[tuple[str, str], str] = field(default_factory=dict)
 
 
+class Own(NamedTuple):
+    """What a node makes of its parents, whatever these hold (see `graph.own_fingerprints`).
+
+    Attributes:
+        columns: the own fingerprint of each column, by lower-case name.
+        rows: that of its rows; of a test, of all that decides its outcome.
+    """
+
+    columns: dict[str, str]
+    rows: str
+
+
 @dataclass(slots=True)
 class Analysis:
     """A whole project, analysed.
@@ -101,6 +113,7 @@ class Analysis:
         seconds: wall time of the stages ``read``, ``parse`` and ``link``.
         tests: every data test by unique_id, as analysed: its fingerprints are those of its query.
         unit_tests: every unit test by unique_id.
+        own: own fingerprints by unique_id, where they were asked for.
     """
 
     nodes: dict[str, NodeAnalysis]
@@ -109,6 +122,7 @@ class Analysis:
     seconds: dict[str, float]
     tests: dict[str, NodeAnalysis] = field(default_factory=dict)
     unit_tests: dict[str, UnitTestAnalysis] = field(default_factory=dict)
+    own: dict[str, Own] = field(default_factory=dict)
 
 
 def column_names(

@@ -42,9 +42,8 @@ from dbt_ripple.artifacts import (
     is_public,
     owner,
 )
-from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.graph.hooks import hooks_that_write, not_followed
-from dbt_ripple.graph.lineage import Analysis, NodeAnalysis, column_names
+from dbt_ripple.graph.dbt_tests import outcome_fingerprints
+from dbt_ripple.graph.lineage import Analysis, NodeAnalysis, Own, column_names
 from dbt_ripple.graph.lineage_tables import (
     ROWS,
     TABLES,
@@ -58,7 +57,6 @@ from dbt_ripple.graph.lineage_tables import (
     SnapshotRow,
     TestColumnRow,
 )
-from dbt_ripple.graph.node_properties import of_test
 from dbt_ripple.graph.pii import BUILT, SEPARATOR, pii_columns
 from dbt_ripple.graph.traversal import closure, reach
 
@@ -163,7 +161,7 @@ def build_rows(
             if parent in parents and child in parents:
                 parents[child].append(parent)
     closure_rows, depth = _closure_rows(id_, parents, max_closure)
-    test_fingerprints = _test_fingerprints(project, analysis)
+    test_fingerprints = outcome_fingerprints(project, analysis.tests)
     metadata = project.metadata
     rows: dict[str, list[msgspec.Struct]] = {
         "nodes": [
@@ -174,6 +172,7 @@ def build_rows(
                 analysis.nodes.get(unique_id),
                 project,
                 test_fingerprints.get(unique_id),
+                analysis.own.get(unique_id),
             )
             for unique_id in everything
         ],
@@ -185,6 +184,7 @@ def build_rows(
                 unique_id,
                 nodes.get(unique_id),
                 analysis.nodes.get(unique_id),
+                analysis.own.get(unique_id),
                 project,
                 names[unique_id],
             )
@@ -311,6 +311,7 @@ def _node_row(
     seen: NodeAnalysis | None,
     project: Project,
     test_fingerprint: str | None,
+    own: Own | None,
 ) -> NodeRow:
     status, reason, fingerprint = "leaf", None, None
     if seen is not None:
@@ -347,6 +348,7 @@ def _node_row(
             analysis_status=status,
             analysis_reason=reason,
             test_fingerprint=None,
+            own_rows_fingerprint=None,
         )
     checksum = node.checksum
     return NodeRow(
@@ -378,31 +380,8 @@ def _node_row(
         analysis_status=status,
         analysis_reason=reason,
         test_fingerprint=test_fingerprint,
+        own_rows_fingerprint=own.rows if own else None,
     )
-
-
-def _test_fingerprints(project: Project, analysis: Analysis) -> dict[str, str]:
-    """Of each data test, a hash of all that decides its outcome.
-
-    It differs between two loads exactly where `selection.select` without facts selects the test:
-    what its query reads and does, its own settings, and the hooks that may write to any relation.
-    """
-    hooks = repr(not_followed(hooks_that_write(project))).encode()
-    found = {}
-    for unique_id, seen in analysis.tests.items():
-        config = project.nodes[unique_id].config
-        settings = sorted(of_test(project.nodes[unique_id]).items())
-        by_name = config.get("fail_calc") not in (None, "count(*)")
-        said = (
-            seen.rows_fingerprint,
-            seen.fingerprints,
-            seen.reason and seen.reason.message,
-            settings,
-        )
-        found[unique_id] = digest(
-            b"test", repr(said).encode(), repr(seen.columns if by_name else ()).encode(), hooks
-        ).hex()
-    return found
 
 
 def _column_rows(
@@ -410,6 +389,7 @@ def _column_rows(
     unique_id: str,
     node: Node | None,
     seen: NodeAnalysis | None,
+    own: Own | None,
     project: Project,
     names: Mapping[str, str],
 ) -> Iterator[ColumnRow]:
@@ -434,6 +414,7 @@ def _column_rows(
             pii=column_pii(said) if said else None,
             fingerprint=fingerprints.get(key) or None,
             expression=expressions.get(key),
+            own_fingerprint=own.columns.get(key) if own else None,
         )
 
 

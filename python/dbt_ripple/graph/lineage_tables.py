@@ -63,6 +63,7 @@ class NodeRow(msgspec.Struct, frozen=True):
     analysis_status: str
     analysis_reason: str | None
     test_fingerprint: str | None
+    own_rows_fingerprint: str | None
 
 
 class ColumnRow(msgspec.Struct, frozen=True):
@@ -77,6 +78,7 @@ class ColumnRow(msgspec.Struct, frozen=True):
     pii: str | None
     fingerprint: str | None
     expression: str | None
+    own_fingerprint: str | None
 
 
 class EdgeRow(msgspec.Struct, frozen=True):

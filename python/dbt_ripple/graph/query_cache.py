@@ -109,6 +109,7 @@ class Queries:
 
     Attributes:
         parse_seconds: wall time spent on lowering.
+        again: whether a query will be asked for more than once, and is kept for that.
     """
 
     def __init__(
@@ -125,6 +126,7 @@ class Queries:
         self.lower_many = lower_many
         self.masking = tuple(sorted(masking))
         self.parse_seconds = 0.0
+        self.again = False
         self._ready: dict[str, bytes] = {}
 
     def prepare(self, queries: Iterable[str]) -> None:
@@ -201,11 +203,14 @@ class Queries:
         """A query, lowered."""
         start = time.perf_counter()
         try:
-            packed = self._ready.pop(sql, None)
+            packed = self._ready.get(sql) if self.again else self._ready.pop(sql, None)
             if packed is not None:
                 return unpack(packed)
             if self.cache is None:
-                return self._lower(sql)
+                lowered = self._lower(sql)
+                if self.again:
+                    self._ready[sql] = pack(lowered)
+                return lowered
             key = self._key(b"query", sql)
             packed = self.cache.get(key)
             if packed is not None:

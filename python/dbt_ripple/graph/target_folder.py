@@ -32,13 +32,14 @@ from dbt_ripple.artifacts.read_artifacts import shows_own
 from dbt_ripple.graph.analysis_coverage import STAGES, Summary, summarise
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.column_edges import Edges, PackedEdges, pack_edges, unpack_edges
-from dbt_ripple.graph.lineage import Analysis, ColumnEdge, NodeAnalysis, UnitTestAnalysis
+from dbt_ripple.graph.lineage import Analysis, NodeAnalysis, Own, UnitTestAnalysis
 from dbt_ripple.tuning import collector_paused
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.query_cache import LowerMany
 
 T = TypeVar("T")
+_Asked = tuple[bool, bool, bool]
 
 _METADATA: Final = re.compile(rb'\s*\{\s*"metadata"\s*:\s*')
 _HEAD: Final = 1 << 16
@@ -98,9 +99,9 @@ class Target:
         self._held: Held = {}
         self._artifacts = b""
         self._key: bytes | None = None
-        self._analyses: dict[tuple[bool, bool], Analysis] = {}
+        self._analyses: dict[_Asked, Analysis] = {}
         self._like = like
-        self._said: dict[tuple[bool, bool], tuple[_RawAnalysis, Analysis]] = {}
+        self._said: dict[_Asked, tuple[_RawAnalysis, Analysis]] = {}
         if cache is not None or sources_of is not None:
             self._held = read_files(folder)
         if sources_of is not None:
@@ -177,24 +178,18 @@ class Target:
             found.seconds = {**dict.fromkeys(STAGES, 0.0), "read": round(self.read_seconds, 3)}
         return found
 
-    def edges(self) -> list[ColumnEdge]:
-        """The column edges.
-
-        Raises:
-            RippleError: as `summary`.
-        """
-        made = next(iter(self._analyses.values()), None) or self.analysis(tests=False)
-        return list(made.edges)
-
-    def analysis(self, *, tests: bool = True, expressions: bool = False) -> Analysis:
+    def analysis(
+        self, *, tests: bool = True, expressions: bool = False, own: bool = False
+    ) -> Analysis:
         """Everything, as `graph.analyse_project.analyse` says it.
 
         Raises:
             RippleError: as `summary`.
         """
-        asked = tests, expressions
-        if asked in self._analyses:
-            return self._analyses[asked]
+        asked = tests, expressions, own
+        for made in (asked, (tests, True, own)):
+            if made in self._analyses:
+                return self._analyses[made]
         kind = repr(("analysis", *asked)).encode()
         started = time.perf_counter()
         kept = self._kept(kind, _KeptAnalysis)
@@ -213,6 +208,7 @@ class Target:
                 project,
                 tests=tests,
                 expressions=expressions,
+                own=own,
                 cache=self.cache,
                 lower_many=self._lower_many or in_processes(processes),
             )
@@ -223,7 +219,7 @@ class Target:
         self._analyses[asked] = found
         return found
 
-    def _unpacked(self, asked: tuple[bool, bool], kept: _KeptAnalysis) -> Analysis:
+    def _unpacked(self, asked: _Asked, kept: _KeptAnalysis) -> Analysis:
         said, there = kept.analysis, _NOTHING
         if self._like is not None:
             there = self._like._said.get(asked, _NOTHING)
@@ -232,7 +228,7 @@ class Target:
             nodes = _unpack(said.nodes, then.nodes, known.nodes)
             tests = _unpack(said.tests, then.tests, known.tests)
         edges = unpack_edges(kept.edges, nodes)
-        found = Analysis(nodes, edges, said.test_columns, {}, tests, said.unit_tests)
+        found = Analysis(nodes, edges, said.test_columns, {}, tests, said.unit_tests, said.own)
         self._said[asked] = said, found
         return found
 
@@ -273,6 +269,7 @@ class _RawAnalysis(msgspec.Struct):
     test_columns: list[tuple[str, str, str]]
     tests: dict[str, msgspec.Raw]
     unit_tests: dict[str, UnitTestAnalysis]
+    own: dict[str, Own]
 
 
 class _KeptAnalysis(msgspec.Struct, array_like=True):
@@ -285,7 +282,7 @@ class _KeptAnalysis(msgspec.Struct, array_like=True):
 _decode_node: Final = msgspec.msgpack.Decoder(NodeAnalysis).decode
 
 
-_NOTHING: Final = _RawAnalysis({}, [], {}, {}), Analysis({}, [], [], {})
+_NOTHING: Final = _RawAnalysis({}, [], {}, {}, {}), Analysis({}, [], [], {})
 
 
 def _unpack(

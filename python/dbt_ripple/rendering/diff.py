@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from dbt_ripple.rendering.escaping import code, prose, styled
+from dbt_ripple.rendering.escaping import code, one_line, prose, styled, two_lines
 from dbt_ripple.rendering.output import count
 
 if TYPE_CHECKING:
@@ -29,26 +29,19 @@ def described(column: ColumnDiff) -> Iterator[str]:
         yield f"{column.name}: {column.change} through what {column.after} is made of"
     else:
         yield f"{column.name}: {column.change}"
-        if column.before is not None:
-            yield f"- {_one_line(column.before)}"
-        if column.after is not None:
-            yield f"+ {_one_line(column.after)}"
+        before, after = two_lines(column.before, column.after)
+        if before is not None:
+            yield f"- {before}"
+        if after is not None:
+            yield f"+ {after}"
 
 
 def rows_described(node: NodeDiff) -> Iterator[str]:
     """A row set's change, likewise."""
     if node.rows is not None and node.rows.change != "upstream":
         yield "rows changed"
-        yield from (f"- {_one_line(text)}" for text in node.rows.before)
-        yield from (f"+ {_one_line(text)}" for text in node.rows.after)
-
-
-def _one_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _WIDTH else line[: _WIDTH - 3] + "..."
-
-
-_WIDTH = 160
+        yield from (f"- {one_line(text)}" for text in node.rows.before)
+        yield from (f"+ {one_line(text)}" for text in node.rows.after)
 
 
 def entries(node: NodeDiff) -> Iterator[list[str]]:

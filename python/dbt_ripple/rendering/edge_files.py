@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbt_ripple.errors import RippleError
 
 if TYPE_CHECKING:
-    from dbt_ripple.graph.lineage import ColumnEdge
+    from dbt_ripple.graph.lineage import Analysis, ColumnEdge
 
 COLUMNS = (
     "parent_id",
@@ -21,10 +21,26 @@ COLUMNS = (
     "type",
     "subtype",
     "masking",
+    "expression",
 )
-"""The columns of the file, in order: those of the table ``column_edges``."""
+"""The columns of the file, in order: those of the table ``column_edges``, and the SQL that computes
+the child's column over the relations its query reads."""
 
-Write = Callable[[Path, "Sequence[ColumnEdge]"], None]
+Write = Callable[[Path, "Sequence[ColumnEdge]", "Expressions"], None]
+Expressions = Mapping[tuple[str, str], str]
+"""The SQL behind each column, by unique_id and lower-case name."""
+
+_Row = tuple[str | bool | None, ...]
+
+
+def expressions_of(analysis: Analysis) -> Expressions:
+    """The SQL behind each column of an analysis."""
+    return {
+        (unique_id, name.lower()): text
+        for unique_id, seen in analysis.nodes.items()
+        for name, text in zip(seen.columns, seen.expressions, strict=False)
+        if text
+    }
 
 
 def writer(path: Path) -> Write:
@@ -48,20 +64,21 @@ def writer(path: Path) -> Write:
     if not path.parent.is_dir():
         raise RippleError("no such folder", str(path.parent), "make it first")
 
-    def write(path: Path, edges: Sequence[ColumnEdge]) -> None:
-        _whole(path, edges, content)
+    def write(path: Path, edges: Sequence[ColumnEdge], expressions: Expressions) -> None:
+        rows: list[_Row] = [(*edge, expressions.get((edge[2], edge[3].lower()))) for edge in edges]
+        _whole(path, rows, content)
 
     return write
 
 
-def _whole(path: Path, edges: Sequence[ColumnEdge], content: Write) -> None:
+def _whole(path: Path, rows: list[_Row], content: Callable[[Path, list[_Row]], None]) -> None:
     """Write beside the file and rename, so that nobody ever sees half of it."""
     draft: Path | None = None
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         os.close(handle)
         draft = Path(name)
-        content(draft, edges)
+        content(draft, rows)
         # mkstemp makes files private; a new file has what the user's umask gives.
         umask = os.umask(0)
         os.umask(umask)
@@ -81,29 +98,30 @@ def _whole(path: Path, edges: Sequence[ColumnEdge], content: Write) -> None:
         raise
 
 
-def _jsonl(path: Path, edges: Sequence[ColumnEdge]) -> None:
+def _jsonl(path: Path, rows: list[_Row]) -> None:
     import msgspec
 
     encode = msgspec.json.Encoder().encode
     with path.open("wb") as file:
-        for edge in edges:
-            file.write(encode(edge._asdict()) + b"\n")
+        for row in rows:
+            file.write(encode(dict(zip(COLUMNS, row, strict=True))) + b"\n")
 
 
-def _csv(path: Path, edges: Sequence[ColumnEdge]) -> None:
+def _csv(path: Path, rows: list[_Row]) -> None:
     import csv
 
     with path.open("w", encoding="utf-8", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(COLUMNS)
-        out.writerows((*edge[:-1], "true" if edge.masking else "false") for edge in edges)
+        for *texts, masking, expression in rows:
+            out.writerow((*texts, "true" if masking else "false", expression))
 
 
-def _parquet(path: Path, edges: Sequence[ColumnEdge]) -> None:
+def _parquet(path: Path, rows: list[_Row]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    types = [pa.string()] * (len(COLUMNS) - 1) + [pa.bool_()]
-    columns = list(zip(*edges, strict=True)) or [()] * len(COLUMNS)
+    types = [pa.bool_() if name == "masking" else pa.string() for name in COLUMNS]
+    columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
     arrays = [pa.array(values, kind) for values, kind in zip(columns, types, strict=True)]
     pq.write_table(pa.Table.from_arrays(arrays, names=list(COLUMNS)), path)

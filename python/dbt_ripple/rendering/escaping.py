@@ -134,6 +134,36 @@ def shortened(name: str, width: int) -> str:
     return f"{begin}…{end}"
 
 
+SQL_SHOWN: Final = 200
+"""Characters of an expression that text shows at most; JSON has all of it."""
+
+_CONTEXT: Final = 40
+"""Characters shown before the place where two long expressions begin to differ."""
+
+
+def one_line(sql: str, longest: int = SQL_SHOWN, start: int = 0) -> str:
+    """An expression in one line, from a place on, cut where it is long.
+
+    Example:
+        >>> one_line("sum( a )", 6), one_line("sum(amount)", 6), one_line("sum(amount)", 6, 4)
+        ('sum( …', 'sum(a…', '…amou…')
+    """
+    line = " ".join(sql.split())
+    line = f"…{line[start:]}" if start else line
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
+def two_lines(before: str | None, after: str | None) -> tuple[str | None, str | None]:
+    """What stood and what stands there, each in one line that shows where they begin to differ."""
+    then, now = (None if text is None else " ".join(text.split()) for text in (before, after))
+    if then is None or now is None:
+        return then and one_line(then), now and one_line(now)
+    pairs = enumerate(zip(then, now, strict=False))
+    alike = next((at for at, (a, b) in pairs if a != b), min(len(then), len(now)))
+    start = max(alike - _CONTEXT, 0) if max(len(then), len(now)) > SQL_SHOWN else 0
+    return one_line(then, start=start), one_line(now, start=start)
+
+
 _NARROWEST: Final = 20
 """Columns below which nothing is gained by wrapping."""
 

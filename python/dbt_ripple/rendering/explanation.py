@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dbt_ripple.reasons import Code, parts_of
-from dbt_ripple.rendering.escaping import code, prose, styled
+from dbt_ripple.rendering.escaping import code, one_line, prose, styled, two_lines
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
@@ -21,8 +21,13 @@ def _spoken(step: Step, head: Project) -> str:
     return f"{name} (rows)" if step.column == "*rows*" else f"{name}.{step.column}"
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+def _stood_and_stands(found: Explanation) -> tuple[list[str], list[str]]:
+    """What base has at the beginning of the path and what head has, a line each."""
+    before, after = found.before, found.after
+    if len(before) == len(after) == 1:
+        pair = two_lines(before[0], after[0])
+        return [pair[0] or ""], [pair[1] or ""]
+    return [one_line(text) for text in before], [one_line(text) for text in after]
 
 
 def _grounds(found: Explanation, head: Project) -> Iterator[tuple[str, str]]:
@@ -56,11 +61,12 @@ def explanation_text(found: Explanation, head: Project) -> Iterator[str]:
         arrow = "  " * depth + ("└── " if depth else "")
         text = f"  {arrow}{_spoken(step, head)}"
         if step.expression and depth:
-            text += styled(f"  {_one_line(step.expression)}", dim=True)
+            text += styled(f"  {one_line(step.expression)}", dim=True)
         yield text
         if depth == 0:
-            yield from (styled(f"      - {_one_line(t)}", fg="red") for t in found.before)
-            yield from (styled(f"      + {_one_line(t)}", fg="green") for t in found.after)
+            before, after = _stood_and_stands(found)
+            yield from (styled(f"      - {text}", fg="red") for text in before)
+            yield from (styled(f"      + {text}", fg="green") for text in after)
     yield from (f"  {said} {name}" for said, name in _grounds(found, head))
     if found.not_proven:
         yield f"  not proven: {found.not_proven.message}"
@@ -81,12 +87,13 @@ def explanation_markdown(found: Explanation, head: Project) -> Iterator[str]:
         yield ""
     for step in found.path:
         text = f"1. {code(_spoken(step, head))}"
-        yield text + (f": {code(_one_line(step.expression))}" if step.expression else "")
+        yield text + (f": {code(one_line(step.expression))}" if step.expression else "")
     if found.before or found.after:
         yield ""
         yield "```diff"
-        yield from (f"- {_one_line(t)}" for t in found.before)
-        yield from (f"+ {_one_line(t)}" for t in found.after)
+        before, after = _stood_and_stands(found)
+        yield from (f"- {text}" for text in before)
+        yield from (f"+ {text}" for text in after)
         yield "```"
     yield from (f"- {said} {code(name)}" for said, name in _grounds(found, head))
     if found.not_proven:

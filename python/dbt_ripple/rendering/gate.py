@@ -13,7 +13,7 @@ from dbt_ripple.changes.removed_columns import Unfound
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.reasons import names_missing
 from dbt_ripple.rendering.diff import name_of
-from dbt_ripple.rendering.escaping import styled
+from dbt_ripple.rendering.escaping import one_line, styled
 from dbt_ripple.rendering.output import as_document, as_json, count
 from dbt_ripple.rendering.source_locations import Place, Places
 
@@ -143,8 +143,17 @@ def named(unique_id: str, base: Project) -> str:
     return f"{node.resource_type} {node.display_name}"
 
 
-def affected_lines(affected: list[Affected]) -> Iterator[str]:
-    """The assets a change reaches, in a few lines; that nobody owns some is said once."""
+_OF_ONE = 3
+"""Columns of one asset whose SQL is shown."""
+
+
+def affected_lines(affected: list[Affected], *, expressions: bool = False) -> Iterator[str]:
+    """The assets a change reaches, in a few lines; that nobody owns some is said once.
+
+    Args:
+        affected: the assets.
+        expressions: whether to show the SQL that reads the change, too.
+    """
     if affected:
         ownerless = sum(asset.owner is None for asset in affected)
         whose = "any of them" if ownerless == len(affected) else f"{ownerless:,} of them"
@@ -154,6 +163,10 @@ def affected_lines(affected: list[Affected]) -> Iterator[str]:
         reads = f"  {asset.verb()} {references}" if references else ""
         owner = styled(f"  ({asset.owner})", dim=True) if asset.owner else ""
         yield f"  {asset.severity:<8} {asset.name} [{asset.asset_type}]{reads}{owner}"
+        for made in asset.expressions[: _OF_ONE if expressions else 0]:
+            yield styled(f"{'':<11}{made.column} = {one_line(made.expression)}", dim=True)
+        if expressions and (more := len(asset.expressions) - _OF_ONE) > 0:
+            yield styled(f"{'':<11}and {count(more, 'column')} more", dim=True)
     if len(affected) > SHOWN:
         yield f"  and {len(affected) - SHOWN:,} more (--format json has them all)"
 

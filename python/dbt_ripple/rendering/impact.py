@@ -34,7 +34,7 @@ def impact_text(
     yield f"{decision}  {name}: {_described(changes)}"
     yield f"risk {report.risk_level}, {count(len(affected), 'asset')} affected"
     yield from (f"  promised {promise.message}" for promise in report.promises)
-    yield from affected_lines(affected)
+    yield from affected_lines(affected, expressions=True)
     if reading := [*report.broken_tests, *report.tests]:
         broken = len(report.broken_tests)
         said = f", {broken:,} of them will not compile" if broken else ""

@@ -10,7 +10,7 @@ import click
 
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.rendering.escaping import code, shortened, styled
+from dbt_ripple.rendering.escaping import SQL_SHOWN, code, one_line, shortened, styled
 from dbt_ripple.rendering.escaping import mermaid as quoted
 from dbt_ripple.rendering.output import as_document
 
@@ -29,8 +29,8 @@ _OF_ONE_COLUMN = frozenset({"METRIC"})
 _CHECKS = frozenset({"TEST", "UNIT_TEST"})
 """Labels of what is named without a column."""
 
-_SHOWN, _LEAST = 200, 10
-"""Characters of an expression that a tree shows: at most, and at least."""
+_LEAST = 10
+"""Characters of an expression below which a tree shows nothing of it."""
 
 V = TypeVar("V", bound=Hashable)
 
@@ -369,16 +369,10 @@ def _drawn(line: Line, width: int | None) -> str:
         text += "  " + styled(", ".join(line.kinds), dim=True)
     if line.expression:
         # It has what room is left: in a narrow terminal, none.
-        left = _SHOWN if width is None else width - len(click.unstyle(text)) - len("  = ")
+        left = SQL_SHOWN if width is None else width - len(click.unstyle(text)) - len("  = ")
         if left >= _LEAST:
-            text += f"  = {styled(_one_line(line.expression, left), dim=True)}"
+            text += f"  = {styled(one_line(line.expression, left), dim=True)}"
     return f"{text} {styled(SEEN, dim=True)}" if line.seen else text
-
-
-def _one_line(sql: str, longest: int = _SHOWN) -> str:
-    """An expression in one line, cut where it is long; JSON has all of it."""
-    line = " ".join(sql.split())
-    return line if len(line) <= longest else f"{line[: longest - 1]}…"
 
 
 def _markdown(view: TraceView[Any]) -> Iterator[str]:
@@ -393,7 +387,7 @@ def _markdown(view: TraceView[Any]) -> Iterator[str]:
             if line.kinds:
                 text += f" ({', '.join(line.kinds)})"
             if line.expression:
-                text += f": {code(_one_line(line.expression))}"
+                text += f": {code(one_line(line.expression))}"
             yield f"{text} *{SEEN[1:-1]}*" if line.seen else text
 
 

@@ -24,7 +24,8 @@ class Step(msgspec.Struct, kw_only=True):
 
     Attributes:
         column: ``*rows*`` for the row set; None for the test at the end.
-        expression: the SQL behind the column on head, where it is at hand.
+        expression: the SQL that computes the column on head, over the relations that its query
+            reads, where it is at hand.
     """
 
     unique_id: str
@@ -175,10 +176,7 @@ def _put_way(
 
 def _step(texts: Texts, vertex: Vertex) -> Step:
     unique_id, column = vertex
-    expression = None
-    if column != ROWS:
-        chain = texts.of(1, unique_id).columns.get(column.lower(), [])
-        expression = chain[-1] if chain else None
+    expression = None if column == ROWS else texts.definition(1, unique_id, column)
     return Step(unique_id=unique_id, column=column, expression=expression)
 
 

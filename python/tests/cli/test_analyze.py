@@ -202,6 +202,7 @@ def test_edges_go_to_a_file(shell: Shell, suffix: str) -> None:
         "type": "DIRECT",
         "subtype": "IDENTITY",
         "masking": "false" if suffix.lower() == ".csv" else False,
+        "expression": "amount",
     } in rows
     assert f"edges to {path}" in done.err
 
@@ -245,7 +246,7 @@ def test_help_has_an_example(shell: Shell) -> None:
 def test_csv_and_jsonl_hold_any_name(tmp_path: Path) -> None:
     for suffix in (".csv", ".jsonl"):
         path = tmp_path / f"edges{suffix}"
-        writer(path)(path, EDGES)
+        writer(path)(path, EDGES, {})
         assert [p.name for p in tmp_path.iterdir()] == [path.name]
         if suffix == ".csv":
             rows = list(csv.DictReader(path.open(newline="")))
@@ -257,13 +258,13 @@ def test_csv_and_jsonl_hold_any_name(tmp_path: Path) -> None:
 
 def test_no_edges_is_a_file_with_columns_only(tmp_path: Path) -> None:
     path = tmp_path / "edges.parquet"
-    writer(path)(path, [])
+    writer(path)(path, [], {})
     table = pq.read_table(path)
     assert table.num_rows == 0
     assert table.schema.names == list(COLUMNS)
     assert table.schema.field("masking").type == pa.bool_()
     path = tmp_path / "edges.csv"
-    writer(path)(path, [])
+    writer(path)(path, [], {})
     assert path.read_text() == ",".join(COLUMNS) + "\n"
 
 
@@ -273,7 +274,7 @@ def test_what_stops_halfway_leaves_the_file_as_it_was(tmp_path: Path, suffix: st
     path.write_text("before")
     unencodable = EDGES[0]._replace(child_column="\ud800")
     with pytest.raises(UnicodeEncodeError):
-        writer(path)(path, [*EDGES * 1000, unencodable])
+        writer(path)(path, [*EDGES * 1000, unencodable], {})
     assert path.read_text() == "before"
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
@@ -281,4 +282,4 @@ def test_what_stops_halfway_leaves_the_file_as_it_was(tmp_path: Path, suffix: st
 def test_a_folder_nobody_may_write_to() -> None:
     path = Path("/proc/edges.csv")
     with pytest.raises(RippleError, match="cannot be written"):
-        writer(path)(path, EDGES)
+        writer(path)(path, EDGES, {})

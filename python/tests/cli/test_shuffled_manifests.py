@@ -65,7 +65,7 @@ def derived_first(manifest: dict[str, Any]) -> None:
 def rows_to_load(folder: Path) -> dict[str, list[dict[str, Any]]]:
     """What `load` and `build` write, but for what says which artifacts they were."""
     project = read_project(folder)
-    snapshot = build_rows(project, analyse(project, expressions=True), loaded_at=NOON)
+    snapshot = build_rows(project, analyse(project, expressions=True, own=True), loaded_at=NOON)
     same = {"snapshot_id": "", "invocation_id": ""}
     return {
         table: [msgspec.structs.asdict(row) | same for row in rows]

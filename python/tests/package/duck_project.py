@@ -89,7 +89,7 @@ def loaded(folder: Path, of: Project, git_sha: str) -> None:
     assert of.metadata.generated_at is not None
     snapshot = build_rows(
         of,
-        analyse(of, expressions=True),
+        analyse(of, expressions=True, own=True),
         git_sha=git_sha,
         target_name="dev",
         loaded_at=of.metadata.generated_at + timedelta(minutes=1),

@@ -337,11 +337,11 @@ def test_the_questions_of_a_runbook(told: Path) -> None:
         query = (compiled / f"{name}.sql").read_text()
         return rows(told, f"select {columns} from ({query}) as answered")
 
-    seen = "name, depth, one_direct_column, succeeded_at, open_incidents, open_since, owner"
+    seen = "name, depth, one_direct_column, expression, succeeded_at, open_incidents, open_since, owner"
     assert answered("diagnose_metric", seen) == [
-        ("top", 0, None, naive(at("10:30")), 1, naive(at("10:32")), "ann"),
-        ("stg", 1, "status", naive(at("10:00")), 0, None, None),
-        ("orders", 2, None, None, 0, None, None),
+        ("top", 0, None, "status", naive(at("10:30")), 1, naive(at("10:32")), "ann"),
+        ("stg", 1, "status", "status", naive(at("10:00")), 0, None, None),
+        ("orders", 2, None, None, None, 0, None, None),
     ]
     assert answered("changed_upstream", "name") == [], "it was two weeks ago"
     # Moved to the last hour, in the order they had: what is asked next reads them, too.

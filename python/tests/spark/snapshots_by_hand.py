@@ -60,11 +60,12 @@ def snapshot_by_hand(id_: str, nodes: int = 3, edges_a_node: int = 2) -> Snapsho
                 analysis_status="analysed",
                 analysis_reason=None,
                 test_fingerprint=None,
+                own_rows_fingerprint=None,
             )
             for name in names
         ],
         "columns": [
-            ColumnRow(id_, name, "id", 1, "bigint", None, None, "f", None) for name in names
+            ColumnRow(id_, name, "id", 1, "bigint", None, None, "f", None, None) for name in names
         ],
         "edges": [EdgeRow(id_, a, b) for a, b in itertools.pairwise(names)],
         "column_edges": [

@@ -37,7 +37,7 @@ def named(drawn: list[str]) -> Naming:
 def snapshot_of(folder: Path, name: Naming) -> Snapshot:
     write(folder, name)
     project = read_project(folder / "target")
-    return build_rows(project, analyse(project, expressions=True))
+    return build_rows(project, analyse(project, expressions=True, own=True))
 
 
 def expected(snapshot: Snapshot, table: str) -> list[dict[str, Any]]:
