@@ -444,6 +444,15 @@ class Code(StrEnum):
     OF_COLUMN = "of_column", "{column}: {because}"
     OWNER_REMOVED = "owner_removed", "it had the owner {owner}, and has none now"
     NEW_WITHOUT_OWNER = "new_without_owner", "it is new and has no owner"
+    COMPUTED_TWICE = "computed_twice", "computes the same as {name}.{column}"
+    BYPASSES_SAME = (
+        "bypasses_same",
+        "reads {name}.{column}, which is {canonical}.{there} computed once more; {canonical} is canonical",
+    )
+    BYPASSES_OTHER = (
+        "bypasses_other",
+        "reads {name}.{column}, and the canonical {canonical}.{there} is computed in another way",
+    )
     WITHOUT_OWNER = "without_owner", "it has no owner"
     KEY_UNTESTED = "key_untested", "no data tests check that a key is unique and not null"
     SHOWS_PII = "shows_pii", "exposes {pii}"

@@ -8,6 +8,12 @@
     'certified_path_integrity_key': (
         ref('dbt_ripple', 'certified_path_integrity'), ['project_name', 'week', 'unique_id']
     ),
+    'duplicate_definitions_key': (
+        ref('dbt_ripple', 'duplicate_definitions'), ['snapshot_id', 'unique_id', 'column_name']
+    ),
+    'competing_definitions_key': (
+        ref('dbt_ripple', 'competing_definitions'), ['snapshot_id', 'unique_id', 'column_name']
+    ),
 } -%}
 {%- if not part_is_on('operations') -%}
     {%- do keys.update({'lineage_coverage_key': (ref('dbt_ripple', 'lineage_coverage'), ['project_name', 'week'])}) -%}

@@ -22,6 +22,7 @@ from dbt_ripple.changes.removed_columns import Unfound, vanished
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.governance.column_types import catalog_types, declared_types, retyped
 from dbt_ripple.governance.contracts import Breach
+from dbt_ripple.governance.duplicate_definitions import twin_breaches
 from dbt_ripple.graph.column_edges import edges_into, exposure_edges_of
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.pii import PiiColumn, pii_columns
@@ -247,6 +248,7 @@ CHECKS: Final[tuple[Callable[[Comparison], Iterator[Breach]], ...]] = (
     key_breaches,
     pii_breaches,
     reader_breaches,
+    twin_breaches,
     drift_breaches,
 )
 """All of them; each needs no more than the two sides."""

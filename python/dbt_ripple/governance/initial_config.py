@@ -19,6 +19,7 @@ from dbt_ripple.artifacts import (
     criticality,
     has_pii,
     has_tested_key,
+    is_canonical,
     is_public,
     owner,
 )
@@ -135,6 +136,9 @@ def _levels(project: Project) -> Iterator[tuple[str, Level, str]]:
     yield "reader_broken", "block", "What is broken is certain."
     metrics = sum(node.resource_type == "metric" for node in nodes)
     yield "semantic_removed", "warn", f"{metrics} metric{'' if metrics == 1 else 's'} declared."
+    yield "duplicate_introduced", "warn", "A refactoring may have both for a while."
+    canonical = sum(is_canonical(node) for node in relations)
+    yield "canonical_bypassed", "warn", f"{_of(canonical, relations)} meta.canonical."
     yield (
         "blast_radius",
         "warn",

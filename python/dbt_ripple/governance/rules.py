@@ -97,6 +97,16 @@ _ALL: Final = (
         "for from outside of the project.",
     ),
     Rule(
+        name="duplicate_introduced",
+        level="warn",
+        asks="No column computes what a column of another model computes already.",
+    ),
+    Rule(
+        name="canonical_bypassed",
+        level="warn",
+        asks="Who reads a column that a canonical model has, too, reads it there.",
+    ),
+    Rule(
         name="blast_radius",
         level="warn",
         asks="A change that reaches more assets than are allowed is looked at, or approved, by somebody.",

@@ -55,6 +55,8 @@ _COUNTED: Final = {
     "pii_exposed": ("public column", "with personal data"),
     "reader_broken": ("reader", "broken"),
     "semantic_removed": ("semantic-layer element", "removed or renamed"),
+    "duplicate_introduced": ("column", "computed in two places"),
+    "canonical_bypassed": ("reader", "past what is canonical"),
     "certified_reached": ("certified or tier-1 asset", "reached"),
     "source_drift": ("source column", "not as declared"),
 }
@@ -75,6 +77,8 @@ _TO_DO: Final = {
     "pii_untagged": "tag it with `meta.pii`, or declassify it with a reason",
     "pii_exposed": "mask it, or take it out of what is public",
     "semantic_removed": "ask who queries it from outside, dashboards among them",
+    "duplicate_introduced": "read the other model's column instead",
+    "canonical_bypassed": "read the canonical model instead",
     "blast_radius": "look at what reads it",
     "certified_reached": "look at what reads it",
     "source_drift": "look at the source, and mend its declaration",

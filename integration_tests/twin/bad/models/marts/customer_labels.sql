@@ -1,4 +1,6 @@
 select
-    customer_id,
-    concat(name, ' ', country_code) as label
-from {{ ref('stg_customers') }}
+    customers.customer_id,
+    concat(customers.name, ' ', customers.country_code) as label,
+    letters.address_hash
+from {{ ref('stg_customers') }} as customers
+left join {{ ref('mailing_list') }} as letters on customers.customer_id = letters.customer_id

@@ -1,4 +1,5 @@
 select
     customer_id,
-    email as address
+    email as address,
+    md5(email) as address_hash
 from {{ ref('stg_customers') }}

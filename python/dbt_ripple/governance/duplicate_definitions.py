@@ -1,0 +1,174 @@
+"""Two columns that are one thing, and two that have one name and are not.
+
+Two columns are *twins* if they have the same fingerprint and each is computed in its own model: neither
+handed on from somewhere nor constant. They are then the same function of the same source columns.
+Two columns *compete* if they have one name, both are computed, and their fingerprints differ. The
+dbt package has both as models, `duplicate_definitions` and `competing_definitions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from dbt_ripple.artifacts import Node, Project, is_canonical
+from dbt_ripple.changes import Comparison
+from dbt_ripple.governance.contracts import Breach
+from dbt_ripple.graph.column_edges import edges_into
+from dbt_ripple.graph.lineage import Analysis
+from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.traversal import Vertex
+from dbt_ripple.reasons import Code
+
+
+class _Side:
+    """The models of one side that can be analysed, and what they compute."""
+
+    def __init__(self, project: Project, analysis: Analysis) -> None:
+        self.project = project
+        self.analysis = analysis
+        self._computed: dict[str, set[str]] = {}
+
+    @cached_property
+    def fingerprints(self) -> dict[Vertex, str]:
+        """The fingerprint of each column of the models, by unique_id and lower-case name."""
+        return {
+            (unique_id, name.lower()): fingerprint
+            for unique_id, seen in self.analysis.nodes.items()
+            if seen.status == "analysed"
+            and (node := self.project.nodes.get(unique_id)) is not None
+            and node.resource_type == "model"
+            for name, fingerprint in zip(seen.columns, seen.fingerprints, strict=True)
+        }
+
+    @cached_property
+    def same(self) -> dict[str, list[Vertex]]:
+        """The columns of each fingerprint."""
+        found: dict[str, list[Vertex]] = {}
+        for vertex, fingerprint in self.fingerprints.items():
+            found.setdefault(fingerprint, []).append(vertex)
+        return found
+
+    def computes(self, vertex: Vertex) -> bool:
+        """Whether a column is made in its model, of something, and not of the model itself."""
+        self.look_at([vertex[0]])
+        return vertex[1] in self._computed[vertex[0]]
+
+    def look_at(self, unique_ids: Iterable[str]) -> None:
+        """Find out at once what several models compute."""
+        wanted = {unique_id for unique_id in unique_ids if unique_id not in self._computed}
+        if not wanted:
+            return
+        handed_on: set[Vertex] = set()
+        of_themselves: set[str] = set()
+        made: dict[str, set[str]] = {unique_id: set() for unique_id in wanted}
+        for edge in edges_into(self.analysis.edges, wanted):
+            child, column = edge.child_id, edge.child_column.lower()
+            if edge.parent_id == child:
+                of_themselves.add(child)
+            if edge.child_column == ROWS:
+                continue
+            made[child].add(column)
+            if (edge.type, edge.subtype) == ("DIRECT", "IDENTITY") and edge.parent_column != ROWS:
+                handed_on.add((child, column))
+        for unique_id, columns in made.items():
+            kept = set() if unique_id in of_themselves else columns
+            self._computed[unique_id] = {c for c in kept if (unique_id, c) not in handed_on}
+
+    def twins(self, vertex: Vertex) -> list[Vertex]:
+        """The columns of other models that compute the same; none of a column that is not computed."""
+        others = [v for v in self.same.get(self.fingerprints[vertex], ()) if v[0] != vertex[0]]
+        self.look_at(unique_id for unique_id, _ in (vertex, *others) if others)
+        if not others or not self.computes(vertex):
+            return []
+        return [other for other in others if self.computes(other)]
+
+
+def twin_breaches(comparison: Comparison) -> Iterator[Breach]:
+    """New duplicates of a definition, and new readers of one that is not the canonical one."""
+    head = _Side(comparison.head, comparison.head_analysis)
+    base = _Side(comparison.base, comparison.base_analysis)
+    yield from _duplicates(comparison, base, head)
+    yield from _bypasses(comparison, base, head)
+
+
+def _duplicates(comparison: Comparison, base: _Side, head: _Side) -> Iterator[Breach]:
+    moved = {(unique_id, column.lower()): column for unique_id, column in comparison.moved}
+    for vertex, spelled in moved.items():
+        if vertex not in head.fingerprints:
+            continue
+        # A pair of which both moved is named once, and one that moved together is no new one.
+        for other in sorted(head.twins(vertex), key=lambda v: _rank(head.project, v)):
+            old = (
+                vertex in base.fingerprints
+                and other in base.fingerprints
+                and base.fingerprints[vertex] == base.fingerprints[other]
+            )
+            first = other not in moved or _rank(head.project, other) < _rank(head.project, vertex)
+            if first and not old:
+                name = head.project.nodes[other[0]].display_name
+                reason = Code.COMPUTED_TWICE(name=name, column=_spelled(head, other))
+                yield Breach("duplicate_introduced", vertex[0], spelled, reason)
+                break
+
+
+def _bypasses(comparison: Comparison, base: _Side, head: _Side) -> Iterator[Breach]:
+    canonical = {u for u, node in head.project.nodes.items() if _stands_for_all(node)}
+    if not canonical:
+        return
+    readers = {
+        unique_id
+        for unique_id in {*comparison.changed, *comparison.modified}
+        if unique_id in head.project.nodes
+    }
+    before = {
+        (edge.parent_id, edge.parent_column.lower(), edge.child_id)
+        for edge in edges_into(base.analysis.edges, readers)
+    }
+    head.look_at(canonical)
+    said: set[tuple[str, Vertex]] = set()
+    for edge in edges_into(head.analysis.edges, readers):
+        read = (edge.parent_id, edge.parent_column.lower())
+        if (
+            (*read, edge.child_id) in before
+            or read not in head.fingerprints
+            or edge.parent_id in canonical
+            or edge.child_id in canonical
+            or (edge.child_id, read) in said
+            or not head.computes(read)
+        ):
+            continue
+        said.add((edge.child_id, read))
+        for unique_id in sorted(canonical):
+            twins = [v for v in head.twins(read) if v[0] == unique_id]
+            named = (unique_id, read[1])
+            if not twins and not (named in head.fingerprints and head.computes(named)):
+                continue
+            node, other = head.project.nodes[edge.parent_id], head.project.nodes[unique_id]
+            code = Code.BYPASSES_SAME if twins else Code.BYPASSES_OTHER
+            yield Breach(
+                "canonical_bypassed",
+                edge.child_id,
+                None,
+                code(
+                    name=node.display_name,
+                    column=edge.parent_column,
+                    canonical=other.display_name,
+                    there=_spelled(head, twins[0] if twins else named),
+                ),
+            )
+            break
+
+
+def _stands_for_all(node: Node) -> bool:
+    return node.resource_type == "model" and is_canonical(node)
+
+
+def _rank(project: Project, vertex: Vertex) -> tuple[bool, Vertex]:
+    """The canonical one comes first."""
+    return not is_canonical(project.nodes[vertex[0]]), vertex
+
+
+def _spelled(side: _Side, vertex: Vertex) -> str:
+    columns = side.analysis.nodes[vertex[0]].columns
+    return next((name for name in columns if name.lower() == vertex[1]), vertex[1])
