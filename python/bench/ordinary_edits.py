@@ -1,13 +1,17 @@
-"""Ordinary edits of projects that dbt is taught with, and what `dbt-ripple gate` says of each.
+"""Ordinary edits of projects that dbt is taught with, and what `dbt-ripple` says of each.
 
     python python/bench/ordinary_edits.py jaffle_shop=PATH jaffle-shop=PATH ...
-        [--package dbt_utils=PATH] [--work DIR] [--write docs/gate-edits.md]
+        [--work DIR] [--write docs/gate-edits.md]
 
-PATH is a checkout of the project (see ``PROJECTS``; nothing of it is changed, and nothing of them is
-kept here). Each is copied and compiled by dbt on DuckDB, without a warehouse: what base is compared
-with. Then every edit is made on a fresh copy, compiled, and judged by the gate as it is out of the
-box. An edit is *ordinary* or *breaking*: it exits with 1 where an ordinary one is blocked or a breaking
-one is not (dbt's own refusal is one).
+PATH is a checkout of the project after `dbt deps` (see ``PROJECTS``; nothing of it is changed, and
+nothing of them is kept here). Each is copied and built by dbt on DuckDB: what base is compared with.
+Then every edit is made on a fresh copy, built, and judged by `dbt-ripple gate --with select` as it is
+out of the box. Where an edit takes something away, `dbt-ripple impact` was asked before it.
+
+An edit is *ordinary* or *breaking*. It exits with 1 where an ordinary one is blocked or a breaking one
+is not (dbt's own refusal is one), where `impact` and `gate` disagree, where an edit is said to break
+and the build does not fail or the other way round, and where a test says something else than on base
+and was not selected. The playbooks are for another warehouse: they are compiled, not built.
 """
 
 from __future__ import annotations
@@ -15,6 +19,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
+import os
 import shutil
 import subprocess
 import sys
@@ -22,7 +28,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 Change = str | list[tuple[str, str]] | None
 """A new file's text, replacements in a file that is there, or None: the file goes."""
@@ -35,10 +41,14 @@ class Edit:
     what: str
     files: dict[str, Change]
     breaking: bool = False
+    before: str = ""
+    """What `impact` is asked before the edit, where the edit is that and nothing else."""
 
 
-def _replace(what: str, path: str, *pairs: tuple[str, str], breaking: bool = False) -> Edit:
-    return Edit(what, {path: list(pairs)}, breaking)
+def _replace(
+    what: str, path: str, *pairs: tuple[str, str], breaking: bool = False, before: str = ""
+) -> Edit:
+    return Edit(what, {path: list(pairs)}, breaking, before)
 
 
 # --- the classic jaffle shop, which its DuckDB twin has, too ---------------------------------------
@@ -64,10 +74,12 @@ CLASSIC: Final = [
             "models/staging/schema.yml": [("- name: status", "- name: order_status")],
         },
         breaking=True,
+        before="stg_orders --rename status:order_status",
     ),
     _replace(
         "rename customers.most_recent_order, which nothing reads",
         *(_CUSTOMERS, ("customer_orders.most_recent_order,", "most_recent_order as last_order,")),
+        before="customers --rename most_recent_order:last_order",
     ),
     _replace(
         "edit an expression: cents to dollars, rounded",
@@ -84,11 +96,13 @@ CLASSIC: Final = [
     _replace(
         "drop customers.first_order, which nothing reads",
         *(_CUSTOMERS, ("        customer_orders.first_order,\n", "")),
+        before="customers --drop first_order",
     ),
     _replace(
         "drop stg_payments.payment_method, which orders reads",
         *(_STG_PAYMENTS, ("        payment_method,\n", "")),
         breaking=True,
+        before="stg_payments --drop payment_method",
     ),
     _replace(
         "drop orders.amount, which a test reads",
@@ -156,8 +170,17 @@ CLASSIC: Final = [
         "add a model",
         {"models/returned.sql": "select * from {{ ref('orders') }} where status = 'returned'\n"},
     ),
-    Edit("remove customers, which only a test refers to", {_CUSTOMERS: None}),
-    Edit("remove stg_payments, which orders reads", {_STG_PAYMENTS: None}, breaking=True),
+    Edit(
+        "remove customers, which only a test refers to",
+        {_CUSTOMERS: None},
+        before="customers --deprecate",
+    ),
+    Edit(
+        "remove stg_payments, which orders reads",
+        {_STG_PAYMENTS: None},
+        breaking=True,
+        before="stg_payments --deprecate",
+    ),
     _replace(
         "orders as a view",
         *(
@@ -178,6 +201,7 @@ CLASSIC: Final = [
         "rename a header of a seed, stg_orders forgotten",
         *("seeds/raw_orders.csv", ("id,user_id,", "id,customer_id,")),
         breaking=True,
+        before="raw_orders --rename user_id:customer_id",
     ),
     Edit(
         "an expression as a macro",
@@ -206,16 +230,25 @@ SHOP: Final = [
         {
             _PRODUCTS: [("as product_price", "as price")],
             _ITEMS: [("products.product_price,", "products.price as product_price,")],
+            "models/marts/products.yml": [("- name: product_price", "- name: price")],
         },
     ),
     _replace(
         "rename stg_products.product_price, readers forgotten",
         *(_PRODUCTS, ("as product_price", "as price")),
         breaking=True,
+        before="stg_products --rename product_price:price",
     ),
     _replace(
-        "rename stg_products.product_type, which only `select *` passes on",
+        "rename stg_products.product_type, a dimension of the semantic layer forgotten",
         *(_PRODUCTS, ("type as product_type", "type as product_kind")),
+        breaking=True,
+        before="stg_products --rename product_type:product_kind",
+    ),
+    _replace(
+        "rename stg_orders.subtotal_cents, which only `select *` passes on",
+        *("models/staging/stg_orders.sql", ("as subtotal_cents", "as subtotal_in_cents")),
+        before="stg_orders --rename subtotal_cents:subtotal_in_cents",
     ),
     _replace(
         "edit an expression: is_food_item",
@@ -230,8 +263,15 @@ SHOP: Final = [
         *(_PRODUCTS, ("        sku as product_id,", "        sku as product_id,\n        sku,")),
     ),
     _replace(
-        "drop stg_products.product_description, which only `select *` passes on",
+        "drop stg_products.product_description, a dimension of the semantic layer forgotten",
         *(_PRODUCTS, ("        description as product_description,\n", "")),
+        breaking=True,
+        before="stg_products --drop product_description",
+    ),
+    _replace(
+        "drop stg_orders.tax_paid_cents, which only `select *` passes on",
+        *("models/staging/stg_orders.sql", ("        tax_paid as tax_paid_cents,\n", "")),
+        before="stg_orders --drop tax_paid_cents",
     ),
     _replace(
         "drop order_items.supply_cost, which orders reads",
@@ -243,11 +283,13 @@ SHOP: Final = [
             ),
         ),
         breaking=True,
+        before="order_items --drop supply_cost",
     ),
     _replace(
         "drop customers.lifetime_spend, which a test and a metric read",
         *(_SHOP_CUSTOMERS, ("        customer_orders_summary.lifetime_spend,\n", "")),
         breaking=True,
+        before="customers --drop lifetime_spend",
     ),
     _replace(
         "add a filter to stg_orders",
@@ -299,7 +341,12 @@ SHOP: Final = [
         "remove locations and its yml, which nothing reads",
         {"models/marts/locations.sql": None, "models/marts/locations.yml": None},
     ),
-    Edit("remove order_items, which orders reads", {_ITEMS: None}, breaking=True),
+    Edit(
+        "remove order_items, which orders reads",
+        {_ITEMS: None},
+        breaking=True,
+        before="order_items --deprecate",
+    ),
     _replace(
         "orders as a view",
         *(
@@ -368,10 +415,12 @@ MRR: Final = [
         "rename customer_revenue_by_month.is_last_month, readers forgotten",
         *(_BY_MONTH, ("date_month as is_last_month", "date_month as is_final_month")),
         breaking=True,
+        before="customer_revenue_by_month --rename is_last_month:is_final_month",
     ),
     _replace(
         "rename mrr.renewal_amount, which nothing reads",
         *(_MRR, ("as renewal_amount", "as renewed_amount")),
+        before="mrr --rename renewal_amount:renewed_amount",
     ),
     _replace(
         "edit an expression: no revenue is null",
@@ -398,6 +447,7 @@ MRR: Final = [
                 "        end as change_category",
             ),
         ),
+        before="mrr --drop renewal_amount",
     ),
     _replace(
         "drop customer_revenue_by_month.is_active, which mrr reads",
@@ -414,6 +464,7 @@ MRR: Final = [
         ("mrr_change > 0", "mrr > previous_month_mrr"),
         ("mrr_change < 0", "mrr < previous_month_mrr"),
         breaking=True,
+        before="mrr --drop mrr_change",
     ),
     _replace(
         "edit a filter: who churned",
@@ -464,7 +515,12 @@ MRR: Final = [
         "remove mrr and its yml, which nothing reads",
         {_MRR: None, "models/mrr.yml": None},
     ),
-    Edit("remove customer_churn_month, which mrr reads", {_CHURN: None}, breaking=True),
+    Edit(
+        "remove customer_churn_month, which mrr reads",
+        {_CHURN: None},
+        breaking=True,
+        before="customer_churn_month --deprecate",
+    ),
     _replace(
         "mrr as a table",
         *(_MRR, ("with unioned as", "{{ config(materialized='table') }}\nwith unioned as")),
@@ -487,6 +543,7 @@ ATTRIBUTION: Final = [
     _replace(
         "rename attribution_touches.linear_revenue, which nothing reads",
         *(_TOUCHES, ("as linear_revenue", "as even_revenue")),
+        before="attribution_touches --rename linear_revenue:even_revenue",
     ),
     _replace(
         "rename attribution_touches.total_sessions, its test forgotten",
@@ -498,6 +555,7 @@ ATTRIBUTION: Final = [
             ),
         ),
         breaking=True,
+        before="attribution_touches --rename total_sessions:sessions",
     ),
     Edit(
         "rename attribution_touches.total_sessions, its test with it",
@@ -545,6 +603,7 @@ ATTRIBUTION: Final = [
                 "* forty_twenty_forty_points as forty_twenty_forty_revenue",
             ),
         ),
+        before="attribution_touches --drop linear_revenue",
     ),
     _replace(
         "drop session_index, which the next CTE reads",
@@ -616,8 +675,9 @@ ATTRIBUTION: Final = [
         },
     ),
     Edit(
-        "remove the model and its yml, which nothing reads",
+        "remove the model and its yml, an analysis that reads it forgotten",
         {_TOUCHES: None, "models/schema.yml": None},
+        breaking=True,
     ),
     _replace(
         "the model as a table",
@@ -629,24 +689,200 @@ ATTRIBUTION: Final = [
         *("data/sessions.csv", ("started_at", "began_at")),
         breaking=True,
     ),
-    Edit("remove a seed that the model reads", {"data/sessions.csv": None}, breaking=True),
+    Edit(
+        "remove a seed that the model reads",
+        {"data/sessions.csv": None},
+        breaking=True,
+        before="sessions --deprecate",
+    ),
     _replace(
-        "rename a header of a seed that nothing reads by name",
+        "rename a header of a seed that no model reads",
         *("data/ad_spend.csv", ("utm_source", "source")),
+        before="ad_spend --rename utm_source:source",
     ),
 ]
+
+# --- GitHub's public events, in DuckDB's own dialect -----------------------------------------------
+
+_EVENTS, _ISSUES = "models/staging/github/stg_events.sql", "models/marts/issue_events.sql"
+_PULLS, _PUSHES = "models/marts/pull_request_events.sql", "models/marts/push_events.sql"
+_USERS, _REPOS = "models/marts/users.sql", "models/marts/repos.sql"
+_MART_YML, _SOURCE_YML = "models/marts/_properties.yml", "models/staging/github/_sources.yml"
+
+OCTOCATALOG: Final = [
+    Edit(
+        "rename stg_events.event_type, readers with it",
+        {
+            _EVENTS: [("type as event_type", "type as kind")],
+            _ISSUES: [("event_type = ", "kind = ")],
+            _PULLS: [("event_type = ", "kind = ")],
+            _PUSHES: [("event_type in ", "kind in ")],
+        },
+    ),
+    _replace(
+        "rename stg_events.event_type, readers forgotten",
+        *(_EVENTS, ("type as event_type", "type as kind")),
+        breaking=True,
+        before="stg_events --rename event_type:kind",
+    ),
+    _replace(
+        "rename stg_events.org_login, which nothing reads by name",
+        *(_EVENTS, ("as org_login", "as organization")),
+        before="stg_events --rename org_login:organization",
+    ),
+    _replace(
+        "rename users.actor_id, its tests with it",
+        _USERS,
+        ("unique_key = 'actor_id'", "unique_key = 'user_id'"),
+        (
+            "        actor_id,\n        actor_gravatar_id,\n        actor_login,\n        actor_display_login,\n"
+            "        actor_url,\n        actor_avatar_url,\n        updated_at,\n",
+            "        actor_id as user_id,\n        actor_login,\n        updated_at,\n",
+        ),
+    ),
+    _replace(
+        "edit an expression: issue_action",
+        *(_ISSUES, ("payload ->> '$.action'", "lower(payload ->> '$.action')")),
+    ),
+    _replace(
+        "edit an expression of stg_events: actor_login",
+        *(_EVENTS, ("actor['login'] as", "lower(actor['login']) as")),
+    ),
+    _replace(
+        "edit an expression: the latest state of a repository, ties by name",
+        *(
+            _REPOS,
+            (
+                "order by repo_state_last_seen_at desc",
+                "order by repo_state_last_seen_at desc, repo_name",
+            ),
+        ),
+    ),
+    _replace(
+        "add a column to stg_events",
+        *(
+            _EVENTS,
+            (
+                "        payload,\n",
+                "        payload,\n        length(payload) as payload_length,\n",
+            ),
+        ),
+    ),
+    _replace(
+        "drop stg_events.org_url, which nothing reads by name",
+        *(_EVENTS, ("        org['url'] as org_url,\n", "")),
+        before="stg_events --drop org_url",
+    ),
+    _replace(
+        "drop stg_events.actor_url, which users reads",
+        *(_EVENTS, ("        actor['url'] as actor_url,\n", "")),
+        breaking=True,
+        before="stg_events --drop actor_url",
+    ),
+    _replace(
+        "drop repos.repo_id, which tests read",
+        _REPOS,
+        (
+            "    select\n        repo_id,\n        repo_name,\n        repo_url,\n        updated_at",
+            "    select\n        repo_name,\n        repo_url,\n        updated_at",
+        ),
+        breaking=True,
+        before="repos --drop repo_id",
+    ),
+    _replace(
+        "add a filter to stg_events",
+        *(_EVENTS, ("    from source\n", "    from source\n    where public\n")),
+    ),
+    _replace(
+        "edit a filter of push_events",
+        *(_PUSHES, ("('PushEvent')", "('PushEvent', 'CreateEvent')")),
+    ),
+    _replace(
+        "edit only what an incremental run adds",
+        *(_ISSUES, ("event_created_at >= coalesce", "event_created_at > coalesce")),
+    ),
+    _replace(
+        "the severity of a test",
+        *(
+            _MART_YML,
+            ("          - not_null\n", "          - not_null:\n              severity: warn\n"),
+        ),
+    ),
+    _replace(
+        "a description",
+        *(
+            _SOURCE_YML,
+            (
+                "      - name: github_events",
+                "      - name: github_events\n        description: What happened",
+            ),
+        ),
+    ),
+    _replace(
+        "reformat: `group by all` written out",
+        *(
+            _REPOS,
+            ("    group by all\n", "    group by repo_state_uuid, repo_id, repo_name, repo_url\n"),
+        ),
+    ),
+    _replace(
+        "reformat: no comma after the last column",
+        _EVENTS,
+        ("select *, from", "SELECT * FROM"),
+        ("        org['url'] as org_url,\n", "        org['url'] AS org_url\n"),
+    ),
+    _replace(
+        "split a CTE of push_events in two",
+        _PUSHES,
+        (
+            "unnest_json as (\n",
+            "passed_on as (\n\n    select * from push_events\n\n),\n\nunnest_json as (\n",
+        ),
+        (
+            "    from push_events\n\n)\n\nselect *, from unnest_json",
+            "    from passed_on\n\n)\n\nselect *, from unnest_json",
+        ),
+    ),
+    Edit(
+        "add a model",
+        {
+            "models/marts/watches.sql": "select event_id from {{ ref('stg_events') }} where event_type = 'WatchEvent'\n"
+        },
+    ),
+    Edit(
+        "remove push_events, which nothing reads", {_PUSHES: None}, before="push_events --deprecate"
+    ),
+    Edit(
+        "remove stg_events, which all read",
+        {_EVENTS: None},
+        breaking=True,
+        before="stg_events --deprecate",
+    ),
+    _replace("users as a table", *(_USERS, ("'incremental'", "'table'"))),
+    _replace("another unique_key", *(_ISSUES, ("'event_id'", "['event_id', 'repo_id']"))),
+]
+_OCTO_USERS = next(i for i, e in enumerate(OCTOCATALOG) if e.what.endswith("its tests with it"))
+OCTOCATALOG[_OCTO_USERS].files[_MART_YML] = [("- name: actor_id", "- name: user_id")]
 
 PROJECTS: Final[dict[str, list[Edit]]] = {
     "jaffle_shop": CLASSIC,
     "jaffle_shop_duckdb": CLASSIC,
     "jaffle-shop": SHOP,
+    "octocatalog": OCTOCATALOG,
     "mrr-playbook": MRR,
     "attribution-playbook": ATTRIBUTION,
 }
-"""Edits by the project's repository on GitHub, all of dbt-labs."""
+"""Edits by the project's repository on GitHub: gwenwindflower/octocatalog, the others of dbt-labs."""
 
 _VARS: Final = {"jaffle-shop": "{load_source_data: true}"}
 """Its seeds are what its sources are."""
+_LOADED: Final = {
+    "octocatalog": "create schema raw; create table raw.github_events as "
+    "select * from read_json_auto('data/testing.json')"
+}
+"""What its source is loaded from."""
+_ONLY_COMPILED: Final = ("mrr-playbook", "attribution-playbook")
+"""Written for another warehouse than DuckDB."""
 _IGNORED: Final = ("target", "logs", ".git", "*.duckdb*", "packages.yml", "package-lock.yml")
 
 
@@ -657,31 +893,36 @@ class Said:
     edit: Edit
     decision: str
     why: str
+    before: str = ""
+    tests: str = ""
+    wrong: str = ""
 
-    @property
-    def as_expected(self) -> bool:
-        """Whether no ordinary edit is blocked, and no breaking one passes."""
-        return (self.decision in ("BLOCKED", "dbt refuses")) == self.edit.breaking
+    def __post_init__(self) -> None:
+        blocked = self.decision in ("BLOCKED", "dbt refuses")
+        if blocked != self.edit.breaking:
+            self.wrong = "a breaking edit passes" if self.edit.breaking else "an ordinary edit"
+        elif self.before and (self.before == "BLOCKED") != blocked:
+            self.wrong = "impact and gate disagree"
 
 
 class Project:
-    """A project, and its state as base compiled it."""
+    """A project, and its state as base built it."""
 
-    def __init__(self, name: str, source: Path, packages: dict[str, Path], work: Path) -> None:
+    def __init__(self, name: str, source: Path, work: Path) -> None:
         self.name = name
+        self.builds = name not in _ONLY_COMPILED
         self.folder = work / name
         self.clean = work / f"{name}-clean"
-        for folder in (self.folder, self.clean):
+        self.warehouses = work / f"{name}-warehouses"
+        for folder in (self.folder, self.clean, self.warehouses):
             shutil.rmtree(folder, ignore_errors=True)
+        self.warehouses.mkdir(parents=True)
         shutil.copytree(source, self.clean, ignore=shutil.ignore_patterns(*_IGNORED))
-        for package, place in packages.items():
-            if not (self.clean / "dbt_packages" / package).exists():
-                shutil.copytree(place, self.clean / "dbt_packages" / package)
         shutil.copytree(self.clean, self.folder)
         import yaml
 
         profile = yaml.safe_load((self.folder / "dbt_project.yml").read_text())["profile"]
-        output = {"type": "duckdb", "path": ":memory:", "threads": 1}
+        output = {"type": "duckdb", "path": "{{ env_var('EDITS_DUCKDB') }}", "threads": 1}
         profiles = {profile: {"target": "dev", "outputs": {"dev": output}}}
         (self.folder / "profiles.yml").write_text(yaml.safe_dump(profiles))
         git = ["git", "-C", str(self.folder), "-c", "user.name=x", "-c", "user.email=x@example.com"]
@@ -689,40 +930,70 @@ class Project:
             subprocess.run([*git, *command], check=True)  # a former seed is found there
         refused = self.compile()
         if refused:
-            raise SystemExit(f"{name} cannot be compiled: {refused}")
+            raise SystemExit(f"{name} cannot be built: {refused}")
         self.state = work / f"{name}-state"
         shutil.rmtree(self.state, ignore_errors=True)
         shutil.copytree(self.folder / "target", self.state)
+        self.base = self.results()
+        self.reset()
 
     def compile(self) -> str | None:
-        """Compile what lies there; what dbt says where it refuses."""
+        """Build what lies there, or only compile it; what dbt says where it refuses to parse."""
         from dbt.cli.main import dbtRunner
 
+        warehouse = Path(tempfile.mkdtemp(dir=self.warehouses))  # dbt keeps the last one open
+        os.environ["EDITS_DUCKDB"] = str(warehouse / "shop.duckdb") if self.builds else ":memory:"
+        if self.name in _LOADED:
+            import duckdb
+
+            with contextlib.chdir(self.folder), duckdb.connect(os.environ["EDITS_DUCKDB"]) as con:
+                con.execute(_LOADED[self.name])
         where = ["--project-dir", str(self.folder), "--profiles-dir", str(self.folder)]
         where += ["--target-path", str(self.folder / "target")]
         if self.name in _VARS:
             where += ["--vars", _VARS[self.name]]
         arguments = ["--quiet", "--log-level", "none", "--no-send-anonymous-usage-stats"]
-        arguments += ["--log-path", str(self.folder / "logs"), "compile", *where]
+        arguments += ["--log-path", str(self.folder / "logs")]
+        arguments += ["build" if self.builds else "compile", *where]
+        (self.folder / "target" / "run_results.json").unlink(missing_ok=True)
         with contextlib.redirect_stdout(io.StringIO()):
             result = dbtRunner().invoke(arguments)
-        if result.success:
+        if result.success or (self.builds and result.exception is None):
             return None
         return " ".join(str(result.exception or "a node does not compile").split())
 
+    def results(self) -> dict[str, tuple[str, int | None]]:
+        """What the build said of every node: its status, and how many rows a test found."""
+        if not self.builds:
+            return {}
+        said = json.loads((self.folder / "target" / "run_results.json").read_text())["results"]
+        return {r["unique_id"]: (r["status"], r["failures"]) for r in said}
+
+    def reset(self) -> None:
+        """Base's artifacts again: what `impact` is asked of."""
+        shutil.rmtree(self.folder / "target", ignore_errors=True)
+        shutil.copytree(self.state, self.folder / "target")
+
     def judge(self, edit: Edit) -> Said:
-        """Make an edit, ask the gate, and take it back."""
+        """Ask `impact`, make the edit, ask the gate, and take the edit back."""
+        before = ""
+        if edit.before:
+            before = self.ask("impact", *edit.before.split())["decision"]
         self.make(edit)
         try:
             refused = self.compile()
             if refused is not None:
-                return Said(edit, "dbt refuses", refused[:100])
-            return Said(edit, *self.gate())
+                return Said(edit, "dbt refuses", _shortened(refused, 100), before)
+            gated = self.ask("gate", "--state", str(self.state), "--with", "select")
+            said = Said(edit, gated["decision"], self.why(gated), before, _tests(gated))
+            said.wrong = said.wrong or self.missed(edit, gated["selection"])
+            return said
         finally:
             for path in edit.files:
                 (self.folder / path).unlink(missing_ok=True)
                 if (self.clean / path).exists():
                     shutil.copy(self.clean / path, self.folder / path)
+            self.reset()
 
     def make(self, edit: Edit) -> None:
         """Make an edit, and be sure that it was made."""
@@ -746,30 +1017,59 @@ class Project:
                 text = text.replace(old, new, 1)
             file.write_text(text)
 
-    def gate(self) -> tuple[str, str]:
-        """The decision, and why in a few words."""
+    def ask(self, *arguments: str) -> dict[str, Any]:
+        """The JSON that a command prints in the project's folder."""
+        from dbt_ripple.cli import cli
+
+        answer, aside = io.StringIO(), io.StringIO()
+        command = [*arguments, "--project-dir", str(self.folder), "--format", "json"]
+        with contextlib.redirect_stdout(answer), contextlib.redirect_stderr(aside):
+            cli(command, prog_name="dbt-ripple", standalone_mode=False, obj=[])
+        found = json.loads(answer.getvalue())
+        assert isinstance(found, dict)
+        return found
+
+    def why(self, gated: dict[str, Any]) -> str:
+        """Why the gate decided as it did, in a few words."""
         from dbt_ripple.artifacts import read_project
-        from dbt_ripple.governance.gate import gate
 
         base, head = read_project(self.state), read_project(self.folder / "target")
-        report = gate(base, head)
         nodes = {**base.nodes, **head.nodes}
         found = []
-        for finding in report.findings:
-            if finding.level == "known":
+        for finding in gated["findings"]:
+            if finding["level"] == "known":
                 continue
-            if finding.unique_id is None:
-                found.append(finding.reason.message)
-            else:
-                found.append(f"{nodes[finding.unique_id].name} {finding.reason}")
-        found += [f"{nodes[unique_id].name} is removed" for unique_id in report.removed]
+            of = finding["unique_id"]
+            found.append(f"{nodes[of].name} {finding['message']}" if of else finding["message"])
         if not found:
             from dbt_ripple.changes import compare
 
             changed = compare(base, head).changed
             names = [nodes[unique_id].name for unique_id in changed]
             found = [f"only {', '.join(names)}" if names else "nothing moved"]
-        return report.decision, "; ".join(found)
+        return "; ".join(found)
+
+    def missed(self, edit: Edit, selection: dict[str, Any]) -> str:
+        """What the build says and the answer does not."""
+        head = self.results()
+        failed = [n for n, said in head.items() if said[0] == "error" and n in self.base]
+        if self.builds and bool(failed) != edit.breaking and not self.only_semantic(selection):
+            return f"the build says otherwise: {failed}"
+        known = {s["unique_id"] for s in (*selection["tests"], *selection["blocked"])}
+        tests = {n for n in self.base.keys() & head.keys() if n.startswith("test.")}
+        unseen = [n for n in tests if head[n] != self.base[n] and n not in known]
+        return f"not selected: {', '.join(sorted(unseen))}" if unseen else ""
+
+    def only_semantic(self, selection: dict[str, Any]) -> bool:
+        """Whether all that is broken is of the semantic layer, which no build executes."""
+        kinds = {broken["unique_id"].split(".")[0] for broken in selection["broken"]}
+        return not kinds & {"model", "test", "seed", "snapshot"}
+
+
+def _tests(gated: dict[str, Any]) -> str:
+    """How many tests are to run, and how many dbt would."""
+    counts = gated["selection"]["counts"]
+    return f"{counts['impacted_tests']} of {counts['all_tests']} ({counts['state_modified_tests']})"
 
 
 def _another_value(row: str) -> str:
@@ -782,18 +1082,21 @@ def table(name: str, answers: list[Said]) -> Iterator[str]:
     """What was said of one project's edits."""
     yield f"## {name}"
     yield ""
-    yield "| edit | decision | why |"
-    yield "| --- | --- | --- |"
+    yield "| edit | impact, before | gate | why | tests |"
+    yield "| --- | --- | --- | --- | --- |"
     for said in answers:
-        why = said.why if len(said.why) <= _WIDTH else f"{said.why[: _WIDTH - 3]}..."
-        mark = "" if said.as_expected else " **(not as it should be)**"
+        mark = f" **({said.wrong})**" if said.wrong else ""
         kind = " *(breaks)*" if said.edit.breaking else ""
-        cell = why.replace("|", "\\|")
-        yield f"| {said.edit.what}{kind} | {said.decision}{mark} | {cell} |"
+        why = _shortened(said.why, 160).replace("|", "\\|")
+        cells = (f"{said.edit.what}{kind}", said.before, said.decision + mark, why, said.tests)
+        yield f"| {' | '.join(cells)} |".replace("|  |", "| |")
     yield ""
 
 
-_WIDTH: Final = 160
+def _shortened(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
 _BEGIN: Final = "<!-- made by python/bench/ordinary_edits.py -->"
 
 
@@ -801,21 +1104,17 @@ def main() -> int:
     """Judge all edits of the projects that are given, and print or write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("projects", nargs="+", metavar="NAME=PATH")
-    parser.add_argument("--package", action="append", default=[], metavar="NAME=PATH")
     parser.add_argument("--work", type=Path)
     parser.add_argument("--write", type=Path, help="the page whose tables are replaced")
     args = parser.parse_args()
-    packages = {n: Path(p) for n, _, p in (said.partition("=") for said in args.package)}
     lines: list[str] = []
     wrong = 0
     with tempfile.TemporaryDirectory() as temporary:
         work = args.work or Path(temporary)
         for name, _, path in (said.partition("=") for said in args.projects):
-            edits = PROJECTS[name]
-            wanted = (Path(path) / "packages.yml").exists() or name == "mrr-playbook"
-            project = Project(name, Path(path), packages if wanted else {}, work)
-            answers = [project.judge(edit) for edit in edits]
-            wrong += sum(not said.as_expected for said in answers)
+            project = Project(name, Path(path), work)
+            answers = [project.judge(edit) for edit in PROJECTS[name]]
+            wrong += sum(bool(said.wrong) for said in answers)
             lines += table(name, answers)
             print("\n".join(table(name, answers)), flush=True)
     if args.write:

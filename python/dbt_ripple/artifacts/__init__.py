@@ -21,7 +21,7 @@ from dbt_ripple.artifacts.node_meta import (
     owner,
     referenced_columns,
 )
-from dbt_ripple.artifacts.node_names import find_node, nearest
+from dbt_ripple.artifacts.node_names import did_you_mean, find_node
 from dbt_ripple.artifacts.project import (
     CatalogColumn,
     Column,
@@ -64,6 +64,7 @@ __all__ = [
     "contract_version",
     "criticality",
     "declassified",
+    "did_you_mean",
     "find_node",
     "has_pii",
     "has_tested_key",
@@ -71,7 +72,6 @@ __all__ = [
     "is_certified",
     "is_public",
     "masking_functions",
-    "nearest",
     "owner",
     "read_files",
     "read_project",

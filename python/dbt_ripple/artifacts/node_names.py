@@ -56,11 +56,18 @@ def find_node(project: Project, text: str) -> tuple[Node, str | None]:
     raise _unknown(project, text)
 
 
-def nearest(word: str, names: Iterable[str]) -> list[str]:
-    """Up to three of the names that look most like the word, without regard to case."""
+def did_you_mean(word: str, names: Iterable[str], otherwise: str, prefix: str = "") -> str:
+    """How a refusal of a word ends: the names that look most like it, or what else to do.
+
+    They are three at most. Case does not matter.
+
+    Example:
+        >>> did_you_mean("statsu", ["status", "order_id"], "`dbt ls` lists them")
+        'did you mean status?'
+    """
     by_fold = {name.casefold(): name for name in names}
-    found = difflib.get_close_matches(word.casefold(), by_fold, n=3, cutoff=0.5)
-    return [by_fold[name] for name in found]
+    near = difflib.get_close_matches(word.casefold(), by_fold, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(prefix + by_fold[n] for n in near)}?" if near else otherwise
 
 
 def _index(project: Project, fold: Callable[[str], str]) -> dict[str, list[str]]:
@@ -142,13 +149,15 @@ def _unknown(project: Project, text: str) -> RippleError:
             return RippleError(f"{unique_id} is disabled", text, "enable it in its config")
     kind, colon, name_of_kind = text.partition(":")
     if colon and (of_kind := project.of_type(kind)):
-        near = nearest(name_of_kind, (node.display_name for node in of_kind))
         return RippleError(
             f"no {kind.replace('_', ' ')} of this name in project {project.name}",
             text,
-            f"did you mean {' or '.join(f'{kind}:{name}' for name in near)}?"
-            if near
-            else f"`dbt ls --resource-type {kind}` lists them",
+            did_you_mean(
+                name_of_kind,
+                (node.display_name for node in of_kind),
+                f"`dbt ls --resource-type {kind}` lists them",
+                prefix=f"{kind}:",
+            ),
         )
     names = {
         name: None
@@ -159,9 +168,9 @@ def _unknown(project: Project, text: str) -> RippleError:
             f"{node.source_name}.{node.name}" if node.source_name else node.display_name,
         )
     }
-    near = nearest(text, names) or nearest(text.partition(".")[0], names)
+    without_column = did_you_mean(text.partition(".")[0], names, "`dbt ls` lists the nodes")
     return RippleError(
         f"no node of this name in project {project.name}",
         text,
-        f"did you mean {' or '.join(near)}?" if near else "`dbt ls` lists the nodes",
+        did_you_mean(text, names, without_column),
     )

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any, Final, NamedTuple
 
-from dbt_ripple.artifacts.node_names import find_node, nearest
+from dbt_ripple.artifacts.node_names import did_you_mean, find_node
 from dbt_ripple.artifacts.project import Node, Project
 from dbt_ripple.errors import RippleError
 
@@ -143,15 +143,15 @@ def matching(project: Project, method: str, value: str, text: str) -> Iterator[s
         or (argument and kind != "config")
         or (kind == "config") != bool(argument)
     ):
-        near = nearest(kind, _METHODS)
+        otherwise = f"give `dbt ls --select {text}` its names, or use {', '.join(_METHODS[:4])}"
         raise RippleError(
             f"dbt answers {kind}: from more than the manifest"
             if kind in _ELSEWHERE
             else f"{method}: is no method that is understood here",
             text,
-            f"did you mean {near[0]}:?"
-            if near and kind not in _ELSEWHERE
-            else f"give `dbt ls --select {text}` its names, or use {', '.join(_METHODS[:4])}",
+            otherwise
+            if kind in _ELSEWHERE
+            else did_you_mean(f"{kind}:", (f"{method}:" for method in _METHODS), otherwise),
         )
     for unique_id, node in project.nodes.items():
         if _matches(node, kind, argument, value):
@@ -296,9 +296,8 @@ def _nothing(project: Project, value: str, text: str) -> RippleError:
         if node.resource_type not in ("test", "unit_test", "operation")
         for word in (node.name, node.original_file_path, *node.tags, *node.fqn[1:-1])
     }
-    near = nearest(value, words)
     return RippleError(
         f"selects nothing in project {project.name}",
         text,
-        f"did you mean {' or '.join(near)}?" if near else "`dbt ls` lists what there is",
+        did_you_mean(value, words, "`dbt ls` lists what there is"),
     )

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from dbt_ripple.artifacts import Node, Project, nearest
+from dbt_ripple.artifacts import Node, Project, did_you_mean
 from dbt_ripple.changes import Comparison, compare
 from dbt_ripple.errors import RippleError
 from dbt_ripple.flow.data_types import TYPE_NAMES, canonical_type, same_type
@@ -274,27 +274,24 @@ def _column(node: Node, names: dict[str, str], change: Change) -> str:
     found = names.get(change.column.strip().lower())
     if found is not None and found != ROWS:
         return found
-    near = nearest(change.column, names.values())
-    some = ", ".join(list(names.values())[:8])
+    known = list(names.values())
+    otherwise = "none of its columns is known: `dbt docs generate` lists them"
+    if known:
+        otherwise = f"it has {', '.join(known[:8])}"
     raise RippleError(
         f"{node.display_name} has no column {change.column!r}",
         f"--{change.kind}",
-        f"did you mean {' or '.join(near)}?"
-        if near
-        else f"it has {some}"
-        if names
-        else "none of its columns is known: `dbt docs generate` lists them",
+        did_you_mean(change.column, known, otherwise),
     )
 
 
 def _type(column: str, to: str, was: str | None, dialect: str, option: str) -> str:
     canonical = canonical_type(to, dialect) or (to if was and same_type(was, to, dialect) else None)
     if canonical is None:
-        near = nearest(to.partition("(")[0], TYPE_NAMES)
         raise RippleError(
             f"{to!r} is no type of {dialect}",
             option,
-            f"did you mean {' or '.join(near)}?" if near else f"say --retype {column}:TYPE",
+            did_you_mean(to.partition("(")[0], TYPE_NAMES, f"say --retype {column}:TYPE"),
         )
     if was is not None and same_type(was, to, dialect):
         raise RippleError(f"{column} is {was} already", option, "give another type")

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from dbt_ripple.artifacts import nearest
+from dbt_ripple.artifacts import did_you_mean
 from dbt_ripple.errors import RippleError
 from dbt_ripple.governance.rules import LEVELS, RULES, Level
 
@@ -140,11 +140,10 @@ def _exceptions_in(file: Path, where: str) -> list[Excepted]:
 def _known_rule(name: str, where: str) -> None:
     if name in RULES:
         return
-    near = nearest(name, RULES)
     raise RippleError(
         f"no rule {name!r}",
         where,
-        f"did you mean {' or '.join(near)}?" if near else f"the rules are {', '.join(RULES)}",
+        did_you_mean(name, RULES, f"the rules are {', '.join(RULES)}"),
     )
 
 
@@ -155,11 +154,10 @@ def _setting(name: str, said: Any, where: str) -> Setting:
         said = {**said, "level": "off"}
     level = said.get("level") if isinstance(said, dict) else said
     if level is not None and level not in LEVELS:
-        near = nearest(str(level), LEVELS)
         raise RippleError(
             f"{level!r} is no level of {name}",
             where,
-            f"did you mean {near[0]}?" if near else f"say {', '.join(LEVELS)}",
+            did_you_mean(str(level), LEVELS, f"say {', '.join(LEVELS)}"),
         )
     try:
         return msgspec.convert(said if isinstance(said, dict) else {"level": said}, Setting)

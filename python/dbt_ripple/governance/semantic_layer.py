@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from dbt_ripple.artifacts import Node, Project, nearest
+from dbt_ripple.artifacts import Node, Project, did_you_mean
 from dbt_ripple.changes import Comparison
 from dbt_ripple.errors import RippleError
 from dbt_ripple.governance.contracts import Breach
@@ -214,9 +214,8 @@ def _element(
 
 
 def _no_element(node: Node, change: Change, names: Sequence[str] | dict[str, None]) -> RippleError:
-    near = nearest(change.column, names)
     return RippleError(
         f"{node.spoken_name} has no {change.column!r}",
         f"--{change.kind}",
-        f"did you mean {' or '.join(near)}?" if near else f"it has {', '.join(list(names)[:8])}",
+        did_you_mean(change.column, names, f"it has {', '.join(list(names)[:8])}"),
     )

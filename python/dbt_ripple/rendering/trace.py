@@ -223,15 +223,12 @@ def _column(analysis: Analysis, graph: ColumnGraph, root: Node, asked: str) -> s
     same = [name for name in columns if name.casefold() == asked.casefold()]
     if same:
         return same[0]
-    from dbt_ripple.artifacts import nearest
+    from dbt_ripple.artifacts import did_you_mean
 
-    near = nearest(asked, columns)
-    if near:
-        fix = f"did you mean {' or '.join(near)}?"
-    elif columns:
-        fix = f"it has {', '.join(list(columns)[:10])}{', ...' if len(columns) > 10 else ''}"
-    else:
-        fix = "none of its columns is known: `dbt docs generate` writes them to catalog.json"
+    otherwise = "none of its columns is known: `dbt docs generate` writes them to catalog.json"
+    if columns:
+        otherwise = f"it has {', '.join(list(columns)[:10])}{', ...' if len(columns) > 10 else ''}"
+    fix = did_you_mean(asked, columns, otherwise)
     raise RippleError(f"{root.unique_id} has no column of this name", asked, fix)
 
 

@@ -6,7 +6,7 @@ from collections import deque
 
 import msgspec
 
-from dbt_ripple.artifacts import Node, Project, nearest
+from dbt_ripple.artifacts import Node, Project, did_you_mean
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compare import Vertex
 from dbt_ripple.changes.diff import Texts
@@ -86,13 +86,12 @@ def find_test(head: Project, text: str) -> Node:
                 text,
                 "name one by its id",
             )
-    near = nearest(text, (node.name for node in tests))
     raise RippleError(
         f"no test of this name in project {head.name}",
         text,
-        f"did you mean {' or '.join(near)}?"
-        if near
-        else "`dbt ls --resource-type test` lists the tests",
+        did_you_mean(
+            text, (node.name for node in tests), "`dbt ls --resource-type test` lists the tests"
+        ),
     )
 
 

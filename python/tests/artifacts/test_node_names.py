@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dbt_ripple.artifacts import Metadata, Node, Project, find_node, nearest, read_project
+from dbt_ripple.artifacts import Metadata, Node, Project, did_you_mean, find_node, read_project
 from dbt_ripple.errors import RippleError
 
 FIXTURE = Path(__file__).parent / "fixtures" / "v12_dbt_1_11"
@@ -119,5 +119,10 @@ def test_a_disabled_node_is_said_to_be_disabled() -> None:
         find_node(project_of(), "old")
 
 
-def test_nearest_ignores_case() -> None:
-    assert nearest("ORDER_TOTL", ["order_total", "x"]) == ["order_total"]
+def test_the_nearest_name_ignores_case_and_keeps_its_kind() -> None:
+    names = ["order_total", "x"]
+    assert did_you_mean("ORDER_TOTL", names, "see docs") == "did you mean order_total?"
+    assert (
+        did_you_mean("a_totl", ["a_total"], "", prefix="metric:") == "did you mean metric:a_total?"
+    )
+    assert did_you_mean("nothing_like", names, "see docs") == "see docs"
