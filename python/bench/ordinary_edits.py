@@ -826,10 +826,13 @@ OCTOCATALOG: Final = [
         ),
     ),
     _replace(
-        "reformat: no comma after the last column",
+        "reformat: capitals, and no comma after the last column",
         _EVENTS,
         ("select *, from", "SELECT * FROM"),
-        ("        org['url'] as org_url,\n", "        org['url'] AS org_url\n"),
+        (
+            "        org['url'] as org_url,\n        org['avatar_url'] as org_avatar_url,\n",
+            "        org['url'] AS org_url, org['avatar_url'] AS org_avatar_url\n",
+        ),
     ),
     _replace(
         "split a CTE of push_events in two",
@@ -883,6 +886,7 @@ _LOADED: Final = {
 """What its source is loaded from."""
 _ONLY_COMPILED: Final = ("mrr-playbook", "attribution-playbook")
 """Written for another warehouse than DuckDB."""
+_FAILS: Final = "a node fails"
 _IGNORED: Final = ("target", "logs", ".git", "*.duckdb*", "packages.yml", "package-lock.yml")
 
 
@@ -935,12 +939,12 @@ class Project:
         shutil.rmtree(self.state, ignore_errors=True)
         shutil.copytree(self.folder / "target", self.state)
         self.base = self.results()
+        if broken := [n for n, (status, _) in self.base.items() if status in ("error", "skipped")]:
+            raise SystemExit(f"{name} cannot be built: {', '.join(broken)}")
         self.reset()
 
     def compile(self) -> str | None:
         """Build what lies there, or only compile it; what dbt says where it refuses to parse."""
-        from dbt.cli.main import dbtRunner
-
         warehouse = Path(tempfile.mkdtemp(dir=self.warehouses))  # dbt keeps the last one open
         os.environ["EDITS_DUCKDB"] = str(warehouse / "shop.duckdb") if self.builds else ":memory:"
         if self.name in _LOADED:
@@ -948,19 +952,27 @@ class Project:
 
             with contextlib.chdir(self.folder), duckdb.connect(os.environ["EDITS_DUCKDB"]) as con:
                 con.execute(_LOADED[self.name])
+        (self.folder / "target" / "run_results.json").unlink(missing_ok=True)
+        if self.name in _VARS and self.builds:
+            self.dbt("seed")  # what sources are read from, which dbt cannot know
+        refused = self.dbt("build" if self.builds else "compile")
+        return None if self.builds and refused == _FAILS else refused
+
+    def dbt(self, command: str) -> str | None:
+        """Run dbt in this process; what it says where it fails."""
+        from dbt.cli.main import dbtRunner
+
         where = ["--project-dir", str(self.folder), "--profiles-dir", str(self.folder)]
         where += ["--target-path", str(self.folder / "target")]
         if self.name in _VARS:
             where += ["--vars", _VARS[self.name]]
         arguments = ["--quiet", "--log-level", "none", "--no-send-anonymous-usage-stats"]
-        arguments += ["--log-path", str(self.folder / "logs")]
-        arguments += ["build" if self.builds else "compile", *where]
-        (self.folder / "target" / "run_results.json").unlink(missing_ok=True)
+        arguments += ["--log-path", str(self.folder / "logs"), command, *where]
         with contextlib.redirect_stdout(io.StringIO()):
             result = dbtRunner().invoke(arguments)
-        if result.success or (self.builds and result.exception is None):
+        if result.success:
             return None
-        return " ".join(str(result.exception or "a node does not compile").split())
+        return " ".join(str(result.exception).split()) if result.exception else _FAILS
 
     def results(self) -> dict[str, tuple[str, int | None]]:
         """What the build said of every node: its status, and how many rows a test found."""
@@ -1063,7 +1075,7 @@ class Project:
     def only_semantic(self, selection: dict[str, Any]) -> bool:
         """Whether all that is broken is of the semantic layer, which no build executes."""
         kinds = {broken["unique_id"].split(".")[0] for broken in selection["broken"]}
-        return not kinds & {"model", "test", "seed", "snapshot"}
+        return bool(kinds) and not kinds & {"model", "test", "seed", "snapshot"}
 
 
 def _tests(gated: dict[str, Any]) -> str:

@@ -15,6 +15,7 @@ import msgspec
 from dbt_ripple.artifacts import Project
 from dbt_ripple.changes.compare import Comparison
 from dbt_ripple.graph.column_edges import edges_into
+from dbt_ripple.graph.broken_nodes import missing_without
 from dbt_ripple.reasons import Code, Reason, names_missing
 
 
@@ -46,12 +47,17 @@ class Broken(msgspec.Struct, kw_only=True):
 class Unfound:
     """What the broken nodes and tests of head look for in vain, as far as the change took it away.
 
+    Args:
+        comparison: of base and head.
+        incremental: also those of which either they are broken or an incremental model is
+            (`broken_by_incremental`). They may run, so their readers do not count as broken.
+
     Attributes:
         reasons: what the engine would say of each.
         new: those that are not broken on base in the same way; nodes first, then tests.
     """
 
-    def __init__(self, comparison: Comparison) -> None:
+    def __init__(self, comparison: Comparison, incremental: bool = False) -> None:
         self.comparison = comparison
         now = comparison.head_analysis
         self.reasons = {
@@ -60,6 +66,8 @@ class Unfound:
             for unique_id, seen in side.items()
             if seen.status == "broken"
         }
+        if incremental:
+            self.reasons |= broken_by_incremental(comparison)
         before = comparison.base_analysis
         was = before.nodes | before.tests if self.reasons else {}
         self.new = [
@@ -118,6 +126,37 @@ class Unfound:
         for name in self._vanished.get(parent, ()):
             if change is None or name not in change.removed:
                 yield GoneColumn(unique_id=parent, column=name)
+
+
+def broken_by_incremental(comparison: Comparison) -> dict[str, Reason]:
+    """Who reads a column that the query of an incremental model has no longer.
+
+    The column may still be in the model's table. But then dbt's insert, which lists the table's
+    columns, cannot find it in the query; ``on_schema_change: fail`` refuses it, and
+    ``sync_all_columns`` takes it away. Only ``append_new_columns`` keeps it and goes on.
+    """
+    base, head, now = comparison.base.nodes, comparison.head, comparison.head_analysis
+    lost = {
+        unique_id: now.nodes[unique_id]
+        for unique_id, change in comparison.changed.items()
+        if change.removed
+        and unique_id in base
+        and unique_id in now.nodes
+        and (node := head.nodes[unique_id]).materialized == "incremental"
+        and node.config.get("on_schema_change") != "append_new_columns"
+    }
+    readers = [
+        unique_id
+        for side in (now.nodes, now.tests)
+        for unique_id, seen in side.items()
+        if seen.reason is not None
+        and seen.reason.code is Code.MAY_NOT_BUILD
+        and not lost.keys().isdisjoint(head.parents.get(unique_id, ()))
+    ]
+    if not readers:
+        return {}
+    found = missing_without(head, readers, lost)
+    return {unique_id: Code.CANNOT_FIND(names=names) for unique_id, names in found.items()}
 
 
 def broken_by(reason: Reason, gone: Iterable[Reason]) -> Reason:

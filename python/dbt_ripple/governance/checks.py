@@ -157,7 +157,7 @@ def _pii(project: Project, analysis: Analysis) -> dict[tuple[str, str, str], Pii
 
 def reader_breaches(comparison: Comparison) -> Iterator[Breach]:
     """Models, snapshots, tests and consumers that read a column that is not there any more."""
-    for broken in Unfound(comparison).broken():
+    for broken in Unfound(comparison, incremental=True).broken():
         yield Breach("reader_broken", broken.unique_id, None, broken.reason)
     yield from _consumers(comparison)
 

@@ -270,3 +270,22 @@ def judge(linker: Linker, seen: Iterable[NodeAnalysis], cache: Cache | None = No
             found.status = "opaque"
             assert found.reason is not None  # every broken node has one
             found.reason = Code.MAY_NOT_BUILD(because=found.reason)
+
+
+def missing_without(
+    project: Project, readers: Iterable[str], relations: Mapping[str, NodeAnalysis]
+) -> dict[str, list[str]]:
+    """What nodes and tests look for in vain if some relations have no column but their query's.
+
+    Args:
+        project: the side.
+        readers: unique_ids of models, snapshots and data tests.
+        relations: those relations, as they were analysed.
+
+    Returns:
+        The names, by unique_id; who finds all of them is left out.
+    """
+    supposed = {unique_id: Supposed(seen) for unique_id, seen in relations.items()}
+    certain = CertainNames(project, believed(project), supposed=supposed)
+    found = {unique_id: certain.of_own_text(unique_id) for unique_id in readers}
+    return {unique_id: names for unique_id, names in found.items() if names}

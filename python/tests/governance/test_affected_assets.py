@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hand_made import node, project
 
 from dbt_ripple.artifacts import Node, Project
@@ -149,3 +150,39 @@ def test_a_new_latest_version_says_when_the_older_one_goes() -> None:
     assert rules(version(1, 2), version(2, 2, meta={"migration": "read v2"})) == []
     # The older one may not just go.
     assert rules(version(2, 2)) == ["column_removed"]
+
+
+def incremental_world(stg: str, **config: str) -> Project:
+    return project(
+        RAW,
+        node("model.p.stg", stg, "source.p.raw", config={"materialized": "incremental", **config}),
+        node("model.p.top", "select id, code from s.stg", "model.p.stg"),
+        catalog={RAW.unique_id: ["id", "amount", "code"]},
+    )
+
+
+@pytest.mark.parametrize("on_schema_change", ["ignore", "fail", "sync_all_columns", None])
+def test_a_column_that_an_incremental_model_loses_breaks_its_readers_or_the_model(
+    on_schema_change: str | None,
+) -> None:
+    """Either dbt's insert into the table does not find it, or the table has it no longer."""
+    config = {} if on_schema_change is None else {"on_schema_change": on_schema_change}
+    report = gate(
+        incremental_world(BASE, **config),
+        incremental_world("select id, amount from s.raw", **config),
+    )
+    assert report.decision == "BLOCKED"
+    broken = [f for f in report.findings if f.rule == "reader_broken"]
+    assert [(f.unique_id, f.reason.message) for f in broken] == [
+        ("model.p.top", "cannot find code: stg.code is gone")
+    ]
+
+
+def test_a_column_that_an_incremental_model_keeps_breaks_nobody() -> None:
+    keeps = {"on_schema_change": "append_new_columns"}
+    fewer = "select id, amount from s.raw"
+    report = gate(incremental_world(BASE, **keeps), incremental_world(fewer, **keeps))
+    assert not [f for f in report.findings if f.rule == "reader_broken"]
+    # what nobody reads may go in any case
+    unread = "select id, code from s.raw"
+    assert gate(incremental_world(BASE), incremental_world(unread)).decision == "APPROVED"
