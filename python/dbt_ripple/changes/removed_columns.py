@@ -14,8 +14,8 @@ import msgspec
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.changes.compare import Comparison
-from dbt_ripple.graph.column_edges import edges_into
 from dbt_ripple.graph.broken_nodes import missing_without
+from dbt_ripple.graph.column_edges import edges_into
 from dbt_ripple.reasons import Code, Reason, names_missing
 
 
