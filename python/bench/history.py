@@ -36,8 +36,9 @@ import sys
 import sysconfig
 import tarfile
 import time
+import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
@@ -81,17 +82,24 @@ class Built:
 
 @dataclass
 class Pair:
-    """What came out for one pair of commits; numbers are those of the table."""
+    """What came out for one pair of commits; numbers are those of the table.
+
+    Attributes:
+        unseen_by_dbt: tests that are selected, and not by ``state:modified+``, although a relation
+            that they read differs between the two builds: their result can differ.
+    """
 
     base: str
     head: str
-    subject: str
+    subject: str = ""
     moved: list[str] = field(default_factory=list)
     missed: list[str] = field(default_factory=list)
     selected: list[str] = field(default_factory=list)
     proven: list[str] = field(default_factory=list)
     without_facts: int = 0
     state_modified: int = 0
+    seen_by_dbt: list[str] = field(default_factory=list)
+    unseen_by_dbt: list[str] = field(default_factory=list)
     differed: list[str] = field(default_factory=list)
     cannot_run: int = 0
     tests: int = 0
@@ -100,6 +108,7 @@ class Pair:
     unbuilt: list[str] = field(default_factory=list)
     seconds: float = 0.0
     error: str | None = None
+    crashed: bool = False
     reasons: dict[str, str] = field(default_factory=dict)
 
 
@@ -198,10 +207,14 @@ class History:
             (project / file).unlink(missing_ok=True)  # dbt loads what is in the folder
         for local in (entry["local"] for entry in wanted if "local" in entry):
             place = (project / local).resolve()
-            (into / _yaml(place / "dbt_project.yml")["name"]).symlink_to(place)
+            name = _yaml(place / "dbt_project.yml").get("name")
+            if name:  # else it is not in the repository; dbt says so, unless --package has it
+                (into / name).symlink_to(place)
         for package in self.args.package:
             name, _, place = package.partition("=")
             path, _, rev = place.partition("@")
+            if (into / name).exists():
+                continue
             if (Path(path) / "dbt_project.yml").exists():
                 shutil.copytree(path, into / name)
             else:
@@ -346,6 +359,7 @@ class History:
             said = self.select(base, head)
             pair.seconds = time.monotonic() - begun
             bare = self.select(base, head, "--no-facts")
+            full = self.select(base, head, "--full")
         except CannotBuildError as error:
             pair.error = str(error)
             return pair
@@ -356,6 +370,7 @@ class History:
         pair.state_modified = said["counts"]["state_modified_tests"]
         pair.tests = said["counts"]["all_tests"]
         pair.models = len(said["models"])
+        pair.seen_by_dbt = [test["unique_id"] for test in full["tests"]]
         pair.seeds = sum(model.startswith("seed.") for model in said["models"])
         noise = self.noise()
         self.said[pair.head] = said
@@ -396,6 +411,12 @@ class History:
         models = set(said["models"])
         pair.missed = [u for u in pair.moved if u not in models]
         selected = set(pair.selected)
+        pair.unseen_by_dbt = [
+            test
+            for test in pair.selected
+            if test not in pair.seen_by_dbt
+            and not set(pair.moved).isdisjoint(now.manifest[test]["depends_on"]["nodes"])
+        ]
         rests_on = {test["unique_id"]: test["facts"] for test in said["proven"]}
         pair.differed = []
         different = {
@@ -430,15 +451,25 @@ class History:
                     self.noise(self.volatile(base))
                 except CannotBuildError as error:
                     print(f"  {base[:10]} cannot be built: {error}", file=sys.stderr)
-            pair = self.pair(base, head)
+            try:
+                pair = self.pair(base, head)
+            except Exception as error:  # the other pairs are not lost by it, and it is told
+                traceback.print_exc()
+                pair = Pair(base[:10], head[:10], error=f"{type(error).__name__}: {error}")
+                pair.crashed = True
             pairs.append(pair)
             print(f"  {_line(pair)}", file=sys.stderr, flush=True)
+            self.keep(pairs)
         for pair in pairs:
             if pair.error is None:  # what is noise may have been found out later
                 sides = self.built(pair.base), self.built(pair.head)
                 self.compare(pair, *sides, self.said[pair.head], self.noise())
-        (self.work / "pairs.json").write_text(json.dumps([vars(p) for p in pairs], indent=1))
+        self.keep(pairs)
         return pairs
+
+    def keep(self, pairs: list[Pair]) -> None:
+        """Write what is known of the pairs so far."""
+        (self.work / "pairs.json").write_text(json.dumps([vars(p) for p in pairs], indent=1))
 
 
 # -- what a build holds ---------------------------------------------------------------------------
@@ -546,18 +577,29 @@ def table(work: Path) -> str:
     total: list[Pair] = []
     left_out = 0
     for file in sorted(work.glob("*/pairs.json")):
-        pairs = [Pair(**pair) for pair in json.loads(file.read_text())]
+        # A work folder keeps what earlier versions of this script wrote.
+        known = {one.name for one in fields(Pair)}
+        pairs = [
+            Pair(**{name: value for name, value in pair.items() if name in known})
+            for pair in json.loads(file.read_text())
+        ]
         left_out += sum(pair.error is not None for pair in pairs)
         pairs = [pair for pair in pairs if pair.error is None]
         total += pairs
         rows.append(_row(file.parent.name, pairs))
     rows.append(_row("all", total))
     above = [pair for pair in total if len(pair.selected) > pair.state_modified]
+    missing = [pair for pair in total if pair.unseen_by_dbt]
+    without = [
+        pair for pair in above if len(pair.selected) - len(pair.unseen_by_dbt) > pair.state_modified
+    ]
     unknown = [pair for pair in total if pair.unbuilt and not pair.moved]
     rows.append("")
     rows.append(
         f"{len(above)} pairs select more than `state:modified+`, which does not know that a seed stands "
-        f"behind a source; in {sum(pair.seeds > 0 for pair in above)} of them one changed. {left_out} pairs are left out: dbt cannot "
+        f"behind a source; in {sum(pair.seeds > 0 for pair in above)} of them one changed. In {len(missing)} pairs `state:modified+` "
+        f"leaves out tests, {sum(len(pair.unseen_by_dbt) for pair in missing)} in all, that read a relation that differs; without "
+        f"these tests {len(without)} pairs would select more than it. {left_out} pairs are left out: dbt cannot "
         f"parse or compile one of the two. Of {sum(pair.tests for pair in total):,} tests "
         f"{sum(pair.cannot_run for pair in total):,} cannot run on head. In "
         f"{sum(bool(pair.unbuilt) for pair in total)} pairs a model that is to be built cannot be, on one "
@@ -621,6 +663,7 @@ def main() -> int:
     if args.repository:
         pairs = History(args).run()
         missed = sum(len(pair.missed) for pair in pairs)
+        missed += sum(pair.crashed for pair in pairs)
         for pair in pairs:
             for what in pair.missed:
                 print(f"missed {what} in {pair.base}..{pair.head}", file=sys.stderr)

@@ -25,6 +25,7 @@ from dbt_ripple.changes.comparability import (
 from dbt_ripple.changes.compiled_sql_reuse import Agreed, agree
 from dbt_ripple.changes.equivalent_macros import with_same_macros
 from dbt_ripple.changes.equivalent_queries import prove_reworded
+from dbt_ripple.changes.renamed_nodes import with_names_of_head
 from dbt_ripple.changes.seed_changes import SeedPair, pair_seeds
 from dbt_ripple.changes.state_modified import modified
 from dbt_ripple.flow.identifiers import dialect_of
@@ -81,7 +82,8 @@ class Comparison:
     """Two sides of a project and what differs.
 
     Attributes:
-        base: what is deployed, with what only the comparison knows of it.
+        base: what is deployed, with what only the comparison knows of it: sources and tests that
+            head has under another name have that one (`changes.renamed_nodes`).
         head: likewise, what is proposed.
         changed: the relations of head of which a vertex moved, or a column came, went or changed
             its name or place, by unique_id.
@@ -93,6 +95,7 @@ class Comparison:
         reworded: the nodes and tests whose fingerprints differed and that mean the same in other
             words, each with the rules that show it (`changes.equivalent_queries`): of one that is only below
             such nodes there are none. `head_analysis` has base's fingerprints for them.
+        given: base as it was given: dbt does not know what is only named otherwise.
     """
 
     base: Project
@@ -106,11 +109,12 @@ class Comparison:
     notes: list[Reason] = field(default_factory=list)
     hooks: list[Hook] = field(default_factory=list)
     reworded: dict[str, list[str]] = field(default_factory=dict)
+    given: Project | None = None
 
     @cached_property
     def modified(self) -> set[str]:
         """What dbt itself calls modified (see `changes.state_modified`)."""
-        return modified(self.base, self.head)
+        return modified(self.given or self.base, self.head)
 
     def is_semantic(self, unique_id: str) -> bool:
         """Whether it is a semantic model, a metric or a saved query."""
@@ -153,6 +157,12 @@ def compare(
     Raises:
         RippleError: the two are not sides of one project.
     """
+    given = base
+    base, now = with_names_of_head(base, head)
+    if base is not given:
+        base_analysis = None
+    if now is not head:
+        head, head_analysis = now, None
     projects = None if base is head else (base, head)  # of one, a change is only supposed
     base, head, anew = with_environment(base, head)
     blind = compiled_blindly(base, head)
@@ -166,7 +176,7 @@ def compare(
         base_analysis = analyse(base, cache=cache, seeds=seeds.base)
     if head_analysis is None or seeds.head.by_content or seeds.head.digests or anew:
         head_analysis = analyse(head, cache=cache, seeds=seeds.head)
-    comparison = Comparison(base, head, base_analysis, head_analysis, seeds)
+    comparison = Comparison(base, head, base_analysis, head_analysis, seeds, given=given)
     comparison.notes += [*conditions, *seeds.notes]
     if same_macros:
         comparison.notes.append(Code.MACROS_GIVE_THE_SAME(names=same_macros))
