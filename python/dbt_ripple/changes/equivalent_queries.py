@@ -38,16 +38,14 @@ def prove_reworded(comparison: Comparison, cache: Cache | None = None) -> bool:
         for unique_id, change in comparison.changed.items()
         if change.kind == "changed"
         and not comparison.is_semantic(unique_id)
-        and _is_followed(base.nodes.get(unique_id))
-        and _is_followed(head.nodes.get(unique_id))
+        and _comparable(base.nodes.get(unique_id), head.nodes.get(unique_id))
     ]
     tests = [
         test
         for test, now in head.tests.items()
         if (then := base.tests.get(test)) is not None
         and (then.rows_fingerprint, then.fingerprints) != (now.rows_fingerprint, now.fingerprints)
-        and _is_followed(then)
-        and _is_followed(now)
+        and _comparable(then, now)
     ]
     edited = {
         unique_id
@@ -105,6 +103,18 @@ def _in_words(comparison: Comparison) -> Reason:
 _SHOWN: Final = 3
 
 
+def _comparable(then: NodeAnalysis | None, now: NodeAnalysis | None) -> bool:
+    """Whether two queries can be the same: both followed to the end, or both opaque.
+
+    Of an opaque one the text is compared as it is, over parents that may be in other words.
+    """
+    if then is None or now is None:
+        return False
+    if then.status == now.status == "opaque":
+        return then.reason == now.reason
+    return _is_followed(then) and _is_followed(now)
+
+
 def _is_followed(seen: NodeAnalysis | None) -> bool:
     """Whether a query was followed to the end, with nothing missing in it."""
     return seen is not None and seen.status == "analysed" and not seen.in_vain
@@ -123,7 +133,22 @@ def _nodes(
         then = comparison.base_analysis.nodes[unique_id]
         now = comparison.head_analysis.nodes[unique_id]
         before, here = (linker.node(unique_id).analysis for linker in (one, other))
-        if not (_is_followed(before) and _is_followed(here)):
+        if not (
+            _comparable(before, here) and (before.status, here.status) == (then.status, now.status)
+        ):
+            continue
+        if now.status == "opaque":
+            # Its rows stand for all of it: which columns it has is only known by its readers.
+            if (
+                before.rows_fingerprint == here.rows_fingerprint
+                and then.columns == now.columns
+                and _same_order(unique_id, comparison, one, other)
+            ):
+                del comparison.changed[unique_id]
+                comparison.reworded[unique_id] = []
+                found[unique_id] = dataclasses.replace(
+                    now, fingerprints=then.fingerprints, rows_fingerprint=then.rows_fingerprint
+                )
             continue
         if (before.columns, here.columns) != (then.columns, now.columns):
             continue
@@ -138,6 +163,21 @@ def _nodes(
             comparison.changed[unique_id] = change
         found[unique_id] = _with_fingerprints_of(then, before, now, here)
     return found
+
+
+def _same_order(
+    unique_id: str, comparison: Comparison, one: CanonicalLinker, other: CanonicalLinker
+) -> bool:
+    """Whether all that a node refers to hands on its rows in the order that it had.
+
+    What cannot be followed may take the first row of something.
+    """
+    sides = []
+    for linker, project in ((one, comparison.base), (other, comparison.head)):
+        above = {*project.parents.get(unique_id, ()), *linker.above.get(unique_id, ())}
+        seen = [linker.node(u).analysis for u in sorted(above) if u in linker.analysis.nodes]
+        sides.append([(a.unique_id, a.order, a.incidental) for a in seen])
+    return sides[0] == sides[1]
 
 
 def _may_be_less(
@@ -166,8 +206,9 @@ def _tests(
         now = comparison.head_analysis.tests[test]
         before, here = one.of_test(test), other.of_test(test)
         if (
-            _is_followed(before)
-            and _is_followed(here)
+            _comparable(before, here)
+            and (before.status, here.status) == (then.status, now.status)
+            and (now.status != "opaque" or _same_order(test, comparison, one, other))
             and (before.columns, here.columns) == (then.columns, now.columns)
             and (before.rows_fingerprint, before.fingerprints, before.reason)
             == (here.rows_fingerprint, here.fingerprints, here.reason)

@@ -338,8 +338,16 @@ def refactor(
             changes = make(world, unique_id)
             if changes is None:
                 continue
-            seen = [judge.analysis.nodes.get(u) for u in changes.sql]
-            if any(one is not None and one.status == "opaque" for one in seen):
+            # The text of an ephemeral model is part of the text of what inlines it.
+            texts = {*changes.sql}.union(
+                *(
+                    set().union(*inlined_by(world.project, u))
+                    for u in changes.sql
+                    if nodes[u].is_ephemeral
+                )
+            )
+            analysed = judge.analysis.nodes | judge.analysis.tests
+            if any(u in analysed and analysed[u].status == "opaque" for u in texts):
                 count.opaque += 1  # a text that is not seen through is compared as text
                 continue
             outcome = world.try_head(changes)

@@ -91,3 +91,38 @@ def test_explain_says_by_which_rules_it_is_the_same() -> None:
     said = explain(comparison, select(side(), side(SAME)), find_test(side(), "on_id"))
     assert said.verdict == "not selected"
     assert "stg means the same in other words: De Morgan" in str(said.reason)
+
+
+OPAQUE = "select * from s.stg where whatever nobody can parse ("
+ON_OPAQUE = (check("on_opaque", "select id from s.mart where id is null", "model.p.mart"),)
+OPAQUE_TEST = (check("opaque", OPAQUE, "model.p.stg"),)
+
+
+def test_what_cannot_be_parsed_is_the_same_over_the_same_in_other_words() -> None:
+    base = side(mart=OPAQUE, tests=(*ON_OPAQUE, *OPAQUE_TEST))
+    for stg, selected in ((SAME, []), (OTHER, ["on_opaque", "opaque"])):
+        found = picked(base, side(stg, OPAQUE, (*ON_OPAQUE, *OPAQUE_TEST)))
+        assert names(found) == selected
+    edited = side(SAME, f"{OPAQUE} (", (*ON_OPAQUE, *OPAQUE_TEST))
+    assert names(picked(base, edited)) == ["on_opaque"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "select id from s.orders where id > 1 union all select amount from s.orders",
+            "select amount as id from s.orders union all select id from s.orders where id > 1",
+        ),
+        (
+            "select a.id from s.orders as a join s.items as b on a.id = b.x",
+            "select a.id from s.items as b join s.orders as a on a.id = b.x",
+        ),
+    ],
+)
+def test_what_cannot_be_parsed_may_take_the_first_row(one: str, other: str) -> None:
+    base, head = (side(sql, OPAQUE, (*ON_OPAQUE, *OPAQUE_TEST)) for sql in (one, other))
+    assert names(picked(base, head)) == ["on_opaque", "opaque"]
+    plain = (check("on_mart", "select id from s.mart where id is null", "model.p.mart"),)
+    base, head = (side(sql, "select id from s.stg", plain) for sql in (one, other))
+    assert names(picked(base, head)) == []
