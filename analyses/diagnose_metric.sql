@@ -43,7 +43,7 @@ open_incidents as (
         node_id,
         count(*) as open_incidents,
         min(opened_at) as open_since
-    from {{ ref('dbt_ripple', 'incidents') }}
+    from {{ ref('dbt_ripple', 'incident_failures') }}
     where state = 'open'
     group by project_name, node_id
 )

@@ -133,6 +133,9 @@
             'checksum': 'string',
             'git_sha': 'string',
             'recorded_at': 'timestamp',
+            'column_name': 'string',
+            'null_count': 'bigint',
+            'compared_days': 'bigint',
         },
     }) %}
 {% endmacro %}

@@ -12,6 +12,14 @@ unknowns as (
     group by snapshot_id
 ),
 
+unlisted as (
+    select
+        project_name,
+        count(*) as unlisted_relations
+    from {{ ref('dbt_ripple', 'unlisted_relations') }}
+    group by project_name
+),
+
 integrity as (
     select
         snapshot_id,
@@ -79,10 +87,13 @@ final as (
         weeks.week,
         coverage.snapshot_id,
         coverage.node_coverage,
+        coverage.tier1_node_coverage,
         coverage.tier1_column_coverage,
         case
             when coverage.snapshot_id is not null then coalesce(unknowns.unknown_downstreams, 0)
         end as unknown_downstreams,
+        -- What was seen last is said of the newest load.
+        case when coverage.is_latest then coalesce(unlisted.unlisted_relations, 0) end as unlisted_relations,
         {{ share('integrity.complete_nodes', 'integrity.certified_nodes') }} as certified_path_integrity,
         coalesce(blast.changes, 0) as changes,
         blast.median_blast_radius,
@@ -95,6 +106,7 @@ final as (
             weeks.project_name = coverage.project_name
             and weeks.week = coverage.week
     left join unknowns on coverage.snapshot_id = unknowns.snapshot_id
+    left join unlisted on coverage.project_name = unlisted.project_name
     left join integrity on coverage.snapshot_id = integrity.snapshot_id
     left join blast
         on

@@ -88,7 +88,10 @@ all_runs as (
         message,
         max_loaded_at,
         checksum,
-        git_sha
+        git_sha,
+        column_name,
+        null_count,
+        compared_days
     from recorded
 
     union all
@@ -113,7 +116,10 @@ all_runs as (
         loaded.message,
         cast(null as {{ type_of('timestamp') }}) as max_loaded_at,
         cast(null as {{ type_of('string') }}) as checksum,
-        cast(null as {{ type_of('string') }}) as git_sha
+        cast(null as {{ type_of('string') }}) as git_sha,
+        cast(null as {{ type_of('string') }}) as column_name,
+        cast(null as {{ type_of('bigint') }}) as null_count,
+        cast(null as {{ type_of('bigint') }}) as compared_days
     from loaded
     left join recorded
         on
@@ -122,6 +128,16 @@ all_runs as (
     where
         loaded.times_loaded = 1
         and recorded.invocation_id is null
+),
+
+judged as (
+    select
+        *,
+        coalesce(
+            test_name in ('fresh_within', 'null_rate_at_most', 'volume_within_sigma', 'schema_matches_contract'), false
+        )
+        or concat(',', coalesce(tags, ''), ',') like '%,slo,%' as is_slo
+    from all_runs
 ),
 
 final as (
@@ -138,6 +154,7 @@ final as (
         status,
         status in ('success', 'pass') as is_success,
         status in ('error', 'fail', 'runtime error', 'partial success') as is_failure,
+        is_slo,
         ran_at,
         started_at,
         execution_time,
@@ -147,8 +164,11 @@ final as (
         message,
         max_loaded_at,
         checksum,
-        git_sha
-    from all_runs
+        git_sha,
+        column_name,
+        null_count,
+        compared_days
+    from judged
 )
 
 select * from final

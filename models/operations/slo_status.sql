@@ -8,9 +8,7 @@ with checks as (
             order by ran_at desc, invocation_id desc
         ) as recency
     from {{ ref('dbt_ripple', 'fct_runs') }}
-    where
-        test_name in ('fresh_within', 'null_rate_at_most', 'volume_within_sigma', 'schema_matches_contract')
-        or concat(',', tags, ',') like '%,slo,%'
+    where is_slo
 ),
 
 nodes as (
@@ -18,7 +16,7 @@ nodes as (
 ),
 
 incidents as (
-    select * from {{ ref('dbt_ripple', 'incidents') }}
+    select * from {{ ref('dbt_ripple', 'incident_failures') }}
     where state = 'open'
 ),
 
@@ -28,26 +26,33 @@ windowed as (
         target_name,
         unique_id,
         max(case when is_success then ran_at end) as last_met_at,
-        count(case when is_success or is_failure then 1 end) as checks,
+        count(case when is_success or is_failure or status = 'warn' then 1 end) as checks,
         count(case when is_success then 1 end) as checks_met
     from checks
     where ran_at >= {{ days_ago(var('ripple_slo_days', 30)) }}
     group by project_name, target_name, unique_id
 ),
 
--- What volume_within_sigma compares with.
+-- What volume_within_sigma compares with, which looks as far back as it says.
 counted_days as (
     select
-        project_name,
-        target_name,
-        node_id,
-        count(distinct {{ day_of('ran_at') }}) as days
-    from {{ ref('dbt_ripple', 'fct_runs') }}
+        checks.project_name,
+        checks.target_name,
+        checks.unique_id,
+        count(distinct {{ day_of('runs.ran_at') }}) as days
+    from checks
+    inner join {{ ref('dbt_ripple', 'fct_runs') }} as runs
+        on
+            checks.project_name = runs.project_name
+            and checks.target_name = runs.target_name
+            and checks.node_id = runs.node_id
     where
-        row_count is not null
-        and ran_at < {{ day_of(now_utc()) }}
-        and ran_at >= {{ days_ago(15) }}
-    group by project_name, target_name, node_id
+        checks.recency = 1
+        and runs.row_count is not null
+        and (runs.test_name is null or runs.test_name = 'volume_within_sigma')
+        and runs.ran_at < {{ day_of(now_utc()) }}
+        and {{ seconds_between('runs.ran_at', day_of(now_utc())) }} <= 86400 * coalesce(checks.compared_days, 14)
+    group by checks.project_name, checks.target_name, checks.unique_id
 ),
 
 final as (
@@ -67,6 +72,7 @@ final as (
             when not checks.is_success then 'unknown'
             when
                 checks.test_name = 'volume_within_sigma'
+                and coalesce(checks.compared_days, 14) > 0
                 and coalesce(counted_days.days, 0) < {{ var('ripple_volume_min_days', 7) }}
                 then 'learning'
             else 'met'
@@ -97,7 +103,7 @@ final as (
         on
             checks.project_name = counted_days.project_name
             and checks.target_name = counted_days.target_name
-            and checks.node_id = counted_days.node_id
+            and checks.unique_id = counted_days.unique_id
     where checks.recency = 1
 )
 

@@ -25,7 +25,10 @@ final as (
         max_loaded_at,
         checksum,
         git_sha,
-        recorded_at
+        recorded_at,
+        column_name,
+        null_count,
+        compared_days
     from source
 )
 

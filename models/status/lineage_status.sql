@@ -86,6 +86,30 @@ behind as (
         or held.model_name is null
 ),
 
+-- What was built after the last load of its project: the lineage may be of older code.
+last_loads as (
+    select
+        project_name,
+        coalesce(target_name, '') as target_name,
+        max(loaded_at) as loaded_at
+    from published
+    group by project_name, coalesce(target_name, '')
+),
+
+newer as (
+    select
+        count(distinct runs.invocation_id) as newer_run_count,
+        max(runs.recorded_at) as last_run_at
+    from {{ source('ripple_raw', 'run_history') }} as runs
+    inner join last_loads
+        on
+            runs.project_name = last_loads.project_name
+            and runs.recorded_at > last_loads.loaded_at
+    where
+        last_loads.target_name in ('', runs.target_name)
+        and runs.resource_type in ('model', 'seed', 'snapshot')
+),
+
 loaded as (
     select
         count(*) as snapshot_count,
@@ -121,6 +145,7 @@ judged as (
         case
             when loaded.snapshot_count = 0 then 'empty'
             when behind.stale_model_count > 0 then 'stale'
+            when newer.newer_run_count > 0 then 'behind'
             else 'loaded'
         end as status,
         behind.stale_model_count,
@@ -132,9 +157,12 @@ judged as (
         nodes.unseen_node_count,
         columns.column_count,
         column_edges.column_edge_count,
-        unfinished.unfinished_load_count
+        unfinished.unfinished_load_count,
+        newer.newer_run_count,
+        newer.last_run_at
     from loaded
     cross join unfinished
+    cross join newer
     cross join behind
     cross join nodes
     cross join columns
@@ -155,6 +183,12 @@ final as (
                     one_stale_model,
                     ' does not): run `dbt build --select package:dbt_ripple`'
                 )
+            when status = 'behind'
+                then concat(
+                    'Runs are newer than the last load (',
+                    cast(newer_run_count as {{ dbt.type_string() }}),
+                    '), whose code may be older: run `dbt-ripple build` after each deployment'
+                )
             when unseen_node_count > 0
                 then 'Some nodes could not be analysed: analysis_reason in dim_nodes says why'
             else 'Every node was analysed'
@@ -167,7 +201,9 @@ final as (
         column_count,
         column_edge_count,
         unfinished_load_count,
-        stale_model_count
+        stale_model_count,
+        newer_run_count,
+        last_run_at
     from judged
 )
 

@@ -1,5 +1,9 @@
 {% test null_rate_at_most(model, column_name, rate) %}
-{#- One row where more than this share (0.005 is half a percent) of the column is null. No rows, no nulls. -#}
+{#-
+    One row where more than this share of the column is null: 0.005, `0.5%`, or `< 0.5%` where half a percent is too
+    much already. No rows, no nulls.
+-#}
+{%- set allowed = dbt_ripple.read_share(rate) -%}
 with counted as (
     select
         count(*) as row_count,
@@ -11,5 +15,8 @@ select
     row_count,
     null_count
 from counted
-where null_count > {{ rate }} * row_count
+where
+    null_count {{ '>=' if allowed.strict else '>' }} {{ allowed.share }} * row_count
+    {{ 'and null_count > 0' if allowed.strict and allowed.share == 0.0 }}
+    {{ 'and row_count > 0' if allowed.strict }}
 {% endtest %}

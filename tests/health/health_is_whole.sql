@@ -4,6 +4,9 @@
 {% else %}
 -- Figures that are there twice. Those of lineage_coverage are seen in lineage_kpis, where there is one.
 {%- set keys = {
+    'unlisted_relations_key': (
+        ref('dbt_ripple', 'unlisted_relations'), ['project_name', 'schema_name', 'relation_name']
+    ),
     'unknown_downstreams_key': (ref('dbt_ripple', 'unknown_downstreams'), ['project_name', 'week', 'unique_id']),
     'certified_path_integrity_key': (
         ref('dbt_ripple', 'certified_path_integrity'), ['project_name', 'week', 'unique_id']

@@ -13,6 +13,8 @@ having
     or week is null
     or min(node_coverage) < 0
     or max(node_coverage) > 1
+    or min(tier1_node_coverage) < 0
+    or max(tier1_node_coverage) > 1
     or min(tier1_column_coverage) < 0
     or max(tier1_column_coverage) > 1
     or min(certified_path_integrity) < 0

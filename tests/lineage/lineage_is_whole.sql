@@ -50,7 +50,7 @@ rows_of_status as (
     from {{ ref('dbt_ripple', 'lineage_status') }}
     where
         status is null
-        or status not in ('empty', 'stale', 'loaded')
+        or status not in ('empty', 'stale', 'behind', 'loaded')
         or message is null
 ),
 

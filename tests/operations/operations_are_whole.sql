@@ -11,6 +11,10 @@ incidents as (
     select * from {{ ref('dbt_ripple', 'incidents') }}
 ),
 
+failures as (
+    select * from {{ ref('dbt_ripple', 'incident_failures') }}
+),
+
 slos as (
     select * from {{ ref('dbt_ripple', 'slo_status') }}
 ),
@@ -37,6 +41,7 @@ out_of_order as (
         or closed_at < opened_at
         or caused_at > opened_at
         or failed_runs < 1
+        or severity not in ('error', 'warn')
 ),
 
 -- A state nobody can act on.
@@ -60,7 +65,11 @@ repeated as (
             ref('dbt_ripple', 'last_successful_run'), ['project_name', 'target_name', 'unique_id']
         ),
         'definition_changes_key': ('changes', ['snapshot_id', 'unique_id', 'column_name']),
-        'incidents_key': ('incidents', ['project_name', 'target_name', 'unique_id', 'opened_at']),
+        'incident_failures_key': ('failures', ['project_name', 'target_name', 'unique_id', 'opened_at']),
+        'incidents_key': ('incidents', ['incident_id']),
+        'measurements_key': (
+            ref('dbt_ripple', 'measurements'), ['project_name', 'target_name', 'unique_id', 'measure', 'invocation_id']
+        ),
         'slo_status_key': ('slos', ['project_name', 'target_name', 'unique_id']),
     }) | indent(4) }}
 )

@@ -156,7 +156,8 @@ class RunHistoryRow(msgspec.Struct, frozen=True):
     """What one invocation said of one node, recorded by the dbt package when the run ended.
 
     ``node_id`` is the node that a test is about, and the node itself otherwise; ``row_count`` is
-    what was counted of it where that was asked for.
+    what was counted of it where that was asked for, and ``null_count`` how many of these rows
+    have no value in the tested column. ``compared_days`` is how far back a test compares counts.
     """
 
     invocation_id: str
@@ -181,6 +182,9 @@ class RunHistoryRow(msgspec.Struct, frozen=True):
     checksum: str | None
     git_sha: str | None
     recorded_at: datetime
+    column_name: str | None = None
+    null_count: int | None = None
+    compared_days: int | None = None
 
 
 TABLES: Final[dict[str, type[msgspec.Struct]]] = {

@@ -98,14 +98,15 @@ def ran(invocation: str, name: str, status: str, clock: str, **more: Any) -> Run
     return RunHistoryRow(**values | more)
 
 
+NULLS = {"test_name": "null_rate_at_most", "column_name": "id", "row_count": 10}
 RUNS = [
     ran("r1", "stg", "success", "09:10", checksum="amountstatus", row_count=7),
     ran("r1", "top", "success", "09:11"),
     ran("r1", "amount", "pass", "09:12"),
     ran("r1", "status", "pass", "09:12"),
-    ran("r1", "ids", "pass", "09:12", test_name="null_rate_at_most"),
+    ran("r1", "ids", "pass", "09:12", **NULLS, null_count=0),
     # The first run with the doubled amount and the rewritten status; loaded five minutes later.
-    ran("r2", "stg", "success", "10:00", checksum="amount * 2nullif(status, 'x')"),
+    ran("r2", "stg", "success", "10:00", checksum="amount * 2nullif(status, 'x')", row_count=17),
     ran("r2", "top", "error", "10:01", message="Runtime Error"),
     ran("r2", "amount", "warn", "10:02"),
     ran("r2", "status", "fail", "10:02", message="Got 3 results"),
@@ -114,7 +115,9 @@ RUNS = [
     ran("r4", "top", "success", "10:30"),
     ran("r4", "status", "pass", "10:32"),
     # Nothing that it reads was defined otherwise.
-    ran("r4", "ids", "fail", "10:32", test_name="null_rate_at_most", message="Got 1 result"),
+    ran("r4", "ids", "fail", "10:32", **NULLS, null_count=5, message="Got 1 result"),
+    # What is above it is too old: only a warning, but an SLO.
+    ran("r4", "soft", "warn", "10:33", node_id="model.p.stg", test_name="fresh_within"),
     ran("r4", "volume", "pass", "10:32", test_name="volume_within_sigma", tags="a,slo"),
 ]
 
@@ -163,70 +166,69 @@ def test_every_model_is_empty_before_anything_is_loaded(
     assert len(rows(tmp_path, "show tables from dev_ripple_raw")) == len(TABLES | RECORDED)
 
 
-def test_incidents(told: Path) -> None:
+def test_incidents_one_for_each_cause(told: Path) -> None:
     found = rows(
         told,
-        "select name, state, opened_at, opened_invocation_id, last_passed_at, failed_runs,"
-        " last_status, closed_at, seconds_to_recovery, node_name, owner, criticality,"
-        " cause_unique_id, cause_column, cause_change, caused_at, cause_git_sha, cause_distance,"
-        " cause_candidates from dev_ripple.incidents order by opened_at, name",
+        "select name, state, severity, opened_at, opened_invocation_id, last_passed_at, failures,"
+        " failed_nodes, failed_runs, last_status, closed_at, seconds_to_recovery, node_name, owner,"
+        " criticality, cause_unique_id, cause_column, cause_change, caused_at, cause_git_sha,"
+        " cause_distance, cause_candidates from dev_ripple.incidents order by opened_at, name",
     )
     dated = naive(at("10:00")) - timedelta(seconds=30)
-    status = ("model.p.stg", "status", "redefined", dated, "b", 2, 1)
     # A model that did not build: all of its columns moved, and the first origin is named.
     broken = ("model.p.stg", "amount", "redefined", dated, "b", 1, 2)
     assert found == [
+        # The model and the test failed because stg was changed: the incident ends with the later.
         (
-            "top",
-            "closed",
-            naive(at("10:01")),
-            "r2",
-            naive(at("09:11")),
-            1,
-            "error",
-            naive(at("10:30")),
-            1740,
-            "top",
-            "ann",
-            "tier1",
+            *("top", "closed", "error", naive(at("10:01")), "r2", naive(at("09:11")), 2, 1, 3),
+            *("error", naive(at("10:32")), 1860, "top", "ann", "tier1"),
             *broken,
         ),
+        # No definition changed: it is put down to what failed above it in the same run.
         (
-            "status",
-            "closed",
-            naive(at("10:02")),
-            "r2",
-            naive(at("09:12")),
-            2,
-            "error",
-            naive(at("10:32")),
-            1800,
-            "top",
-            "ann",
-            "tier1",
-            *status,
+            *("soft", "open", "error", naive(at("10:32")), "r4", None, 2, 2, 2),
+            *("warn", None, None, "stg", None, "tier1"),
+            *(None,) * 7,
+        ),
+    ]
+
+
+def test_what_failed_in_each_incident(told: Path) -> None:
+    found = rows(
+        told,
+        "select f.name, i.name, f.state, f.severity, f.opened_at, f.failed_runs, f.closed_at,"
+        " f.seconds_to_recovery, f.owner, f.cause_column, f.cause_git_sha, f.cause_candidates"
+        " from dev_ripple.incident_failures f join dev_ripple.incidents i using (incident_id)"
+        " order by f.opened_at, f.name",
+    )
+    first, second, third = naive(at("10:01")), naive(at("10:02")), naive(at("10:32"))
+    none = (None, None, None)
+    assert found == [
+        (
+            *("top", "top", "closed", "error", first, 1, naive(at("10:30")), 1740, "ann"),
+            *("amount", "b", 2),
         ),
         (
-            "ids",
-            "open",
-            naive(at("10:32")),
-            "r4",
-            naive(at("09:12")),
-            1,
-            "fail",
-            None,
-            None,
-            "top",
-            "ann",
-            "tier1",
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
+            *("status", "top", "closed", "error", second, 2, third, 1800, "ann"),
+            *("status", "b", 1),
         ),
+        ("ids", "soft", "open", "error", third, 1, None, None, "ann", *none),
+        ("soft", "soft", "open", "warn", naive(at("10:33")), 1, None, None, None, *none),
+    ]
+
+
+def test_a_spike_has_a_picture(told: Path) -> None:
+    found = rows(
+        told,
+        "select node_name, column_name, measure, invocation_id, measured_value, previous_value,"
+        " is_violated, picture from dev_ripple.measurements order by measure, measured_at",
+    )
+    assert found == [
+        ("top", "id", "null_rate", "r1", 0.0, None, False, ""),
+        ("top", "id", "null_rate", "r4", 0.5, 0.0, True, "#" * 20),
+        ("stg", None, "row_count", "r1", 7.0, None, False, "#" * 8),
+        ("stg", None, "row_count", "r2", 17.0, 7.0, False, "#" * 20),
+        ("stg", None, "rows_added", "r2", 10.0, None, False, "#" * 20),
     ]
 
 
@@ -290,6 +292,10 @@ def test_slo_status(told: Path) -> None:
             1,
             "ann",
         ),
+        (
+            *("soft", "violated", naive(at("10:33")), None, naive(at("10:33")), 1, 0),
+            None,
+        ),
         # Nothing was counted yet on three days before today.
         ("volume", "learning", naive(at("10:32")), naive(at("10:32")), None, 1, 1, "ann"),
     ]
@@ -301,14 +307,16 @@ def test_health_by_week(told: Path) -> None:
     assert rows(
         told,
         "select week, is_latest, nodes, covered_nodes, node_coverage, tier1_columns,"
-        " covered_tier1_columns, tier1_column_coverage from dev_ripple.lineage_coverage",
-    ) == [(week, True, 3, 2, 2 / 3, 3, 3, 1.0)]
+        " covered_tier1_columns, tier1_column_coverage, tier1_nodes, covered_tier1_nodes,"
+        " tier1_node_coverage from dev_ripple.lineage_coverage",
+    ) == [(week, True, 3, 2, 2 / 3, 3, 3, 1.0, 1, 1, 1.0)]
     assert rows(
         told,
         "select name, reason, one_unseen_reader from dev_ripple.unknown_downstreams order by name",
     ) == [
         ("lost", "no known reader", None),
         ("stg", "a reader that cannot be analysed", "model.p.lost"),
+        ("top", "a consumer that does not say which columns it reads", "exposure.p.report"),
     ]
     assert rows(
         told,
@@ -325,7 +333,13 @@ def test_health_by_week(told: Path) -> None:
         "select week, node_coverage, tier1_column_coverage, unknown_downstreams,"
         " certified_path_integrity, changes, median_blast_radius, incidents_opened,"
         " incidents_closed, mttr_minutes from dev_ripple.lineage_kpis",
-    ) == [(week, 2 / 3, 1.0, 2, 1.0, 2, 3.0, 3, 2, 29.5)]
+    ) == [(week, 2 / 3, 1.0, 3, 1.0, 2, 3.0, 2, 1, 31.0)]
+
+
+def test_lineage_is_behind_where_something_was_built_after_the_last_load(told: Path) -> None:
+    query = "select status, newer_run_count, last_run_at from dev_ripple.lineage_status"
+    # The last load was at 10:21; at 10:30 and later something was built.
+    assert rows(told, query) == [("behind", 1, naive(at("10:31")))]
 
 
 def test_the_questions_of_a_runbook(told: Path) -> None:
@@ -340,7 +354,7 @@ def test_the_questions_of_a_runbook(told: Path) -> None:
     seen = "name, depth, one_direct_column, expression, succeeded_at, open_incidents, open_since, owner"
     assert answered("diagnose_metric", seen) == [
         ("top", 0, None, "status", naive(at("10:30")), 1, naive(at("10:32")), "ann"),
-        ("stg", 1, "status", "status", naive(at("10:00")), 0, None, None),
+        ("stg", 1, "status", "status", naive(at("10:00")), 1, naive(at("10:33")), None),
         ("orders", 2, None, None, None, 0, None, None),
     ]
     assert answered("changed_upstream", "name") == [], "it was two weeks ago"

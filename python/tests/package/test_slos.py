@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as datetime_module
 import os
+import re
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import jinja2
 import pytest
+import pytz
 
 pytest.importorskip("dbt.adapters.duckdb")
 
@@ -36,22 +41,28 @@ models:
           - dbt_ripple.fresh_within: {name: fresh, count: 4, period: hour}
           - dbt_ripple.fresh_within: {name: stale, count: 60, period: minute}
           - dbt_ripple.fresh_within: {name: fresh_in_days, count: 1, period: day}
+          - dbt_ripple.fresh_within: {name: stale_in_words, within: "< 60m"}
+          - dbt_ripple.fresh_within: {name: stale_on_no_day_of_work, within: 60m, business_hours: "FAR-FAR 00:00-24:00"}
+          - dbt_ripple.fresh_within: {name: stale_at_work, within: 60m, business_hours: "mon-sun 00:00-24:00", time_zone: Europe/Berlin}
       - name: name
         data_type: varchar
         data_tests:
           - dbt_ripple.null_rate_at_most: {name: few_nulls, rate: 0.25}
           - dbt_ripple.null_rate_at_most: {name: many_nulls, rate: 0.2}
+          - dbt_ripple.null_rate_at_most: {name: a_quarter_of_nulls, rate: "25%"}
+          - dbt_ripple.null_rate_at_most: {name: fewer_than_a_quarter_of_nulls, rate: "< 25%"}
+          - dbt_ripple.null_rate_at_most: {name: nulls_of_a_part, rate: "50 %", config: {where: id > 2}}
       - {name: amount, data_type: "numeric(10,2)"}
     data_tests:
-      - dbt_ripple.volume_within_sigma: {name: volume, tags: [slo]}
-      - dbt_ripple.volume_within_sigma: {name: volume_of_one, sigmas: 0.5}
-      - dbt_ripple.volume_within_sigma: {name: volume_tolerant, sigmas: 0.5, tolerance: 0.7}
+      - dbt_ripple.volume_within_sigma: {name: volume, of: level, tags: [slo]}
+      - dbt_ripple.volume_within_sigma: {name: volume_of_one, of: level, sigmas: 0.5}
+      - dbt_ripple.volume_within_sigma: {name: volume_tolerant, of: level, sigmas: 0.5, tolerance: 0.7}
       - dbt_ripple.schema_matches_contract: {name: as_declared}
   - name: empty
     columns:
       - {name: ID}
       - {name: loaded_at, data_tests: [{dbt_ripple.fresh_within: {name: nothing_is_not_fresh, count: 9, period: day}}]}
-      - {name: name, data_tests: [{dbt_ripple.null_rate_at_most: {name: nothing_is_not_null, rate: 0}}]}
+      - {name: name, data_tests: [{dbt_ripple.null_rate_at_most: {name: nothing_is_not_null, rate: 0}}, {dbt_ripple.null_rate_at_most: {name: nothing_is_not_null_at_all, rate: "< 1%"}}]}
     data_tests:
       - dbt_ripple.schema_matches_contract: {name: more_than_declared}
       - dbt_ripple.schema_matches_contract: {name: more_is_fine, allow_more: true}
@@ -59,7 +70,7 @@ models:
     columns: [{name: id, data_type: bigint}, {name: gone, data_type: int}]
     data_tests:
       - dbt_ripple.schema_matches_contract: {name: not_as_declared, allow_more: true}
-""",
+""".replace("FAR", f"{datetime.now(UTC) + timedelta(days=3):%a}".lower()),
 }
 
 
@@ -68,6 +79,13 @@ TESTED = {
     "fresh": "pass",
     "fresh_in_days": "pass",
     "stale": "fail",
+    "stale_in_words": "fail",
+    "stale_on_no_day_of_work": "pass",
+    "stale_at_work": "fail",
+    "a_quarter_of_nulls": "pass",
+    "fewer_than_a_quarter_of_nulls": "fail",
+    "nulls_of_a_part": "pass",
+    "nothing_is_not_null_at_all": "pass",
     "few_nulls": "pass",
     "many_nulls": "fail",
     "volume": "pass",
@@ -113,6 +131,19 @@ def test_what_passes_and_fails_is_recorded_once(built: Path) -> None:
     assert kept["volume"] == volume
     stale = ("test", "test", "model.duck.stg", "fresh_within", "", None, 1)
     assert kept["stale"] == stale
+    counted = rows(
+        built,
+        "select name, column_name, row_count, null_count, compared_days"
+        " from dev_ripple_raw.run_history where row_count is not null and command = 'test'",
+    )
+    assert {name: tuple(more) for name, *more in counted} == {
+        **dict.fromkeys(("few_nulls", "many_nulls", "a_quarter_of_nulls"), ("name", 4, 1, None)),
+        "fewer_than_a_quarter_of_nulls": ("name", 4, 1, None),
+        "nulls_of_a_part": ("name", 2, 0, None),
+        "nothing_is_not_null": ("name", 0, 0, None),
+        "nothing_is_not_null_at_all": ("name", 0, 0, None),
+        **dict.fromkeys(("volume", "volume_of_one", "volume_tolerant"), (None, 4, None, 14)),
+    }
 
 
 def test_what_is_recorded_of_a_run(built: Path) -> None:
@@ -182,3 +213,86 @@ def test_a_volume_of_a_part_is_refused(built: Path) -> None:
     path.unlink()
     assert str(result.status) == "error"
     assert "remove `where`" in (result.message or "")
+
+
+@pytest.mark.parametrize(
+    ("hours", "moment", "expected"),
+    [
+        # A Friday, in summer: Berlin is two hours ahead.
+        ("09:00-18:00", "2024-06-14 07:00", True),
+        ("09:00-18:00", "2024-06-14 06:59", False),
+        ("09:00-18:00", "2024-06-14 15:59", True),
+        ("09:00-18:00", "2024-06-14 16:00", False),
+        ("9:00 - 18:00", "2024-06-15 10:00", False),
+        ("mon-sat 09:00-18:00", "2024-06-15 10:00", True),
+        # In winter it is one.
+        ("09:00-18:00", "2024-12-13 07:59", False),
+        ("09:00-18:00", "2024-12-13 08:00", True),
+        # The night from Friday to Saturday is Friday's, that from Sunday to Monday is nobody's.
+        ("22:00-06:00", "2024-06-15 03:59", True),
+        ("22:00-06:00", "2024-06-15 20:00", False),
+        ("22:00-06:00", "2024-06-17 03:00", False),
+        ("sat-mon 00:00-24:00", "2024-06-16 10:00", True),
+        ("sat-mon 00:00-24:00", "2024-06-18 10:00", False),
+    ],
+)
+def test_business_hours(hours: str, moment: str, expected: bool) -> None:
+    when = datetime.fromisoformat(moment).replace(tzinfo=UTC)
+    assert rendered("is_business_time", hours, "Europe/Berlin", when) is expected
+
+
+@pytest.mark.parametrize(
+    ("said", "share", "strict"),
+    [(0.005, 0.005, False), ("0.5%", 0.005, False), ("< 0.5%", 0.005, True), ("<=1", 1, False)],
+)
+def test_shares_as_people_write_them(said: str, share: float, strict: bool) -> None:
+    assert rendered("read_share", said) == {"share": share, "strict": strict}
+
+
+@pytest.mark.parametrize(
+    ("macro", "said"),
+    [
+        ("read_share", "5"),
+        ("read_share", "half"),
+        ("read_age", "None None"),
+        ("read_age", "30 weeks"),
+        ("is_business_time", "9-18"),
+        ("is_business_time", "mon-tod 09:00-18:00"),
+    ],
+)
+def test_what_nobody_can_read_is_refused(macro: str, said: str) -> None:
+    with pytest.raises(CompilationError, match=re.escape(said)):
+        rendered(macro, said, *(["Europe/Berlin"] if macro == "is_business_time" else []))
+
+
+def rendered(name: str, *arguments: object) -> object:
+    """What a macro of macros/slos returns."""
+
+    def returned(value: object) -> None:
+        raise _Returned(value)
+
+    def refused(message: str) -> None:
+        raise CompilationError(message)
+
+    environment = jinja2.Environment(extensions=["jinja2.ext.do"])
+    text = (duck_project.REPOSITORY / "macros" / "slos" / f"{name}.sql").read_text()
+    module = environment.from_string(text).make_module(
+        {
+            "modules": {"re": re, "pytz": pytz, "datetime": datetime_module},
+            "return": returned,
+            "exceptions": {"raise_compiler_error": refused},
+        }
+    )
+    try:
+        getattr(module, name)(*arguments)
+    except _Returned as done:
+        return done.args[0]
+    return None
+
+
+class _Returned(Exception):
+    """Ends a macro, as dbt's `return` does."""
+
+
+class CompilationError(Exception):
+    """What dbt's `raise_compiler_error` raises."""
