@@ -8,14 +8,14 @@
 
 with relations as (
     {%- for relation in found or [{}] %}
-    select
-        {{ text_literal(project_name) }} as project_name,
-        {{ text_literal(relation.get('schema')) }} as schema_name,
-        {{ text_literal(relation.get('name')) }} as relation_name,
-        {{ text_literal(relation.get('type')) }} as relation_type,
-        {{ now_utc() }} as seen_at
-    {{ 'where 1 = 0' if not found }}
-    {{ 'union all' if not loop.last }}
+        select
+            {{ text_literal(project_name) }} as project_name,
+            {{ text_literal(relation.get('schema')) }} as schema_name,
+            {{ text_literal(relation.get('name')) }} as relation_name,
+            {{ text_literal(relation.get('type')) }} as relation_type,
+            {{ now_utc() }} as seen_at
+        {{ 'where 1 = 0' if not found }}
+        {{ 'union all' if not loop.last }}
     {%- endfor %}
 ),
 

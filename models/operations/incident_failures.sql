@@ -6,8 +6,8 @@
 with failures as (
     select
         *,
-        {{ dbt.hash(in_words(['project_name', 'target_name', 'unique_id', 'opened_at'])) }} as failure_id,
-        {{ dbt.hash(in_words(['project_name', 'target_name', 'cause_snapshot_id', 'cause_unique_id'])) }} as cause_id
+        {{ hash_of(['project_name', 'target_name', 'unique_id', 'opened_at']) }} as failure_id,
+        {{ hash_of(['project_name', 'target_name', 'cause_snapshot_id', 'cause_unique_id']) }} as cause_id
     from {{ ref('dbt_ripple', 'int_failures') }}
 ),
 
@@ -37,7 +37,7 @@ above as (
         upper_failures.failure_id as upper_id,
         row_number() over (
             partition by failures.failure_id
-            order by closure.depth desc, upper_failures.opened_at, upper_failures.unique_id
+            order by closure.depth desc, upper_failures.opened_at asc, upper_failures.unique_id asc
         ) as preference
     from failures
     inner join closure

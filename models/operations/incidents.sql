@@ -13,7 +13,7 @@ with failures as (
         ) as place,
         row_number() over (
             partition by incident_id
-            order by closed_at desc nulls last, unique_id
+            order by closed_at desc nulls last, unique_id asc
         ) as place_of_end
     from {{ ref('dbt_ripple', 'incident_failures') }}
 ),

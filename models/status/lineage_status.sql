@@ -186,7 +186,7 @@ final as (
             when status = 'behind'
                 then concat(
                     'Runs are newer than the last load (',
-                    cast(newer_run_count as {{ dbt.type_string() }}),
+                    cast(newer_run_count as {{ type_of('string') }}),
                     '), whose code may be older: run `dbt-ripple build` after each deployment'
                 )
             when unseen_node_count > 0

@@ -11,10 +11,6 @@ incidents as (
     select * from {{ ref('dbt_ripple', 'incidents') }}
 ),
 
-failures as (
-    select * from {{ ref('dbt_ripple', 'incident_failures') }}
-),
-
 slos as (
     select * from {{ ref('dbt_ripple', 'slo_status') }}
 ),
@@ -65,7 +61,9 @@ repeated as (
             ref('dbt_ripple', 'last_successful_run'), ['project_name', 'target_name', 'unique_id']
         ),
         'definition_changes_key': ('changes', ['snapshot_id', 'unique_id', 'column_name']),
-        'incident_failures_key': ('failures', ['project_name', 'target_name', 'unique_id', 'opened_at']),
+        'incident_failures_key': (
+            ref('dbt_ripple', 'incident_failures'), ['project_name', 'target_name', 'unique_id', 'opened_at']
+        ),
         'incidents_key': ('incidents', ['incident_id']),
         'measurements_key': (
             ref('dbt_ripple', 'measurements'), ['project_name', 'target_name', 'unique_id', 'measure', 'invocation_id']

@@ -269,7 +269,7 @@ def rendered(name: str, *arguments: object) -> object:
     """What a macro of macros/slos returns."""
 
     def returned(value: object) -> None:
-        raise _Returned(value)
+        raise _ReturnedError(value)
 
     def refused(message: str) -> None:
         raise CompilationError(message)
@@ -285,12 +285,12 @@ def rendered(name: str, *arguments: object) -> object:
     )
     try:
         getattr(module, name)(*arguments)
-    except _Returned as done:
+    except _ReturnedError as done:
         return done.args[0]
     return None
 
 
-class _Returned(Exception):
+class _ReturnedError(Exception):
     """Ends a macro, as dbt's `return` does."""
 
 

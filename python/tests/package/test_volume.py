@@ -10,7 +10,6 @@ import os
 import random
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -164,9 +163,7 @@ def test_a_load_that_stopped_fails_every_day(
     assert failing(queries, "growth", until(usual, stuck=1)) == [*range(EVENT, EVENT + 8)]
     # Of a day it is known that nothing came once it is over.
     assert failing(queries, "by_day", until(usual, stuck=1)) == [*range(EVENT + 1, EVENT + 8)]
-    assert failing(queries, "by_day_of_today", until(usual, stuck=1)) == [
-        *range(EVENT, EVENT + 8)
-    ]
+    assert failing(queries, "by_day_of_today", until(usual, stuck=1)) == [*range(EVENT, EVENT + 8)]
 
 
 @pytest.mark.parametrize("usual", [steady, noisy, compound])
@@ -180,9 +177,7 @@ def test_ten_lost_days_and_a_fivefold_day_fail(
 
 
 @pytest.mark.parametrize("usual", [steady, noisy, compound])
-def test_the_level_does_not_tell(
-    queries: dict[str, str], usual: Callable[[int], int]
-) -> None:
+def test_the_level_does_not_tell(queries: dict[str, str], usual: Callable[[int], int]) -> None:
     """Why growth is the default: on a growing table the level hides all of it."""
     assert EVENT not in failing(queries, "level", until(usual, stuck=1))
 
