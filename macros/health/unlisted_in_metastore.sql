@@ -20,11 +20,9 @@
         {% endfor %}
         {% for in_schema in schemas | sort %}
             {% set database, schema = schemas[in_schema] %}
-            {% for relation in adapter.list_relations(database=database, schema=schema) or [] %}
-                {% if in_schema ~ '.' ~ relation.identifier | lower not in listed %}
-                    {% do found.append({
-                        'schema': schema, 'name': relation.identifier, 'type': relation.type | string | lower
-                    }) %}
+            {% for relation in dbt_ripple.relations_in(database, schema) %}
+                {% if in_schema ~ '.' ~ relation['name'] | lower not in listed %}
+                    {% do found.append({'schema': schema, 'name': relation['name'], 'type': relation['type']}) %}
                 {% endif %}
             {% endfor %}
         {% endfor %}

@@ -12,6 +12,7 @@ unknowns as (
     group by snapshot_id
 ),
 
+-- What was seen last: it is said of the newest load only.
 unlisted as (
     select
         project_name,
@@ -92,7 +93,6 @@ final as (
         case
             when coverage.snapshot_id is not null then coalesce(unknowns.unknown_downstreams, 0)
         end as unknown_downstreams,
-        -- What was seen last is said of the newest load.
         case when coverage.is_latest then coalesce(unlisted.unlisted_relations, 0) end as unlisted_relations,
         {{ share('integrity.complete_nodes', 'integrity.certified_nodes') }} as certified_path_integrity,
         coalesce(blast.changes, 0) as changes,
