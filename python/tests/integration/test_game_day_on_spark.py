@@ -44,12 +44,13 @@ models:
     config: {contract: {enforced: true}, meta: {owner: ann}}
     data_tests:
       - dbt_ripple.volume_within_sigma: {name: volume}
+      - dbt_ripple.volume_within_sigma: {name: volume_by_day, by: loaded_at}
       - dbt_ripple.schema_matches_contract: {name: as_declared}
     columns:
       - {name: id, data_type: integer}
       - name: amount
         data_type: int
-        data_tests: [dbt_ripple.null_rate_at_most: {name: few_nulls, rate: 0.1}]
+        data_tests: [dbt_ripple.null_rate_at_most: {name: few_nulls, rate: "< 10%"}]
       - name: loaded_at
         data_type: timestamp
         data_tests:
@@ -60,7 +61,7 @@ models:
 MODELS = "dbt run --select +dbt_ripple.operations dbt_ripple.governance.contract_violations"
 INCIDENTS = (
     "sql select name, state, owner, failed_runs, cause_unique_id, cause_column, seconds_to_recovery"
-    " from day_ripple.incidents"
+    " from day_ripple.incidents where severity = 'error'"
 )
 
 
@@ -106,11 +107,12 @@ def test_a_game_day(tmp_path: Path) -> None:
     assert [tuple(row.values()) for row in recorded] == [
         ("as_declared", "pass", None),
         ("fct", "success", None),
-        ("few_nulls", "pass", None),
+        ("few_nulls", "pass", 1),
         ("fresh", "pass", None),
         ("stale", "warn", None),
         ("stg", "success", None),
         ("volume", "pass", 1),
+        ("volume_by_day", "pass", 1),
     ]
     code, answers, said = drive(
         tmp_path,

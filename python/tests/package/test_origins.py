@@ -145,7 +145,7 @@ def test_the_cause_of_an_incident_is_the_nearest_edit(told: Path) -> None:
     found = rows(
         told,
         "select name, cause_unique_id, cause_column, cause_new_expression, cause_distance"
-        " from dev_ripple.incidents order by name",
+        " from dev_ripple.incident_failures order by name",
     )
     assert found == [
         ("test_counted", "model.p.stg", "*rows*", None, 2),
@@ -153,6 +153,11 @@ def test_the_cause_of_an_incident_is_the_nearest_edit(told: Path) -> None:
         ("test_reworded", "model.p.stg", "*rows*", None, 2),
         ("test_summed", "model.p.stg", "*rows*", None, 2),
     ]
+    # One cause is one incident.
+    assert rows(
+        told,
+        "select cause_unique_id, failures from dev_ripple.incidents order by cause_unique_id",
+    ) == [("model.p.stg", 3), ("test.p.test_edited", 1)]
 
 
 def test_a_load_without_own_fingerprints_is_told_by_its_text(told: Path) -> None:
