@@ -166,13 +166,13 @@ def read_files(target_path: Path) -> Held:
     }
 
 
-def read_project(target_path: Path, held: Held | None = None, *, late: bool = False) -> Project:
+def read_project(target_path: Path, contents: Held | None = None, *, late: bool = False) -> Project:
     """Read the artifacts of a dbt project.
 
     Args:
         target_path: the folder dbt wrote them to. ``manifest.json`` must be there;
             ``catalog.json``, ``run_results.json`` and ``sources.json`` are read where they are.
-        held: what `read_files` has read of it, which is then not read again. It is taken out, so
+        contents: what `read_files` has read of it, which is then not read again. It is taken out, so
             that it need not stay in memory.
         late: decode only the manifest now, the rest when it is asked for. What is wrong with the
             rest is raised then, and noted then.
@@ -186,7 +186,7 @@ def read_project(target_path: Path, held: Held | None = None, *, late: bool = Fa
     """
     target_path = Path(target_path)
     with collector_paused():
-        project = _read(target_path, {} if held is None else held)
+        project = _read(target_path, {} if contents is None else contents)
         if not late:
             _ = project.catalog, project.run_results, project.freshness
         return project
@@ -209,11 +209,11 @@ def check_compiled(project: Project) -> None:
         )
 
 
-def _read(target_path: Path, held: Held) -> Project:
+def _read(target_path: Path, contents: Held) -> Project:
     notes: list[str] = []
     hasher = xxhash.xxh3_128()
     manifest_path = target_path / "manifest.json"
-    content = held.pop("manifest.json", None) or _required(target_path, manifest_path)
+    content = contents.pop("manifest.json", None) or _required(target_path, manifest_path)
     hasher.update(content)
 
     manifest: _AsWritten | _Manifest
@@ -259,7 +259,7 @@ def _read(target_path: Path, held: Held) -> Project:
     del content, manifest
 
     catalog_path = target_path / "catalog.json"
-    text = held.pop("catalog.json") if "catalog.json" in held else _optional(catalog_path)
+    text = contents.pop("catalog.json") if "catalog.json" in contents else _optional(catalog_path)
     if text is not None:
         hasher.update(b"catalog.json")
         hasher.update(text)

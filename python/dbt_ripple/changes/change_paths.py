@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from dbt_ripple.changes.compare import Comparison, Vertex
 
 
-def ways(comparison: Comparison) -> dict[Vertex, Vertex | None]:
+def change_paths(comparison: Comparison) -> dict[Vertex, Vertex | None]:
     """Each moved vertex with the one before it on a shortest way; None where a change began.
 
     One walk, breadth first from the vertices that moved while nothing they depend on did, along
     the edges between vertices that moved.
     """
-    moved, changed = comparison.moved, comparison.changed
+    moved, changed = comparison.changed_vertices, comparison.changed
     if not moved:
         return {}
     children: dict[Vertex, list[Vertex]] = {}
@@ -33,7 +33,7 @@ def ways(comparison: Comparison) -> dict[Vertex, Vertex | None]:
             if parent in moved and child in moved:
                 lead(parent, child)
     for unique_id, change in changed.items():
-        for looked_at in comparison.head_analysis.nodes[unique_id].looks_at:
+        for looked_at in comparison.head_analysis.nodes[unique_id].introspects:
             for parent in changed[looked_at].vertices() if looked_at in changed else ():
                 for child in change.vertices():
                     lead(parent, child)

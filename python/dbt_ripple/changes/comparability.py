@@ -8,7 +8,7 @@ from dbt_ripple.artifacts import Project
 from dbt_ripple.artifacts.project import CUSTOM_ENVIRONMENT, WITH_SQL
 from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.errors import RippleError
-from dbt_ripple.graph.config_fingerprints import Settings
+from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
 from dbt_ripple.graph.hooks import Hook, not_followed, when_it_runs
 from dbt_ripple.graph.introspection import Introspection
 from dbt_ripple.graph.jinja import normalised
@@ -50,7 +50,7 @@ def _unseen_variables(base: Project, head: Project) -> list[Reason]:
     environment_known = base.same_environment and head.same_environment
     if vars_known and environment_known:
         return []
-    settings = Settings(head, Macros(head))
+    settings = ConfigFingerprints(head, Macros(head))
     with_vars: dict[str, None] = {}
     with_environment: dict[str, None] = {}
     for node in head.nodes.values():
@@ -88,7 +88,7 @@ def with_environment(base: Project, head: Project) -> tuple[Project, Project, bo
     )
     names = {CUSTOM_ENVIRONMENT + name for name in differ} | {ANY}
     for side in (base, head):
-        settings = Settings(side, Macros(side))
+        settings = ConfigFingerprints(side, Macros(side))
         for node in side.nodes.values():
             asked = settings.unseen_variables(node)[1]
             if node.resource_type == "function":

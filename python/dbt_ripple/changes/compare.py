@@ -14,7 +14,7 @@ from typing import Literal
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.artifacts.project import WITH_SQL
-from dbt_ripple.changes.change_paths import ways
+from dbt_ripple.changes.change_paths import change_paths
 from dbt_ripple.changes.comparability import (
     changed_hooks,
     check,
@@ -22,9 +22,9 @@ from dbt_ripple.changes.comparability import (
     followed_hooks,
     with_environment,
 )
-from dbt_ripple.changes.compiled_sql_reuse import Agreed, agree
+from dbt_ripple.changes.compiled_sql_reuse import AgreedText, agree
 from dbt_ripple.changes.equivalent_macros import with_same_macros
-from dbt_ripple.changes.equivalent_queries import prove_reworded
+from dbt_ripple.changes.equivalent_queries import prove_equivalent
 from dbt_ripple.changes.renamed_nodes import with_names_of_head
 from dbt_ripple.changes.seed_changes import SeedPair, pair_seeds
 from dbt_ripple.changes.state_modified import modified
@@ -35,7 +35,7 @@ from dbt_ripple.graph.config_fingerprints import hooks_of
 from dbt_ripple.graph.hooks import Hook, hooks_that_write
 from dbt_ripple.graph.lineage import Analysis, NodeAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.graph.query_cache import Queries
+from dbt_ripple.graph.query_cache import QueryCache
 from dbt_ripple.graph.semantic_layer import over_analysis
 from dbt_ripple.graph.semantic_references import SEMANTIC
 from dbt_ripple.reasons import Code, Reason
@@ -53,7 +53,7 @@ class NodeChange:
         added: columns base does not have; ``renamed`` maps those of them that have the definition
             of a removed one to it.
         removed: columns head no longer has.
-        moved: columns both sides have, with another fingerprint.
+        redefined: columns both sides have, with another fingerprint.
         reordered: whether columns both sides have stand in another order.
     """
 
@@ -63,14 +63,14 @@ class NodeChange:
     added: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     renamed: dict[str, str] = field(default_factory=dict)
-    moved: list[str] = field(default_factory=list)
+    redefined: list[str] = field(default_factory=list)
     reordered: bool = False
 
     def vertices(self) -> Iterator[Vertex]:
         """The vertices of head that moved: rows first, then columns."""
         if self.rows:
             yield self.unique_id, ROWS
-        for column in self.moved:
+        for column in self.redefined:
             yield self.unique_id, column
         for column in self.added:
             if column not in self.renamed:
@@ -122,12 +122,12 @@ class Comparison:
         return node is not None and node.resource_type in SEMANTIC
 
     @cached_property
-    def came_from(self) -> dict[Vertex, Vertex | None]:
+    def predecessors(self) -> dict[Vertex, Vertex | None]:
         """The way to each vertex that moved (see `changes.change_paths`)."""
-        return ways(self)
+        return change_paths(self)
 
     @cached_property
-    def moved(self) -> set[Vertex]:
+    def changed_vertices(self) -> set[Vertex]:
         """Every vertex of head that moved."""
         return {vertex for change in self.changed.values() for vertex in change.vertices()}
 
@@ -205,7 +205,7 @@ def compare(
         and node.resource_type != "source"
         and unique_id not in head.nodes
     ]
-    if prove_reworded(comparison, cache):
+    if prove_equivalent(comparison, cache):
         _semantic_layer_again(comparison, cache)
     return comparison
 
@@ -220,7 +220,7 @@ def _semantic_layer_again(comparison: Comparison, cache: Cache | None) -> None:
         (comparison.head, comparison.head_analysis),
     ):
         dialect = dialect_of(project.metadata.adapter_type)
-        found = over_analysis(project, dialect, Queries(dialect, False, cache, None), analysis)
+        found = over_analysis(project, dialect, QueryCache(dialect, False, cache, None), analysis)
         sides.append(replace(analysis, nodes=analysis.nodes | found))
     before, now = comparison.base_analysis, comparison.head_analysis = sides
     again = _changed(before, now, comparison.head, comparison.seeds)
@@ -290,7 +290,7 @@ def _without_hearsay(change: NodeChange, base: Project, head: Project) -> NodeCh
         for name, was in change.renamed.items()
         if name in change.added and was in change.removed
     }
-    if change.rows or change.added or change.removed or change.moved or change.reordered:
+    if change.rows or change.added or change.removed or change.redefined or change.reordered:
         return change
     return None
 
@@ -332,7 +332,7 @@ def _suspects(comparison: Comparison) -> Iterator[str]:
             yield unique_id
 
 
-def _said_of(agreed: Agreed, head: Project) -> Iterator[Reason]:
+def _said_of(agreed: AgreedText, head: Project) -> Iterator[Reason]:
     for unique_ids, code in (
         (agreed.head, Code.TAKEN_FROM_BASE),
         (agreed.base, Code.TAKEN_FROM_HEAD),
@@ -351,7 +351,9 @@ def node_change(before: NodeAnalysis, now: NodeAnalysis) -> NodeChange | None:
         rows=before.rows_fingerprint != now.rows_fingerprint,
         added=[name for key, (name, _) in here.items() if key not in then],
         removed=[name for key, (name, _) in then.items() if key not in here],
-        moved=[name for key, (name, fps) in here.items() if key in then and then[key][1] != fps],
+        redefined=[
+            name for key, (name, fps) in here.items() if key in then and then[key][1] != fps
+        ],
     )
     if change.added and change.removed:
         gone = {tuple(then[name.lower()][1]): name for name in reversed(change.removed)}
@@ -361,7 +363,7 @@ def node_change(before: NodeAnalysis, now: NodeAnalysis) -> NodeChange | None:
                 change.renamed[name] = old
     common = [key for key in then if key in here]
     change.reordered = common != [key for key in here if key in then]
-    if change.rows or change.added or change.removed or change.moved or change.reordered:
+    if change.rows or change.added or change.removed or change.redefined or change.reordered:
         return change
     return None
 

@@ -12,7 +12,7 @@ means, of everything that enters a compiled text:
   ``state:modified.macros``, which does not see calls in branches that are dead while it parses
   (``is_incremental()``, ``execute``);
 * the context: ``var``, ``env_var``, ``target`` and the like only where the caller has proved them
-  the same (:class:`Conditions`), what looks at the warehouse only where what it sees is compared
+  the same (:class:`CompileConditions`), what looks at the warehouse only where what it sees is compared
   apart (rule 11), the graph never. ``is_incremental()`` and ``should_store_failures()`` are answered as on base,
   ``run_started_at`` is base's.
 
@@ -100,7 +100,7 @@ _PARTS_OF_NAMES: Final = frozenset(
 
 
 @dataclass(frozen=True)
-class Conditions:
+class CompileConditions:
     """What both sides are proved to be compiled under alike.
 
     Attributes:
@@ -118,11 +118,11 @@ class Conditions:
     looks: bool = False
 
 
-NOTHING_PROVED: Final = Conditions()
+NOTHING_PROVED: Final = CompileConditions()
 
 
 @dataclass
-class Taken:
+class ReusedSql:
     """What :func:`take_over` did.
 
     Attributes:
@@ -136,7 +136,9 @@ class Taken:
     rest: dict[str, Reason] = field(default_factory=dict)
 
 
-def take_over(base: Project, head: Project, conditions: Conditions = NOTHING_PROVED) -> Taken:
+def reuse_compiled_sql(
+    base: Project, head: Project, conditions: CompileConditions = NOTHING_PROVED
+) -> ReusedSql:
     """Head with base's compiled SQL of uncompiled nodes where that is proved to be theirs.
 
     Args:
@@ -150,7 +152,7 @@ def take_over(base: Project, head: Project, conditions: Conditions = NOTHING_PRO
     return _taken(head, _Sides(base, head, conditions))
 
 
-def take_over_from_artifacts(base: Project, head: Project) -> Taken:
+def reuse_compiled_sql_of_artifacts(base: Project, head: Project) -> ReusedSql:
     """`take_over` under all that the artifacts of both sides prove of how they were compiled.
 
     These are the rules of `agree`: what a node looks at while it compiles is part of its fingerprint
@@ -159,7 +161,7 @@ def take_over_from_artifacts(base: Project, head: Project) -> Taken:
     return _taken(head, _sides_of_artifacts(base, head))
 
 
-def _taken(head: Project, sides: _Sides) -> Taken:
+def _taken(head: Project, sides: _Sides) -> ReusedSql:
     texts: dict[str, str | None] = {}
     rest: dict[str, Reason] = {}
     for node in head.uncompiled():
@@ -168,11 +170,11 @@ def _taken(head: Project, sides: _Sides) -> Taken:
             texts[node.unique_id] = text.sql
         else:
             rest[node.unique_id] = text
-    return Taken(head.with_compiled(texts), list(texts), rest)
+    return ReusedSql(head.with_compiled(texts), list(texts), rest)
 
 
 @dataclass
-class Agreed:
+class AgreedText:
     """What `agree` found, by unique_id.
 
     Attributes:
@@ -187,7 +189,7 @@ class Agreed:
         return bool(self.base or self.head)
 
 
-def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> Agreed:
+def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> AgreedText:
     """The text that nodes have on both sides where only how they were compiled differs.
 
     ``dbt build`` and ``dbt compile`` may write two texts for one code (``flags.WHICH``, the day, a
@@ -204,7 +206,7 @@ def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> Agreed:
     Returns:
         The nodes of which a side has another text, with the one they share.
     """
-    done = Agreed()
+    done = AgreedText()
     sides: _Sides | None = None
     for unique_id in unique_ids:
         before, now = base.nodes[unique_id], head.nodes[unique_id]
@@ -226,7 +228,7 @@ def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> Agreed:
 
 def _sides_of_artifacts(base: Project, head: Project) -> _Sides:
     variables = Variables(base, head)
-    conditions = Conditions(
+    conditions = CompileConditions(
         environment=base.same_environment and head.same_environment,
         target=variables.same_target,
         command=True,
@@ -313,7 +315,7 @@ class _Sides:
         self,
         base: Project,
         head: Project,
-        conditions: Conditions,
+        conditions: CompileConditions,
         variables: Variables | None = None,
     ) -> None:
         self.base = base

@@ -6,9 +6,9 @@ import msgspec
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes.compare import Comparison, NodeChange
-from dbt_ripple.changes.removed_columns import Broken, Unfound
+from dbt_ripple.changes.removed_columns import Broken, MissingNames
 from dbt_ripple.flow.identifiers import dialect_of
-from dbt_ripple.flow.query_text import Written, written
+from dbt_ripple.flow.query_text import QueryText, text_of_query
 from dbt_ripple.graph.config_fingerprints import OF_COLUMNS, hooks_of
 from dbt_ripple.graph.jinja import branches
 from dbt_ripple.graph.lineage_tables import ROWS
@@ -81,7 +81,7 @@ def diff(comparison: Comparison) -> Diff:
     texts = Texts(comparison)
     nodes = [_node(comparison, texts, change) for change in comparison.changed.values()]
     nodes += [NodeDiff(unique_id=unique_id, change="removed") for unique_id in comparison.removed]
-    return Diff(nodes=nodes, broken=Unfound(comparison).broken(), notes=comparison.notes)
+    return Diff(nodes=nodes, broken=MissingNames(comparison).broken(), notes=comparison.notes)
 
 
 class Texts:
@@ -90,22 +90,22 @@ class Texts:
     def __init__(self, comparison: Comparison) -> None:
         self.sides = (comparison.base, comparison.head)
         self.analyses = (comparison.base_analysis, comparison.head_analysis)
-        self._written: dict[tuple[int, str], Written] = {}
+        self._written: dict[tuple[int, str], QueryText] = {}
 
-    def of(self, side: int, unique_id: str) -> Written:
+    def of(self, side: int, unique_id: str) -> QueryText:
         """The query of a node on base (0) or head (1); empty where there is none."""
         known = self._written.get((side, unique_id))
         if known is None:
             project = self.sides[side]
             node = project.nodes.get(unique_id)
-            known = Written()
+            known = QueryText()
             if node is not None and node.resource_type in SEMANTIC:
                 seen = self.analyses[side].nodes.get(unique_id)
                 if seen is not None:
                     pairs = zip(seen.columns, seen.expressions, strict=True)
-                    known = Written({name.lower(): [text] for name, text in pairs if text})
+                    known = QueryText({name.lower(): [text] for name, text in pairs if text})
             elif node is not None and node.compiled_code and not node.is_python:
-                known = written(node.compiled_code, dialect_of(project.metadata.adapter_type))
+                known = text_of_query(node.compiled_code, dialect_of(project.metadata.adapter_type))
             self._written[side, unique_id] = known
         return known
 
@@ -159,7 +159,7 @@ def _settings(node: Node, adapter: str | None) -> list[str]:
 def _node(comparison: Comparison, texts: Texts, change: NodeChange) -> NodeDiff:
     unique_id = change.unique_id
     base, head = comparison.base, comparison.head
-    came_from = comparison.came_from
+    predecessors = comparison.predecessors
     if change.kind == "added":
         columns = [
             ColumnDiff(name=name, change="added", after=texts.column(unique_id, name, name)[1])
@@ -180,9 +180,9 @@ def _node(comparison: Comparison, texts: Texts, change: NodeChange) -> NodeDiff:
         if name not in renamed:
             before = texts.column(unique_id, name, name)[0]
             columns.append(ColumnDiff(name=name, change="removed", before=before))
-    for name in change.moved:
+    for name in change.redefined:
         before, after = texts.column(unique_id, name, name) if edited else (None, None)
-        began = came_from.get((unique_id, name)) is None
+        began = predecessors.get((unique_id, name)) is None
         own = began or before != after
         columns.append(
             ColumnDiff(
@@ -196,7 +196,7 @@ def _node(comparison: Comparison, texts: Texts, change: NodeChange) -> NodeDiff:
     rows = None
     if change.rows:
         before_rows, after_rows = texts.rows(unique_id) if edited else ([], [])
-        own = bool(before_rows or after_rows) or came_from.get((unique_id, ROWS)) is None
+        own = bool(before_rows or after_rows) or predecessors.get((unique_id, ROWS)) is None
         rows = RowsDiff(
             change="redefined" if own else "upstream", before=before_rows, after=after_rows
         )

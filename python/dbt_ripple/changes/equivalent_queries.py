@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dbt_ripple.graph.canonical_linker import CanonicalLinker
 
 
-def prove_reworded(comparison: Comparison, cache: Cache | None = None) -> bool:
+def prove_equivalent(comparison: Comparison, cache: Cache | None = None) -> bool:
     """Take back what is only said in other words: from `changed`, and from head's analysis.
 
     Args:
@@ -117,7 +117,7 @@ def _comparable(then: NodeAnalysis | None, now: NodeAnalysis | None) -> bool:
 
 def _is_followed(seen: NodeAnalysis | None) -> bool:
     """Whether a query was followed to the end, with nothing missing in it."""
-    return seen is not None and seen.status == "analysed" and not seen.in_vain
+    return seen is not None and seen.status == "analysed" and not seen.unresolved_names
 
 
 def _nodes(

@@ -19,7 +19,7 @@ from dbt_ripple.graph.column_edges import edges_into
 from dbt_ripple.reasons import Code, Reason, names_missing
 
 
-class GoneColumn(msgspec.Struct, kw_only=True):
+class RemovedColumn(msgspec.Struct, kw_only=True):
     """A column that base has and head has not.
 
     Attributes:
@@ -41,10 +41,10 @@ class Broken(msgspec.Struct, kw_only=True):
 
     unique_id: str
     reason: Reason
-    gone: list[GoneColumn] = []
+    gone: list[RemovedColumn] = []
 
 
-class Unfound:
+class MissingNames:
     """What the broken nodes and tests of head look for in vain, as far as the change took it away.
 
     Args:
@@ -78,7 +78,7 @@ class Unfound:
         self._read = _read_on_base(comparison, self.reasons) if self.reasons else {}
         self._vanished = vanished(comparison.base, comparison.head) if self.reasons else {}
 
-    def of(self, unique_id: str) -> list[GoneColumn]:
+    def of(self, unique_id: str) -> list[RemovedColumn]:
         """The columns that are gone and that a broken node or test asks for by their names."""
         reason = self.reasons.get(unique_id)
         if reason is None:
@@ -108,7 +108,7 @@ class Unfound:
         gone = self.of(unique_id)
         return broken_by(reason, map(self.said, gone)) if gone else reason
 
-    def said(self, gone: GoneColumn) -> Reason:
+    def said(self, gone: RemovedColumn) -> Reason:
         """What became of a column."""
         base, head = self.comparison.base.nodes, self.comparison.head.nodes
         node = head.get(gone.unique_id) or base.get(gone.unique_id)
@@ -117,15 +117,15 @@ class Unfound:
             return Code.COLUMN_RENAMED(name=name, column=gone.column, to=gone.renamed_to)
         return Code.COLUMN_GONE(name=name, column=gone.column)
 
-    def _gone(self, parent: str) -> Iterable[GoneColumn]:
+    def _gone(self, parent: str) -> Iterable[RemovedColumn]:
         change = self.comparison.changed.get(parent)
         if change is not None:
             to = {was: name for name, was in change.renamed.items()}
             for name in change.removed:
-                yield GoneColumn(unique_id=parent, column=name, renamed_to=to.get(name))
+                yield RemovedColumn(unique_id=parent, column=name, renamed_to=to.get(name))
         for name in self._vanished.get(parent, ()):
             if change is None or name not in change.removed:
-                yield GoneColumn(unique_id=parent, column=name)
+                yield RemovedColumn(unique_id=parent, column=name)
 
 
 def broken_by_incremental(comparison: Comparison) -> dict[str, Reason]:

@@ -27,9 +27,9 @@ from dbt_ripple.rendering.output import count, warn
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project
-    from dbt_ripple.changes.compiled_sql_reuse import Taken
+    from dbt_ripple.changes.compiled_sql_reuse import ReusedSql
     from dbt_ripple.graph.cache import Cache
-    from dbt_ripple.graph.target_folder import Target
+    from dbt_ripple.graph.target_folder import TargetFolder
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -90,7 +90,7 @@ def open_sides(
     threads: int | None,
     *,
     or_count: bool = False,
-) -> Iterator[tuple[Target, Target]]:
+) -> Iterator[tuple[TargetFolder, TargetFolder]]:
     """Base and head, from artifacts or (``base_ref``) compiled here; base's files stay meanwhile.
 
     Args:
@@ -112,7 +112,7 @@ def open_sides(
         yield load_sides(project_dir, target_path, state, cache, threads, rest)
         return
     from dbt_ripple.dbt_runner.base_ref import both_sides
-    from dbt_ripple.graph.target_folder import Target
+    from dbt_ripple.graph.target_folder import TargetFolder
 
     catalog = artifacts_folder(project_dir, target_path)
     with both_sides(project_dir, base_ref, options, catalog=catalog) as sides:
@@ -120,7 +120,7 @@ def open_sides(
             warn(note)
         _say_taken(sides.taken, base_ref)
         base, head = (
-            Target.of(side, cache, processes=threads) for side in (sides.base, sides.head)
+            TargetFolder.of(side, cache, processes=threads) for side in (sides.base, sides.head)
         )
         yield base, head
 
@@ -171,13 +171,15 @@ def _compile_rest(
 
 
 def _complete(
-    base: Target, head: Target, rest: Callable[[Project, Project], Project | None] | None
-) -> Target | None:
+    base: TargetFolder,
+    head: TargetFolder,
+    rest: Callable[[Project, Project], Project | None] | None,
+) -> TargetFolder | None:
     """Head with base's compiled SQL where it is proved to be head's, too; None if it is nowhere."""
-    from dbt_ripple.changes.compiled_sql_reuse import take_over_from_artifacts
-    from dbt_ripple.graph.target_folder import Target
+    from dbt_ripple.changes.compiled_sql_reuse import reuse_compiled_sql_of_artifacts
+    from dbt_ripple.graph.target_folder import TargetFolder
 
-    taken = take_over_from_artifacts(base.project, head.project)
+    taken = reuse_compiled_sql_of_artifacts(base.project, head.project)
     project = taken.head
     if taken.rest and rest is not None and (whole := rest(base.project, project)) is not None:
         project = whole
@@ -187,7 +189,7 @@ def _complete(
     else:
         left = f"{'has' if len(taken.rest) == 1 else 'have'} to be compiled: "
         _say_taken(taken, "base", left + _compiles(project, taken.rest))
-    return Target.of(project, head.cache, processes=head.processes)
+    return TargetFolder.of(project, head.cache, processes=head.processes)
 
 
 def _compiles(project: Project, unique_ids: Iterable[str]) -> str:
@@ -202,7 +204,7 @@ _NAMES = 25
 """Names that still fit into a command somebody copies."""
 
 
-def _say_taken(taken: Taken, base: str, rest: str | None = None) -> None:
+def _say_taken(taken: ReusedSql, base: str, rest: str | None = None) -> None:
     said = (
         f"{count(len(taken.taken), 'node')} unchanged in code, taken over as {base} compiled them"
     )
@@ -219,7 +221,7 @@ def load_sides(
     cache: Cache | None,
     threads: int | None,
     compile_rest: Callable[[Project, Project], Project | None] | None = None,
-) -> tuple[Target, Target]:
+) -> tuple[TargetFolder, TargetFolder]:
     """Read base from ``--state`` and head from the target folder.
 
     Args:
@@ -272,9 +274,9 @@ def load_sides(
     from dbt_ripple.changes.compiled_sql_reuse import as_not_deferred
 
     if as_not_deferred(base.project, head.project):
-        from dbt_ripple.graph.target_folder import Target
+        from dbt_ripple.graph.target_folder import TargetFolder
 
-        head = Target.of(head.project, head.cache, processes=head.processes)
+        head = TargetFolder.of(head.project, head.cache, processes=head.processes)
     if not head.project.uncompiled():
         return base, head
     completed = _complete(base, head, compile_rest)

@@ -11,7 +11,7 @@ from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.base_and_head import open_sides, sides_options, state_folder
 from dbt_ripple.cli.options import analysis_options, open_cache, project_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
-from dbt_ripple.rendering.gate import Said, printed
+from dbt_ripple.rendering.gate import GateAnswer, rendered_gate
 from dbt_ripple.rendering.output import answer, warn
 
 
@@ -132,13 +132,13 @@ def gate(
         folder = artifacts_folder(project_dir, target_path)
         deferred = state_folder(project_dir, state) if state is not None else None
         ran = run_selection(selection, project_dir, folder, options, state=deferred)
-    said = Said(report, comparison, selection, ran)
+    said = GateAnswer(report, comparison, selection, ran)
     for note in report.notes:
         warn(note.message)
     for unique_id, reason in report.opaque.items():
         warn(f"{unique_id} cannot be analysed ({reason.message}): it counts as changed")
     answer(
-        printed(said, style, project_dir),
+        rendered_gate(said, style, project_dir),
         fit="wrap" if style == "text" else None,
         commands=style == "github",
     )

@@ -27,9 +27,9 @@ from dbt_ripple.rendering.output import answer, as_document, count, warn
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from dbt_ripple.graph.lineage_rows import Snapshot
+    from dbt_ripple.graph.lineage_rows import LineageSnapshot
     from dbt_ripple.graph.query_cache import LowerMany
-    from dbt_ripple.graph.target_folder import Target
+    from dbt_ripple.graph.target_folder import TargetFolder
     from dbt_ripple.spark.load import Loaded, Progress
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -143,12 +143,12 @@ def lower_on(session: Callable[[], SparkSession], threads: int | None) -> LowerM
 
 
 def snapshot_of(
-    target: Target,
+    target: TargetFolder,
     project_dir: Path,
     *,
     target_name: str | None = None,
     max_closure: int | None = None,
-) -> Snapshot:
+) -> LineageSnapshot:
     """Analyse a project and make its rows; a closure that was cut is said on stderr.
 
     Raises:
@@ -180,7 +180,7 @@ def snapshot_of(
 
 
 @contextmanager
-def progress_of(snapshot: Snapshot) -> Iterator[Progress]:
+def progress_of(snapshot: LineageSnapshot) -> Iterator[Progress]:
     """The progress line while a snapshot is written."""
     total = sum(map(len, snapshot.rows.values())) or 1
     with terminal.progress("loading") as rename:
@@ -195,7 +195,7 @@ def progress_of(snapshot: Snapshot) -> Iterator[Progress]:
 
 
 def document(
-    loaded: Loaded, snapshot: Snapshot, schema: str, seconds: dict[str, float]
+    loaded: Loaded, snapshot: LineageSnapshot, schema: str, seconds: dict[str, float]
 ) -> dict[str, Any]:
     """What was loaded, as ``--format json`` prints it."""
     return {

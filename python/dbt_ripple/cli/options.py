@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
     from dbt_ripple.graph.cache import Cache
     from dbt_ripple.graph.query_cache import LowerMany
-    from dbt_ripple.graph.target_folder import Target
+    from dbt_ripple.graph.target_folder import TargetFolder
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -113,19 +113,19 @@ def open_target(
     lower_many: LowerMany | None = None,
     sources_of: Path | None = None,
     late: bool = False,
-    like: Target | None = None,
-) -> Target:
+    like: TargetFolder | None = None,
+) -> TargetFolder:
     """The artifacts in a folder; what had to be left out is said on stderr, once they are decoded.
 
-    Arguments are those of `graph.target_folder.Target`.
+    Arguments are those of `graph.target_folder.TargetFolder`.
 
     From here on the process' garbage collector is relaxed.
     """
-    from dbt_ripple.graph.target_folder import Target
+    from dbt_ripple.graph.target_folder import TargetFolder
 
     relax_collector()
     with terminal.progress(f"reading {folder}"):
-        target = Target(
+        target = TargetFolder(
             folder,
             cache,
             processes=threads,

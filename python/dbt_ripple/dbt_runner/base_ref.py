@@ -41,7 +41,7 @@ from ruamel.yaml.error import YAMLError
 
 from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.changes.comparability import with_variables
-from dbt_ripple.changes.compiled_sql_reuse import Conditions, Taken, take_over
+from dbt_ripple.changes.compiled_sql_reuse import CompileConditions, ReusedSql, reuse_compiled_sql
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.macros import ANY
@@ -58,7 +58,7 @@ _AS_BUILT_ANEW: Final = ("--full-refresh", "--no-defer")
 
 
 @dataclass(frozen=True)
-class Sides:
+class CompiledSides:
     """Both sides of a comparison.
 
     Attributes:
@@ -70,14 +70,14 @@ class Sides:
 
     base: Project
     head: Project
-    taken: Taken
+    taken: ReusedSql
     notes: list[str]
 
 
 @contextmanager
 def both_sides(
     project_dir: Path, ref: str, options: DbtOptions, *, catalog: Path | None = None
-) -> Iterator[Sides]:
+) -> Iterator[CompiledSides]:
     """Compile a project as it is at ``ref`` and as it is here.
 
     Base's files (seeds among them) are there until the context ends.
@@ -110,13 +110,13 @@ def both_sides(
         there("compile", *_AS_BUILT_ANEW, *_NO_HOOKS)
         base = read_project(folder / "base-target")
         head = read_project(folder / "head-target")
-        conditions = Conditions(
+        conditions = CompileConditions(
             variables=linked and _variables(project_dir) == _variables(base_dir),
             environment=True,
             target=True,
             command=True,
         )
-        taken = take_over(base, head, conditions)
+        taken = reuse_compiled_sql(base, head, conditions)
         head = compile_rest(here, manifest, taken.head, taken.rest, *_AS_BUILT_ANEW)
         base, head = (
             # The environment is this process's.
@@ -125,7 +125,7 @@ def both_sides(
         )
         values = (_values(d, options.variables) for d in (base_dir, project_dir))
         base, head = with_variables(base, head, *values)
-        yield Sides(base, head, taken, notes)
+        yield CompiledSides(base, head, taken, notes)
 
 
 def connection_config(manifest: Any) -> Any:

@@ -47,7 +47,7 @@ from dbt_ripple.selection.relation_hashes import (
     hashes_sql,
     row_sql,
 )
-from dbt_ripple.selection.result import PASSED, Ran
+from dbt_ripple.selection.result import PASSED, SelectionRun
 from dbt_ripple.selection.select import tests_of_critical
 
 BESIDE: Final = "__ripple_base"
@@ -359,7 +359,7 @@ def run_cutoff(
     options: DbtOptions,
     *,
     state: Path | None = None,
-) -> Ran:
+) -> SelectionRun:
     """Build and test a selection level by level, as far as something is seen to differ.
 
     Args:
@@ -372,7 +372,7 @@ def run_cutoff(
     Raises:
         RippleError: dbt could not run at all.
     """
-    ran = Ran()
+    ran = SelectionRun()
     if not (cutoff.models or cutoff.tests or cutoff.unit_tests):
         return ran
     project_dir, target_path = project_dir.resolve(), target_path.resolve()

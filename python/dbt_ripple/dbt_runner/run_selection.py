@@ -25,7 +25,7 @@ from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, why
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import count, warn
 from dbt_ripple.selection import Selection
-from dbt_ripple.selection.result import PASSED, Ran
+from dbt_ripple.selection.result import PASSED, SelectionRun
 
 
 def compile_against(
@@ -62,7 +62,7 @@ def run_selection(
     options: DbtOptions,
     *,
     state: Path | None = None,
-) -> Ran:
+) -> SelectionRun:
     """Build and test a selection, then the left-out tests that have to run after all.
 
     Args:
@@ -77,7 +77,7 @@ def run_selection(
     Raises:
         RippleError: dbt could not run at all.
     """
-    ran = Ran()
+    ran = SelectionRun()
     chosen = {
         *selection.models,
         *selection.unit_tests,
@@ -100,7 +100,7 @@ def run_selection(
 
 
 def run_left_out(
-    ran: Ran,
+    ran: SelectionRun,
     selection: Selection,
     dbt: Dbt,
     manifest: Any,
@@ -204,7 +204,7 @@ def write_state(state: Path, built: Path, models: Collection[str], to: Path) -> 
 
 
 def run_nodes(
-    ran: Ran,
+    ran: SelectionRun,
     dbt: Dbt,
     manifest: Any,
     unique_ids: Collection[str],

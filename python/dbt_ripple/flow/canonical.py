@@ -69,7 +69,7 @@ def canonical(
         has the columns of `plain`, by the same names.
     """
     relation = plain.relation
-    if len(sql) > MAX_LENGTH or plain.missing or plain.unknown or relation.rest:
+    if len(sql) > MAX_LENGTH or plain.missing or plain.unknown or relation.unlisted:
         return None
     try:
         return _canonical(sql, dialect, plain, table, masking, types)
@@ -108,7 +108,7 @@ def in_other_words(
 
     For tests, which execute both; None where the query has no canonical form or it is its own.
     """
-    if plain.missing or plain.unknown or plain.relation.rest:
+    if plain.missing or plain.unknown or plain.relation.unlisted:
         return None
     try:
         return _in_other_words(sql, dialect, plain, table, types)
@@ -224,7 +224,7 @@ def _linked(
     if lowered.rel is None:
         return None
     linked = link(lowered, table, dialect, in_any_order=in_any_order)
-    return None if linked.missing or linked.unknown or linked.relation.rest else linked
+    return None if linked.missing or linked.unknown or linked.relation.unlisted else linked
 
 
 def _is_same(linked: Linked | None, plain: Linked) -> bool:
@@ -266,7 +266,7 @@ def _qualified(tree: Any, dialect: str, table: FindTable) -> Any:
         if len(parts) == 1 and parts[0] in ctes:
             continue
         relation = table(".".join(parts), ".".join(p.name for p in node.parts))
-        if relation.rest or relation.ghost is None:
+        if relation.unlisted or relation.unresolved is None:
             return None
         if not node.alias:
             node.set("alias", exp.TableAlias(this=node.this.copy()))

@@ -19,11 +19,11 @@ from dbt_ripple.flow.ir import (
     CteRef,
     FromItem,
     Generator,
+    LoweredExpr,
     Ref,
     Rel,
     SetOp,
     Table,
-    X,
 )
 from dbt_ripple.flow.relation import Deps, Relation, merge, through
 
@@ -59,7 +59,7 @@ def unite(linker: _Linker, rel: SetOp, env: Env | None) -> Relation | None:
             branches, distinct = [_united(linker, branches, True)], False
         branches += (linker.rel(part, env) for part in _flat(branch, at_once))
         distinct = distinct or op == _SET
-    if any(b.rest or b.ghost or len(b.names) != len(first.names) for b in branches):
+    if any(b.unlisted or b.unresolved or len(b.names) != len(first.names) for b in branches):
         return None
     return _united(linker, branches, distinct)
 
@@ -101,7 +101,7 @@ def _united(linker: _Linker, written: list[Relation], distinct: bool) -> Relatio
         [],
         rows_fp,
         rows,
-        made.leaf,
+        made.side_key,
         made.joins,
         order,
         incidental=digest(b"united", *as_written),
@@ -136,7 +136,7 @@ def arrange(
 
     def key(item: FromItem) -> tuple[bytes, bytes, int]:
         relation = linked[item.source]
-        return relation.leaf, relation.rows_fp, place[item.source]
+        return relation.side_key, relation.rows_fp, place[item.source]
 
     steps = list(items)
     if len(steps) == 2 and steps[1].kind in ("RIGHT", "FULL"):
@@ -170,10 +170,10 @@ def arrange(
     before, now = ([s.source for s in given] for given in (items, steps))
     if before == now:
         return steps, linked, b""
-    return steps, linked, digest(b"arranged", *(linked[i].leaf for i in before))
+    return steps, linked, digest(b"arranged", *(linked[i].side_key for i in before))
 
 
-def _as(item: FromItem, kind: str, conds: Sequence[X]) -> FromItem:
+def _as(item: FromItem, kind: str, conds: Sequence[LoweredExpr]) -> FromItem:
     return FromItem(item.source, kind, (), conds)
 
 
@@ -214,7 +214,7 @@ def _parts(part: Any) -> Any:
             ahead += current.values()
 
 
-def _reach(x: X, env: Env) -> set[int] | None:
+def _reach(x: LoweredExpr, env: Env) -> set[int] | None:
     """The sources that a condition asks; None where that cannot be told."""
     if x.subs or x.rows:
         return None

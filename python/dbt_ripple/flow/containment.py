@@ -6,7 +6,7 @@ an equal fingerprint has an equal value. Where there is such a map, whatever no 
 row of head is; where the map is one to one, no group of rows got bigger.
 
 Guarantees: ``embed`` answers None unless it can show the map. It compares structure only, never
-values, and what it does not know by kind (`Leaf`) has a map only to its equal.
+values, and what it does not know by kind (`OpaqueRows`) has a map only to its equal.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MOST_STEPS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class OpaqueRows:
     """Rows that are not looked into: a source, a LIMIT inside a pivot, anything unknown."""
 
     fp: bytes
@@ -43,7 +43,7 @@ class IsNull:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class SemiJoin:
     """A condition: some row of ``rows`` meets ``on``; or (``negated``) none does.
 
     ``child`` and ``parent`` are the two sides where ``on`` is one equality of columns.
@@ -57,19 +57,19 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class MoreThan:
+class CountAbove:
     """A condition on a group: it has more than so many rows (or values of a column)."""
 
     number: int
     rows: bool
 
 
-Condition: TypeAlias = IsNull | Match | MoreThan | None
+Condition: TypeAlias = IsNull | SemiJoin | CountAbove | None
 Side = tuple[bytes, "Rows"]
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class JoinBlock:
     """Inner joins and filters: the product of the sides where all conditions hold.
 
     The first side has no token; a token is what the columns of a side are wrapped in. A condition
@@ -82,7 +82,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Outer:
+class OuterJoin:
     """An outer join; unmatched rows of a side are there where it is kept."""
 
     fp: bytes
@@ -116,17 +116,17 @@ class Union:
     columns: dict[bytes, tuple[bytes, bytes]] | None = field(hash=False)
 
 
-Rows: TypeAlias = Leaf | Block | Outer | Group | Union
+Rows: TypeAlias = OpaqueRows | JoinBlock | OuterJoin | Group | Union
 
 
 def sides(rows: Rows) -> tuple[Side, ...]:
     """A row set as the sides of a product."""
-    return rows.sides if isinstance(rows, Block) else ((b"", rows),)
+    return rows.sides if isinstance(rows, JoinBlock) else ((b"", rows),)
 
 
 def conditions(rows: Rows) -> dict[bytes, Condition]:
     """The conditions all rows of a row set meet, as far as they stand outside."""
-    return rows.conditions if isinstance(rows, Block) else {}
+    return rows.conditions if isinstance(rows, JoinBlock) else {}
 
 
 def filtered(rows: Rows, fp: bytes, key: bytes, condition: Condition = None) -> Rows:
@@ -140,12 +140,12 @@ def filtered(rows: Rows, fp: bytes, key: bytes, condition: Condition = None) -> 
     """
     known = conditions(rows)
     said = known.get(key) or condition
-    return Block(fp, sides(rows), {**known, key: said})
+    return JoinBlock(fp, sides(rows), {**known, key: said})
 
 
 def joined(left: Rows, right: Rows, fp: bytes, token: bytes, on: frozenset[bytes]) -> Rows:
     """An inner join."""
-    return Block(fp, (*sides(left), (token, right)), {**conditions(left), **dict.fromkeys(on)})
+    return JoinBlock(fp, (*sides(left), (token, right)), {**conditions(left), **dict.fromkeys(on)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class Embeddings:
     def _candidates(self, head: Rows, base: Rows) -> Iterator[Embedding | None]:
         if isinstance(head, Union) and isinstance(base, Union):
             yield self._unions(head, base)
-        if isinstance(head, Outer) and isinstance(base, Outer):
+        if isinstance(head, OuterJoin) and isinstance(base, OuterJoin):
             yield self._outers(head, base)
         if isinstance(head, Group) and isinstance(base, Group):
             yield self._groups(head, base)
@@ -214,7 +214,7 @@ class Embeddings:
             yield self._from_union(head, base)
         if isinstance(base, Union):
             yield self._to_union(head, base)
-        if isinstance(head, Block) or isinstance(base, Block):
+        if isinstance(head, JoinBlock) or isinstance(base, JoinBlock):
             yield self._blocks(head, base)
         yield from self._around_outer(head, base)
         if isinstance(head, Group) and head.keys:
@@ -258,14 +258,14 @@ class Embeddings:
         self, key: bytes, condition: Condition, met: dict[bytes, Condition], counted: bool
     ) -> bool:
         """Whether rows of head that meet these conditions go to rows of base that meet one."""
-        if isinstance(condition, MoreThan):
+        if isinstance(condition, CountAbove):
             return counted and key in met
         if key in met:
             return True
-        if isinstance(condition, Match):
+        if isinstance(condition, SemiJoin):
             for other in met.values():
                 if (
-                    isinstance(other, Match)
+                    isinstance(other, SemiJoin)
                     and other.negated == condition.negated
                     and other.on == condition.on
                 ):
@@ -277,7 +277,7 @@ class Embeddings:
                         return True
         return False
 
-    def _outers(self, head: Outer, base: Outer) -> Embedding | None:
+    def _outers(self, head: OuterJoin, base: OuterJoin) -> Embedding | None:
         if head.on != base.on or head.token != base.token:
             return None
         if head.keeps_left > base.keeps_left or head.keeps_right > base.keeps_right:
@@ -298,7 +298,7 @@ class Embeddings:
     def _around_outer(self, head: Rows, base: Rows) -> Iterator[Embedding | None]:
         """An outer join on one of the sides only: it may hold an inner one, or the side it keeps."""
         _, first = sides(base)[0]
-        if isinstance(first, Outer):
+        if isinstance(first, OuterJoin):
             rest, known = sides(base)[1:], conditions(base)
             inner = joined(first.left, first.right, b"inner" + first.fp, first.token, first.on)
             found = self._find(head, _replaced(inner, base.fp, rest, known))
@@ -311,7 +311,7 @@ class Embeddings:
                     given_up={first.token} | tokens(first.right),
                 )
         _, first = sides(head)[0]
-        if isinstance(first, Outer) and not first.keeps_right:
+        if isinstance(first, OuterJoin) and not first.keeps_right:
             rest, known = sides(head)[1:], conditions(head)
             found = self._find(_replaced(first.left, head.fp, rest, known), base)
             yield _with(found, 0, left_out={first.token} | tokens(first.right))
@@ -392,14 +392,14 @@ def _replaced(
     """A row set with another first side; its ``fp`` only has to tell it from others."""
     if not rest and not known:
         return first
-    return Block(b"of" + first.fp + fp, (*sides(first), *rest), {**conditions(first), **known})
+    return JoinBlock(b"of" + first.fp + fp, (*sides(first), *rest), {**conditions(first), **known})
 
 
 def tokens(rows: Rows) -> frozenset[bytes]:
     """The tokens of the join sides whose columns a row set may show."""
-    if isinstance(rows, Block):
+    if isinstance(rows, JoinBlock):
         return frozenset(t for t, _ in rows.sides if t).union(*(tokens(r) for _, r in rows.sides))
-    if isinstance(rows, Outer):
+    if isinstance(rows, OuterJoin):
         return frozenset({rows.token}) | tokens(rows.left) | tokens(rows.right)
     if isinstance(rows, Group):
         return tokens(rows.rows)

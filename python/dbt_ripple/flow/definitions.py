@@ -30,7 +30,7 @@ _LEVELS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _DefinedColumn:
     """A column of a query: its expression over relations, and its length as text.
 
     Attributes:
@@ -44,7 +44,7 @@ class _Made:
     kept: tuple[str, ...] = ()
 
 
-_Outputs = dict[str, _Made]
+_Outputs = dict[str, _DefinedColumn]
 """Columns by lower-case name; one without a name by ``#`` and its position; ``*`` where the query
 has columns that only an engine can name."""
 
@@ -63,7 +63,7 @@ class _Scope:
     others: set[str] = field(default_factory=set)
     left: _Outputs = field(default_factory=dict)
 
-    def find(self, column: Any) -> _Made | None:
+    def find(self, column: Any) -> _DefinedColumn | None:
         """What a column of a CTE or a derived table is; None for one of a relation."""
         name, table = column.name.lower(), column.table.lower()
         if table:
@@ -93,7 +93,7 @@ def definitions(parsed: Any, dialect: str) -> dict[str, str]:
         {'total': 'SUM(o.qty * o.price)'}
     """
     try:
-        outputs = _Reader(dialect).query(parsed, {}, 0)
+        outputs = _DefinitionReader(dialect).query(parsed, {}, 0)
     except (SqlglotError, ValueError, RecursionError):
         return {}
     found = {}
@@ -127,7 +127,7 @@ def computed(sql: str, dialect: str) -> dict[str, str]:
     return {name: text for name, text in outputs.items() if not _NAME.fullmatch(text)}
 
 
-class _Reader:
+class _DefinitionReader:
     def __init__(self, dialect: str) -> None:
         self.dialect = dialect
 
@@ -178,16 +178,18 @@ class _Reader:
                 made |= {name: other for name, other in right.items() if name not in made}
         return made
 
-    def beside(self, one: _Made, other: _Made, words: str) -> _Made:
+    def beside(self, one: _DefinedColumn, other: _DefinedColumn, words: str) -> _DefinedColumn:
         texts = [m.tree.sql(dialect=self.dialect, comments=False) for m in (one, other)]
         shown = texts[0].strip("()").split(words) if isinstance(one.tree, exp.Var) else texts[:1]
         if texts[1] in shown or texts[0] == texts[1]:
             return one
         if one.length + other.length > MAX_LENGTH:
-            return _Made(one.tree, one.length, tuple(dict.fromkeys((*one.kept, _BRANCH))))
+            return _DefinedColumn(one.tree, one.length, tuple(dict.fromkeys((*one.kept, _BRANCH))))
         first = texts[0][1:-1] if isinstance(one.tree, exp.Var) else texts[0]
         text = f"({first}{words}{texts[1]})"
-        return _Made(exp.Var(this=text), len(text), tuple(dict.fromkeys(one.kept + other.kept)))
+        return _DefinedColumn(
+            exp.Var(this=text), len(text), tuple(dict.fromkeys(one.kept + other.kept))
+        )
 
     def select(self, node: Any, ctes: Mapping[str, _Outputs], level: int) -> _Outputs:
         scope = self.scope(node, ctes, level)
@@ -216,7 +218,7 @@ class _Reader:
         for name, value in replaced.items():
             found.setdefault(name, self.written_out(value, scope))
         if any("*" in outputs for outputs in scope.queries.values()) or scope.others:
-            scope.left["*"] = _Made(star, 1)
+            scope.left["*"] = _DefinedColumn(star, 1)
         for name, made in found.items():
             scope.left.setdefault(name, made)
 
@@ -244,7 +246,7 @@ class _Reader:
             return self.query(node, ctes, level + 1)
         return {}
 
-    def written_out(self, value: Any, scope: _Scope) -> _Made:
+    def written_out(self, value: Any, scope: _Scope) -> _DefinedColumn:
         """An expression with what the columns of CTEs in it are; other queries in it stay."""
         length = len(value.sql(dialect=self.dialect, comments=False))
         kept: dict[str, None] = {}
@@ -260,16 +262,16 @@ class _Reader:
             length += made.length
             places.append((column, made))
         if not places:
-            return _Made(value, length, tuple(kept))
+            return _DefinedColumn(value, length, tuple(kept))
         if places[0][0] is value:
-            return _Made(places[0][1].tree, length, tuple(kept))
+            return _DefinedColumn(places[0][1].tree, length, tuple(kept))
         copies = {id(column): made for column, made in places}
         tree = value.copy()
         for original, copy in zip(_columns(value), list(_columns(tree)), strict=True):
             made = copies.get(id(original))
             if made is not None:
                 copy.replace(_inside(made.tree.copy(), copy.parent))
-        return _Made(tree, length, tuple(kept))
+        return _DefinedColumn(tree, length, tuple(kept))
 
 
 def _columns(value: Any) -> Iterator[Any]:

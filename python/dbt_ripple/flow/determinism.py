@@ -17,12 +17,12 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
-from dbt_ripple.flow.dropped_tokens import dropped
+from dbt_ripple.flow.dropped_tokens import dropped_tokens
 from dbt_ripple.flow.functions import functions
 from dbt_ripple.flow.token_kinds import marks_of
 
 
-class By(IntEnum):
+class Cause(IntEnum):
     """What may make a query give another bag of rows; each is worse than those before."""
 
     TIES = 1
@@ -33,14 +33,14 @@ class By(IntEnum):
     """Anything: the time, chance, the session, a function nobody knows."""
 
 
-class Unrepeatable(NamedTuple):
+class Nondeterminism(NamedTuple):
     """Why a query may give other rows of the same."""
 
     reason: str
-    by: By
+    by: Cause
 
 
-def unrepeatable(sql: str, dialect: str, inexact: Iterable[str] | None) -> Unrepeatable | None:
+def nondeterminism(sql: str, dialect: str, inexact: Iterable[str] | None) -> Nondeterminism | None:
     """Why a query may give another bag of rows of the same bags; None where it does not.
 
     Args:
@@ -53,9 +53,9 @@ def unrepeatable(sql: str, dialect: str, inexact: Iterable[str] | None) -> Unrep
     try:
         tree = sqlglot.parse_one(sql, dialect=dialect)
     except (SqlglotError, RecursionError) as error:
-        return Unrepeatable(f"its SQL is not followed ({type(error).__name__})", By.CHANCE)
+        return Nondeterminism(f"its SQL is not followed ({type(error).__name__})", Cause.CHANCE)
     if not isinstance(tree, exp.Query):
-        return Unrepeatable("it is no query that is followed", By.CHANCE)
+        return Nondeterminism("it is no query that is followed", Cause.CHANCE)
     return _Query(tree, dialect, None if inexact is None else {n.lower() for n in inexact}).reason()
 
 
@@ -72,7 +72,7 @@ def reads_only(sql: str, dialect: str, relations: Iterable[str]) -> bool:
     except (SqlglotError, RecursionError, ValueError):
         return False
     if not isinstance(tree, exp.Query) or any(
-        dropped(sql, tokens, marks_of(tokens), tree, dialect)
+        dropped_tokens(sql, tokens, marks_of(tokens), tree, dialect)
     ):
         return False
     for node in tree.walk():
@@ -148,7 +148,7 @@ class _Query:
                     inexact.add(name)
                     changed = True
 
-    def reason(self) -> Unrepeatable | None:
+    def reason(self) -> Nondeterminism | None:
         """The worst of what makes it unrepeatable."""
         found = None
         for node in self.tree.walk():
@@ -157,29 +157,29 @@ class _Query:
                 found = why
         return found
 
-    def of(self, node: Any) -> Unrepeatable | None:
+    def of(self, node: Any) -> Nondeterminism | None:
         """Why one piece of the query is not repeatable."""
         if isinstance(node, _VOLATILE):
             said = node.sql(self.dialect)[:40]
-            return Unrepeatable(f"{said} is another value each time", By.CHANCE)
+            return Nondeterminism(f"{said} is another value each time", Cause.CHANCE)
         if isinstance(node, _UNKNOWN):
-            return Unrepeatable(f"{node.key} is not followed", By.CHANCE)
+            return Nondeterminism(f"{node.key} is not followed", Cause.CHANCE)
         if isinstance(node, exp.Func) and not isinstance(node, exp.Cast):
             return self.function(node)
         if isinstance(node, _LIMITING):
-            return Unrepeatable(f"{node.key} takes some of the rows", _by_order_of(node.parent))
+            return Nondeterminism(f"{node.key} takes some of the rows", _by_order_of(node.parent))
         if isinstance(node, exp.WithinGroup):
-            return Unrepeatable("WITHIN GROUP sees the order of rows", By.TIES)
+            return Nondeterminism("WITHIN GROUP sees the order of rows", Cause.TIES)
         if isinstance(node, exp.Pivot):
-            return Unrepeatable("PIVOT groups by columns it does not name", By.TIES)
+            return Nondeterminism("PIVOT groups by columns it does not name", Cause.TIES)
         if isinstance(node, exp.Column) and _is_bare(node):
-            return Unrepeatable(f"{node.name} is another value each time", By.CHANCE)
+            return Nondeterminism(f"{node.name} is another value each time", Cause.CHANCE)
         if isinstance(node, exp.Cast) and str(node.this.this).strip().lower() in _MOMENTS:
-            return Unrepeatable(f"{node.this.this} is another moment each time", By.CHANCE)
+            return Nondeterminism(f"{node.this.this} is another moment each time", Cause.CHANCE)
         if isinstance(node, exp.Distinct):
             select = node.parent
             if node.args.get("on") is not None:
-                return Unrepeatable("DISTINCT ON takes some of the rows", _by_order_of(select))
+                return Nondeterminism("DISTINCT ON takes some of the rows", _by_order_of(select))
             values = node.expressions or (
                 select.expressions if isinstance(select, exp.Select) else [exp.Star()]
             )
@@ -195,60 +195,60 @@ class _Query:
         if isinstance(node, exp.Join):
             said = {str(node.args.get(name) or "").upper() for name in ("method", "kind")}
             if "ASOF" in said:
-                return Unrepeatable("an ASOF join takes some of the rows", By.TIES)
+                return Nondeterminism("an ASOF join takes some of the rows", Cause.TIES)
             if "POSITIONAL" in said:
-                return Unrepeatable("a positional join sees the order of rows", By.ORDER)
+                return Nondeterminism("a positional join sees the order of rows", Cause.ORDER)
         if isinstance(node, exp.With) and node.args.get("recursive"):
-            return Unrepeatable("WITH RECURSIVE", By.TIES)
+            return Nondeterminism("WITH RECURSIVE", Cause.TIES)
         if isinstance(node, exp.Subquery) and _is_value(node) and not _is_one_row(node.this):
-            return Unrepeatable("a subquery may be the first of several rows", By.ORDER)
+            return Nondeterminism("a subquery may be the first of several rows", Cause.ORDER)
         return None
 
-    def of_keys(self, values: Iterable[Any], clause: str) -> Unrepeatable | None:
+    def of_keys(self, values: Iterable[Any], clause: str) -> Nondeterminism | None:
         if all(map(self.exact, values)):
             return None
-        return Unrepeatable(f"{clause} of values that may be equal and not the same", By.TIES)
+        return Nondeterminism(f"{clause} of values that may be equal and not the same", Cause.TIES)
 
-    def function(self, node: Any) -> Unrepeatable | None:
+    def function(self, node: Any) -> Nondeterminism | None:
         if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc):
             name = node.name.lower()
             kind = self.functions.kind(name)
             if name in VOLATILE_NAMES or name in _SESSION or _is_of_now(name, node.expressions):
-                return Unrepeatable(f"{name}() is another value each time", By.CHANCE)
+                return Nondeterminism(f"{name}() is another value each time", Cause.CHANCE)
             if kind == "scalar" or name in _EXACT_AGGREGATES:
                 return None
             if kind == "generator" and name in _GENERATORS:
                 return None
             if kind in ("aggregate", "window"):
-                return Unrepeatable(f"{name}() sees the order of rows", _by_order_in(node))
-            return Unrepeatable(f"{name}() is on no list of the engine", By.CHANCE)
+                return Nondeterminism(f"{name}() sees the order of rows", _by_order_in(node))
+            return Nondeterminism(f"{name}() is on no list of the engine", Cause.CHANCE)
         if isinstance(node, _FREE):
             return None
         if isinstance(node, exp.Sum | exp.Avg):
             if self.exact(node.this):
                 return None
-            return Unrepeatable(f"a {node.key} of what may be floating point numbers", By.TIES)
+            return Nondeterminism(f"a {node.key} of what may be floating point numbers", Cause.TIES)
         if isinstance(node, exp.Min | exp.Max):
             if not node.expressions and self.exact(node.this):
                 return None
-            return Unrepeatable(f"a {node.key} of what may be equal and not the same", By.TIES)
+            return Nondeterminism(f"a {node.key} of what may be equal and not the same", Cause.TIES)
         if isinstance(node, exp.Array):
             if not any(node.find_all(exp.Select)):
                 return None
-            return Unrepeatable("an array of a query sees the order of rows", By.ORDER)
+            return Nondeterminism("an array of a query sees the order of rows", Cause.ORDER)
         if isinstance(node, exp.AggFunc | exp.RowNumber):
-            return Unrepeatable(f"{node.key} sees the order of rows", _by_order_in(node))
+            return Nondeterminism(f"{node.key} sees the order of rows", _by_order_in(node))
         if node.sql_name().lower() in VOLATILE_NAMES | _SESSION:
-            return Unrepeatable(
-                f"{node.sql_name().lower()}() is another value each time", By.CHANCE
+            return Nondeterminism(
+                f"{node.sql_name().lower()}() is another value each time", Cause.CHANCE
             )
         return None
 
-    def window(self, node: Any) -> Unrepeatable | None:
+    def window(self, node: Any) -> Nondeterminism | None:
         order = node.args.get("order")
         if any(node.args.get(name) is not None for name in ("alias", "spec", "first")):
-            by = By.TIES if order is not None else By.ORDER
-            return Unrepeatable("a window of named or counted rows", by)
+            by = Cause.TIES if order is not None else Cause.ORDER
+            return Nondeterminism("a window of named or counted rows", by)
         keys = [*(node.args.get("partition_by") or ())]
         keys += [o.this for o in order.expressions] if order is not None else []
         return self.of_keys(keys, "a window") if keys else None
@@ -414,12 +414,12 @@ _GENERATORS: Final = frozenset(
 )
 
 
-def _by_order_of(query: Any) -> By:
+def _by_order_of(query: Any) -> Cause:
     """What decides which rows a query takes of those it has."""
-    return By.TIES if query is not None and query.args.get("order") is not None else By.ORDER
+    return Cause.TIES if query is not None and query.args.get("order") is not None else Cause.ORDER
 
 
-def _by_order_in(function: Any) -> By:
+def _by_order_in(function: Any) -> Cause:
     """What decides of the value of an aggregate, or of a function over a window."""
     above = function.parent
     while isinstance(above, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
@@ -427,7 +427,7 @@ def _by_order_in(function: Any) -> By:
     if isinstance(above, exp.Window):
         return _by_order_of(above)
     ordered = isinstance(function.this, exp.Order) or isinstance(above, exp.WithinGroup)
-    return By.TIES if ordered or isinstance(function, _NUMERIC) else By.ORDER
+    return Cause.TIES if ordered or isinstance(function, _NUMERIC) else Cause.ORDER
 
 
 def _group_keys(group: Any) -> Iterator[Any]:

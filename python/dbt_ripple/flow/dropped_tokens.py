@@ -44,7 +44,7 @@ _OF_JSON_OBJECT: Final = frozenset({"key", "value"})
 """JSON_OBJECT(KEY k VALUE v) is JSON_OBJECT(k: v)."""
 
 
-class Dropped(NamedTuple):
+class DroppedTokens(NamedTuple):
     """What a parse tree does not hold of its text.
 
     Attributes:
@@ -57,7 +57,7 @@ class Dropped(NamedTuple):
     constants: list[str]
 
 
-NOTHING: Final = Dropped([], [])
+NOTHING: Final = DroppedTokens([], [])
 
 
 def holds(read: Collection[str], tokens: list[Any], marks: bytes) -> bool:
@@ -66,7 +66,9 @@ def holds(read: Collection[str], tokens: list[Any], marks: bytes) -> bool:
     return all(map(le, there.values(), map(here.__getitem__, there)))
 
 
-def dropped(sql: str, tokens: list[Any], marks: bytes, tree: Any, dialect: str) -> Dropped:
+def dropped_tokens(
+    sql: str, tokens: list[Any], marks: bytes, tree: Any, dialect: str
+) -> DroppedTokens:
     """What of a query its parse tree does not hold.
 
     Names of functions are not looked for: sqlglot writes many under another one. Of a pipe it
@@ -95,7 +97,7 @@ def dropped(sql: str, tokens: list[Any], marks: bytes, tree: Any, dialect: str) 
         missing &= there - _count(said(again, marks_of(again)))
     except Exception as error:  # it cannot write all that it can read
         logging.getLogger(__name__).debug("cannot write out a query: %s", error)
-    lost = Dropped([], [])
+    lost = DroppedTokens([], [])
     kinds = VALUES | NAMES if names else VALUES
     defaults = {f.strip("'").lower() for f in (engine.TIME_FORMAT, engine.DATE_FORMAT)}
     before = None

@@ -60,7 +60,7 @@ _SEQUENCES: Final = frozenset({"currval", "lastval", "nextval", "prevval"})
 
 
 @dataclass
-class Words:
+class EngineKeywords:
     """Names of a query that stand where an engine may have words of its own.
 
     Attributes:

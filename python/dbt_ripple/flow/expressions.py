@@ -39,11 +39,11 @@ from dbt_ripple.flow.ir import (
     WINDOW,
     Expr,
     FromItem,
+    LoweredExpr,
     Ref,
     Rel,
-    Shape,
     Source,
-    X,
+    StructShape,
 )
 from dbt_ripple.flow.relation import compose
 from dbt_ripple.reasons import Code, Reason
@@ -203,9 +203,9 @@ class Scope:
         self.refs: list[Ref] = []
         self.ref_index: dict[_RefKey, int] = {}
         self.subs: list[Rel] = []
-        self.generators: list[X] = []
-        self.extra: list[X] = []
-        self.uncertain: list[X] = []
+        self.generators: list[LoweredExpr] = []
+        self.extra: list[LoweredExpr] = []
+        self.uncertain: list[LoweredExpr] = []
         self.lifted = False
         self.may_lift: list[int] = []
         self.outward: list[list[int]] = []
@@ -218,7 +218,7 @@ class Scope:
         self.collates = False
         self.aliases: dict[str, int] = {}
         self.as_stored: list[int] = []
-        self.shapes: dict[int, Shape] = {}
+        self.shapes: dict[int, StructShape] = {}
         self.shown = False
 
 
@@ -314,16 +314,16 @@ class Expressions:
 
     # -- expressions ----------------------------------------------------------------------------
 
-    def x(self, node: Any, kind: int) -> X:
+    def x(self, node: Any, kind: int) -> LoweredExpr:
         """Lower one expression on its own, with what it depends on."""
         saved = (self.deps, self.sub_deps, self.rows)
         self.deps, self.sub_deps, self.rows = {}, {}, 0
         e = self.expr(node, kind)
-        x = X(e, self.deps, self.sub_deps or _NONE, self.rows)
+        x = LoweredExpr(e, self.deps, self.sub_deps or _NONE, self.rows)
         self.deps, self.sub_deps, self.rows = saved
         return x
 
-    def x_of(self, nodes: Iterable[Any], kind: int, tag: bytes) -> X:
+    def x_of(self, nodes: Iterable[Any], kind: int, tag: bytes) -> LoweredExpr:
         """Lower several expressions as one."""
         saved = (self.deps, self.sub_deps, self.rows)
         self.deps, self.sub_deps, self.rows = {}, {}, 0
@@ -334,7 +334,7 @@ class Expressions:
                 if isinstance(node, exp.Expression)
                 else digest(repr(node).encode())
             )
-        x = X(merkle(pieces), self.deps, self.sub_deps, self.rows)
+        x = LoweredExpr(merkle(pieces), self.deps, self.sub_deps, self.rows)
         self.deps, self.sub_deps, self.rows = saved
         return x
 
@@ -363,7 +363,7 @@ class Expressions:
             return e
         if isinstance(node, exp.Column) and self.scopes:
             # Oracle's (+) makes an outer join of the condition it stands in: no mere filter.
-            self.scopes[-1].extra.append(X(digest(written(left)), {}, {}))
+            self.scopes[-1].extra.append(LoweredExpr(digest(written(left)), {}, {}))
         pieces: list[Expr] = [b"unread", e]
         self.arguments(left, kind, pieces)
         return merkle(pieces)
@@ -650,7 +650,7 @@ class Expressions:
         e: Expr = ["Q", mode, index]
         if scope is not None and scope.lifted and not self.of_one_row:
             e = ["U", e]
-            scope.uncertain.append(X(e, {}, {index: TRANSFORMATION}))
+            scope.uncertain.append(LoweredExpr(e, {}, {index: TRANSFORMATION}))
         return e
 
     def scalar(self, node: Any, kind: int) -> Expr:
@@ -909,7 +909,7 @@ class Expressions:
         saved = (self.deps, self.sub_deps, self.rows)
         self.deps, self.sub_deps, self.rows = {}, {}, 0
         e = ["U", plain(self, node, TRANSFORMATION)]
-        x = X(e, self.deps, self.sub_deps, self.rows)
+        x = LoweredExpr(e, self.deps, self.sub_deps, self.rows)
         self.deps, self.sub_deps, self.rows = saved
         self.scopes[-1].uncertain.append(x)
         kind = _direct(kind)
@@ -1052,7 +1052,7 @@ class Expressions:
             e = self.call(node, TRANSFORMATION)
         else:
             e = self.generic(node, TRANSFORMATION)
-        x = X(e, self.deps, self.sub_deps, self.rows)
+        x = LoweredExpr(e, self.deps, self.sub_deps, self.rows)
         self.deps, self.sub_deps, self.rows = saved
         if self.scopes:
             self.scopes[-1].generators.append(x)

@@ -58,7 +58,7 @@ def dialect_of(adapter_type: str | None) -> str:
     return DIALECTS.get(adapter_type or "spark", "spark")
 
 
-class _Lowered(dict[str, str]):
+class _LowerCase(dict[str, str]):
     """Every name so far in lower case: one string a name, however often a project says it."""
 
     def __missing__(self, name: str) -> str:
@@ -69,7 +69,7 @@ class _Lowered(dict[str, str]):
 
 
 _MAX_NAMES: Final = 100_000
-lowered: Final = _Lowered()
+lowered: Final = _LowerCase()
 """``lowered[name]`` is the key of a name that is not quoted, in every dialect."""
 
 

@@ -86,7 +86,7 @@ class Ref(msgspec.Struct, array_like=True, frozen=True, gc=False):
     outputs: int = 0
 
 
-class X(msgspec.Struct, array_like=True, gc=False, tag="x"):
+class LoweredExpr(msgspec.Struct, array_like=True, gc=False, tag="x"):
     """An expression with what it depends on.
 
     ``deps`` maps a reference to kinds, ``subs`` a subquery to the kinds its value has here, ``rows``
@@ -120,16 +120,16 @@ class Generator(msgspec.Struct, array_like=True, gc=False, tag="g"):
     holds what each of them is made of, where that is not all of ``x`` (STACK).
     """
 
-    x: X
+    x: LoweredExpr
     names: list[str] | None
     keys: list[str] | None
-    each: list[X] = []
+    each: list[LoweredExpr] = []
 
 
 class Values(msgspec.Struct, array_like=True, gc=False, tag="v"):
     """Literal rows, column by column."""
 
-    columns: list[X]
+    columns: list[LoweredExpr]
     names: list[str]
     keys: list[str]
     count: int
@@ -149,8 +149,8 @@ class Pivot(msgspec.Struct, array_like=True, gc=False, tag="p"):
     """PIVOT of ``rel``; ``names`` is empty where the values are not listed in the text."""
 
     rel: Rel
-    aggregates: list[X]
-    fields: list[X]
+    aggregates: list[LoweredExpr]
+    fields: list[LoweredExpr]
     values: list[bytes]
     names: list[str]
     keys: list[str]
@@ -192,17 +192,17 @@ class FromItem(msgspec.Struct, array_like=True, gc=False):
     source: int
     kind: str
     nested: Sequence[FromItem] = ()
-    conds: Sequence[X] = ()
+    conds: Sequence[LoweredExpr] = ()
     using: Sequence[str] = ()
     natural: bool = False
 
 
-class Shape(msgspec.Struct, array_like=True, gc=False, tag="h"):
+class StructShape(msgspec.Struct, array_like=True, gc=False, tag="h"):
     """The fields of a struct: as the text lists them, or those of a reference's field `path`."""
 
     ref: int
     path: list[str]
-    fields: list[tuple[str, Shape | None]] | None
+    fields: list[tuple[str, StructShape | None]] | None
 
 
 class Star(msgspec.Struct, array_like=True, gc=False, tag="*"):
@@ -213,11 +213,11 @@ class Star(msgspec.Struct, array_like=True, gc=False, tag="*"):
 
     source: int
     up: int
-    struct: X | None
+    struct: LoweredExpr | None
     except_: list[str]
     renames: dict[str, list[str]]
-    replaces: dict[str, X]
-    shape: Shape | None = None
+    replaces: dict[str, LoweredExpr]
+    shape: StructShape | None = None
 
 
 def hidden_in(source: int, key: str) -> str:
@@ -225,22 +225,22 @@ def hidden_in(source: int, key: str) -> str:
     return f"{source}\x1f{key}"
 
 
-class Made(msgspec.Struct, array_like=True, gc=False, tag="m"):
+class GeneratedColumns(msgspec.Struct, array_like=True, gc=False, tag="m"):
     """What a generator gives in a select list; ``names`` is None where the text does not tell.
 
     ``shape`` is that of the struct whose fields it gives.
     """
 
-    x: X
+    x: LoweredExpr
     names: list[str] | None
     keys: list[str] | None
-    shape: Shape | None = None
+    shape: StructShape | None = None
 
 
-Value: TypeAlias = int | X
+Value: TypeAlias = int | LoweredExpr
 """An expression; an ``int`` where it is a column as it stands, which most are: its reference."""
 
-Out: TypeAlias = int | X | Star | Made
+Out: TypeAlias = int | LoweredExpr | Star | GeneratedColumns
 """One item of a select list."""
 
 
@@ -266,30 +266,30 @@ class Select(msgspec.Struct, array_like=True, gc=False, tag="q"):
     keys: list[str]
     outs: list[Out]
     wide: bool
-    generators: list[X]
+    generators: list[LoweredExpr]
     grouped: bool
     aggregated: bool
-    where: Sequence[X] = ()
-    group: Sequence[X] = ()
+    where: Sequence[LoweredExpr] = ()
+    group: Sequence[LoweredExpr] = ()
     group_outs: Sequence[int] = ()
     group_tag: bytes = b""
     group_all: bool = False
-    having: Sequence[X] = ()
-    qualify: Sequence[X] = ()
+    having: Sequence[LoweredExpr] = ()
+    qualify: Sequence[LoweredExpr] = ()
     distinct: bool = False
-    distinct_on: Sequence[X] = ()
-    order: Sequence[X] = ()
+    distinct_on: Sequence[LoweredExpr] = ()
+    order: Sequence[LoweredExpr] = ()
     order_outs: Sequence[int] = ()
-    limit: Sequence[X] = ()
-    extra: Sequence[X] = ()
+    limit: Sequence[LoweredExpr] = ()
+    extra: Sequence[LoweredExpr] = ()
     distinct_on_outs: Sequence[int] = ()
     as_stored: Sequence[int] = ()
-    shapes: dict[int, Shape] = {}
+    shapes: dict[int, StructShape] = {}
     windowed: bool = False
     volatile: bool = False
     hint: bytes = b""
-    uncertain: Sequence[X] = ()
-    uncertain_late: Sequence[X] = ()
+    uncertain: Sequence[LoweredExpr] = ()
+    uncertain_late: Sequence[LoweredExpr] = ()
     sorts: Sequence[Expr] = ()
     sorts_late: Sequence[Expr] = ()
     outward: Sequence[Sequence[int]] = ()

@@ -35,23 +35,23 @@ from dbt_ripple.flow.ir import (
     CteRef,
     Expr,
     FromItem,
+    GeneratedColumns,
     Generator,
     Lowered,
-    Made,
+    LoweredExpr,
     Pivot,
     Ref,
     Rel,
     Select,
     SetOp,
-    Shape,
     Source,
     Star,
+    StructShape,
     Table,
     Unpivot,
     Value,
     Values,
     With,
-    X,
     hidden_in,
 )
 from dbt_ripple.flow.relation import (
@@ -59,7 +59,7 @@ from dbt_ripple.flow.relation import (
     Column,
     Deps,
     Relation,
-    Rest,
+    UnlistedColumns,
     beside,
     combine,
     compose,
@@ -69,11 +69,11 @@ from dbt_ripple.flow.relation import (
     union,
 )
 from dbt_ripple.flow.scope import (
-    BlendRest,
+    ColumnsOfSetOperation,
+    ColumnsOfUnreadQuery,
+    ColumnsThroughStar,
     Env,
-    FieldRest,
-    MarkedRest,
-    PassRest,
+    StructFields,
     field_of,
     has_aggregate,
     has_window,
@@ -84,7 +84,7 @@ from dbt_ripple.reasons import Code, Reason
 
 if TYPE_CHECKING:
     from dbt_ripple.flow.data_types import Fields
-    from dbt_ripple.flow.row_constraints import Book
+    from dbt_ripple.flow.row_constraints import KnownConstraints
 
 
 class Linked:
@@ -120,7 +120,7 @@ def link(
     lowered: Lowered,
     table: Callable[[str, str], Relation],
     dialect: str,
-    book: Book | None = None,
+    known_constraints: KnownConstraints | None = None,
     *,
     in_any_order: bool = False,
 ) -> Linked:
@@ -130,7 +130,7 @@ def link(
         lowered: a query that was lowered (its ``rel`` is not None).
         table: the relation behind a name, given its key and the name as written.
         dialect: of the query; decides how column aliases fold.
-        book: what is known of rows (`flow.row_constraints`), where that is to be used (rules 14 and 15):
+        known_constraints: what is known of rows (`flow.row_constraints`), where that is to be used (rules 14 and 15):
             fingerprints then differ from those without it.
         in_any_order: whether what is joined or united in another order is to have the same
             fingerprints (`flow.canonical`); they then differ from those without it.
@@ -138,7 +138,7 @@ def link(
     Returns:
         The outputs with fingerprints and dependencies. Never raises on what the query says.
     """
-    linker = _Linker(table, dialect, lowered.ctes, book)
+    linker = _Linker(table, dialect, lowered.ctes, known_constraints)
     linker.in_any_order = in_any_order
     assert lowered.rel is not None
     relation = linker.rel(lowered.rel, None)
@@ -151,10 +151,10 @@ class _Linker:
         table: Callable[[str, str], Relation],
         dialect: str,
         ctes: int,
-        book: Book | None = None,
+        known_constraints: KnownConstraints | None = None,
     ) -> None:
         self.table = table
-        self.book = book
+        self.known_constraints = known_constraints
         self.dialect = dialect
         self.folds = folds(dialect)
         self.in_subquery = resolution(dialect)[SUBQUERY]
@@ -198,13 +198,13 @@ class _Linker:
             relation.keys,
             relation.fps,
             relation.deps,
-            relation.rest,
+            relation.unlisted,
             in_order(n, relation.order, relation.incidental),
             relation.rows,
-            relation.leaf,
+            relation.side_key,
             relation.joins,
             relation.order,
-            relation.ghost,
+            relation.unresolved,
             relation.incidental,
         )
         more.fields = relation.fields
@@ -239,9 +239,9 @@ class _Linker:
         if columns:
             anchor = anchor.renamed(columns, self.dialect)
         fps = [digest(b"recursive", str(i).encode()) for i in range(len(anchor.names))]
-        leaf = digest(b"recursive", anchor.leaf)
+        leaf = digest(b"recursive", anchor.side_key)
         current = Relation(
-            anchor.names, anchor.keys, fps, anchor.deps, anchor.rest, leaf, anchor.rows, leaf
+            anchor.names, anchor.keys, fps, anchor.deps, anchor.unlisted, leaf, anchor.rows, leaf
         )
         while True:
             self.missing, self.unknown = dict(missing), unknown
@@ -254,18 +254,22 @@ class _Linker:
             merge(rows, result.rows)
             if deps == current.deps and rows == current.rows:
                 break
-            current = Relation(anchor.names, anchor.keys, fps, deps, anchor.rest, leaf, rows, leaf)
-        whole = digest(b"recursive", result.rows_fp, *result.fps, *(r.fp() for r in result.rest))
+            current = Relation(
+                anchor.names, anchor.keys, fps, deps, anchor.unlisted, leaf, rows, leaf
+            )
+        whole = digest(
+            b"recursive", result.rows_fp, *result.fps, *(r.fp() for r in result.unlisted)
+        )
         whole = in_order(whole, result.order, result.incidental)
         return Relation(
             anchor.names,
             anchor.keys,
             [digest(whole, str(i).encode()) for i in range(len(anchor.names))],
             current.deps,
-            anchor.rest,
+            anchor.unlisted,
             whole,
             current.rows,
-            digest(b"recursive", anchor.leaf),
+            digest(b"recursive", anchor.side_key),
         )
 
     # -- set operations --
@@ -282,9 +286,9 @@ class _Linker:
         """Rule 3: positional; the operator and its flags count; distinct puts every V into N."""
         is_union = op.startswith("UNION")
         tag = op.encode()
-        leaf = digest(b"set", left.leaf, right.leaf)
+        leaf = digest(b"set", left.side_key, right.side_key)
         pairs: list[tuple[str, str, Column, Column | None]] = []
-        rest: list[Rest] = []
+        rest: list[UnlistedColumns] = []
         if by_name:
             for name, key, fp, d in zip(left.names, left.keys, left.fps, left.deps, strict=True):
                 pairs.append((name, key, (fp, d), right.get(key, name)))
@@ -294,12 +298,12 @@ class _Linker:
                 if key not in left.columns():
                     column = left.get(key, name)
                     pairs.append((name, key, (fp, d), column))
-            if left.rest or right.rest:
-                rest = [BlendRest([left, right])]
-        elif left.rest or right.rest:
-            if is_union or right.rest or left.rest:
+            if left.unlisted or right.unlisted:
+                rest = [ColumnsOfSetOperation([left, right])]
+        elif left.unlisted or right.unlisted:
+            if is_union or right.unlisted or left.unlisted:
                 self.unknown = self.unknown or Code.SET_OPERATION_UNKNOWN()
-            blend = BlendRest([left, right])
+            blend = ColumnsOfSetOperation([left, right])
             for name, key in zip(left.names, left.keys, strict=True):
                 column = blend.get(key, name)
                 assert column is not None
@@ -337,17 +341,17 @@ class _Linker:
             len(op.split(" ", 2)) > 2
         ):  # LEFT, INNER, ON (...): which columns, and where they are NULL
             fps = [digest(tag, fp) for fp in fps]
-            rest = [MarkedRest(r, tag) for r in rest]
+            rest = [ColumnsOfUnreadQuery(r, tag) for r in rest]
         parts = [tag, b"by name" if by_name else b"", left.rows_fp, right.rows_fp]
         if "DISTINCT" in op or not is_union:
             if by_name:  # which column meets which is in no order
                 met = (digest(a[0], b[0] if b is not None else b"") for _, _, a, b in pairs)
                 parts += sorted(met)
             parts += [*left.fps, b"|", *right.fps]
-            parts += [r.fp() for r in (*left.rest, *right.rest)]
+            parts += [r.fp() for r in (*left.unlisted, *right.unlisted)]
             for d in (*left.deps, *right.deps):
                 merge(rows, through(GROUP_BY if is_union else FILTER, d))
-        ghost = [*left.ghost, *right.ghost]
+        unresolved = [*left.unresolved, *right.unresolved]
         rows_fp = digest(*parts)
         generated = (_GENERATED,) * max(r.joins.count(_GENERATED) for r in (left, right))
         order = beside(left.order, tag, right.order)
@@ -362,7 +366,7 @@ class _Linker:
             leaf,
             (leaf, *generated),
             order,
-            ghost,
+            unresolved,
             beside(left.incidental, tag, right.incidental),
         )
         if self.dialect in ORDERED_BY_ANY_BRANCH and not by_name and not rest:
@@ -378,9 +382,11 @@ class _Linker:
                 if (fields := left.fields.get(key)) == right.fields.get(theirs)
                 and fields is not None
             }
-        if self.book is not None:
+        if self.known_constraints is not None:
             known = not by_name and not rest
-            relation.facts = self.book.combined(left, right, op, pairs, fps, known, rows_fp)
+            relation.facts = self.known_constraints.combined(
+                left, right, op, pairs, fps, known, rows_fp
+            )
         return relation
 
     # -- leaves --
@@ -408,7 +414,7 @@ class _Linker:
         rows = through(JOIN, deps)
         if rel.names is None or rel.keys is None:
             return Relation(
-                [], [], [], [], [FieldRest((fp, direct))], digest(b"rows", fp), rows, leaf
+                [], [], [], [], [StructFields((fp, direct))], digest(b"rows", fp), rows, leaf
             )
         fps = [digest(b"generated", str(i).encode(), fp) for i in range(len(rel.names))]
         made = [through(TRANSFORMATION, env.deps_of(x)) for x in rel.each]
@@ -428,7 +434,9 @@ class _Linker:
         fields = [scope.value(x) for x in rel.fields]
         kept = [i for i, key in enumerate(source.keys) if key not in used]
         groups = sorted({source.fps[i] for i in kept})
-        rest: list[Rest] = [PassRest(scope, 0, frozenset(used))] if source.rest else []
+        rest: list[UnlistedColumns] = (
+            [ColumnsThroughStar(scope, 0, frozenset(used))] if source.unlisted else []
+        )
         rows_fp = digest(b"G", source.rows_fp, *groups, *(r.fp() for r in rest))
         scope.over = digest(b"pivot", rows_fp, rel.flags)
         scope.order, scope.incidental = source.order, source.incidental
@@ -459,12 +467,14 @@ class _Linker:
             for _, d in (*aggregates, *fields):
                 merge(whole, d)
             rest.append(
-                FieldRest(
+                StructFields(
                     (digest(b"pivot", field_fp, rel.flags, *(a[0] for a in aggregates)), whole)
                 )
             )
-        ghost: list[Rest] = (
-            [PassRest(scope, 0, frozenset(used), ghost=True)] if source.ghost else []
+        unresolved: list[UnlistedColumns] = (
+            [ColumnsThroughStar(scope, 0, frozenset(used), unresolved=True)]
+            if source.unresolved
+            else []
         )
         relation = Relation(
             names,
@@ -474,15 +484,15 @@ class _Linker:
             rest,
             rows_fp,
             rows,
-            source.leaf,
+            source.side_key,
             source.joins,
             source.order,
-            ghost,
+            unresolved,
             source.incidental,
         )
-        if self.book is not None and not source.rest:
-            relation.facts = self.book.grouped_by_rest(
-                self.book.of(source), [source.fps[i] for i in kept], rows_fp
+        if self.known_constraints is not None and not source.unlisted:
+            relation.facts = self.known_constraints.grouped_by_rest(
+                self.known_constraints.of(source), [source.fps[i] for i in kept], rows_fp
             )
         return relation
 
@@ -492,13 +502,15 @@ class _Linker:
         scope.relations[0] = source
         used = {rel.refs[i].key for group in rel.groups for i in group}
         kept = [i for i, key in enumerate(source.keys) if key not in used]
-        rest: list[Rest] = [PassRest(scope, 0, frozenset(used))] if source.rest else []
+        rest: list[UnlistedColumns] = (
+            [ColumnsThroughStar(scope, 0, frozenset(used))] if source.unlisted else []
+        )
         columns = [[scope.ref(i) for i in group] for group in rel.groups]
         labels = digest(rel.labels, *(scope.spelled(i).encode() for i in rel.stored))
         flags = digest(labels, b"nulls" if rel.include_nulls else b"")
         parts = [b"unpivot", source.rows_fp, flags]
         beside = {rel.name_key, *(source.keys[i] for i in kept)}
-        if source.rest or not beside.isdisjoint(rel.value_keys):
+        if source.unlisted or not beside.isdisjoint(rel.value_keys):
             # NULLs are looked for in the first column of that name, which may be another one.
             parts.append(digest(b"named alike", *(key.encode() for key in rel.value_keys)))
         rows = dict(source.rows)
@@ -526,8 +538,10 @@ class _Linker:
             keys.append(key)
             fps.append(column[0])
             deps.append(column[1])
-        ghost: list[Rest] = (
-            [PassRest(scope, 0, frozenset(used), ghost=True)] if source.ghost else []
+        unresolved: list[UnlistedColumns] = (
+            [ColumnsThroughStar(scope, 0, frozenset(used), unresolved=True)]
+            if source.unresolved
+            else []
         )
         return Relation(
             names,
@@ -537,10 +551,10 @@ class _Linker:
             rest,
             digest(*parts),
             rows,
-            source.leaf,
+            source.side_key,
             source.joins,
             source.order,
-            ghost,
+            unresolved,
             source.incidental,
         )
 
@@ -548,7 +562,7 @@ class _Linker:
 
     def from_items(
         self, items: Sequence[FromItem], env: Env, *, in_brackets: bool = False
-    ) -> _Joined:
+    ) -> _FromResult:
         """Link a left-deep FROM tree.
 
         Rule 2: the join tree with kinds, conditions and each side's N.
@@ -559,7 +573,7 @@ class _Linker:
         joins: tuple[bytes, ...] = ()
         members: list[int] = []
         order = incidental = b""
-        book = self.book
+        known_constraints = self.known_constraints
         linked: dict[int, Relation] = {}
         moved = b""
         if self.in_any_order and len(items) > 1:
@@ -574,22 +588,22 @@ class _Linker:
                 if source.columns and known is None:
                     relation = relation.renamed(source.columns, self.dialect)
                 env.relations[item.source] = relation
-                right = _Joined(
+                right = _FromResult(
                     relation.rows_fp,
                     relation.rows,
-                    relation.leaf,
+                    relation.side_key,
                     relation.joins,
                     [item.source],
                     relation.order,
                     relation.incidental,
                 )
-                if book is not None:
-                    env.facts = book.of(relation)
+                if known_constraints is not None:
+                    env.facts = known_constraints.of(relation)
             side_fp, side_rows, side_leaf, side_joins, side, side_order, side_incidental = right
             if position == 0:
                 if len(items) == 1:
                     return right
-                if book is not None:
+                if known_constraints is not None:
                     facts = env.facts
                 rows_fp, rows, leaf, joins = side_fp, side_rows, side_leaf, side_joins
                 members = list(side)
@@ -612,7 +626,7 @@ class _Linker:
             if item.natural:
                 using = self.natural(env, members[tree:], side)
                 relations = [relation_of(env, i) for i in (*members[tree:], *side)]
-                if any(r.rest for r in relations):
+                if any(r.unlisted for r in relations):
                     # They may share any column: the condition is all of both sides.
                     whole: Deps = {}
                     for r in relations:
@@ -651,9 +665,9 @@ class _Linker:
                 item.kind not in _MEETS_ALL
             ):  # POSITIONAL, ASOF: which rows meet is up to their order
                 rows_fp = in_order(rows_fp, order, incidental)
-            if book is not None:
+            if known_constraints is not None:
                 plain = rows_fp
-                facts, lookup = book.join(
+                facts, lookup = known_constraints.join(
                     env, item, conditions, facts, env.facts, side, members, token, rows_fp
                 )
                 rows_fp = facts.rows.fp
@@ -664,16 +678,16 @@ class _Linker:
             leaf = digest(b"join", leaf, side_leaf)
             joins = (*joins, side_leaf)
             members += side
-        if book is not None:
-            env.facts = facts if items else book.one_row(rows_fp)
+        if known_constraints is not None:
+            env.facts = facts if items else known_constraints.one_row(rows_fp)
         if moved:
             incidental = digest(moved, incidental)
-        return _Joined(rows_fp, rows, leaf, joins, members, order, incidental)
+        return _FromResult(rows_fp, rows, leaf, joins, members, order, incidental)
 
     def natural(self, env: Env, left: list[int], right: list[int]) -> list[str]:
         """The columns both sides of a NATURAL join have, as far as they are known."""
         left = [i for i in left if env.visible[i]]
-        if any(relation_of(env, i).rest for i in (*left, *right)):
+        if any(relation_of(env, i).unlisted for i in (*left, *right)):
             self.unknown = self.unknown or Code.NATURAL_JOIN_UNKNOWN()
             self.may_merge(env, left, right)
             self.may_merge(env, right, left)
@@ -688,7 +702,8 @@ class _Linker:
                 others = [
                     column
                     for j in theirs
-                    if relation_of(env, j).rest and (column := env.column(j, key, key)) is not None
+                    if relation_of(env, j).unlisted
+                    and (column := env.column(j, key, key)) is not None
                 ]
                 own = env.known(i, key)
                 if others and own is not None:
@@ -751,7 +766,7 @@ class _Linker:
 
     def select(self, rel: Select, parent: Env | None) -> Relation:
         """One SELECT: its clauses, in the order in which the engine evaluates them."""
-        clauses = _Clauses(self, rel, Env(self, parent, rel.refs, rel.subs, rel.sources, rel))
+        clauses = _SelectClauses(self, rel, Env(self, parent, rel.refs, rel.subs, rel.sources, rel))
         for clause in _EVALUATED.get(self.dialect, _EVALUATED_SOMEHOW):
             clause(clauses)
         return clauses.relation()
@@ -820,13 +835,13 @@ class _Linker:
             if loose:
                 tag = b"G all of aggregates" if rel.aggregated else b"G all"
             rows_fp = digest(tag, rows_fp, *sorted(set(keys)))
-        if self.book is not None:
-            self.book.group(env, keys, bool(rel.group_tag) or loose, rows_fp)
+        if self.known_constraints is not None:
+            self.known_constraints.group(env, keys, bool(rel.group_tag) or loose, rows_fp)
         return rows_fp
 
     def outputs(
         self, rel: Select, env: Env
-    ) -> tuple[list[str], list[str], list[bytes], list[Deps], list[Rest]]:
+    ) -> tuple[list[str], list[str], list[bytes], list[Deps], list[UnlistedColumns]]:
         outs = rel.outs
         if not rel.wide:
             columns = [env.value(x) for x in cast("list[Value]", outs)]
@@ -850,7 +865,9 @@ class _Linker:
                 and not star.renames
                 and not star.replaces
             ):
-                rest: list[Rest] = [PassRest(env, 0, frozenset())] if relation.rest else []
+                rest: list[UnlistedColumns] = (
+                    [ColumnsThroughStar(env, 0, frozenset())] if relation.unlisted else []
+                )
                 return relation.names, relation.keys, relation.fps, relation.deps, rest
         names: list[str] = []
         keys: list[str] = []
@@ -863,7 +880,7 @@ class _Linker:
             stands += [len(names)] * (len(rest) - len(stands))
             if isinstance(out, Star):
                 self.star(rel, env, out, names, keys, fps, all_deps, rest, stands)
-            elif not isinstance(out, Made):
+            elif not isinstance(out, GeneratedColumns):
                 fp, deps = env.value(out)
                 names.append(env.spelled(cast("int", out)) if place in as_stored else name)
                 keys.append(key)
@@ -873,7 +890,7 @@ class _Linker:
                 struct = env.value(out.x)
                 fields = env.fields(out.shape)
                 if fields is None:
-                    rest.append(FieldRest(struct))
+                    rest.append(StructFields(struct))
                 for name, _ in fields or ():
                     names.append(name)
                     keys.append(fold(name, True, self.dialect))
@@ -915,7 +932,7 @@ class _Linker:
         keys: list[str],
         fps: list[bytes],
         all_deps: list[Deps],
-        rest: list[Rest],
+        rest: list[UnlistedColumns],
     ) -> None:
         """The fields of a struct; where we cannot see them, whatever is asked for."""
         assert star.struct is not None
@@ -923,7 +940,7 @@ class _Linker:
         fields = env.fields(star.shape)
         said = {*star.except_, *star.renames, *star.replaces}
         if fields is None:
-            rest.append(FieldRest(struct, frozenset(said)))
+            rest.append(StructFields(struct, frozenset(said)))
             fields = [(key, None) for key in (*star.renames, *star.replaces)]
         else:
             have = {fold(name, True, self.dialect) for name, _ in fields}
@@ -952,7 +969,7 @@ class _Linker:
         keys: list[str],
         fps: list[bytes],
         all_deps: list[Deps],
-        rest: list[Rest],
+        rest: list[UnlistedColumns],
         stands: list[int],
     ) -> None:
         """The columns of a ``*``; ``stands`` has where among them those stand that are not known."""
@@ -1005,8 +1022,8 @@ class _Linker:
                 else:
                     fps += relation.fps
                 all_deps += relation.deps
-                if relation.rest:
-                    rest.append(PassRest(owner, i, frozenset()))
+                if relation.unlisted:
+                    rest.append(ColumnsThroughStar(owner, i, frozenset()))
                 continue
             places: list[int] = list(range(len(relation.keys)))
             if star.source >= 0 and owner.merged and self.dialect in ("spark", "databricks"):
@@ -1026,7 +1043,7 @@ class _Linker:
                 elif not is_merged and hidden_in(i, key) not in hidden:
                     column = owner.wrap(i, (relation.fps[j], relation.deps[j]))
                     put(relation.names[j], key, column)
-            if relation.rest:
+            if relation.unlisted:
                 left_out = {h.partition("\x1f")[2] for h in hidden if h.startswith(f"{i}\x1f")}
                 excluded = frozenset(
                     left_out
@@ -1035,7 +1052,7 @@ class _Linker:
                     | set(star.replaces)
                     | {key for key in merged if owner.merges(key, i)}
                 )
-                rest.append(PassRest(owner, i, excluded))
+                rest.append(ColumnsThroughStar(owner, i, excluded))
                 stands.append(len(names))
         for key, (name, column) in waiting.items():  # of sources whose columns are not known
             put(name, key, column)
@@ -1062,23 +1079,23 @@ class _Linker:
             one, _, key = name.rpartition("\x1f")
             searched = [int(one)] if one else sources
             relations = [relation_of(owner, i) for i in searched]
-            if key not in merged and not any(r.rest or key in r.keys for r in relations):
+            if key not in merged and not any(r.unlisted or key in r.keys for r in relations):
                 self.miss(key, "except")  # most engines refuse to leave out what is not there
 
 
-class _Joined(NamedTuple):
+class _FromResult(NamedTuple):
     """What a FROM tree gives: its N and rows, its leaf and joins, its sources, and their order."""
 
     rows_fp: bytes
     rows: Deps
-    leaf: bytes
+    side_key: bytes
     joins: tuple[bytes, ...]
     members: list[int]
     order: bytes
     incidental: bytes
 
 
-class _Clauses:
+class _SelectClauses:
     """The rows of one SELECT, as its clauses make them: each takes what the ones before it left.
 
     What is known of the rows (`env.facts`) is changed by the same step that changes ``N``, so that
@@ -1087,25 +1104,37 @@ class _Clauses:
     Attributes:
         fp: ``N`` so far.
         rows: what the row set depends on.
-        names, keys, fps, deps, rest: the outputs, once the select list is evaluated.
+        names, keys, fps, deps, unlisted: the outputs, once the select list is evaluated.
     """
 
     __slots__ = (
-        *("book", "deps", "env", "extra", "fp", "fps", "joins", "keys", "leaf", "linker", "names"),
-        *("own", "rel", "rest", "rows"),
+        *(
+            "known_constraints",
+            "deps",
+            "env",
+            "extra",
+            "fp",
+            "fps",
+            "joins",
+            "keys",
+            "side_key",
+            "linker",
+            "names",
+        ),
+        *("own", "rel", "unlisted", "rows"),
     )
 
-    leaf: bytes
+    side_key: bytes
     joins: tuple[bytes, ...]
     names: list[str]
     keys: list[str]
     fps: list[bytes]
     deps: list[Deps]
-    rest: list[Rest]
+    unlisted: list[UnlistedColumns]
 
     def __init__(self, linker: _Linker, rel: Select, env: Env) -> None:
         self.linker = linker
-        self.book = linker.book
+        self.known_constraints = linker.known_constraints
         self.rel = rel
         self.env = env
         self.fp = b""
@@ -1121,14 +1150,14 @@ class _Clauses:
                 self.own = True
             merge(self.rows, through(kind, deps))
 
-    def condition(self, conditions: Sequence[X]) -> None:
+    def condition(self, conditions: Sequence[LoweredExpr]) -> None:
         """Keep the rows that meet all of these."""
         for x in conditions:
             fp, deps = self.env.value(x)
             self.fp = where(self.fp, fp)
             self.add(deps, FILTER)
-            if self.book is not None:
-                self.book.where(self.env, x, fp, self.fp)
+            if self.known_constraints is not None:
+                self.known_constraints.where(self.env, x, fp, self.fp)
 
     # -- the steps --
 
@@ -1136,14 +1165,14 @@ class _Clauses:
         """FROM, joins, laterals; and clauses nobody knows more of than that they say something."""
         rel, env = self.rel, self.env
         env.in_from = True
-        self.fp, self.rows, self.leaf, self.joins, _, env.order, env.incidental = (
+        self.fp, self.rows, self.side_key, self.joins, _, env.order, env.incidental = (
             self.linker.from_items(rel.items, env)
         )
         env.in_from = False
         env.look_up()
         if not rel.items:
-            self.leaf = digest(b"no from")
-            self.joins = (self.leaf,)
+            self.side_key = digest(b"no from")
+            self.joins = (self.side_key,)
         env.row_deps = self.rows
         extra = [rel.hint] if rel.hint else []
         for x in rel.extra:
@@ -1180,8 +1209,8 @@ class _Clauses:
             if mask & DIRECT:
                 self.rows[k] = compose(AGGREGATION, mask & DIRECT) | (mask & ~DIRECT)
         lifted = [env.lift(used) for used in rel.outward]
-        if any(lifted) and self.book is not None:
-            self.book.unknown(env, self.fp)
+        if any(lifted) and self.known_constraints is not None:
+            self.known_constraints.unknown(env, self.fp)
         env.over = digest(b"over", self.fp)
         env.cache = [
             c if not _aggregated_alias(rel, r) else None
@@ -1207,8 +1236,8 @@ class _Clauses:
     def uncertain_late(self) -> None:
         """Such calls in the clauses after the select list; rows are repeated by now, if they are."""
         self.calls(self.rel.uncertain_late)
-        if self.rel.uncertain and self.book is not None:
-            self.book.unknown(self.env, self.fp)
+        if self.rel.uncertain and self.known_constraints is not None:
+            self.known_constraints.unknown(self.env, self.fp)
 
     def lifted(self) -> None:
         """Aggregates of these rows that stand in a subquery."""
@@ -1222,10 +1251,10 @@ class _Clauses:
                 self.add(deps, JOIN)
         if fps:
             self.fp = digest(b"lifted", self.fp, *fps)
-            if self.book is not None:
-                self.book.unknown(self.env, self.fp)
+            if self.known_constraints is not None:
+                self.known_constraints.unknown(self.env, self.fp)
 
-    def calls(self, calls: Sequence[X]) -> None:
+    def calls(self, calls: Sequence[LoweredExpr]) -> None:
         """Rows that these calls may have made."""
         if not calls:
             return
@@ -1235,8 +1264,8 @@ class _Clauses:
             fps.append(fp)
             self.add(deps, JOIN)
         self.fp = digest(b"uncertain", self.fp, *sorted(set(fps)))
-        if self.book is not None:
-            self.book.unknown(self.env, self.fp)
+        if self.known_constraints is not None:
+            self.known_constraints.unknown(self.env, self.fp)
 
     def generate(self) -> None:
         """Functions in the select list that give several rows for one.
@@ -1254,11 +1283,13 @@ class _Clauses:
             fps.append(fp)
             self.add(deps, JOIN)
         self.fp = digest(b"generate", self.fp, *fps)
-        if self.book is not None:
+        if self.known_constraints is not None:
             if rel.grouped:
-                self.book.unknown(env, self.fp)
+                self.known_constraints.unknown(env, self.fp)
             else:
-                self.book.generate(env, digest(b"generate", env.generated, *fps), self.fp)
+                self.known_constraints.generate(
+                    env, digest(b"generate", env.generated, *fps), self.fp
+                )
 
     def outputs(self) -> None:
         """The select list, and with it the windows: they run over the rows that are there now."""
@@ -1270,10 +1301,10 @@ class _Clauses:
             env.win = env.tied = self.fp
         if rel.sorts:
             env.sorts = dict.fromkeys(map(env.fp, rel.sorts))
-        self.names, self.keys, self.fps, self.deps, self.rest = self.linker.outputs(rel, env)
+        self.names, self.keys, self.fps, self.deps, self.unlisted = self.linker.outputs(rel, env)
         if self.extra:
             self.fps = [digest(self.extra, fp) for fp in self.fps]
-            self.rest = [MarkedRest(r, self.extra) for r in self.rest]
+            self.unlisted = [ColumnsOfUnreadQuery(r, self.extra) for r in self.unlisted]
         if rel.order or rel.distinct_on or (rel.qualify and rel.wide):
             keys, columns = self.keys, list(zip(self.fps, self.deps, strict=True))
             if _is_behind_set_operation(rel) and env.relations[0] is not None:
@@ -1283,15 +1314,15 @@ class _Clauses:
             env.show(keys, columns)
             if rel.sorts_late:
                 env.sorts = dict.fromkeys([*env.sorts, *map(env.fp, rel.sorts_late)])
-        if self.book is not None:
-            self.book.outputs(env, rel.outs, self.fps, rel.wide, rel.collates)
+        if self.known_constraints is not None:
+            self.known_constraints.outputs(env, rel.outs, self.fps, rel.wide, rel.collates)
         if rel.windowed:
             # An engine sorts for them, and may leave the rows as they were sorted.
             made = [
                 env.fp(value.e)
                 for out in rel.outs
                 if type(out) is not int
-                and isinstance(value := value_of(out), X)
+                and isinstance(value := value_of(out), LoweredExpr)
                 and has_window(value.e)
             ]
             if made:
@@ -1307,15 +1338,17 @@ class _Clauses:
         rel, env = self.rel, self.env
         if not rel.distinct or rel.distinct_on or rel.distinct_on_outs:
             return
-        self.fp = digest(b"G", self.fp, *sorted(set(self.fps)), *(r.fp() for r in self.rest))
+        self.fp = digest(b"G", self.fp, *sorted(set(self.fps)), *(r.fp() for r in self.unlisted))
         for d in self.deps:
             self.add(d, GROUP_BY)
-        if self.rest:  # by columns nobody lists: by all of the rows
+        if self.unlisted:  # by columns nobody lists: by all of the rows
             self.add({k: m for k, m in self.rows.items() if k[1] == ROWS}, GROUP_BY)
-        if self.book is not None:
-            self.book.distinct(env, self.fps, not self.rest, self.fp)
+        if self.known_constraints is not None:
+            self.known_constraints.distinct(env, self.fps, not self.unlisted, self.fp)
 
-    def sorting(self, keys: Sequence[X], ordinals: Sequence[int], kind: int) -> list[bytes]:
+    def sorting(
+        self, keys: Sequence[LoweredExpr], ordinals: Sequence[int], kind: int
+    ) -> list[bytes]:
         """What an ORDER BY's items, and its like, mean; positions are those of the outputs.
 
         DuckDB knows positions beyond these, of what it needs for QUALIFY or to sort by, and does not
@@ -1323,7 +1356,7 @@ class _Clauses:
         """
         found = []
         only_ordinals = len(keys) == (len(ordinals) if kind == SORT else 0)
-        all_shown = only_ordinals and not self.rest and not self.rel.qualify
+        all_shown = only_ordinals and not self.unlisted and not self.rel.qualify
         for x in keys:
             fp, deps = self.env.value(x)
             found.append(fp)
@@ -1331,8 +1364,8 @@ class _Clauses:
         for ordinal in ordinals:
             if ordinal == ALL_OUTPUTS:
                 found += self.fps
-                found += [r.fp() for r in self.rest]
-                for some in (*self.deps, *(r.whole() for r in self.rest)):
+                found += [r.fp() for r in self.unlisted]
+                for some in (*self.deps, *(r.whole() for r in self.unlisted)):
                     self.add(some, kind)
             elif 0 < ordinal <= len(self.fps):
                 found.append(self.fps[ordinal - 1])
@@ -1359,9 +1392,9 @@ class _Clauses:
             return
         keys = self.sorting(rel.distinct_on, rel.distinct_on_outs, GROUP_BY)
         self.fp = in_order(digest(b"distinct on", self.fp, *keys), env.order, env.incidental)
-        if self.book is not None:
+        if self.known_constraints is not None:
             outside = any(not 0 < i <= len(self.fps) for i in rel.distinct_on_outs)
-            self.book.cut(env, self.fp, () if outside else keys)
+            self.known_constraints.cut(env, self.fp, () if outside else keys)
 
     def limit(self) -> None:
         """LIMIT and OFFSET: which rows these are is up to their order."""
@@ -1374,8 +1407,8 @@ class _Clauses:
             parts.append(fp)
             self.add(deps, FILTER)
         self.fp = in_order(digest(b"limit", self.fp, *parts), env.order, env.incidental)
-        if self.book is not None:
-            self.book.cut(env, self.fp)
+        if self.known_constraints is not None:
+            self.known_constraints.cut(env, self.fp)
 
     # -- what comes out --
 
@@ -1402,10 +1435,10 @@ class _Clauses:
                         if key not in out.replaces and not env.merges(key, i):
                             put(out.renames.get(key, ["", key])[1], inner)
             elif isinstance(out, int):
-                put(key, env.fields(Shape(out, [], None)))
+                put(key, env.fields(StructShape(out, [], None)))
             elif place in rel.shapes:
                 put(key, env.fields(rel.shapes[place]))
-            elif isinstance(out, Made):
+            elif isinstance(out, GeneratedColumns):
                 for name, inner in env.fields(out.shape) or ():
                     put(fold(name, True, self.linker.dialect), inner)
         return found
@@ -1413,14 +1446,14 @@ class _Clauses:
     def relation(self) -> Relation:
         """What the SELECT gives."""
         rel, env = self.rel, self.env
-        ghost: list[Rest] = []
+        unresolved: list[UnlistedColumns] = []
         if rel.wide:
-            ghost = [
-                PassRest(env, i, frozenset(star.except_), ghost=True)
+            unresolved = [
+                ColumnsThroughStar(env, i, frozenset(star.except_), unresolved=True)
                 for star in rel.outs
                 if type(star) is Star and star.up == 0 and star.source >= -1
                 for i in ([star.source] if star.source >= 0 else range(len(rel.sources)))
-                if relation_of(env, i).ghost
+                if relation_of(env, i).unresolved
             ]
         if rel.grouped and not (rel.group or rel.group_outs or rel.group_all or rel.group_tag):
             env.order = env.incidental = b""  # of one row there is none
@@ -1430,13 +1463,13 @@ class _Clauses:
             keys,
             self.fps,
             self.deps,
-            self.rest,
+            self.unlisted,
             self.fp,
             self.rows,
-            self.leaf,
+            self.side_key,
             (*self.joins, _GENERATED) if env.generated else self.joins,
             env.order,
-            ghost,
+            unresolved,
             env.incidental,
         )
         has_fields = bool(rel.shapes)
@@ -1444,9 +1477,9 @@ class _Clauses:
             has_fields = has_fields or (source is not None and bool(source.fields))
         if has_fields:
             relation.fields = self.fields(relation.keys)
-        if self.book is not None:
+        if self.known_constraints is not None:
             if rel.extra or rel.hint:
-                self.book.unknown(env, self.fp)
+                self.known_constraints.unknown(env, self.fp)
             relation.facts = env.facts
         return relation
 
@@ -1460,23 +1493,23 @@ _MEETS_ALL: Final = INNER_JOINS | {
 }
 """Kinds of joins in which each row meets each of the other side, whatever order they come in."""
 
-_Step = Callable[[_Clauses], None]
+_Step = Callable[[_SelectClauses], None]
 _FIRST: Final[tuple[_Step, ...]] = (
-    _Clauses.from_,
-    _Clauses.where,
-    _Clauses.group,
-    _Clauses.having,
-    _Clauses.uncertain,
+    _SelectClauses.from_,
+    _SelectClauses.where,
+    _SelectClauses.group,
+    _SelectClauses.having,
+    _SelectClauses.uncertain,
 )
 _LAST: Final[tuple[_Step, ...]] = (
-    _Clauses.uncertain_late,
-    _Clauses.distinct,
-    _Clauses.order,
-    _Clauses.distinct_on,
-    _Clauses.limit,
+    _SelectClauses.uncertain_late,
+    _SelectClauses.distinct,
+    _SelectClauses.order,
+    _SelectClauses.distinct_on,
+    _SelectClauses.limit,
 )
-_WINDOWS: Final[tuple[_Step, ...]] = (_Clauses.outputs, _Clauses.qualify)
-_GENERATE: Final[tuple[_Step, ...]] = (_Clauses.generate,)
+_WINDOWS: Final[tuple[_Step, ...]] = (_SelectClauses.outputs, _SelectClauses.qualify)
+_GENERATE: Final[tuple[_Step, ...]] = (_SelectClauses.generate,)
 
 _EVALUATED: Final[dict[str, tuple[_Step, ...]]] = {
     **dict.fromkeys(("duckdb", "postgres"), (*_FIRST, *_WINDOWS, *_GENERATE, *_LAST)),
@@ -1492,7 +1525,7 @@ _EVALUATED_SOMEHOW: Final = (*_FIRST, *_GENERATE, *_WINDOWS, *_GENERATE, *_LAST)
 """Of other engines that is not known, so that it is done in both places."""
 
 
-def _told_from_outside(env: Env, x: X, value: Column, inside: Collection[int]) -> Column:
+def _told_from_outside(env: Env, x: LoweredExpr, value: Column, inside: Collection[int]) -> Column:
     """A condition of a join in brackets, told from one on another source of the same relation.
 
     Sources outside are told apart among themselves, and so are those inside.

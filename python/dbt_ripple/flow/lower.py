@@ -24,7 +24,7 @@ from dbt_ripple.flow import alias_resolution
 from dbt_ripple.flow.builtin_names import CASTS, FLATTEN_COLUMNS, GENERATED_COLUMNS
 from dbt_ripple.flow.data_types import Fields, fields_of_data_type
 from dbt_ripple.flow.definitions import definitions
-from dbt_ripple.flow.dropped_tokens import dropped, holds
+from dbt_ripple.flow.dropped_tokens import dropped_tokens, holds
 from dbt_ripple.flow.expressions import (
     MAX_NESTING,
     Expressions,
@@ -55,22 +55,22 @@ from dbt_ripple.flow.ir import (
     Cte,
     CteRef,
     FromItem,
+    GeneratedColumns,
     Generator,
     Lowered,
-    Made,
+    LoweredExpr,
     Out,
     Pivot,
     Rel,
     Select,
     SetOp,
-    Shape,
     Source,
     Star,
+    StructShape,
     Table,
     Unpivot,
     Values,
     With,
-    X,
     hidden_in,
 )
 from dbt_ripple.flow.pipe_syntax import without_unknown_pipes
@@ -219,7 +219,7 @@ def lower(
         lowered = lowering.statement(statements[0])
         if not holds(lowering.read.values(), tokens, marks):
             statements = _statements(parser, tokens, sql)  # the walk has cut the tree
-            lost = dropped(sql, tokens, marks, statements[0], dialect)
+            lost = dropped_tokens(sql, tokens, marks, statements[0], dialect)
             if lost.words:
                 return Lowered(None, Code.WORDS_DROPPED(words=[*lost.words[:3]]))
             if lost.constants:
@@ -367,7 +367,11 @@ class _Lowering(Expressions):
     def statement(self, node: Any, constants: Sequence[str] = ()) -> Lowered:
         """A whole statement; `constants` stand in its text and not in its tree."""
         columns: list[str] = []
-        said = [X(digest(b"constants", repr(constants).encode()), {}, {})] if constants else []
+        said = (
+            [LoweredExpr(digest(b"constants", repr(constants).encode()), {}, {})]
+            if constants
+            else []
+        )
         if isinstance(node, (exp.Create, exp.Insert)):
             if node.expression is None:
                 raise Unsupported(f"{node.key.upper()} without a query")
@@ -375,17 +379,17 @@ class _Lowering(Expressions):
             if more:
                 # Of a table its storage, in words: `using parquet` is `USING PARQUET`.
                 words = written(more).lower() if isinstance(node, exp.Create) else written(more)
-                said.append(X(digest(b"statement", words), {}, {}))
+                said.append(LoweredExpr(digest(b"statement", words), {}, {}))
             inner = node.args.get("with_")
             named = node.this.expressions if isinstance(node.this, exp.Schema) else []
             into = node.this.this if isinstance(node.this, exp.Schema) else node.this
             if isinstance(into, exp.Table):  # its name is the node's, but not PARTITION (d = 1)
                 more = {k: v for k, v in into.args.items() if v and k not in _READ_OF_TABLE}
                 if more:
-                    said.append(X(digest(b"into", written(more)), {}, {}))
+                    said.append(LoweredExpr(digest(b"into", written(more)), {}, {}))
             columns = [c.name for c in named if isinstance(c, (exp.Identifier, exp.ColumnDef))]
             if any(not isinstance(c, exp.Identifier) for c in named):
-                said.append(X(digest(b"schema", written(named)), {}, {}))
+                said.append(LoweredExpr(digest(b"schema", written(named)), {}, {}))
             node = node.expression
             if inner is not None and node.args.get("with_") is None:
                 node.set("with_", inner)
@@ -513,7 +517,7 @@ class _Lowering(Expressions):
         rel: Rel,
         columns: list[str] | None,
         modifiers: dict[str, Any] | None = None,
-        extra: Sequence[X] = (),
+        extra: Sequence[LoweredExpr] = (),
     ) -> Select:
         """`select * from rel`, under other column names or with what stands behind it."""
         scope = self.enter()
@@ -613,7 +617,7 @@ class _Lowering(Expressions):
             # `a, b right join c` is a CROSS JOIN (b RIGHT JOIN c), which `a cross join b right join c`
             # is not; the parse tree is the same of some dialects, and the words are not.
             crosses = sum(token.token_type is _T.CROSS for token in self.tokens)
-            scope.extra.append(X(digest(b"cross joins", str(crosses).encode()), {}, {}))
+            scope.extra.append(LoweredExpr(digest(b"cross joins", str(crosses).encode()), {}, {}))
         for window in args.get("windows", ()):
             scope.windows[self.fold(window.this)] = window
         self.of_one_row = False
@@ -700,7 +704,7 @@ class _Lowering(Expressions):
             select.hint = digest(b"hint", written(args["hint"]).lower())
         if not reads.issuperset(args):
             scope.extra += [
-                X(digest(name.encode(), written(value)), {}, {})
+                LoweredExpr(digest(name.encode(), written(value)), {}, {})
                 if name in _NO_COLUMNS
                 else self.x_of(listed(value), FILTER, name.encode())
                 for name, value in args.items()
@@ -708,7 +712,9 @@ class _Lowering(Expressions):
             ]
         if "sample" in args and not (len(scope.items) == 1 and type(scope.sources[0].rel) is Table):
             # Which rows it takes of what is not a table rests on the plan, and that on all of the text.
-            scope.extra.append(X(digest(b"plan", *(t.text.encode() for t in self.tokens)), {}, {}))
+            scope.extra.append(
+                LoweredExpr(digest(b"plan", *(t.text.encode() for t in self.tokens)), {}, {})
+            )
         if "kind" in args or "for_" in args:
             # AS STRUCT, FOR JSON: the names of its columns are data.
             said = select.keys if self.folds else select.names
@@ -746,7 +752,7 @@ class _Lowering(Expressions):
     def distinct_on(self, nodes: list[Any], select: Select) -> None:
         """DISTINCT ON: its keys, and the positions it names."""
         scope = self.scopes[-1]
-        keys: list[X] = []
+        keys: list[LoweredExpr] = []
         ordinals: list[int] = []
         for node in nodes:
             key = unwrapped(node)
@@ -765,9 +771,9 @@ class _Lowering(Expressions):
         self.beyond(node, _READ_OF_GROUP)
         select.group_all = bool(node.args.get("all"))
         if select.group_all and node.expressions:  # no engine's list of keys: ALL of their sets
-            self.scopes[-1].extra.append(X(digest(b"group by all"), {}, {}))
+            self.scopes[-1].extra.append(LoweredExpr(digest(b"group by all"), {}, {}))
         structures: list[Any] = []
-        keys: list[X] = []
+        keys: list[LoweredExpr] = []
         ordinals: list[int] = []
         for key in node.expressions:
             key = unwrapped(key)
@@ -806,11 +812,11 @@ class _Lowering(Expressions):
 
     def ordering(self, args: dict[str, Any], select: Select, scope: Scope) -> None:
         """ORDER BY and its like: which of them it is, expressions, and the positions it names."""
-        order: list[X] = []
+        order: list[LoweredExpr] = []
         order_outs: list[int] = []
         for name, clause in [(name, args[name]) for name in _ORDERING if name in args]:
             if name != "order":  # SORT BY sorts within a partition, DISTRIBUTE BY does not sort
-                order.append(X(digest(b"clause", name.encode()), {}, {}))
+                order.append(LoweredExpr(digest(b"clause", name.encode()), {}, {}))
             self.beyond(clause, _READ_OF_ORDER)
             for item in clause.expressions:
                 target = unwrapped(item.this if isinstance(item, exp.Ordered) else item)
@@ -827,10 +833,12 @@ class _Lowering(Expressions):
                 if ordinal is not None:
                     order_outs.append(ordinal)
                     order.append(
-                        X(digest(b"ordinal", str(ordinal).encode(), written(flags)), {}, {})
+                        LoweredExpr(
+                            digest(b"ordinal", str(ordinal).encode(), written(flags)), {}, {}
+                        )
                     )
                 elif isinstance(target, exp.Var) and target.name.upper() == "ALL":
-                    order.append(X(digest(b"order by all", written(flags)), {}, {}))
+                    order.append(LoweredExpr(digest(b"order by all", written(flags)), {}, {}))
                     order_outs.append(ALL_OUTPUTS)
                 else:
                     if (ordinal := _hash_ordinal(target)) is not None:
@@ -838,9 +846,9 @@ class _Lowering(Expressions):
                     order.append(self.x(item, SORT))
         select.order, select.order_outs = order, order_outs
 
-    def conjuncts(self, condition: Any, kind: int) -> list[X]:
+    def conjuncts(self, condition: Any, kind: int) -> list[LoweredExpr]:
         """A condition as the list of what AND joins: a row is kept when all of them hold."""
-        found: list[X] = []
+        found: list[LoweredExpr] = []
         stack = [condition]
         while stack:
             node = stack.pop()
@@ -897,7 +905,7 @@ class _Lowering(Expressions):
             if isinstance(value, _MAY_BE_STRUCTS) and (shape := self.shape(value)) is not None:
                 scope.shapes[len(outs)] = shape
             name, key, out = self.projection(node, keys)
-            for made in out.keys or () if type(out) is Made else ():
+            for made in out.keys or () if type(out) is GeneratedColumns else ():
                 aliases[made] = len(outs)
             if key:
                 aliases[key if key[0] != MADE_UP else key[1:]] = len(outs)
@@ -918,7 +926,7 @@ class _Lowering(Expressions):
             for i, name in enumerate(names)
         ]
 
-    def stacked(self, node: exp.Stack, whole: X) -> list[X]:
+    def stacked(self, node: exp.Stack, whole: LoweredExpr) -> list[LoweredExpr]:
         """STACK(n, ...) is positional: column j is made of the arguments j, j + width, ..."""
         rows = _ordinal(node.this)
         arguments = node.expressions
@@ -927,7 +935,7 @@ class _Lowering(Expressions):
         width = -(-len(arguments) // rows)
         made = [self.x_of(arguments[j::width], TRANSFORMATION, b"stack") for j in range(width)]
         return [
-            X(
+            LoweredExpr(
                 [b"stacked", str(j).encode(), whole.e]
                 if type(whole.e) is not bytes
                 else digest(b"stacked", str(j).encode(), whole.e),
@@ -948,7 +956,11 @@ class _Lowering(Expressions):
             alias, inner = node.args["alias"], node.args["this"]
             name, key = alias.args["this"], self.fold(alias)
             x = self.x(inner, IDENTITY)
-            return ("", "", Made(x, [name], [key])) if self.generates(inner) else (name, key, x)
+            return (
+                ("", "", GeneratedColumns(x, [name], [key]))
+                if self.generates(inner)
+                else (name, key, x)
+            )
         if t is exp.Column and type(node.args["this"]) is exp.Identifier:
             this = node.args["this"]
             return this.args["this"], self.fold(this), self.x(node, IDENTITY)
@@ -966,15 +978,15 @@ class _Lowering(Expressions):
             names = [e.name for e in schema.expressions] if schema is not None else ["key", "value"]
             x = self.x(node, TRANSFORMATION)
             self.scopes[-1].generators.append(x)
-            return "", "", Made(x, names, [fold(n, False, self.dialect) for n in names])
+            return "", "", GeneratedColumns(x, names, [fold(n, False, self.dialect) for n in names])
         if isinstance(node, exp.Aliases):
             names = [e.name for e in node.expressions]
             keys = [self.fold(e) for e in node.expressions]
-            return "", "", Made(self.x(node.this, TRANSFORMATION), names, keys)
+            return "", "", GeneratedColumns(self.x(node.this, TRANSFORMATION), names, keys)
         if self.generates(node):
             x = self.x(node, IDENTITY)
             default = self.generated_columns(node)
-            made = Made(x, default, default)
+            made = GeneratedColumns(x, default, default)
             if self.dialect == "duckdb" and type(node) is exp.Explode and not node.expressions:
                 # Of a struct, unnest gives the fields; of an array, one column.
                 made.shape = self.shape(node.this)
@@ -1069,13 +1081,13 @@ class _Lowering(Expressions):
         found.shape = self.shape(column)
         return "", "", found
 
-    def shape(self, node: Any) -> Shape | None:
+    def shape(self, node: Any) -> StructShape | None:
         """The fields of an expression that is a struct, as far as the text shows them."""
         node = unwrapped(node)
         if isinstance(node, exp.Cast):
             return _shape_of_type(fields_of_data_type(node.args.get("to")))
         if isinstance(node, exp.Struct):
-            fields: list[tuple[str, Shape | None]] = []
+            fields: list[tuple[str, StructShape | None]] = []
             for field in node.expressions:
                 if isinstance(field, exp.PropertyEQ) and isinstance(field.this, exp.Identifier):
                     fields.append((field.this.name, self.shape(field.expression)))
@@ -1083,12 +1095,12 @@ class _Lowering(Expressions):
                     fields.append((field.name, self.shape(field)))
                 else:
                     return None
-            return Shape(-1, [], fields)
+            return StructShape(-1, [], fields)
         if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
             of = self.shape(node.this)
             if of is None or of.fields is not None:
                 return None
-            return Shape(of.ref, [*of.path, self.fold(node.expression)], None)
+            return StructShape(of.ref, [*of.path, self.fold(node.expression)], None)
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
             return None
         e = self.x(node, TRANSFORMATION).e
@@ -1096,9 +1108,9 @@ class _Lowering(Expressions):
         while type(e) is list and e[0] == b"Dot":
             e, depth = e[2], depth + 1
         parts = [self.fold(part) for part in node.parts]
-        return Shape(e, parts[len(parts) - depth :], None) if type(e) is int else None
+        return StructShape(e, parts[len(parts) - depth :], None) if type(e) is int else None
 
-    def star(self, node: Any, source: int, up: int, struct: X | None) -> Star:
+    def star(self, node: Any, source: int, up: int, struct: LoweredExpr | None) -> Star:
         args = node.args
         except_ = [self.hidden(c) for c in listed(args.get("except_"))]
         renames: dict[str, list[str]] = {}
@@ -1213,11 +1225,11 @@ class _Lowering(Expressions):
             columns = self.column_names(alias_node)
             if any(type(c) is not exp.Identifier for c in listed_columns):  # with their types
                 types = digest(b"columns", written(listed_columns))
-                self.scopes[-1].extra.append(X(types, {}, {}))
+                self.scopes[-1].extra.append(LoweredExpr(types, {}, {}))
         full_name: str | None = None
         rel: Rel
         if isinstance(node, exp.Final):  # ClickHouse: the last version of each row
-            self.scopes[-1].extra.append(X(digest(b"final"), {}, {}))
+            self.scopes[-1].extra.append(LoweredExpr(digest(b"final"), {}, {}))
             if node.this.args.get("joins"):
                 raise Unsupported("joins within FINAL")
             return self.source(node.this)
@@ -1313,7 +1325,11 @@ class _Lowering(Expressions):
                 index = visible.get(parts[0])
                 if index is not None:
                     rel: Rel = CteRef(index)
-                    return self.passed_on(rel, None, {}, [X(extra, {}, {})]) if extra else rel
+                    return (
+                        self.passed_on(rel, None, {}, [LoweredExpr(extra, {}, {})])
+                        if extra
+                        else rel
+                    )
         key = ".".join(parts)
         self.tables[key] = None
         return Table(key, ".".join(p.name for p in node.parts), extra)
@@ -1327,7 +1343,7 @@ class _Lowering(Expressions):
         x = self.x_of([column], TRANSFORMATION, b"unnest")
         return Generator(x, [name], [fold(name, False, self.dialect)])
 
-    def call_in_from(self, node: Any, tag: bytes) -> X:
+    def call_in_from(self, node: Any, tag: bytes) -> LoweredExpr:
         """A call in FROM: its rows are a source's, whatever the function does in a select list."""
         scope = self.scopes[-1]
         generators, uncertain = len(scope.generators), len(scope.uncertain)
@@ -1386,7 +1402,7 @@ class _Lowering(Expressions):
         subs = self.scopes[-1].subs
         subs.append(self.query(exp.Select(expressions=rest, from_=exp.From(this=source))))
         last = len(subs) - 1
-        x = X([name.encode(), ["Q", "in", last]], {}, {last: TRANSFORMATION})
+        x = LoweredExpr([name.encode(), ["Q", "in", last]], {}, {last: TRANSFORMATION})
         names = [*columns, *_OVER_A_RELATION[name][len(columns) :]]
         return Generator(x, names, [fold(n, False, self.dialect) for n in names])
 
@@ -1409,7 +1425,7 @@ class _Lowering(Expressions):
             if not plain or not words.isdisjoint(_WORD.findall(name))
         ]
 
-    def with_ctes(self, x: X, ctes: list[int]) -> X:
+    def with_ctes(self, x: LoweredExpr, ctes: list[int]) -> LoweredExpr:
         """A call that reads CTEs, too."""
         if not ctes:
             return x
@@ -1417,7 +1433,7 @@ class _Lowering(Expressions):
         places = range(len(subs), len(subs) + len(ctes))
         subs.extend(map(CteRef, ctes))
         read = [["Q", "in", i] for i in places]
-        return X(
+        return LoweredExpr(
             [b"reads", x.e, *read],
             x.deps,
             {**x.subs, **dict.fromkeys(places, TRANSFORMATION)},
@@ -1462,7 +1478,7 @@ class _Lowering(Expressions):
             names = [*columns, offset.name]
             each = [*each, x] if each else []
         elif offset:
-            x = X(merkle([b"offset", x.e]), x.deps, x.subs, x.rows)
+            x = LoweredExpr(merkle([b"offset", x.e]), x.deps, x.subs, x.rows)
         if not names:
             names = ["unnest"] if self.dialect == "duckdb" else None
         keys = [fold(n, False, self.dialect) for n in names] if names is not None else None
@@ -1480,7 +1496,7 @@ class _Lowering(Expressions):
         aggregates = [
             self.x(e.this if isinstance(e, exp.Alias) else e, AGGREGATION) for e in node.expressions
         ]
-        fields: list[X] = []
+        fields: list[LoweredExpr] = []
         values: list[bytes] = []
         listed = True
         for field in args.get("fields") or []:
@@ -1597,11 +1613,11 @@ def _positions(structure: Any) -> list[int]:
     return found
 
 
-def _shape_of_type(fields: Fields | None) -> Shape | None:
+def _shape_of_type(fields: Fields | None) -> StructShape | None:
     """A shape as a type lists it."""
     if fields is None:
         return None
-    return Shape(-1, [], [(name, _shape_of_type(inner)) for name, inner in fields])
+    return StructShape(-1, [], [(name, _shape_of_type(inner)) for name, inner in fields])
 
 
 def _function_behind(node: Any) -> str:

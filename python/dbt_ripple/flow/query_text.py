@@ -21,7 +21,7 @@ _FOLLOWED: Final = 50
 
 
 @dataclass(slots=True)
-class Written:
+class QueryText:
     """The text of a query.
 
     Attributes:
@@ -37,17 +37,17 @@ class Written:
     clauses: Counter[str] = field(default_factory=Counter)
 
 
-def written(sql: str, dialect: str) -> Written:
+def text_of_query(sql: str, dialect: str) -> QueryText:
     """The text of one query; empty where it cannot be parsed."""
     try:
         parsed = sqlglot.parse_one(sql, dialect=dialect)
-        return Written(
+        return QueryText(
             _columns(parsed, dialect),
             definitions(parsed, dialect),
             Counter(_clauses(parsed, dialect)),
         )
     except (SqlglotError, ValueError, RecursionError):
-        return Written()
+        return QueryText()
 
 
 def _sql(node: Any, dialect: str) -> str:
@@ -57,14 +57,14 @@ def _sql(node: Any, dialect: str) -> str:
 
 # Typed as `Any`: sqlglot's compiled classes give their arguments no types.
 def _columns(parsed: Any, dialect: str) -> dict[str, list[str]]:
-    text = _Text(parsed)
+    text = _CteColumns(parsed)
     return {
         name: [_sql(e, dialect) for e in text.chain(*found)]
         for name, found in text.columns(_first_select(parsed)).items()
     }
 
 
-class _Text:
+class _CteColumns:
     """What the CTEs of a query show, a ``*`` over CTEs included; each is looked at once."""
 
     def __init__(self, parsed: Any) -> None:

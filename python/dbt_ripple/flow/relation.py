@@ -31,7 +31,7 @@ PackedDeps = int | dict[int, int]
 """Dependencies, with each key by its number; only the number where it is that very thing."""
 
 
-class Rest(Protocol):
+class UnlistedColumns(Protocol):
     """The columns of a relation that are not known by name: they are looked up when asked for."""
 
     def get(self, key: str, name: str) -> Column | None:
@@ -54,15 +54,15 @@ class Relation:
 
     Attributes:
         names: columns as shown. keys: as compared. fps: ``V`` of each. deps: what each depends on.
-        rest: what else it may have (empty: the columns above are all).
+        unlisted: what else it may have (empty: the columns above are all).
         rows_fp: ``N``. rows: what the row set depends on.
-        leaf: a digest of the relations below, which tells the sides of a join apart.
+        side_key: a digest of the relations below, which tells the sides of a join apart.
         joins: the leaves already joined into it, leftmost first.
         order: fingerprint of the ORDER BYs its rows come by, which matters once something sees it
             that depends on the order of rows: a LIMIT, a list, a window.
         incidental: what else that order may come of where no ORDER BY decides: windows, and joins
             that `N` does not hold (rule 14).
-        ghost: where to look for a name that, as far as we know, does not exist: the query is broken
+        unresolved: where to look for a name that, as far as we know, does not exist: the query is broken
             or our schema is out of date, and what it would depend on must not be lost.
         fields: of columns that are a struct with fields we can see, these fields, by key.
         also: other names that ORDER BY knows behind a set operation, with their positions.
@@ -78,16 +78,16 @@ class Relation:
         "facts",
         "fields",
         "fps",
-        "ghost",
         "incidental",
         "joins",
         "keys",
-        "leaf",
         "names",
         "order",
-        "rest",
         "rows",
         "rows_fp",
+        "side_key",
+        "unlisted",
+        "unresolved",
     )
 
     def __init__(
@@ -96,27 +96,27 @@ class Relation:
         keys: list[str],
         fps: list[bytes],
         deps: list[Deps],
-        rest: list[Rest],
+        unlisted: list[UnlistedColumns],
         rows_fp: bytes,
         rows: Deps,
-        leaf: bytes,
+        side_key: bytes,
         joins: tuple[bytes, ...] | None = None,
         order: bytes = b"",
-        ghost: list[Rest] | None = None,
+        unresolved: list[UnlistedColumns] | None = None,
         incidental: bytes = b"",
     ) -> None:
         self.names = names
         self.keys = keys
         self.fps = fps
         self.deps = deps
-        self.rest = rest
+        self.unlisted = unlisted
         self.rows_fp = rows_fp
         self.rows = rows
-        self.leaf = leaf
-        self.joins = joins if joins is not None else (leaf,)
+        self.side_key = side_key
+        self.joins = joins if joins is not None else (side_key,)
         self.order = order
         self.incidental = incidental
-        self.ghost = ghost if ghost is not None else []
+        self.unresolved = unresolved if unresolved is not None else []
         self.facts: Facts | None = None
         self.by_key: dict[str, Column] = {}
         self.duplicates: frozenset[str] = _NO_NAMES
@@ -155,8 +155,8 @@ class Relation:
         if known is not None:
             return known
         found = self.renamed_by_engine(key)
-        found += [c for r in self.rest if (c := r.get(key, name)) is not None]
-        if self.rest and (first := first_of(key)) in self.by_key:
+        found += [c for r in self.unlisted if (c := r.get(key, name)) is not None]
+        if self.unlisted and (first := first_of(key)) in self.by_key:
             # `id_1` may have been told apart from one of the columns that are not known.
             every = zip(self.keys, self.fps, self.deps, strict=True)
             found += [(fp, deps) for k, fp, deps in every if first in (k, first_of(k))]
@@ -182,9 +182,9 @@ class Relation:
         Whoever reads a relation in a way that cannot be told may read its columns by position.
         """
         pairs = [*zip((k.encode() for k in self.keys), self.fps, strict=True)]
-        if self.rest:
+        if self.unlisted:
             pairs.sort()
-        return digest(b"all", *(b"=".join(p) for p in pairs), *(r.fp() for r in self.rest))
+        return digest(b"all", *(b"=".join(p) for p in pairs), *(r.fp() for r in self.unlisted))
 
     def renamed(self, columns: list[str], dialect: str) -> Relation:
         """The same relation under a list of column aliases.
@@ -192,7 +192,7 @@ class Relation:
         Where its columns are not all known, an alias may stand for any of them.
         """
         n = len(columns)
-        fps, deps, rest, ghost = self.fps, self.deps, self.rest, self.ghost
+        fps, deps, rest, unresolved = self.fps, self.deps, self.unlisted, self.unresolved
         if rest:
             whole: Deps = {}
             for d in deps:
@@ -201,7 +201,7 @@ class Relation:
                 merge(whole, r.whole())
             everything = self.all_fp()
             fps = [digest(b"nth", str(i).encode(), everything) for i in range(n)]
-            deps, rest, ghost = [whole] * n, [], []
+            deps, rest, unresolved = [whole] * n, [], []
             names, known = list(columns), []
         else:
             names, known = [*columns[: len(self.names)], *self.names[n:]], self.keys[n:]
@@ -214,10 +214,10 @@ class Relation:
             rest,
             self.rows_fp,
             self.rows,
-            self.leaf,
+            self.side_key,
             self.joins,
             self.order,
-            ghost,
+            unresolved,
             self.incidental,
         )
         renamed.facts = self.facts
@@ -248,7 +248,7 @@ def combine(found: list[Column]) -> Column:
     return (found[0][0] if len(fps) == 1 else digest(b"any", *fps)), deps
 
 
-def rest_fp(rest: list[Rest]) -> bytes:
+def unlisted_fp(rest: list[UnlistedColumns]) -> bytes:
     """A fingerprint of the columns that are not known by name.
 
     A ``*`` that passes them on and leaves none out is not seen in it.

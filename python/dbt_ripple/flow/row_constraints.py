@@ -5,7 +5,7 @@ the rows as they are; an INNER one keeps those with a match, which are all of th
 not null and related. Either way the looked-up columns are functions of the row on the left: of what
 is looked up, and by which condition. Rule 15: the structure of the row set (`containment`).
 
-Guarantees: nothing is assumed that was not proved, by the query itself or by a test that `Book` was
+Guarantees: nothing is assumed that was not proved, by the query itself or by a test that `KnownConstraints` was
 told of. Uniqueness is as `=` sees it: NULLs match nothing, and both sides must be of one type, for
 a conversion can make two keys equal ('1' and '01' are one integer). What this module does not know
 keeps its fingerprint and loses what was known about it.
@@ -20,20 +20,20 @@ from typing import Any, Final, NamedTuple
 
 from dbt_ripple.flow.containment import (
     Condition,
+    CountAbove,
     Group,
     IsNull,
-    Leaf,
-    Match,
-    MoreThan,
-    Outer,
+    OpaqueRows,
+    OuterJoin,
     Rows,
+    SemiJoin,
     Union,
     filtered,
     joined,
     sides,
 )
 from dbt_ripple.flow.fingerprint import digest, hashed, where
-from dbt_ripple.flow.ir import INNER_JOINS, Expr, FromItem, Out, Ref, X
+from dbt_ripple.flow.ir import INNER_JOINS, Expr, FromItem, LoweredExpr, Out, Ref
 from dbt_ripple.flow.relation import Column, Relation
 from dbt_ripple.flow.scope import Env, relation_of
 
@@ -48,7 +48,7 @@ class Proof(NamedTuple):
 OF_ITSELF: Final = Proof()
 
 
-class Step(NamedTuple):
+class FactUse(NamedTuple):
     """One use of a fact: whose query, what is said of it, and by which tests."""
 
     reader: str
@@ -99,7 +99,7 @@ class Facts:
     unique: list[Unique] = field(default_factory=list)
     not_null: dict[bytes, Proof] = field(default_factory=dict)
     related: dict[bytes, list[Related]] = field(default_factory=dict)
-    absent: dict[bytes, Match] = field(default_factory=dict)
+    absent: dict[bytes, SemiJoin] = field(default_factory=dict)
     numbered: frozenset[bytes] = frozenset()
     one_each: Proof | None = None
     empty: Proof | None = None
@@ -205,7 +205,7 @@ def type_family(name: str | None) -> str | None:
     return family if base == name.lower().strip() else None
 
 
-class Book:
+class KnownConstraints:
     """What is known while queries are linked: types by fingerprint, and the facts that were used.
 
     Attributes:
@@ -222,7 +222,7 @@ class Book:
 
     def __init__(self, named: Callable[[str], str] = str) -> None:
         self.types: dict[bytes, str | None] = {}
-        self.steps: dict[Step, None] = {}
+        self.steps: dict[FactUse, None] = {}
         self.reader = ""
         self.named = named
         self.counts: dict[bytes, tuple[bytes, bytes, bool]] = {}
@@ -304,12 +304,12 @@ class Book:
     def of(self, relation: Relation) -> Facts:
         """What is known of a relation, to be changed in a scope."""
         facts = relation.facts
-        return facts.copy() if facts is not None else Facts(Leaf(relation.rows_fp))
+        return facts.copy() if facts is not None else Facts(OpaqueRows(relation.rows_fp))
 
     def used(self, words: str, *proofs: Proof) -> None:
         """Note a fact that was used."""
         tests = frozenset[str]().union(*(p.tests for p in proofs))
-        self.steps[Step(self.reader, words, tests)] = None
+        self.steps[FactUse(self.reader, words, tests)] = None
 
     # -- FROM --
 
@@ -343,14 +343,14 @@ class Book:
         kind = item.kind
         self.wrap_values(env, side)
         if kind in _SEMI or kind in _ANTI:
-            match = Match(right.rows, keys, kind in _ANTI)
+            match = SemiJoin(right.rows, keys, kind in _ANTI)
             left.rows = filtered(left.rows, n, _match_key(match), match)
             left.single = False
             return left, False
         if kind == "LATERAL":
             return _fanned(left, joined(left.rows, right.rows, n, token, keys)), False
         if kind not in INNER_JOINS and kind not in _KEEPS:
-            return Facts(Leaf(n)), False
+            return Facts(OpaqueRows(n)), False
         pairs = self.equalities(env, item, side, members)
         if kind in INNER_JOINS or kind == "LEFT":
             same = frozenset(p.right for p in pairs if p.one_type)
@@ -363,7 +363,7 @@ class Book:
                 facts.not_null[_wrapped(token, column)] = proof
             return facts, False
         keeps_left, keeps_right = _KEEPS[kind]
-        rows = Outer(n, left.rows, right.rows, keys, token, keeps_left, keeps_right)
+        rows = OuterJoin(n, left.rows, right.rows, keys, token, keeps_left, keeps_right)
         if keeps_right:
             return Facts(rows), False
         return _fanned(left, rows), False
@@ -520,7 +520,7 @@ class Book:
 
     # -- the rest of a SELECT --
 
-    def where(self, env: Env, x: X, fp: bytes, n: bytes) -> None:
+    def where(self, env: Env, x: LoweredExpr, fp: bytes, n: bytes) -> None:
         """A condition that rows have to meet; ``n`` is ``N`` of those that do."""
         facts = env.facts
         facts.single = False
@@ -572,7 +572,7 @@ class Book:
                     ]
         facts.rows = filtered(facts.rows, n, key, condition)
 
-    def more_than(self, env: Env, e: Expr) -> tuple[bytes, MoreThan] | None:
+    def more_than(self, env: Env, e: Expr) -> tuple[bytes, CountAbove] | None:
         """``count(...) > n`` of a group: its key does not hold which rows were counted."""
         number = _NUMBERS.get(_constant(e[4]))
         _, first = sides(env.facts.rows)[0]
@@ -589,7 +589,7 @@ class Book:
                 return None
             bare, rows = found
         least = number if e[0] == b"GT" else number - 1
-        return digest(b"more than", str(least).encode(), bare), MoreThan(least, rows)
+        return digest(b"more than", str(least).encode(), bare), CountAbove(least, rows)
 
     def generate(self, env: Env, token: bytes, n: bytes) -> None:
         """Generators in the select list, which are the side ``token``: rows out of each row."""
@@ -597,13 +597,13 @@ class Book:
         if any(token == side for side, _ in sides(facts.rows)):  # nobody knows where they multiply
             self.unknown(env, n)
         else:
-            env.facts = _fanned(facts, joined(facts.rows, Leaf(token), n, token, frozenset()))
+            env.facts = _fanned(facts, joined(facts.rows, OpaqueRows(token), n, token, frozenset()))
 
     def group(self, env: Env, keys: Sequence[bytes], sets: bool, n: bytes) -> None:
         """GROUP BY; rows that come out are unique on the keys."""
         facts = env.facts
         if sets:
-            env.facts = Facts(Leaf(n))
+            env.facts = Facts(OpaqueRows(n))
             return
         columns = frozenset(keys)
         env.facts = _grouped(facts, columns, n)
@@ -622,7 +622,7 @@ class Book:
         self.collates = self.collates or collates
         _, first = sides(facts.rows)[0]
         for i, out in enumerate(outs):
-            if not isinstance(out, X) or type(out.e) is not list:
+            if not isinstance(out, LoweredExpr) or type(out.e) is not list:
                 continue
             e = out.e
             if (values := self.values_of(env, e, None)) is not None:
@@ -687,11 +687,11 @@ class Book:
 
     def one_row(self, n: bytes) -> Facts:
         """A SELECT without FROM."""
-        return Facts(Leaf(n), single=True)
+        return Facts(OpaqueRows(n), single=True)
 
     def unknown(self, env: Env, n: bytes) -> None:
         """A clause that is not followed: what is known is lost."""
-        env.facts = Facts(Leaf(n))
+        env.facts = Facts(OpaqueRows(n))
 
     def nothing(self, facts: Facts, words: str, *proofs: Proof) -> None:
         """Note that no row can be there."""
@@ -701,7 +701,7 @@ class Book:
 
     def grouped_by_rest(self, source: Facts, columns: Sequence[bytes], n: bytes) -> Facts:
         """PIVOT: one row for each combination of the columns it does not use."""
-        return _grouped(source, frozenset(columns), n) if columns else Facts(Leaf(n))
+        return _grouped(source, frozenset(columns), n) if columns else Facts(OpaqueRows(n))
 
     def cut(self, env: Env, n: bytes, one_of: Sequence[bytes] = ()) -> None:
         """LIMIT, or DISTINCT ON (one row of each): some of the rows, which depends on all."""
@@ -713,7 +713,9 @@ class Book:
     def distinct(self, env: Env, fps: Sequence[bytes], known: bool, n: bytes) -> None:
         """DISTINCT over these columns; ``known`` says that they are all."""
         single = env.facts.single
-        env.facts = _grouped(env.facts, frozenset(fps), n) if known and fps else Facts(Leaf(n))
+        env.facts = (
+            _grouped(env.facts, frozenset(fps), n) if known and fps else Facts(OpaqueRows(n))
+        )
         env.facts.single = single
 
     def combined(
@@ -729,7 +731,7 @@ class Book:
         """A set operation; ``known`` says that it is positional and all columns are known."""
         ours, theirs = self.of(left), self.of(right)
         if not known or len(left.fps) != len(right.fps) or not fps:
-            return Facts(Leaf(n))
+            return Facts(OpaqueRows(n))
         columns = frozenset(fps)
         taken: dict[bytes, frozenset[bytes]] = {}
         for fp, (_, _, a, b) in zip(fps, pairs, strict=True):
@@ -749,7 +751,7 @@ class Book:
                     parts = None
             distinct = op == "UNION DISTINCT"
             if not distinct and op != "UNION ALL":
-                return Facts(Leaf(n))
+                return Facts(OpaqueRows(n))
             fp = digest(b"union", n) if distinct else n
             facts = Facts(Union(fp, ours.rows, theirs.rows, parts), values=taken)
             for fp, (_, _, a, b) in zip(fps, pairs, strict=True):
@@ -758,7 +760,7 @@ class Book:
                     facts.not_null[fp] = _both(p for p in proofs if p is not None)
             return _grouped(facts, columns, n) if distinct else facts
         if op not in ("EXCEPT DISTINCT", "INTERSECT DISTINCT"):
-            return Facts(Leaf(n))
+            return Facts(OpaqueRows(n))
         # A row of the left side is there or not by its values and by what the right side holds.
         facts = _grouped(ours, columns, digest(b"G", left.rows_fp, *sorted(columns)))
         key = digest(op.encode(), right.rows_fp, *left.fps, b"|", *right.fps)
@@ -831,18 +833,18 @@ def _on_left(env: Env, e: Expr, members: Sequence[int]) -> bool:
     return found
 
 
-def _match(rows: Rows, on: frozenset[bytes], pairs: list[_Pair]) -> Match:
+def _match(rows: Rows, on: frozenset[bytes], pairs: list[_Pair]) -> SemiJoin:
     if len(on) == 1 and len(pairs) == 1:
-        return Match(rows, on, False, pairs[0].left, pairs[0].right)
-    return Match(rows, on, False)
+        return SemiJoin(rows, on, False, pairs[0].left, pairs[0].right)
+    return SemiJoin(rows, on, False)
 
 
-def _match_key(match: Match) -> bytes:
+def _match_key(match: SemiJoin) -> bytes:
     tag = b"no match" if match.negated else b"match"
     return digest(tag, match.rows.fp, *sorted(match.on))
 
 
-def _all_match(facts: Facts, match: Match) -> list[Proof] | None:
+def _all_match(facts: Facts, match: SemiJoin) -> list[Proof] | None:
     """Why every row has a match, where it has."""
     never_null = facts.not_null.get(match.child)
     if never_null is None:

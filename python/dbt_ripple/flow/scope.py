@@ -16,17 +16,17 @@ from dbt_ripple.flow.ir import (
     IDENTITY,
     TRANSFORMATION,
     Expr,
-    Made,
+    GeneratedColumns,
+    LoweredExpr,
     Out,
     Ref,
     Rel,
     Select,
-    Shape,
     Source,
     Star,
+    StructShape,
     Table,
     Value,
-    X,
 )
 from dbt_ripple.flow.relation import (
     NOTHING,
@@ -34,13 +34,13 @@ from dbt_ripple.flow.relation import (
     Column,
     Deps,
     Relation,
-    Rest,
+    UnlistedColumns,
     combine,
     compose,
     in_order,
     merge,
-    rest_fp,
     through,
+    unlisted_fp,
 )
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from dbt_ripple.flow.row_constraints import Facts
 
 
-class Linking(Protocol):
+class QueryLinker(Protocol):
     """What a scope needs of the linker."""
 
     folds: bool
@@ -65,22 +65,22 @@ class Linking(Protocol):
         """Link a query inside a scope."""
 
 
-class PassRest:
+class ColumnsThroughStar:
     """The unknown columns of one source of a scope, seen through ``*``."""
 
-    __slots__ = ("env", "excluded", "ghost", "source")
+    __slots__ = ("env", "excluded", "source", "unresolved")
 
     def __init__(
-        self, env: Env, source: int, excluded: frozenset[str], ghost: bool = False
+        self, env: Env, source: int, excluded: frozenset[str], unresolved: bool = False
     ) -> None:
         self.env = env
         self.source = source
         self.excluded = excluded
-        self.ghost = ghost
+        self.unresolved = unresolved
 
-    def _inner(self) -> list[Rest]:
+    def _inner(self) -> list[UnlistedColumns]:
         relation = relation_of(self.env, self.source)
-        return relation.ghost if self.ghost else relation.rest
+        return relation.unresolved if self.unresolved else relation.unlisted
 
     def get(self, key: str, name: str) -> Column | None:
         if key in self.excluded:
@@ -91,7 +91,7 @@ class PassRest:
         return self.env.wrap(self.source, combine(found)) if found else None
 
     def fp(self) -> bytes:
-        wrapped, _ = self.env.wrap(self.source, (rest_fp(self._inner()), {}))
+        wrapped, _ = self.env.wrap(self.source, (unlisted_fp(self._inner()), {}))
         if not self.excluded:
             return wrapped
         return digest(b"except", wrapped, *(e.encode() for e in sorted(self.excluded)))
@@ -103,7 +103,7 @@ class PassRest:
         return deps
 
 
-class FieldRest:
+class StructFields:
     """The fields of a struct of which only the name of the column is known."""
 
     __slots__ = ("column", "excluded")
@@ -129,12 +129,12 @@ def field_of(column: Column, name: str) -> Column:
     return digest(b"Dot", b"this", fp, b"expression", field), through(TRANSFORMATION, deps)
 
 
-class MarkedRest:
+class ColumnsOfUnreadQuery:
     """The unknown columns of a query with something in it that no rule reads."""
 
     __slots__ = ("inner", "mark")
 
-    def __init__(self, inner: Rest, mark: bytes) -> None:
+    def __init__(self, inner: UnlistedColumns, mark: bytes) -> None:
         self.inner = inner
         self.mark = mark
 
@@ -149,7 +149,7 @@ class MarkedRest:
         return self.inner.whole()
 
 
-class BlendRest:
+class ColumnsOfSetOperation:
     """The columns of a set operation whose branches do not show theirs: any may be any."""
 
     __slots__ = ("branches",)
@@ -220,7 +220,7 @@ class Env:
 
     def __init__(
         self,
-        linker: Linking,
+        linker: QueryLinker,
         parent: Env | None,
         refs: list[Ref],
         subs: list[Rel],
@@ -276,7 +276,7 @@ class Env:
             return None
         column = (relation.by_key or relation.columns()).get(key)
         if column is None:
-            if relation.rest or not (relation.uncertain or ":" in key):
+            if relation.unlisted or not (relation.uncertain or ":" in key):
                 return None
             found = relation.renamed_by_engine(key)
             return self.wrap(source, combine(found)) if found else None
@@ -293,7 +293,7 @@ class Env:
         if found is not None:
             return found
         relation = self.relations[source]
-        if relation is None or not relation.rest:
+        if relation is None or not relation.unlisted:
             return None
         rest = relation.get(key, name)
         return self.wrap(source, rest) if rest is not None else None
@@ -448,8 +448,8 @@ class Env:
         found: list[Column] = []
         for env, source, up in where:
             relation = env.relations[source]
-            for ghost in relation.ghost if relation is not None else ():
-                column = ghost.get(ref.key, ref.name)
+            for unresolved in relation.unresolved if relation is not None else ():
+                column = unresolved.get(ref.key, ref.name)
                 if column is not None:
                     found.append(outer(env.wrap(source, column), up))
         missing = digest(b"missing", ref.key.encode())
@@ -480,7 +480,7 @@ class Env:
         for i in range(len(env.sources)):
             struct = env.known(i, source.alias)
             if struct is not None:
-                return FieldRest(struct).get(ref.key, ref.name)
+                return StructFields(struct).get(ref.key, ref.name)
         return None
 
     def owner(self, ref: Ref) -> Column:
@@ -521,7 +521,7 @@ class Env:
             return combine(found), []
         unknown = []
         for i, relation in enumerate(self.relations):
-            if relation is not None and relation.rest and self.visible[i]:
+            if relation is not None and relation.unlisted and self.visible[i]:
                 column = relation.get(key, ref.name)
                 if column is not None:
                     unknown.append(self.wrap(i, column))
@@ -550,7 +550,7 @@ class Env:
         if aliases is None:
             aliases = {}
             for i, (key, out) in enumerate(zip(select.keys, select.outs, strict=True)):
-                for name in (out.keys or ()) if type(out) is Made else (key,):
+                for name in (out.keys or ()) if type(out) is GeneratedColumns else (key,):
                     aliases.setdefault(name.removeprefix(MADE_UP), []).append(i)
             self.aliases = aliases
         found = []
@@ -591,7 +591,7 @@ class Env:
         outs = self.select.outs if self.select is not None else []
         for out in (self.aliases or {}).get(ref.key, ()):
             x = value_of(outs[out])
-            if isinstance(x, X) and has_aggregate(x.e):
+            if isinstance(x, LoweredExpr) and has_aggregate(x.e):
                 return True
         return False
 
@@ -606,11 +606,11 @@ class Env:
             if key not in excluded:
                 parts.append(digest(name.encode(), self.wrap(source, (fp, d))[0]))
                 merge(deps, through(TRANSFORMATION, d))
-        if relation.rest:
+        if relation.unlisted:
             for k, mask in relation.rows.items():
                 if k[1] == ROWS:
                     deps[k] = deps.get(k, 0) | compose(TRANSFORMATION, mask)
-            parts.append(PassRest(self, source, excluded).fp())
+            parts.append(ColumnsThroughStar(self, source, excluded).fp())
         return digest(b"row", *parts), deps
 
     def whole_row(self, ref: Ref) -> Column:
@@ -633,7 +633,7 @@ class Env:
                 return relation.names[relation.keys.index(ref.key)]
         return ref.name
 
-    def fields(self, shape: Shape | None) -> Fields | None:
+    def fields(self, shape: StructShape | None) -> Fields | None:
         """The fields of a struct: those listed, or those of a column of this very scope."""
         if shape is None:
             return None
@@ -741,7 +741,7 @@ class Env:
             rows = relation.rows_fp
             if e[1] != "in":  # ARRAY(select ...), or the first of its rows
                 rows = in_order(rows, relation.order, relation.incidental)
-            value = digest(e[1].encode(), rows, *relation.fps, *(r.fp() for r in relation.rest))
+            value = digest(e[1].encode(), rows, *relation.fps, *(r.fp() for r in relation.unlisted))
             return digest(b"U", value, self.over) if e[2] in self.lifting else value
         pieces = [self.fp(p) for p in e]
         return digest(*pieces)
@@ -765,7 +765,7 @@ class Env:
             return self.over
         return in_order(self.over, self.order, b"" if name in _HARDLY_ORDERED else self.incidental)
 
-    def deps_of(self, x: X) -> Deps:
+    def deps_of(self, x: LoweredExpr) -> Deps:
         """What an expression depends on, with kinds."""
         deps = x.deps
         if len(deps) == 1 and not x.subs and not x.rows:
@@ -825,7 +825,7 @@ def value_of(out: Out) -> Value | None:
     """The expression of an item of a select list; None of a ``*``."""
     if isinstance(out, Star):
         return None
-    return out.x if isinstance(out, Made) else out
+    return out.x if isinstance(out, GeneratedColumns) else out
 
 
 _COUNTS: Final = frozenset(

@@ -128,7 +128,7 @@ def edited(comparison: Comparison) -> set[str]:
     """The relations the change was made in: their code, their settings, or what they are."""
     base, head = comparison.base.nodes, comparison.head.nodes
     broken = newly_broken(comparison)
-    began = {vertex[0] for vertex, before in comparison.came_from.items() if before is None}
+    began = {vertex[0] for vertex, before in comparison.predecessors.items() if before is None}
     # Head's edges do not lead from a column that is gone: what may read it is no origin.
     gone = {u: set(change.removed) for u, change in comparison.changed.items() if change.removed}
     edges = edges_into(comparison.base_analysis.edges, began) if gone else ()
@@ -176,9 +176,9 @@ class _Ripple:
         self.contract_types = contract_types
         self.lost = {u for u, reason in self.broken.items() if reason.code is Code.GONE}
         self.orphans = {child for u in self.lost for child in comparison.head.children.get(u, ())}
-        self.came_from = {_folded(v): before for v, before in comparison.came_from.items()}
-        self.moved = set(self.came_from)
-        self.spelling = {_folded(vertex): vertex[1] for vertex in comparison.came_from}
+        self.predecessors = {_folded(v): before for v, before in comparison.predecessors.items()}
+        self.moved = set(self.predecessors)
+        self.spelling = {_folded(vertex): vertex[1] for vertex in comparison.predecessors}
         self.gone: dict[Vertex, bool] = {}  # base's columns that are no more -> dropped for good
         for unique_id, change in comparison.changed.items():
             renamed = set(change.renamed.values())
@@ -203,7 +203,7 @@ class _Ripple:
         self._follow()
 
     def _begin(self) -> None:
-        began = [v for v, up in self.came_from.items() if up is None and v[0] in self.origins]
+        began = [v for v, up in self.predecessors.items() if up is None and v[0] in self.origins]
         began = [v for v in began if v[0] not in self.broken or v[0] in self.lost]
         for vertex in [*(v for v in self.gone if v[0] in self.origins), *began]:
             if vertex not in self.mask:
@@ -244,7 +244,7 @@ class _Ripple:
 
     def _still_comes(self, edge: ColumnEdge) -> bool:
         """Whether a column of an edited node moved because one above it did."""
-        before = self.came_from.get((edge[2], edge[3].lower()))
+        before = self.predecessors.get((edge[2], edge[3].lower()))
         return (
             before is not None and before[0] != edge[2] and (edge[0], edge[1].lower()) in self.mask
         )
@@ -269,7 +269,7 @@ class _Ripple:
         """What is computed over the rows (aggregates, windows) moves with them; no edge says it."""
         for mask in (self.mask, self.surely):
             if bits := mask.get((child, ROWS)):
-                for column in self.comparison.changed[child].moved:
+                for column in self.comparison.changed[child].redefined:
                     mask.setdefault((child, column.lower()), bits)
 
     def _lost_whole(self, child: str) -> None:
@@ -340,10 +340,10 @@ class _Ripple:
 
     def _only_stands_on_broken(self, unique_id: str) -> bool:
         """Whether all that moved of it moved because a model above it will not compile."""
-        came_from = self.comparison.came_from
+        predecessors = self.comparison.predecessors
         for vertex in self.comparison.changed[unique_id].vertices():
             start = vertex
-            while (before := came_from.get(start)) is not None:
+            while (before := predecessors.get(start)) is not None:
                 start = before
             if start[0] not in self.broken:
                 return False

@@ -18,7 +18,7 @@ from dbt_ripple.artifacts import (
     referenced_columns,
 )
 from dbt_ripple.changes import Comparison
-from dbt_ripple.changes.removed_columns import Unfound, vanished
+from dbt_ripple.changes.removed_columns import MissingNames, vanished
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.governance.column_types import catalog_types, declared_types, retyped
 from dbt_ripple.governance.contracts import Breach
@@ -157,7 +157,7 @@ def _pii(project: Project, analysis: Analysis) -> dict[tuple[str, str, str], Pii
 
 def reader_breaches(comparison: Comparison) -> Iterator[Breach]:
     """Models, snapshots, tests and consumers that read a column that is not there any more."""
-    for broken in Unfound(comparison, incremental=True).broken():
+    for broken in MissingNames(comparison, incremental=True).broken():
         yield Breach("reader_broken", broken.unique_id, None, broken.reason)
     yield from _consumers(comparison)
 

@@ -95,7 +95,7 @@ def _columns(
         return
     sides = (comparison.base_analysis, comparison.head_analysis)
     if any(side.nodes[unique_id].status == "opaque" for side in sides):
-        if change.rows or change.moved:
+        if change.rows or change.redefined:
             yield Breach(
                 "column_redefined",
                 unique_id,
@@ -103,7 +103,7 @@ def _columns(
                 Code.MAY_BE_REDEFINED(),
             )
         return
-    moved: list[tuple[str | None, Vertex]] = [(c, (unique_id, c)) for c in change.moved]
+    moved: list[tuple[str | None, Vertex]] = [(c, (unique_id, c)) for c in change.redefined]
     if change.rows:
         moved.append((None, (unique_id, ROWS)))
     for column, vertex in moved:
@@ -120,8 +120,8 @@ def _columns(
 
 def began(comparison: Comparison, vertex: Vertex) -> Vertex:
     """Where the change of a vertex began."""
-    came_from = comparison.came_from
-    while (before := came_from.get(vertex)) is not None:
+    predecessors = comparison.predecessors
+    while (before := predecessors.get(vertex)) is not None:
         vertex = before
     return vertex
 

@@ -93,7 +93,9 @@ def twin_breaches(comparison: Comparison) -> Iterator[Breach]:
 
 
 def _duplicates(comparison: Comparison, base: _Side, head: _Side) -> Iterator[Breach]:
-    moved = {(unique_id, column.lower()): column for unique_id, column in comparison.moved}
+    moved = {
+        (unique_id, column.lower()): column for unique_id, column in comparison.changed_vertices
+    }
     for vertex, spelled in moved.items():
         if vertex not in head.fingerprints:
             continue

@@ -199,7 +199,7 @@ def _reach(
             continue
         if unique_id in comparison.removed:
             found[unique_id] = Code.CERTIFIED_REMOVED()
-        elif change is not None and (change.rows or change.moved or change.removed):
+        elif change is not None and (change.rows or change.redefined or change.removed):
             found[unique_id] = Code.CERTIFIED_CHANGED()
     for unique_id, what in found.items():
         yield Breach("certified_reached", unique_id, None, what)

@@ -35,7 +35,7 @@ from dbt_ripple.governance.rules import RULES
 from dbt_ripple.governance.semantic_layer import layer_after, layer_breaches
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.cache import Cache
-from dbt_ripple.graph.hypothetical import Supposed
+from dbt_ripple.graph.hypothetical import HypotheticalChange
 from dbt_ripple.graph.lineage import Analysis, column_names
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.relations import RELATIONS
@@ -136,14 +136,14 @@ def impact(
         stops = False
     else:
         node = _relation(project, seen, node)
-        supposed = _supposed(project, seen, node, changes)
-        then = analyse(project, cache=cache, supposed={node.unique_id: supposed})
+        hypothetical = _supposed(project, seen, node, changes)
+        then = analyse(project, cache=cache, hypothetical={node.unique_id: hypothetical})
         comparison = compare(project, project, base_analysis=seen, head_analysis=then)
-        contract_types = _broken_contracts(project, seen, node.unique_id, supposed.retyped)
+        contract_types = _broken_contracts(project, seen, node.unique_id, hypothetical.retyped)
         affected = affected_by(comparison, [node.unique_id], contract_types=contract_types)
-        promised = _promises(comparison, node, changes, supposed)
+        promised = _promises(comparison, node, changes, hypothetical)
         stops = bool(contract_types) or (
-            supposed.gone and any(a.severity == "breaking" for a in affected)
+            hypothetical.gone and any(a.severity == "breaking" for a in affected)
         )
     _in_order(affected, [change.column for change in changes])
     broken = [b for b in reader_breaches(comparison) if b.unique_id != node.unique_id]
@@ -211,7 +211,9 @@ def _article(noun: str) -> str:
     return f"an {said}" if said[:1] in "aeio" else f"a {said}"
 
 
-def _supposed(project: Project, seen: Analysis, node: Node, changes: Sequence[Change]) -> Supposed:
+def _supposed(
+    project: Project, seen: Analysis, node: Node, changes: Sequence[Change]
+) -> HypotheticalChange:
     analysed = seen.nodes[node.unique_id]
     names = column_names(node, analysed, project.catalog.get(node.unique_id, ()))
     dialect = dialect_of(project.metadata.adapter_type)
@@ -256,7 +258,7 @@ def _supposed(project: Project, seen: Analysis, node: Node, changes: Sequence[Ch
         for name in names.values()
         if name not in analysed.columns and (name in renamed or name in dropped or name in retyped)
     ]
-    return Supposed(
+    return HypotheticalChange(
         dataclasses.replace(
             analysed,
             columns=[*analysed.columns, *more],
@@ -302,7 +304,7 @@ def _type(column: str, to: str, was: str | None, dialect: str, option: str) -> s
 
 
 def _promises(
-    comparison: Comparison, node: Node, changes: Sequence[Change], supposed: Supposed
+    comparison: Comparison, node: Node, changes: Sequence[Change], hypothetical: HypotheticalChange
 ) -> list[Reason]:
     """What the gate would say of the contracts: only what blocks."""
     found = [
@@ -318,7 +320,7 @@ def _promises(
             for c in changes
             if c.kind == "retype"
         ]
-        if supposed.gone and node.deprecation_date is None:
+        if hypothetical.gone and node.deprecation_date is None:
             found = [Code.RELATION_REMOVED(name=node.display_name)]
     return found
 

@@ -12,15 +12,15 @@ from collections.abc import Mapping
 from functools import cache as once
 
 from dbt_ripple.artifacts import Project
-from dbt_ripple.graph.broken_nodes import CertainNames, believed, judge
+from dbt_ripple.graph.broken_nodes import BrokenNodeFinder, believed, judge
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.column_edges import edges_of
 from dbt_ripple.graph.dbt_tests import TestLinker
-from dbt_ripple.graph.hypothetical import Supposed
+from dbt_ripple.graph.hypothetical import HypotheticalChange
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.own_fingerprints import own_fingerprints
 from dbt_ripple.graph.query_cache import LowerMany
-from dbt_ripple.graph.relations import RELATIONS, Known, topological
+from dbt_ripple.graph.relations import RELATIONS, LinkedNode, topological
 from dbt_ripple.graph.seed_files import SeedFiles
 from dbt_ripple.graph.semantic_layer import SemanticLayer
 from dbt_ripple.graph.semantic_references import SEMANTIC
@@ -37,7 +37,7 @@ def analyse(
     cache: Cache | None = None,
     lower_many: LowerMany | None = None,
     seeds: SeedFiles | None = None,
-    supposed: Mapping[str, Supposed] | None = None,
+    hypothetical: Mapping[str, HypotheticalChange] | None = None,
 ) -> Analysis:
     """Analyse a whole project.
 
@@ -52,7 +52,7 @@ def analyse(
         lower_many: lowers queries on other cores or machines, all at once before the first is
             linked (see `graph.process_pool`); by default each is lowered here, in its turn.
         seeds: the files of seeds, where more is to be seen of them than their checksums.
-        supposed: relations whose columns are to be taken as other than they are, by unique_id.
+        hypothetical: relations whose columns are to be taken as other than they are, by unique_id.
 
     Returns:
         Columns, fingerprints and edges of every relation, and what every test reads. Never raises
@@ -60,7 +60,7 @@ def analyse(
     """
     with collector_relaxed():
         linker = TestLinker(project, expressions, cache, lower_many, seeds or SeedFiles())
-        linker.supposed.update(supposed or {})
+        linker.hypothetical.update(hypothetical or {})
         linker.queries.again = own
         found = _run(linker, read_seconds, tests)
         if own:
@@ -93,7 +93,7 @@ def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:
         if node.resource_type == "test" and (every_test or linker.may_discover(unique_id))
     }
     seen = [
-        *(known.analysis for known in linker.known.values()),
+        *(known.analysis for known in linker.linked_nodes.values()),
         *(analysis for analysis, _ in tests.values()),
     ]
     judge(linker, seen, linker.queries.cache)
@@ -106,7 +106,7 @@ def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:
         "link": time.perf_counter() - start - linker.queries.parse_seconds,
     }
     return Analysis(
-        nodes={u: known.analysis for u, known in (linker.known | semantic).items()},
+        nodes={u: known.analysis for u, known in (linker.linked_nodes | semantic).items()},
         edges=edges_of(linker, semantic),
         test_columns=test_columns,
         seconds=seconds,
@@ -121,16 +121,16 @@ def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:
     )
 
 
-def _semantic_layer(linker: TestLinker) -> dict[str, Known]:
+def _semantic_layer(linker: TestLinker) -> dict[str, LinkedNode]:
     """Semantic models, metrics and saved queries, over the relations as they are linked."""
     project = linker.project
     if not project.of_type(*SEMANTIC):
         return {}
 
     @once
-    def certain() -> CertainNames:
+    def certain() -> BrokenNodeFinder:
         catalog = believed(project)
-        return CertainNames(project, catalog, linker.queries.cache, linker.supposed)
+        return BrokenNodeFinder(project, catalog, linker.queries.cache, linker.hypothetical)
 
     return SemanticLayer(
         project,

@@ -15,7 +15,7 @@ NOTES_SHOWN: Final = 5
 """Of what the reader had to leave out or assume, how much is said."""
 
 
-class Unseen(msgspec.Struct):
+class UnanalysedNode(msgspec.Struct):
     """A node whose columns could not be followed, and why."""
 
     unique_id: str
@@ -23,7 +23,7 @@ class Unseen(msgspec.Struct):
     reason: Reason
 
 
-class Summary(msgspec.Struct):
+class AnalysisCoverage(msgspec.Struct):
     """How well a project was seen.
 
     Attributes:
@@ -44,8 +44,8 @@ class Summary(msgspec.Struct):
     kinds: dict[str, int]
     models: int
     analysed: int
-    opaque: list[Unseen]
-    broken: list[Unseen]
+    opaque: list[UnanalysedNode]
+    broken: list[UnanalysedNode]
     columns: int
     edges: int
     value_edges: int
@@ -57,12 +57,14 @@ class Summary(msgspec.Struct):
     notes_count: int
 
 
-def summarise(project: Project, analysis: Analysis, read_seconds: float) -> Summary:
+def analysis_coverage(
+    project: Project, analysis: Analysis, read_seconds: float
+) -> AnalysisCoverage:
     """Count what the analysis saw."""
     kinds: dict[str, int] = {}
     for node in project.nodes.values():
         kinds[node.resource_type] = kinds.get(node.resource_type, 0) + 1
-    unseen: dict[str, list[Unseen]] = {"opaque": [], "broken": []}
+    unseen: dict[str, list[UnanalysedNode]] = {"opaque": [], "broken": []}
     analysed = columns = 0
     for unique_id, seen in analysis.nodes.items():
         columns += len(seen.columns)
@@ -70,7 +72,7 @@ def summarise(project: Project, analysis: Analysis, read_seconds: float) -> Summ
         if seen.status in unseen:
             name = found.spoken_name if found else unique_id
             reason = seen.reason or Code.NO_REASON_GIVEN()
-            unseen[seen.status].append(Unseen(unique_id, name, reason))
+            unseen[seen.status].append(UnanalysedNode(unique_id, name, reason))
         elif seen.status == "analysed" and found and found.resource_type == "model":
             analysed += 1
     started = time.perf_counter()
@@ -79,7 +81,7 @@ def summarise(project: Project, analysis: Analysis, read_seconds: float) -> Summ
     seconds = {stage: round(analysis.seconds.get(stage, 0.0), 3) for stage in STAGES}
     seconds["read"] = round(seconds["read"] + read_seconds, 3)
     seconds["link"] = round(seconds["link"] + linking, 3)
-    return Summary(
+    return AnalysisCoverage(
         project=project.name,
         dbt_version=project.metadata.dbt_version or "of unknown version",
         adapter=project.metadata.adapter_type or "unknown adapter",

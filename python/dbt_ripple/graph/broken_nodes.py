@@ -3,7 +3,7 @@
 Rule 5 moves every vertex of a relation as soon as a name in its query cannot be found. That errs on
 the wide side: some engines do not look into what nothing reads, a name may be a word of the engine's
 own, and text is not all there is to a relation. *Broken* is a query only where its engine says so, so
-that has to be certain (`CertainNames`):
+that has to be certain (`BrokenNodeFinder`):
 
 * the columns of a dataset dbt does not know, of a seed whose file is not at hand, and of all but
   the sources that are given are open: a catalog may be older than what it lists;
@@ -30,13 +30,13 @@ from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.unused_ctes import checked
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.config_fingerprints import words
-from dbt_ripple.graph.hypothetical import Supposed
+from dbt_ripple.graph.hypothetical import HypotheticalChange
 from dbt_ripple.graph.jinja import both_branches, normalised
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.linker import Linker
-from dbt_ripple.graph.relations import RELATIONS, Known, cannot_see
+from dbt_ripple.graph.relations import RELATIONS, LinkedNode, why_unreadable
 from dbt_ripple.graph.seed_files import SeedFiles
-from dbt_ripple.graph.unresolved_names import reads_stored, says, without_words
+from dbt_ripple.graph.unresolved_names import engine_says, reads_stored, without_words
 from dbt_ripple.reasons import Code, Reason
 
 RUNS_ITS_QUERY: Final = frozenset(
@@ -55,14 +55,14 @@ _MAY_ADD_COLUMNS: Final = frozenset(
 """Words of a hook that may add columns to a relation, or put another one in its place."""
 
 
-class CertainNames(Linker):
+class BrokenNodeFinder(Linker):
     """One side of a project, linked by what is certain of it, as far as it is asked for.
 
     Args:
         project: the side.
         catalog: the columns of the sources whose columns are believed.
         cache: where lowered queries may be found.
-        supposed: relations whose columns are to be taken as other than they are.
+        hypothetical: relations whose columns are to be taken as other than they are.
     """
 
     def __init__(
@@ -70,10 +70,10 @@ class CertainNames(Linker):
         project: Project,
         catalog: Mapping[str, list[CatalogColumn]],
         cache: Cache | None = None,
-        supposed: Mapping[str, Supposed] | None = None,
+        hypothetical: Mapping[str, HypotheticalChange] | None = None,
     ) -> None:
         super().__init__(replace(project, catalog=catalog), False, cache, None, SeedFiles())
-        self.supposed.update(supposed or {})
+        self.hypothetical.update(hypothetical or {})
         self.own: dict[str, tuple[list[str], set[str]]] = {}
 
     def of(self, unique_id: str) -> list[str]:
@@ -146,7 +146,7 @@ class CertainNames(Linker):
 
     def look(self, unique_id: str, node: Node) -> tuple[list[str], set[str]]:
         """What `missing_in` keeps."""
-        if cannot_see(node) is not None:
+        if why_unreadable(node) is not None:
             return [], set()
         reads: set[str] = set()
 
@@ -166,7 +166,7 @@ class CertainNames(Linker):
         return [
             name
             for name in linked.missing
-            if says(linked, name, self.dialect, stored) is True
+            if engine_says(linked, name, self.dialect, stored) is True
             and not self.only_in_a_branch(node, name)
         ], reads
 
@@ -184,15 +184,15 @@ class CertainNames(Linker):
 
     # -- relations whose columns are certain ----------------------------------------------------
 
-    def node(self, unique_id: str) -> Known:
+    def node(self, unique_id: str) -> LinkedNode:
         """A relation; one whose columns its text does not tell for sure is open."""
         if (
-            unique_id not in self.known
-            and unique_id not in self.supposed
+            unique_id not in self.linked_nodes
+            and unique_id not in self.hypothetical
             and not self.has_the_columns_of_its_text(unique_id)
         ):
             leaf = digest(b"open", unique_id.encode())
-            self.known[unique_id] = self.open_leaf(unique_id, leaf, [], False)
+            self.linked_nodes[unique_id] = self.unlisted_relation(unique_id, leaf, [], False)
         return super().node(unique_id)
 
     def has_the_columns_of_its_text(self, unique_id: str) -> bool:
@@ -235,7 +235,7 @@ class CertainNames(Linker):
 
     def follow(self, unique_id: str, node: Node) -> tuple[dict[str, str], Linked] | Reason:
         """A node's query, for the columns that its readers see."""
-        reason = cannot_see(node)
+        reason = why_unreadable(node)
         if reason is not None:
             return reason
         lowered = self.queries.lowered(node.compiled_code or "")
@@ -262,7 +262,7 @@ def judge(linker: Linker, seen: Iterable[NodeAnalysis], cache: Cache | None = No
     judged = [found for found in seen if found.status == "broken" and found.reason != Code.GONE()]
     if not judged:
         return
-    certain = CertainNames(project, believed(project), cache, linker.supposed)
+    certain = BrokenNodeFinder(project, believed(project), cache, linker.hypothetical)
     for found in judged:
         if names := certain.of_own_text(found.unique_id):
             found.reason = Code.CANNOT_FIND(names=names)
@@ -285,7 +285,7 @@ def missing_without(
     Returns:
         The names, by unique_id; who finds all of them is left out.
     """
-    supposed = {unique_id: Supposed(seen) for unique_id, seen in relations.items()}
-    certain = CertainNames(project, believed(project), supposed=supposed)
+    hypothetical = {unique_id: HypotheticalChange(seen) for unique_id, seen in relations.items()}
+    certain = BrokenNodeFinder(project, believed(project), hypothetical=hypothetical)
     found = {unique_id: certain.of_own_text(unique_id) for unique_id in readers}
     return {unique_id: names for unique_id, names in found.items() if names}

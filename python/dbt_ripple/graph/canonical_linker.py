@@ -21,7 +21,12 @@ from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.dbt_tests import TestLinker
 from dbt_ripple.graph.lineage import Analysis, NodeAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.graph.relations import Known, SelfRest, cannot_see, stand_in
+from dbt_ripple.graph.relations import (
+    LinkedNode,
+    OwnPreviousColumns,
+    unchanged_relation,
+    why_unreadable,
+)
 from dbt_ripple.graph.seed_files import SeedFiles
 from dbt_ripple.reasons import Code, Reason
 
@@ -61,25 +66,29 @@ class CanonicalLinker(TestLinker):
         self.rules: dict[str, list[str]] = {}
         self.masking = tuple(sorted(masking_functions(project)))
 
-    def node(self, unique_id: str) -> Known:
+    def node(self, unique_id: str) -> LinkedNode:
         """A relation; one that is the same on both sides as it was seen there."""
-        known = self.known.get(unique_id)
+        known = self.linked_nodes.get(unique_id)
         if known is None and unique_id in self.unmoved:
             seen = self.analysis.nodes[unique_id]
             # What hooks write to holds, on both sides, what they have left in it.
             listed = unique_id in self.hooks.writing and self.project.catalog.get(unique_id)
             if seen.status == "analysed" or listed:
-                relation = stand_in(unique_id, seen, self.dialect)
-                known = self.known[unique_id] = Known(seen, relation, [], {})
+                relation = unchanged_relation(unique_id, seen, self.dialect)
+                known = self.linked_nodes[unique_id] = LinkedNode(seen, relation, [], {})
         return known or super().node(unique_id)
 
     def table(self, reader: str, key: str, name: str) -> Relation:
         """The relation behind a name; one that stands in a circle is equal to nothing."""
         unique_id = self.names.node_of(key)
-        if unique_id in self.in_progress and unique_id != reader and unique_id not in self.known:
+        if (
+            unique_id in self.in_progress
+            and unique_id != reader
+            and unique_id not in self.linked_nodes
+        ):
             leaf = digest(b"cycle", unique_id.encode(), str(id(self)).encode())
             rows = {(unique_id, ROWS): IDENTITY}
-            return Relation([], [], [], [], [SelfRest()], leaf, rows, leaf)
+            return Relation([], [], [], [], [OwnPreviousColumns()], leaf, rows, leaf)
         return super().table(reader, key, name)
 
     def left_in(self, key: str) -> bytes:
@@ -88,7 +97,7 @@ class CanonicalLinker(TestLinker):
 
     def follow(self, unique_id: str, node: Node) -> tuple[dict[str, str], Linked] | Reason:
         """A node's query, linked in canonical form where it has one."""
-        reason = cannot_see(node)
+        reason = why_unreadable(node)
         if reason is not None:
             return reason
         sql = node.compiled_code or ""

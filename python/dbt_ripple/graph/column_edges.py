@@ -19,7 +19,7 @@ from dbt_ripple.graph.lineage_tables import ROWS
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.linker import Linker
-    from dbt_ripple.graph.relations import Known
+    from dbt_ripple.graph.relations import LinkedNode
 
 DependsOn = tuple[Sequence[str], Sequence[Deps], Deps]
 """The columns of a relation, what each depends on, and what its rows do."""
@@ -136,9 +136,9 @@ def exposure_edges_of(edges: Sequence[ColumnEdge], exposures: Container[str]) ->
     return [edge for edge in found if edge[2] in exposures]
 
 
-def edges_of(linker: Linker, semantic: dict[str, Known]) -> Edges[Known]:
+def edges_of(linker: Linker, semantic: dict[str, LinkedNode]) -> Edges[LinkedNode]:
     """The edges of a linked project, and of its semantic layer."""
-    everything = linker.known | semantic
+    everything = linker.linked_nodes | semantic
     exposures = [
         edge
         for unique_id, node in linker.project.nodes.items()
@@ -189,7 +189,7 @@ def unpack_edges(packed: PackedEdges, nodes: Mapping[str, NodeAnalysis]) -> Edge
 
 
 def _exposure_edges(
-    linker: Linker, everything: Mapping[str, Known], unique_id: str, node: Node
+    linker: Linker, everything: Mapping[str, LinkedNode], unique_id: str, node: Node
 ) -> Iterator[ColumnEdge]:
     """A consumer reads the rows of what it depends on, and the columns it is known to read.
 

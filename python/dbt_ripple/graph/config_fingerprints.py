@@ -82,7 +82,7 @@ _READ: Final = re.compile(
 )
 
 
-class Settings:
+class ConfigFingerprints:
     """The settings of one project's nodes that change data."""
 
     def __init__(self, project: Project, macros: Macros) -> None:

@@ -9,21 +9,21 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import IDENTITY
 from dbt_ripple.flow.link import Linked
-from dbt_ripple.flow.relation import Deps, Relation, rest_fp
+from dbt_ripple.flow.relation import Deps, Relation, unlisted_fp
 from dbt_ripple.graph.hooks import hooks_that_write, not_followed
 from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.lineage import NodeAnalysis, UnitTestAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.graph.linker import Linker, Reader
+from dbt_ripple.graph.linker import Linker, NodeTableResolver
 from dbt_ripple.graph.node_properties import of_test, place
 from dbt_ripple.graph.normalized_code import type_text
-from dbt_ripple.graph.relations import RELATIONS, cannot_see
+from dbt_ripple.graph.relations import RELATIONS, why_unreadable
 from dbt_ripple.graph.sources_and_seeds import where_it_is
-from dbt_ripple.graph.unresolved_names import in_doubt
+from dbt_ripple.graph.unresolved_names import unresolved_names
 from dbt_ripple.reasons import Code, Reason
 
 
-class _GivenRest:
+class _UnlistedFixtureColumns:
     """Columns of a parent that a unit test replaces, found by their use: names, no values."""
 
     __slots__ = ("unique_id",)
@@ -43,7 +43,7 @@ class _GivenRest:
         return {(self.unique_id, ROWS): IDENTITY}
 
 
-class _UnitReader(Reader):
+class _FixtureResolver(NodeTableResolver):
     """A model whose parents are replaced by fixtures: of these it sees the names (rule 9)."""
 
     __slots__ = ()
@@ -59,7 +59,7 @@ class _UnitReader(Reader):
             relation.keys,
             [digest(b"given", unique_id.encode(), k.encode()) for k in relation.keys],
             relation.deps,
-            [_GivenRest(unique_id)] if relation.rest else [],
+            [_UnlistedFixtureColumns(unique_id)] if relation.unlisted else [],
             leaf,
             relation.rows,
             leaf,
@@ -72,7 +72,7 @@ class _UnitReader(Reader):
         if unique_id is None or unique_id == self.unique_id:
             return super().view(key, name)
         relation = self.analyser.node(unique_id).relation
-        if relation.rest:
+        if relation.unlisted:
             return None
         parts = (
             part.encode()
@@ -88,8 +88,8 @@ class TestLinker(Linker):
     def may_discover(self, unique_id: str) -> bool:
         """Whether a test can show a column that nothing lists: it reads an open relation."""
         parents = (self.names.canonical.get(p, p) for p in self.project.parents.get(unique_id, ()))
-        known = (self.known.get(p) for p in parents)
-        return any(k is not None and k.relation.rest for k in known)
+        known = (self.linked_nodes.get(p) for p in parents)
+        return any(k is not None and k.relation.unlisted for k in known)
 
     def test(self, unique_id: str, node: Node) -> tuple[NodeAnalysis, list[tuple[str, str]]]:
         """A test's fingerprint and what it reads: the columns and row sets its query depends on."""
@@ -105,23 +105,23 @@ class TestLinker(Linker):
             for deps in (relation.rows, *relation.deps):
                 reads.update(dict.fromkeys(deps))
             names, fps = list(relation.names), [fp.hex() for fp in relation.fps]
-            if relation.rest:  # what a test shows counts, with or without a name
+            if relation.unlisted:  # what a test shows counts, with or without a name
                 names.append("*")
-                fps.append(rest_fp(relation.rest).hex())
+                fps.append(unlisted_fp(relation.unlisted).hex())
             rows_fp = relation.rows_fp
             config = self.settings.of(node)
             looks = self.introspection.of(node)
-            aside = self.aside(unique_id, node, looks)
+            besides_query = self.besides_query(unique_id, node, looks)
             beyond = self.beyond(unique_id, node, looks)
-            if config or aside or beyond:
-                rows_fp = digest(b"aside", rows_fp, config, aside, self.all_of(beyond))
-            looks_at = self.relations_above(unique_id) if aside else []
+            if config or besides_query or beyond:
+                rows_fp = digest(b"aside", rows_fp, config, besides_query, self.all_of(beyond))
+            introspects = self.relations_above(unique_id) if besides_query else []
             said: Reason | None = None
             if beyond:
                 reads.update(dict.fromkeys(self.deps_of(beyond.whole)))
-                looks_at += [u for u in beyond.whole if u not in looks_at]
+                introspects += [u for u in beyond.whole if u not in introspects]
                 said = self.said_of(beyond)
-            missing = in_doubt(self, unique_id, node) if linked.missing else []
+            missing = unresolved_names(self, unique_id, node) if linked.missing else []
             analysis = NodeAnalysis(
                 unique_id,
                 "broken" if missing else "analysed",
@@ -130,9 +130,9 @@ class TestLinker(Linker):
                 fps,
                 [None] * len(names),
                 rows_fp.hex(),
-                looks_at=looks_at,
-                in_vain=[name for name in linked.missing if name not in missing],
-                looked=aside.hex(),
+                introspects=introspects,
+                unresolved_names=[name for name in linked.missing if name not in missing],
+                introspection_fingerprint=besides_query.hex(),
             )
         return analysis, list(reads)
 
@@ -159,9 +159,9 @@ class TestLinker(Linker):
             *map(self.function, self.functions_above(model.unique_id)),
         ]
         reads: dict[tuple[str, str], None] = {}
-        followed: tuple[dict[str, str], Linked] | Reason | None = cannot_see(model)
+        followed: tuple[dict[str, str], Linked] | Reason | None = why_unreadable(model)
         if followed is None:
-            reader = _UnitReader(self, model.unique_id)
+            reader = _FixtureResolver(self, model.unique_id)
             try:
                 followed = self.queries.follow(model.compiled_code or "", reader)
             except Exception as error:  # as in `follow`
@@ -183,7 +183,7 @@ class TestLinker(Linker):
                 digest(key.encode(), fp)
                 for key, fp in zip(relation.keys, relation.fps, strict=True)
             )
-            parts.append(rest_fp(relation.rest))
+            parts.append(unlisted_fp(relation.unlisted))
             for deps in (relation.rows, *relation.deps):
                 reads.update(dict.fromkeys(deps))
         types: dict[tuple[str, str], str] = {}

@@ -100,7 +100,7 @@ _SEEN: Final = frozenset(
 """Names in Jinja that hold no text of their own."""
 
 
-class RunTexts:
+class HookStatements:
     """The texts of a hook and of the user's macros that it calls.
 
     Args:

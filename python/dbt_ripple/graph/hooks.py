@@ -21,18 +21,18 @@ from typing import Final, NamedTuple
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import dialect_of
-from dbt_ripple.graph.config_fingerprints import Settings, hooks_of
+from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
 from dbt_ripple.graph.hook_statements import (
     BRANCH,
     GIVEN,
     SAYS,
-    RunTexts,
+    HookStatements,
     is_boundary,
     without_conditions,
 )
 from dbt_ripple.graph.jinja import names, normalised, tagged
 from dbt_ripple.graph.macros import APPLY_TAGS, Macros
-from dbt_ripple.graph.relation_names import Names
+from dbt_ripple.graph.relation_names import RelationNames
 
 THIS: Final = "__this__"
 """The relation of the hook's own node, in a text without its Jinja."""
@@ -258,7 +258,7 @@ class _Text(NamedTuple):
     string: bool = False
 
 
-class _Done(NamedTuple):
+class _Effects(NamedTuple):
     """What a statement writes and makes, and whether it may do anything else."""
 
     writes: set[str]
@@ -282,11 +282,11 @@ class Hooks:
         making: the hooks that make something queries may call, by its name.
     """
 
-    def __init__(self, project: Project, macros: Macros, names: Names) -> None:
+    def __init__(self, project: Project, macros: Macros, names: RelationNames) -> None:
         self.project = project
         self.macros = macros
         self.names = names
-        self.settings = Settings(project, macros)
+        self.settings = ConfigFingerprints(project, macros)
         self.relations: list[frozenset[str]] = []
         self.marks: dict[frozenset[str], str] = {}
         self.seen: dict[str, Hook] = {}
@@ -390,7 +390,7 @@ class Hooks:
         writes: set[str] = set()
         makes: set[str] = set()
         reads = mentioned | (passed & self.project.nodes.keys())
-        run = RunTexts(sql, of_macros, self.macros, self.can_be_read)
+        run = HookStatements(sql, of_macros, self.macros, self.can_be_read)
         anything = not run.all_read()
         of_session = False
         said: set[str] = set()
@@ -527,7 +527,7 @@ class Hooks:
 
     # -- statements -------------------------------------------------------------------------------
 
-    def statement(self, statement: str, given: bool) -> _Done:
+    def statement(self, statement: str, given: bool) -> _Effects:
         """What a statement writes and makes; of one in a macro, which may be a part only."""
         makes: set[str] = set()
         for match in _MADE.finditer(statement):
@@ -537,15 +537,15 @@ class Hooks:
         if _ALTERED.search(statement):
             targets += [m["name"] for m in _IN_ALTER.finditer(statement)]
         if targets or makes:
-            return _Done({u for name in targets for u in self.target(name)}, makes, False)
+            return _Effects({u for name in targets for u in self.target(name)}, makes, False)
         statement = _BEGINS.sub("", statement, count=1)
         words = _WORD.findall(statement)
         first = words[0].lower() if words else ""
         if not words or _marked(words[0]) or _KEEPS_ROWS_TOO.match(statement):
-            return _Done(set(), makes, False)
+            return _Effects(set(), makes, False)
         if first in _TAKES_RIGHTS:
             named = self.named(statement)
-            return _Done(named, makes, not named)
+            return _Effects(named, makes, not named)
         of_session = False
         if _QUERY.match(statement):
             anything = any(f[1].lower() not in _READS_ONLY for f in _CALLED.finditer(statement))
@@ -555,7 +555,7 @@ class Hooks:
             known = first in _DOES_ANYTHING or first in _OF_DATABASE
             of_session = first in _OF_SESSION or _SESSION_ALTERED.match(statement) is not None
             anything = known or (not of_session and (not given or _PARTS.match(statement) is None))
-        return _Done(set(), makes, anything, of_session)
+        return _Effects(set(), makes, anything, of_session)
 
     def can_be_read(self, text: str) -> bool:
         """Whether it is certain what a string does that Jinja may hand over as a statement."""
@@ -692,7 +692,9 @@ def hooks_that_write(project: Project) -> list[Hook]:
     macros = Macros(project)
     if not any(map(_may_write, project.nodes.values())) and not macros_that_run(macros):
         return []
-    return Hooks(project, macros, Names(project, dialect_of(project.metadata.adapter_type))).all
+    return Hooks(
+        project, macros, RelationNames(project, dialect_of(project.metadata.adapter_type))
+    ).all
 
 
 def macros_that_run(macros: Macros) -> set[str]:

@@ -11,14 +11,14 @@ from dbt_ripple.flow.identifiers import fold_stored
 from dbt_ripple.flow.ir import IDENTITY
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.graph.lineage import NodeAnalysis
-from dbt_ripple.graph.relations import Known
+from dbt_ripple.graph.relations import LinkedNode
 from dbt_ripple.reasons import Code
 
 GONE: Final = "is gone"
 """Reason of a relation that is supposed to be removed."""
 
 
-class Supposed(msgspec.Struct, frozen=True):
+class HypotheticalChange(msgspec.Struct, frozen=True):
     """What a relation is supposed to become.
 
     Attributes:
@@ -36,25 +36,25 @@ class Supposed(msgspec.Struct, frozen=True):
     gone: bool = False
 
 
-def suppose(known: Known, supposed: Supposed, dialect: str) -> Known:
+def relation_after(known: LinkedNode, hypothetical: HypotheticalChange, dialect: str) -> LinkedNode:
     """The relation as supposed; of all its columns, those that only their use showed included.
 
     A renamed column keeps its fingerprint: whoever passes it on by ``*`` hands on the same values
     under another name. Nothing else can be read from it than its columns.
     """
-    seen, was = supposed.seen, known.relation
+    seen, was = hypothetical.seen, known.relation
     deps_of = dict(zip(known.analysis.columns, known.deps, strict=False))
     names, fps, deps = [], [], []
     for name, fingerprint in zip(seen.columns, seen.fingerprints, strict=True):
-        if supposed.gone or name in supposed.dropped:
+        if hypothetical.gone or name in hypothetical.dropped:
             continue
         fp = bytes.fromhex(fingerprint)
-        if name in supposed.retyped:
-            fp = digest(b"retyped", fp, supposed.retyped[name].encode())
-        names.append(supposed.renamed.get(name, name))
+        if name in hypothetical.retyped:
+            fp = digest(b"retyped", fp, hypothetical.retyped[name].encode())
+        names.append(hypothetical.renamed.get(name, name))
         fps.append(fp)
         deps.append(deps_of.get(name, {}))
-    rows_fp = digest(b"gone", was.rows_fp) if supposed.gone else was.rows_fp
+    rows_fp = digest(b"gone", was.rows_fp) if hypothetical.gone else was.rows_fp
     relation = Relation(
         names,
         [fold_stored(name, dialect) for name in names],
@@ -63,21 +63,21 @@ def suppose(known: Known, supposed: Supposed, dialect: str) -> Known:
         [],
         rows_fp,
         was.rows,
-        was.leaf,
+        was.side_key,
         was.joins,
         was.order,
         incidental=was.incidental,
     )
     analysis = NodeAnalysis(
         seen.unique_id,
-        "broken" if supposed.gone else seen.status,
-        Code.GONE() if supposed.gone else seen.reason,
+        "broken" if hypothetical.gone else seen.status,
+        Code.GONE() if hypothetical.gone else seen.reason,
         list(names),
         [fp.hex() for fp in fps],
         [None] * len(names),
         rows_fp.hex(),
         seen.order,
-        list(seen.looks_at),
+        list(seen.introspects),
         seen.incidental,
     )
-    return Known(analysis, relation, deps, known.rows)
+    return LinkedNode(analysis, relation, deps, known.rows)

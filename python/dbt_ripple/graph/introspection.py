@@ -18,7 +18,7 @@ from dbt_ripple.graph.jinja import names, tags
 from dbt_ripple.graph.macros import APPLY_TAGS, INTERNAL, Macros, dispatched
 
 
-class Sees(IntEnum):
+class IntrospectedParts(IntEnum):
     """How much of its refs a node looks at; each sees what the ones before it see, too."""
 
     NOTHING = 0
@@ -30,24 +30,24 @@ class Sees(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class WarehouseReads:
     """What a node looks at while it compiles.
 
     Attributes:
-        sees: how much of all its refs.
+        parts: how much of all its refs.
         values: ``(ref, column)`` for each column whose distinct values it asks for.
         exist: whether it asks if relations exist, and of which kind they are.
     """
 
-    sees: Sees
+    parts: IntrospectedParts
     values: tuple[tuple[str, str], ...] = ()
     exist: bool = False
 
     def __bool__(self) -> bool:
-        return self.sees > Sees.NOTHING or bool(self.values) or self.exist
+        return self.parts > IntrospectedParts.NOTHING or bool(self.values) or self.exist
 
 
-NOTHING: Final = Looks(Sees.NOTHING)
+NOTHING: Final = WarehouseReads(IntrospectedParts.NOTHING)
 
 _EVERYTHING: Final = frozenset(
     """
@@ -77,12 +77,12 @@ _TYPES: Final = frozenset(
 """What Jinja asks a column for beyond its name."""
 
 _INTERNAL: Final = {
-    "get_columns_in_relation": Sees.NAMES,
-    "get_limit_subquery_sql": Sees.NOTHING,
-    "get_where_subquery": Sees.NOTHING,
-    "is_incremental": Sees.NOTHING,
-    "should_full_refresh": Sees.NOTHING,
-    "should_store_failures": Sees.NOTHING,
+    "get_columns_in_relation": IntrospectedParts.NAMES,
+    "get_limit_subquery_sql": IntrospectedParts.NOTHING,
+    "get_where_subquery": IntrospectedParts.NOTHING,
+    "is_incremental": IntrospectedParts.NOTHING,
+    "should_full_refresh": IntrospectedParts.NOTHING,
+    "should_store_failures": IntrospectedParts.NOTHING,
 }
 """dbt's own macros that are known to show less than their text could; ``is_incremental`` only asks
 whether the model exists."""
@@ -113,10 +113,10 @@ class Introspection:
     def __init__(self, project: Project, macros: Macros) -> None:
         self.macros = macros
         self.project = project
-        self._macros: dict[str, tuple[Sees, bool, bool]] = {}
-        self._of: dict[tuple[str, ...], Looks] = {}
+        self._macros: dict[str, tuple[IntrospectedParts, bool, bool]] = {}
+        self._of: dict[tuple[str, ...], WarehouseReads] = {}
 
-    def of(self, node: Node) -> Looks:
+    def of(self, node: Node) -> WarehouseReads:
         """What a node looks at, as far as its own Jinja and the macros it reaches tell."""
         said = node.raw_code, *node.depends_on.macros  # the same for all tests of one kind
         looks = self._of.get(said)
@@ -124,8 +124,8 @@ class Introspection:
             looks = self._of[said] = self._looks(node.raw_code, node.depends_on.macros)
         return looks
 
-    def _looks(self, raw: str, reached: Sequence[str]) -> Looks:
-        sees, exist, more = Sees.NOTHING, False, False
+    def _looks(self, raw: str, reached: Sequence[str]) -> WarehouseReads:
+        sees, exist, more = IntrospectedParts.NOTHING, False, False
         values: tuple[tuple[str, str], ...] = ()
         inside: str | None = None
         signs = any(sign in raw for sign in _SIGNS)
@@ -155,18 +155,18 @@ class Introspection:
                     continue
             of_macro, asks, asks_more = self.of_macro(unique_id)
             sees, exist, more = max(sees, of_macro), exist or asks, more or asks_more
-        if sees == Sees.NAMES and inside is not None and names(inside) & _TYPES:
-            sees = Sees.COLUMNS
+        if sees == IntrospectedParts.NAMES and inside is not None and names(inside) & _TYPES:
+            sees = IntrospectedParts.COLUMNS
         if exist and (more or names(inside or "\n".join(tags(raw))) & _OF_A_RELATION):
-            sees = Sees.EVERYTHING
-        return Looks(sees, values, exist and sees != Sees.EVERYTHING)
+            sees = IntrospectedParts.EVERYTHING
+        return WarehouseReads(sees, values, exist and sees != IntrospectedParts.EVERYTHING)
 
-    def of_macro(self, unique_id: str) -> tuple[Sees, bool, bool]:
+    def of_macro(self, unique_id: str) -> tuple[IntrospectedParts, bool, bool]:
         """What a macro shows, with all it calls; whether it asks if relations exist, and for more."""
         known = self._macros.get(unique_id)
         if known is not None:
             return known
-        found = Sees.NOTHING
+        found = IntrospectedParts.NOTHING
         types = exist = more = False
         seen: set[str] = set()
         stack = [unique_id]
@@ -189,25 +189,27 @@ class Introspection:
             more = more or not said.isdisjoint(_OF_A_RELATION)
             stack += macro.depends_on.macros
             stack += self.macros.users_by_name.get(dispatched(macro.name), ())
-        if found == Sees.NAMES and types:
-            found = Sees.COLUMNS
+        if found == IntrospectedParts.NAMES and types:
+            found = IntrospectedParts.COLUMNS
         self._macros[unique_id] = found, exist, more
         return found, exist, more
 
 
-def _seen(inside: str) -> tuple[Sees, bool]:
+def _seen(inside: str) -> tuple[IntrospectedParts, bool]:
     """What a piece of Jinja, taken alone, may look at, and whether it asks if relations exist."""
     if not any(sign in inside for sign in _SIGNS):
-        return Sees.NOTHING, False
+        return IntrospectedParts.NOTHING, False
     plain = _LITERAL.sub("''", inside)
     said = names(plain)
     exist = not said.isdisjoint(_EXIST)
     if said & _EVERYTHING:
-        return Sees.EVERYTHING, exist
-    found = Sees.NAMES if "get_columns_in_relation" in said else Sees.NOTHING
+        return IntrospectedParts.EVERYTHING, exist
+    found = (
+        IntrospectedParts.NAMES if "get_columns_in_relation" in said else IntrospectedParts.NOTHING
+    )
     for method in _METHOD.finditer(plain):
         if method[1] == "get_columns_in_relation":
-            found = max(found, Sees.NAMES)
+            found = max(found, IntrospectedParts.NAMES)
         elif method[1] not in _BENIGN and method[1] != "get_relation":
-            return Sees.EVERYTHING, exist
-    return (Sees.COLUMNS if found and said & _TYPES else found), exist
+            return IntrospectedParts.EVERYTHING, exist
+    return (IntrospectedParts.COLUMNS if found and said & _TYPES else found), exist

@@ -43,10 +43,10 @@ class NodeAnalysis:
     Attributes:
         order: fingerprint of its outermost ORDER BY, empty without one: rows and columns are the
             same in any order, but a reader that takes the first of them is not.
-        looks_at: the relations its Jinja or its hooks look at besides its query (rule 11).
+        introspects: the relations its Jinja or its hooks look at besides its query (rule 11).
         incidental: fingerprint of what else that order may come of (`flow.relation.Relation`).
-        in_vain: the names in its query that are not there, where its engine does not mind.
-        looked: fingerprint of what it looks at besides its query; empty for nothing.
+        unresolved_names: the names in its query that are not there, where its engine does not mind.
+        introspection_fingerprint: fingerprint of what it looks at besides its query; empty for nothing.
     """
 
     unique_id: str
@@ -57,10 +57,10 @@ class NodeAnalysis:
     expressions: list[str | None] = field(default_factory=list)
     rows_fingerprint: str = ""
     order: str = ""
-    looks_at: list[str] = field(default_factory=list)
+    introspects: list[str] = field(default_factory=list)
     incidental: str = ""
-    in_vain: list[str] = field(default_factory=list)
-    looked: str = ""
+    unresolved_names: list[str] = field(default_factory=list)
+    introspection_fingerprint: str = ""
 
     @property
     def is_unseen(self) -> bool:

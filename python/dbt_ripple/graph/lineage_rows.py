@@ -75,7 +75,7 @@ _NESTED: Final = frozenset({"struct", "array", "map"})
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class LineageSnapshot:
     """The rows of one load.
 
     Attributes:
@@ -102,7 +102,7 @@ def build_rows(
     target_name: str | None = None,
     loaded_at: datetime | None = None,
     max_closure: int = MAX_CLOSURE,
-) -> Snapshot:
+) -> LineageSnapshot:
     """All rows of one load.
 
     Args:
@@ -240,7 +240,7 @@ def build_rows(
             )
         ],
     }
-    return Snapshot(id_, {table: rows[table] for table in TABLES}, depth)
+    return LineageSnapshot(id_, {table: rows[table] for table in TABLES}, depth)
 
 
 def git_commit(folder: Path) -> str | None:

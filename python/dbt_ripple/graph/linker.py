@@ -12,33 +12,39 @@ from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import MADE_UP, fold, fold_stored
 from dbt_ripple.flow.ir import CONDITIONAL, FILTER, IDENTITY, MASK_SHIFT, TRANSFORMATION
 from dbt_ripple.flow.link import Linked
-from dbt_ripple.flow.relation import Deps, Relation, merge, rest_fp, through, union
+from dbt_ripple.flow.relation import Deps, Relation, merge, through, union, unlisted_fp
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.config_fingerprints import OF_COLUMNS, listed
 from dbt_ripple.graph.hooks import Hook, Hooks, when_it_runs
-from dbt_ripple.graph.hypothetical import Supposed, suppose
-from dbt_ripple.graph.introspection import Introspection, Looks, Sees
+from dbt_ripple.graph.hypothetical import HypotheticalChange, relation_after
+from dbt_ripple.graph.introspection import IntrospectedParts, Introspection, WarehouseReads
 from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.lineage import NodeAnalysis, Status
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.node_properties import declared
 from dbt_ripple.graph.normalized_code import code_of, type_text
-from dbt_ripple.graph.query_cache import LowerMany, Note, Queries
-from dbt_ripple.graph.relation_names import Names
+from dbt_ripple.graph.query_cache import LowerMany, Note, QueryCache
+from dbt_ripple.graph.relation_names import RelationNames
 from dbt_ripple.graph.relations import (
     RELATIONS,
-    Known,
-    NodeRest,
-    OpaqueRest,
-    SelfRest,
+    LinkedNode,
+    OpaqueNodeColumns,
+    OwnPreviousColumns,
+    UnlistedNodeColumns,
     after_hooks,
-    cannot_see,
-    view_of,
+    digest_of_relation,
+    why_unreadable,
 )
 from dbt_ripple.graph.seed_files import SeedFiles, checksum
-from dbt_ripple.graph.sources_and_seeds import DATASET_PREFIX, Leaves
-from dbt_ripple.graph.unnamed_reads import CATALOG, Beyond, not_read, relations_in, relations_named
-from dbt_ripple.graph.unresolved_names import in_doubt
+from dbt_ripple.graph.sources_and_seeds import DATASET_PREFIX, SourcesAndSeeds
+from dbt_ripple.graph.unnamed_reads import (
+    CATALOG,
+    UnnamedReads,
+    not_read,
+    relations_in,
+    relations_named,
+)
+from dbt_ripple.graph.unresolved_names import unresolved_names
 from dbt_ripple.reasons import Code, Reason, several
 
 KNOWN_MATERIALIZATIONS: Final = frozenset(
@@ -60,8 +66,8 @@ _PYTHON_STRING: Final = re.compile(
 _SNAPSHOT_COLUMNS: Final = ("dbt_scd_id", "dbt_updated_at", "dbt_valid_from", "dbt_valid_to")
 
 
-class Reader:
-    """A node whose query is followed, to `Queries`."""
+class NodeTableResolver:
+    """A node whose query is followed, to `QueryCache`."""
 
     __slots__ = ("analyser", "unique_id")
 
@@ -84,8 +90,8 @@ class Reader:
     def repeat(self, note: Note) -> bool:
         """Note once more what linking noted before; whether it came out the same."""
         unique_id, key, name, noted = note
-        relation = self.analyser.known[unique_id].relation
-        (rest,) = relation.rest or relation.ghost
+        relation = self.analyser.linked_nodes[unique_id].relation
+        (rest,) = relation.unlisted or relation.unresolved
         column = rest.get(key, name)
         return column is not None and (unique_id, noted) in column[1]
 
@@ -109,7 +115,7 @@ class _Notes:
         self.analyser.notes = self.before
 
 
-class Linker(Leaves):
+class Linker(SourcesAndSeeds):
     """Every relation's columns, fingerprints and what they depend on.
 
     Args:
@@ -129,15 +135,15 @@ class Linker(Leaves):
         seeds: SeedFiles,
     ) -> None:
         super().__init__(project, seeds)
-        self.names = Names(project, self.dialect)
+        self.names = RelationNames(project, self.dialect)
         self.in_progress: dict[str, None] = {}
-        self.queries = Queries(
+        self.queries = QueryCache(
             self.dialect, expressions, cache, lower_many, masking_functions(project)
         )
         self.introspection = Introspection(project, self.macros)
         self.functions: dict[str, bytes] = {}
         self.views: dict[str, bytes | None] = {}
-        self.supposed: dict[str, Supposed] = {}
+        self.hypothetical: dict[str, HypotheticalChange] = {}
         self.above: dict[str, set[str]] = {}
         # What each query names. `above` has what it reads besides, too, once that is known; a query
         # may be asked about again, when hooks have been settled or by a unit test of its model.
@@ -150,23 +156,23 @@ class Linker(Leaves):
         """The hooks that do something to other relations than their own."""
         return Hooks(self.project, self.macros, self.names)
 
-    def node(self, unique_id: str) -> Known:
+    def node(self, unique_id: str) -> LinkedNode:
         """Link one node, its parents first where they are not linked yet."""
-        known = self.known.get(unique_id)
+        known = self.linked_nodes.get(unique_id)
         if known is not None:
             return known
         node = self.project.nodes[unique_id]
         self.in_progress[unique_id] = None
         if node.resource_type in ("source", "seed"):
-            known = self.leaf(unique_id, node)
+            known = self.source_or_seed(unique_id, node)
         else:
             known = self.query(unique_id, node)
         if unique_id in self.hooks.writing and (left := self.left_in(unique_id)):
             known = self.after_hooks(unique_id, known, left)
-        if unique_id in self.supposed:
-            known = suppose(known, self.supposed[unique_id], self.dialect)
+        if unique_id in self.hypothetical:
+            known = relation_after(known, self.hypothetical[unique_id], self.dialect)
         del self.in_progress[unique_id]
-        self.known[unique_id] = known
+        self.linked_nodes[unique_id] = known
         return known
 
     def table(self, reader: str, key: str, name: str) -> Relation:
@@ -178,13 +184,20 @@ class Linker(Leaves):
             return self.dataset(key, name).relation
         if unique_id == reader:
             leaf = digest(b"this")
-            return Relation([], [], [], [], [SelfRest()], leaf, {}, leaf)
-        known = self.known.get(unique_id)
+            return Relation([], [], [], [], [OwnPreviousColumns()], leaf, {}, leaf)
+        known = self.linked_nodes.get(unique_id)
         if known is None:
             if unique_id in self.in_progress:
                 leaf = digest(b"cycle", unique_id.encode())
                 return Relation(
-                    [], [], [], [], [SelfRest()], leaf, {(unique_id, ROWS): IDENTITY}, leaf
+                    [],
+                    [],
+                    [],
+                    [],
+                    [OwnPreviousColumns()],
+                    leaf,
+                    {(unique_id, ROWS): IDENTITY},
+                    leaf,
                 )
             known = self.node(unique_id)
         return known.relation
@@ -199,7 +212,7 @@ class Linker(Leaves):
             return digest(b"dataset", key.encode())
         if unique_id == reader:
             return digest(b"this")
-        known = self.known.get(unique_id)
+        known = self.linked_nodes.get(unique_id)
         if known is None:
             if unique_id in self.in_progress:
                 return digest(b"cycle", unique_id.encode())
@@ -207,12 +220,12 @@ class Linker(Leaves):
         try:
             return self.views[unique_id]
         except KeyError:
-            seen = self.views[unique_id] = view_of(unique_id, known.relation)
+            seen = self.views[unique_id] = digest_of_relation(unique_id, known.relation)
             return seen
 
     # -- models and snapshots -------------------------------------------------------------------
 
-    def query(self, unique_id: str, node: Node) -> Known:
+    def query(self, unique_id: str, node: Node) -> LinkedNode:
         """A model or a snapshot."""
         followed = self.follow(unique_id, node)
         if isinstance(followed, Reason):
@@ -226,7 +239,7 @@ class Linker(Leaves):
         names, keys = list(relation.names), relation.keys
         fps, deps = list(relation.fps), list(relation.deps)
         rows = relation.rows
-        rest = relation.rest
+        rest = relation.unlisted
         declared = self.project.catalog.get(unique_id, [])
         if rest:
             # The warehouse knows what the text does not: which columns the * has.
@@ -268,7 +281,7 @@ class Linker(Leaves):
                 order = sorted(range(len(keys)), key=lambda i: place[keys[i]])
                 names, keys = [names[i] for i in order], [keys[i] for i in order]
                 fps, deps = [fps[i] for i in order], [deps[i] for i in order]
-        missing = in_doubt(self, unique_id, node) if linked.missing else []
+        missing = unresolved_names(self, unique_id, node) if linked.missing else []
         if missing:
             wrapped = digest(b"broken", *(m.encode() for m in missing))
         if node.resource_type == "model" and node.materialized not in KNOWN_MATERIALIZATIONS:
@@ -279,17 +292,17 @@ class Linker(Leaves):
         looks = self.introspection.of(node)
         if config:
             config, rows = self.configured(node, relation, config, rows)
-        aside = self.aside(unique_id, node, looks)
+        besides_query = self.besides_query(unique_id, node, looks)
         beyond = self.beyond(unique_id, node, looks)
-        if config or aside or beyond:
-            wrapped = digest(b"aside", wrapped, config, aside, self.all_of(beyond))
-        looks_at: list[str] = []
-        if aside:
-            looks_at += self.relations_above(unique_id)
-            looks_at += self.named_by_hooks(unique_id, node)
+        if config or besides_query or beyond:
+            wrapped = digest(b"aside", wrapped, config, besides_query, self.all_of(beyond))
+        introspects: list[str] = []
+        if besides_query:
+            introspects += self.relations_above(unique_id)
+            introspects += self.named_by_hooks(unique_id, node)
         if beyond:
             rows = union(rows, self.deps_of(beyond.whole))
-            looks_at += beyond.whole
+            introspects += beyond.whole
             reason = reason or self.said_of(beyond)
             if beyond.catalog and status == "analysed":
                 status = "opaque"
@@ -310,10 +323,10 @@ class Linker(Leaves):
             list(keys),
             fps,
             [{(unique_id, n): IDENTITY} for n in names],
-            [NodeRest(self, unique_id, relation, wrapped)] if rest else [],
+            [UnlistedNodeColumns(self, unique_id, relation, wrapped)] if rest else [],
             rows_fp,
             {(unique_id, ROWS): IDENTITY},
-            relation.leaf,
+            relation.side_key,
             relation.joins,
             relation.order,
             incidental=relation.incidental,
@@ -328,12 +341,12 @@ class Linker(Leaves):
             [expressions.get(key) for key in keys],
             rows_fp.hex(),
             relation.order.hex(),
-            list(dict.fromkeys(looks_at)),
+            list(dict.fromkeys(introspects)),
             relation.incidental.hex(),
             [name for name in linked.missing if name not in missing],
-            aside.hex(),
+            besides_query.hex(),
         )
-        return Known(analysis, visible, deps, rows)
+        return LinkedNode(analysis, visible, deps, rows)
 
     def declared_keys(self, node: Node) -> list[str]:
         """The folded names of the columns that its properties declare."""
@@ -341,11 +354,13 @@ class Linker(Leaves):
 
     def follow(self, unique_id: str, node: Node) -> tuple[dict[str, str], Linked] | Reason:
         """A node's query, linked, with the SQL behind its outputs; or why it cannot be followed."""
-        reason = cannot_see(node)
+        reason = why_unreadable(node)
         if reason is not None:
             return reason
         try:
-            followed = self.queries.follow(node.compiled_code or "", Reader(self, unique_id))
+            followed = self.queries.follow(
+                node.compiled_code or "", NodeTableResolver(self, unique_id)
+            )
             if not isinstance(followed, Reason) and followed[1].called:
                 self.called[unique_id] = followed[1].called
             return followed
@@ -408,8 +423,8 @@ class Linker(Leaves):
             if "*" in words or key.lower() in words:
                 parts.append(fp)
                 merge(rows, through(FILTER, deps))
-        if relation.rest:
-            parts.append(rest_fp(relation.rest))
+        if relation.unlisted:
+            parts.append(unlisted_fp(relation.unlisted))
 
     def typed(self, node: Node, keys: list[str], fps: list[bytes]) -> list[bytes]:
         """An enforced contract casts a column to its declared type."""
@@ -423,7 +438,7 @@ class Linker(Leaves):
             for key, fp in zip(keys, fps, strict=True)
         ]
 
-    def aside(self, unique_id: str, node: Node, looks: Looks) -> bytes:
+    def besides_query(self, unique_id: str, node: Node, looks: WarehouseReads) -> bytes:
         """What a node depends on besides its query's text: empty where there is nothing.
 
         That is what its Jinja looks at while it compiles (rule 11), what its hooks refer to, and
@@ -437,20 +452,26 @@ class Linker(Leaves):
                 normalised(node.raw_code).encode("utf-8", "surrogatepass"),
                 called,
             ]
-        sees = Sees.EVERYTHING if self.settings.hooks_read(node) else looks.sees
+        sees = IntrospectedParts.EVERYTHING if self.settings.hooks_read(node) else looks.parts
         if sees:
             for parent in sorted(self.relations_above(unique_id)):
                 relation = self.node(parent).relation
                 parts.append(parent.encode())
-                if sees == Sees.COLUMNS and (types := self.types_of_file(parent)) is not None:
+                if (
+                    sees == IntrospectedParts.COLUMNS
+                    and (types := self.types_of_file(parent)) is not None
+                ):
                     parts.append(types)
-                elif sees == Sees.NAMES:
-                    parts += [*(key.encode() for key in relation.keys), rest_fp(relation.rest)]
+                elif sees == IntrospectedParts.NAMES:
+                    parts += [
+                        *(key.encode() for key in relation.keys),
+                        unlisted_fp(relation.unlisted),
+                    ]
                 else:
                     parts.append(relation.all_fp())
-                if sees == Sees.EVERYTHING:
+                if sees == IntrospectedParts.EVERYTHING:
                     parts.append(relation.rows_fp)
-        if looks.exist and sees != Sees.EVERYTHING:
+        if looks.exist and sees != IntrospectedParts.EVERYTHING:
             for parent in sorted(self.relations_above(unique_id)):
                 parts += [parent.encode(), repr(_kind(self.project.nodes[parent])).encode()]
         for other in self.named_by_hooks(unique_id, node):
@@ -467,7 +488,7 @@ class Linker(Leaves):
 
     # -- what no query names ----------------------------------------------------------------------
 
-    def beyond(self, unique_id: str, node: Node, looks: Looks) -> Beyond | None:
+    def beyond(self, unique_id: str, node: Node, looks: WarehouseReads) -> UnnamedReads | None:
         """What a node's query may read besides the relations it names; None where that is nothing.
 
         The query has been followed.
@@ -497,13 +518,13 @@ class Linker(Leaves):
         if not whole and not hooks and not catalog:
             return None
         self.above.setdefault(unique_id, set()).update(whole, hooks)
-        return Beyond(whole, sorted(hooks), catalog)
+        return UnnamedReads(whole, sorted(hooks), catalog)
 
-    def sees_everything(self, node: Node, looks: Looks) -> bool:
+    def sees_everything(self, node: Node, looks: WarehouseReads) -> bool:
         """Whether all that a node refers to counts whole anyway."""
-        return looks.sees == Sees.EVERYTHING or self.settings.hooks_read(node)
+        return looks.parts == IntrospectedParts.EVERYTHING or self.settings.hooks_read(node)
 
-    def all_of(self, beyond: Beyond | None) -> bytes:
+    def all_of(self, beyond: UnnamedReads | None) -> bytes:
         """A fingerprint of all that a query may read and does not name; empty for nothing."""
         if beyond is None:
             return b""
@@ -527,7 +548,7 @@ class Linker(Leaves):
                 merge(found, through(CONDITIONAL, deps))
         return found
 
-    def said_of(self, beyond: Beyond) -> Reason:
+    def said_of(self, beyond: UnnamedReads) -> Reason:
         """What is said of a node that may read what its query does not name."""
         nodes = self.project.nodes
         said: list[Reason] = []
@@ -557,10 +578,12 @@ class Linker(Leaves):
         """A fingerprint of what hooks leave in a relation, or make; empty before it is known."""
         return self.left.get(key, b"")
 
-    def after_hooks(self, unique_id: str, known: Known, left: bytes) -> Known:
+    def after_hooks(self, unique_id: str, known: LinkedNode, left: bytes) -> LinkedNode:
         """A relation as hooks of other nodes have left it."""
         hooks = self.hooks.writing[unique_id]
-        read = {u for hook in hooks for u in hook.reads if u in self.known and u != unique_id}
+        read = {
+            u for hook in hooks for u in hook.reads if u in self.linked_nodes and u != unique_id
+        }
         nodes = self.project.nodes
         owners = list(dict.fromkeys(nodes[hook.owner].display_name for hook in hooks))
         reason = Code.HOOKS_MAY_WRITE(names=owners)
@@ -585,11 +608,11 @@ class Linker(Leaves):
             self.left = left
             again = self.reached_from(moved)
             for unique_id in again:
-                self.known.pop(unique_id, None)
+                self.linked_nodes.pop(unique_id, None)
                 self.views.pop(unique_id, None)
             self.functions.clear()
             for unique_id in again:
-                if unique_id not in self.known:
+                if unique_id not in self.linked_nodes:
                     self.node(unique_id)
 
     def left_by(self, key: str, hooks: list[Hook]) -> bytes:
@@ -599,8 +622,8 @@ class Linker(Leaves):
             # Where one that may write to anything was edited, every test is selected anyway.
             parts += [when_it_runs(hook.owner).encode(), b"" if hook.anything else hook.text]
             for unique_id in sorted(hook.reads - {key}):
-                if unique_id in self.known:
-                    relation = self.known[unique_id].relation
+                if unique_id in self.linked_nodes:
+                    relation = self.linked_nodes[unique_id].relation
                     parts += [unique_id.encode(), relation.all_fp(), relation.rows_fp]
             for other in sorted(self.hooks.of_others(hook)):
                 parts += [other.encode(), self.left_in(other)]
@@ -612,7 +635,7 @@ class Linker(Leaves):
         for child, above in self.above.items():
             for parent in above:
                 children.setdefault(parent, []).append(child)
-        for unique_id in self.known:
+        for unique_id in self.linked_nodes:
             if unique_id in self.project.nodes:
                 node = self.project.nodes[unique_id]
                 for parent in (
@@ -628,7 +651,7 @@ class Linker(Leaves):
                 if child not in found:
                     found.add(child)
                     ahead.append(child)
-        return [u for u in self.known if u in found and u in self.project.nodes]
+        return [u for u in self.linked_nodes if u in found and u in self.project.nodes]
 
     def relations_above(self, unique_id: str) -> list[str]:
         """The relations a node refers to, each once, but those it is itself part of."""
@@ -735,7 +758,7 @@ class Linker(Leaves):
             fps.append(digest(b"snapshot", column_name.encode(), config))
             deps.append(of.get(column_name, {}))
 
-    def opaque(self, unique_id: str, node: Node, reason: Reason) -> Known:
+    def opaque(self, unique_id: str, node: Node, reason: Reason) -> LinkedNode:
         """A node that cannot be analysed: it may use everything its parents hold."""
         named = relations_named(_text_that_names(node), self.names)
         above = dict.fromkeys(self.relations_above(unique_id))
@@ -774,7 +797,7 @@ class Linker(Leaves):
             keys,
             [digest(fingerprint, k.encode()) for k in keys],
             [{(unique_id, n): IDENTITY} for n in names],
-            [] if closed else [OpaqueRest(self, unique_id, fingerprint, everything)],
+            [] if closed else [OpaqueNodeColumns(self, unique_id, fingerprint, everything)],
             digest(fingerprint, b"rows"),
             {(unique_id, ROWS): IDENTITY},
             digest(b"leaf", unique_id.encode()),
@@ -788,7 +811,7 @@ class Linker(Leaves):
             [None] * len(names),
             relation.rows_fp.hex(),
         )
-        return Known(analysis, relation, [everything for _ in names], rows)
+        return LinkedNode(analysis, relation, [everything for _ in names], rows)
 
     def made_for(self, unique_id: str, node: Node) -> list[bytes]:
         """What hooks make or write, and the catalog, where a node that was not analysed names it."""

@@ -76,7 +76,7 @@ _APART_OF: Final = {
     "snapshot": frozenset({"check_cols", "unique_key", "updated_at"}),
     "seed": frozenset({"column_types", "delimiter", "quote_columns"}),
 }
-"""Config that counts by more than its own words: see `Settings`, `Linker` and `Leaves`."""
+"""Config that counts by more than its own words: see `ConfigFingerprints`, `Linker` and `SourcesAndSeeds`."""
 
 _MICROBATCH: Final = frozenset({"batch_size", "begin", "event_time", "lookback"})
 """Config that only the microbatch strategy looks at; dbt writes defaults for some of it."""

@@ -11,16 +11,16 @@ A column of a parent that has another name is another column here, with equal va
 from __future__ import annotations
 
 from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.flow.relation import Column, Deps, Relation, Rest
+from dbt_ripple.flow.relation import Column, Deps, Relation, UnlistedColumns
 from dbt_ripple.graph.dbt_tests import TestLinker, outcome_fingerprints
 from dbt_ripple.graph.lineage import NodeAnalysis, Own
-from dbt_ripple.graph.relations import RELATIONS, Known, LeafRest, topological
+from dbt_ripple.graph.relations import RELATIONS, LinkedNode, UnlistedSourceColumns, topological
 
 
 class _NamedRest:
     """Columns of a parent that nothing lists, by their names."""
 
-    def __init__(self, fingerprint: bytes, inner: Rest) -> None:
+    def __init__(self, fingerprint: bytes, inner: UnlistedColumns) -> None:
         self.fingerprint = fingerprint
         self.inner = inner
 
@@ -45,7 +45,7 @@ class _Named(Relation):
 
     def all_fp(self) -> bytes:
         """Whoever may read all of it reads all of it, whatever that is."""
-        return digest(self.leaf, b"all")
+        return digest(self.side_key, b"all")
 
 
 class OwnLinker(TestLinker):
@@ -61,9 +61,9 @@ class OwnLinker(TestLinker):
         self.names, self.introspection = linker.names, linker.introspection
         self.queries, self.hooks = linker.queries, linker.hooks
 
-    def node(self, unique_id: str) -> Known:
+    def node(self, unique_id: str) -> LinkedNode:
         """Link one node; its readers see the names of its columns."""
-        known = self.known.get(unique_id)
+        known = self.linked_nodes.get(unique_id)
         if known is None:
             known = super().node(unique_id)
             known.relation = self.by_name(unique_id, known.relation)
@@ -73,9 +73,9 @@ class OwnLinker(TestLinker):
         """A relation by its name and those of its columns."""
         fingerprint = digest(b"named", unique_id.encode())
 
-        def rest(inner: Rest) -> Rest:
-            if isinstance(inner, LeafRest):
-                return LeafRest(self, unique_id, fingerprint)
+        def rest(inner: UnlistedColumns) -> UnlistedColumns:
+            if isinstance(inner, UnlistedSourceColumns):
+                return UnlistedSourceColumns(self, unique_id, fingerprint)
             return _NamedRest(fingerprint, inner)
 
         named = _Named(
@@ -83,11 +83,11 @@ class OwnLinker(TestLinker):
             relation.keys,
             [digest(fingerprint, key.encode()) for key in relation.keys],
             relation.deps,
-            [rest(inner) for inner in relation.rest],
+            [rest(inner) for inner in relation.unlisted],
             digest(fingerprint, b"rows"),
             relation.rows,
             fingerprint,
-            ghost=[rest(inner) for inner in relation.ghost],
+            unresolved=[rest(inner) for inner in relation.unresolved],
         )
         named.fields = relation.fields
         return named
@@ -115,7 +115,7 @@ def own_fingerprints(linker: TestLinker) -> dict[str, Own]:
     }
     found = {
         unique_id: Own(_by_name(known.analysis), known.analysis.rows_fingerprint)
-        for unique_id, known in own.known.items()
+        for unique_id, known in own.linked_nodes.items()
         if known.analysis.status != "leaf"
     }
     outcomes = outcome_fingerprints(project, tests)

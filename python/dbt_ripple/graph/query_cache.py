@@ -40,7 +40,7 @@ Note = tuple[str, str, str, str]
 """A column of a leaf that only its use shows: unique_id, key, name, the name it was noted under."""
 
 
-class Reader(Protocol):
+class TableResolver(Protocol):
     """The node whose query is followed, and the project around it."""
 
     def table(self, key: str, name: str) -> Relation:
@@ -56,7 +56,7 @@ class Reader(Protocol):
         """Note such a column again; False where it comes out under another name."""
 
 
-class _Stored(msgspec.Struct, array_like=True, gc=False):
+class _CachedRelation(msgspec.Struct, array_like=True, gc=False):
     """A linked query. `deps` are of its columns and, last, of its rows (`pack_deps`)."""
 
     names: list[str]
@@ -65,7 +65,7 @@ class _Stored(msgspec.Struct, array_like=True, gc=False):
     of: list[Key]
     deps: list[PackedDeps]
     rows_fp: bytes
-    leaf: bytes
+    side_key: bytes
     joins: tuple[bytes, ...]
     order: bytes
     incidental: bytes
@@ -74,7 +74,7 @@ class _Stored(msgspec.Struct, array_like=True, gc=False):
     fields: dict[str, Fields]
 
 
-class _Trace(msgspec.Struct, array_like=True, gc=False):
+class _CachedLink(msgspec.Struct, array_like=True, gc=False):
     """What a query was linked to, once: it read `reads`, which looked like `seen`."""
 
     reads: list[Key]
@@ -83,21 +83,21 @@ class _Trace(msgspec.Struct, array_like=True, gc=False):
     linked: msgspec.Raw
 
 
-class _Entry(msgspec.Struct, array_like=True, gc=False):
+class _CacheEntry(msgspec.Struct, array_like=True, gc=False):
     """All that is kept of a query as linked; `reason` is why it cannot be."""
 
     reason: Reason | None
     expressions: dict[str, str]
-    traces: list[_Trace]
+    traces: list[_CachedLink]
     called: list[str] = []
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-_entry: Final = msgspec.msgpack.Decoder(_Entry).decode
-_stored: Final = msgspec.msgpack.Decoder(_Stored).decode
+_entry: Final = msgspec.msgpack.Decoder(_CacheEntry).decode
+_stored: Final = msgspec.msgpack.Decoder(_CachedRelation).decode
 
 
-class Queries:
+class QueryCache:
     """The queries of one project.
 
     Args:
@@ -150,7 +150,7 @@ class Queries:
                     cache.put(self._key(b"query", sql), packed)
         self.parse_seconds += time.perf_counter() - start
 
-    def follow(self, sql: str, reader: Reader) -> tuple[dict[str, str], Linked] | Reason:
+    def follow(self, sql: str, reader: TableResolver) -> tuple[dict[str, str], Linked] | Reason:
         """A query, lowered and linked, with the SQL behind its outputs by key.
 
         Returns:
@@ -173,7 +173,7 @@ class Queries:
         lowered = self.lowered(sql)
         if lowered.rel is None:
             reason = lowered.reason or Code.NO_QUERY()
-            cache.put(key, _encode(_Entry(reason, {}, [])))
+            cache.put(key, _encode(_CacheEntry(reason, {}, [])))
             return reason
         reads: dict[Key, None] = {}
 
@@ -183,11 +183,13 @@ class Queries:
 
         with reader.noting() as notes:
             linked = link(lowered, table, self.dialect)
-        seen = None if linked.relation.rest else _seen(list(reads), reader)
+        seen = None if linked.relation.unlisted else _seen(list(reads), reader)
         if seen is not None:
-            trace = _Trace(list(reads), seen, list(notes), msgspec.Raw(_encode(_packed(linked))))
+            trace = _CachedLink(
+                list(reads), seen, list(notes), msgspec.Raw(_encode(_packed(linked)))
+            )
             others = entry.traces[: _TRACES - 1] if entry is not None else []
-            found = _Entry(None, lowered.expressions, [trace, *others], lowered.called)
+            found = _CacheEntry(None, lowered.expressions, [trace, *others], lowered.called)
             cache.put(key, _encode(found))
         return lowered.expressions, linked
 
@@ -231,7 +233,7 @@ class Queries:
         return lower(sql, self.dialect, expressions=self.expressions, masking=self.masking)
 
 
-def _read(cache: Cache, key: bytes) -> _Entry | None:
+def _read(cache: Cache, key: bytes) -> _CacheEntry | None:
     stored = cache.get(key)
     if stored is None:
         return None
@@ -241,7 +243,7 @@ def _read(cache: Cache, key: bytes) -> _Entry | None:
         return None
 
 
-def _known(entry: _Entry, reader: Reader) -> Linked | None:
+def _known(entry: _CacheEntry, reader: TableResolver) -> Linked | None:
     """The query as it was linked to relations that look like those of now."""
     reads: list[Key] | None = None
     seen: bytes | None = None
@@ -260,7 +262,7 @@ def _known(entry: _Entry, reader: Reader) -> Linked | None:
     return None
 
 
-def _seen(reads: Iterable[Key], reader: Reader) -> bytes | None:
+def _seen(reads: Iterable[Key], reader: TableResolver) -> bytes | None:
     views = []
     for read in reads:
         view = reader.view(*read)
@@ -270,18 +272,18 @@ def _seen(reads: Iterable[Key], reader: Reader) -> bytes | None:
     return digest(*views)
 
 
-def _packed(linked: Linked) -> _Stored:
+def _packed(linked: Linked) -> _CachedRelation:
     relation = linked.relation
     of: dict[Key, int] = defaultdict(count().__next__)
     deps = pack_deps(of, (*relation.deps, relation.rows))
-    return _Stored(
+    return _CachedRelation(
         relation.names,
         None if relation.keys == relation.names else relation.keys,
         relation.fps,
         list(of),
         deps,
         relation.rows_fp,
-        relation.leaf,
+        relation.side_key,
         relation.joins,
         relation.order,
         relation.incidental,
@@ -291,7 +293,7 @@ def _packed(linked: Linked) -> _Stored:
     )
 
 
-def _linked(stored: _Stored) -> Linked:
+def _linked(stored: _CachedRelation) -> Linked:
     *deps, rows = unpack_deps(stored.of, stored.deps)
     relation = Relation(
         stored.names,
@@ -301,7 +303,7 @@ def _linked(stored: _Stored) -> Linked:
         [],
         stored.rows_fp,
         rows,
-        stored.leaf,
+        stored.side_key,
         stored.joins,
         stored.order,
         incidental=stored.incidental,

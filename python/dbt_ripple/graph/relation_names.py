@@ -19,7 +19,7 @@ _PLAIN: Final = re.compile(
 _RELATION_PARTS: Final = re.compile(r'`([^`]+)`|"([^"]+)"|\[([^\]]+)\]|([^.`"\[\]]+)')
 
 
-class Names:
+class RelationNames:
     """The names that the relations of a project go by.
 
     Attributes:

@@ -11,7 +11,7 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold_stored
 from dbt_ripple.flow.ir import IDENTITY, TRANSFORMATION
-from dbt_ripple.flow.relation import Deps, Relation, rest_fp, union
+from dbt_ripple.flow.relation import Deps, Relation, union, unlisted_fp
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.query_cache import Note
@@ -21,7 +21,7 @@ RELATIONS: Final = frozenset({"model", "seed", "snapshot", "source"})
 """Resource types that are (or stand for) a relation."""
 
 
-class Known:
+class LinkedNode:
     """A linked node: its own columns, as its children see them."""
 
     __slots__ = ("analysis", "deps", "inner", "relation", "rows")
@@ -35,7 +35,7 @@ class Known:
         self.rows = rows
 
 
-def stand_in(unique_id: str, seen: NodeAnalysis, dialect: str) -> Relation:
+def unchanged_relation(unique_id: str, seen: NodeAnalysis, dialect: str) -> Relation:
     """A relation that is the same on both sides of a comparison, without looking above it."""
     return Relation(
         list(seen.columns),
@@ -51,23 +51,23 @@ def stand_in(unique_id: str, seen: NodeAnalysis, dialect: str) -> Relation:
     )
 
 
-class Discoverer(Protocol):
+class ColumnDiscoverer(Protocol):
     """Where relations of a project are linked, and columns noted that only their use shows."""
 
-    known: dict[str, Known]
+    linked_nodes: dict[str, LinkedNode]
     notes: dict[Note, None] | None
 
-    def discover(self, known: Known, key: str, name: str, fp: bytes, deps: Deps) -> str:
+    def discover(self, known: LinkedNode, key: str, name: str, fp: bytes, deps: Deps) -> str:
         """Note a column; returns the name it is noted under."""
         ...
 
 
-class _Open:
+class _UnlistedOfNode:
     """Columns of a node that nothing lists. Subclasses say what one is, and what all are."""
 
     __slots__ = ("analyser", "unique_id")
 
-    def __init__(self, analyser: Discoverer, unique_id: str) -> None:
+    def __init__(self, analyser: ColumnDiscoverer, unique_id: str) -> None:
         self.analyser = analyser
         self.unique_id = unique_id
 
@@ -76,13 +76,17 @@ class _Open:
         return {(self.unique_id, ROWS): TRANSFORMATION}
 
 
-class LeafRest(_Open):
+class UnlistedSourceColumns(_UnlistedOfNode):
     """Columns of a source that nothing lists: each is taken as existing once it is read."""
 
     __slots__ = ("fingerprint", "left")
 
     def __init__(
-        self, analyser: Discoverer, unique_id: str, fingerprint: bytes, left: tuple[bytes, ...] = ()
+        self,
+        analyser: ColumnDiscoverer,
+        unique_id: str,
+        fingerprint: bytes,
+        left: tuple[bytes, ...] = (),
     ) -> None:
         super().__init__(analyser, unique_id)
         self.fingerprint = fingerprint
@@ -90,7 +94,7 @@ class LeafRest(_Open):
 
     def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
         """Its fingerprint and what it depends on; None where there is no such column."""
-        known = self.analyser.known[self.unique_id]
+        known = self.analyser.linked_nodes[self.unique_id]
         fp = self._left(digest(self.fingerprint, key.encode()))
         noted = self.analyser.discover(known, key, name, fp, {})
         if self.analyser.notes is not None:
@@ -101,9 +105,11 @@ class LeafRest(_Open):
         """A fingerprint of all of them."""
         return self._left(digest(self.fingerprint, b"*"))
 
-    def after(self, left: bytes) -> LeafRest:
+    def after(self, left: bytes) -> UnlistedSourceColumns:
         """The same columns, as hooks have left them: told as those are that something lists."""
-        return LeafRest(self.analyser, self.unique_id, self.fingerprint, (*self.left, left))
+        return UnlistedSourceColumns(
+            self.analyser, self.unique_id, self.fingerprint, (*self.left, left)
+        )
 
     def _left(self, fp: bytes) -> bytes:
         for left in self.left:
@@ -111,13 +117,13 @@ class LeafRest(_Open):
         return fp
 
 
-class NodeRest(_Open):
+class UnlistedNodeColumns(_UnlistedOfNode):
     """Columns of a node behind a ``*`` over something unknown: found through its own query."""
 
     __slots__ = ("inner", "wrapped")
 
     def __init__(
-        self, analyser: Discoverer, unique_id: str, inner: Relation, wrapped: bytes
+        self, analyser: ColumnDiscoverer, unique_id: str, inner: Relation, wrapped: bytes
     ) -> None:
         super().__init__(analyser, unique_id)
         self.inner = inner
@@ -129,27 +135,29 @@ class NodeRest(_Open):
         if column is None:
             return None
         fp = digest(self.wrapped, column[0]) if self.wrapped else column[0]
-        known = self.analyser.known[self.unique_id]
+        known = self.analyser.linked_nodes[self.unique_id]
         name = self.analyser.discover(known, key, name, fp, column[1])
         return fp, {(self.unique_id, name): IDENTITY}
 
     def fp(self) -> bytes:
         """A fingerprint of all of them."""
-        inner = rest_fp(self.inner.rest)
+        inner = unlisted_fp(self.inner.unlisted)
         return digest(self.wrapped, inner) if self.wrapped else inner
 
-    def after(self, left: bytes) -> NodeRest:
+    def after(self, left: bytes) -> UnlistedNodeColumns:
         """The same columns, as hooks have left them."""
-        return NodeRest(self.analyser, self.unique_id, self.inner, digest(left, self.wrapped))
+        return UnlistedNodeColumns(
+            self.analyser, self.unique_id, self.inner, digest(left, self.wrapped)
+        )
 
 
-class OpaqueRest(_Open):
+class OpaqueNodeColumns(_UnlistedOfNode):
     """Columns of an opaque node: any of them depends on everything its parents hold."""
 
     __slots__ = ("deps", "fingerprint")
 
     def __init__(
-        self, analyser: Discoverer, unique_id: str, fingerprint: bytes, deps: Deps
+        self, analyser: ColumnDiscoverer, unique_id: str, fingerprint: bytes, deps: Deps
     ) -> None:
         super().__init__(analyser, unique_id)
         self.fingerprint = fingerprint
@@ -157,7 +165,7 @@ class OpaqueRest(_Open):
 
     def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
         """Its fingerprint and what it depends on; None where there is no such column."""
-        known = self.analyser.known[self.unique_id]
+        known = self.analyser.linked_nodes[self.unique_id]
         name = self.analyser.discover(known, key, name, self.fingerprint, self.deps)
         return self.fingerprint, {(self.unique_id, name): IDENTITY}
 
@@ -165,13 +173,13 @@ class OpaqueRest(_Open):
         """A fingerprint of all of them."""
         return self.fingerprint
 
-    def after(self, left: bytes) -> OpaqueRest:
+    def after(self, left: bytes) -> OpaqueNodeColumns:
         """The same columns, as hooks have left them."""
         fingerprint = digest(left, self.fingerprint)
-        return OpaqueRest(self.analyser, self.unique_id, fingerprint, self.deps)
+        return OpaqueNodeColumns(self.analyser, self.unique_id, fingerprint, self.deps)
 
 
-class SelfRest:
+class OwnPreviousColumns:
     """A node's own previous rows (``this``): no parent, but not nothing (rule 6)."""
 
     def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
@@ -187,7 +195,7 @@ class SelfRest:
         return {}
 
 
-def after_hooks(known: Known, left: bytes, rows: Deps, reason: Reason) -> Known:
+def after_hooks(known: LinkedNode, left: bytes, rows: Deps, reason: Reason) -> LinkedNode:
     """A relation as the hooks of other nodes have left it, all of it other than before.
 
     Args:
@@ -204,35 +212,37 @@ def after_hooks(known: Known, left: bytes, rows: Deps, reason: Reason) -> Known:
         was.deps,
         [
             rest.after(left)
-            for rest in was.rest
-            if isinstance(rest, (LeafRest, NodeRest, OpaqueRest))
+            for rest in was.unlisted
+            if isinstance(rest, (UnlistedSourceColumns, UnlistedNodeColumns, OpaqueNodeColumns))
         ],
         digest(left, was.rows_fp),
         was.rows,
-        was.leaf,
+        was.side_key,
         was.joins,
         was.order,
         [
             rest.after(left)
-            for rest in was.ghost
-            if isinstance(rest, (LeafRest, NodeRest, OpaqueRest))
+            for rest in was.unresolved
+            if isinstance(rest, (UnlistedSourceColumns, UnlistedNodeColumns, OpaqueNodeColumns))
         ],
         was.incidental,
     )
     analysis.fingerprints = [fp.hex() for fp in relation.fps]
     analysis.rows_fingerprint = relation.rows_fp.hex()
     analysis.reason = analysis.reason or reason
-    analysis.looks_at = list(dict.fromkeys([*analysis.looks_at, *(u for u, _ in rows)]))
-    return Known(analysis, relation, known.deps, union(known.rows, rows))
+    analysis.introspects = list(dict.fromkeys([*analysis.introspects, *(u for u, _ in rows)]))
+    return LinkedNode(analysis, relation, known.deps, union(known.rows, rows))
 
 
-def view_of(unique_id: str, relation: Relation) -> bytes | None:
+def digest_of_relation(unique_id: str, relation: Relation) -> bytes | None:
     """A digest of a relation, of all that linking its readers sees.
 
     What its columns depend on is left out: it is the node's own columns, by name. None where it has
     columns that are found through another query.
     """
-    if not all(type(rest) is LeafRest for rest in (*relation.rest, *relation.ghost)):
+    if not all(
+        type(rest) is UnlistedSourceColumns for rest in (*relation.unlisted, *relation.unresolved)
+    ):
         return None
     return digest(
         msgspec.msgpack.encode(
@@ -241,10 +251,10 @@ def view_of(unique_id: str, relation: Relation) -> bytes | None:
                 relation.names,
                 relation.keys,
                 relation.fps,
-                [rest.fp() for rest in relation.rest],
-                [rest.fp() for rest in relation.ghost],
+                [rest.fp() for rest in relation.unlisted],
+                [rest.fp() for rest in relation.unresolved],
                 relation.rows_fp,
-                relation.leaf,
+                relation.side_key,
                 relation.joins,
                 relation.fields,
                 relation.order,
@@ -254,7 +264,7 @@ def view_of(unique_id: str, relation: Relation) -> bytes | None:
     )
 
 
-def cannot_see(node: Node) -> Reason | None:
+def why_unreadable(node: Node) -> Reason | None:
     """Why a node has no SQL to read, or None where it has."""
     if node.is_python:
         return Code.PYTHON_MODEL()

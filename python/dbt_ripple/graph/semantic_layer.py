@@ -41,10 +41,10 @@ from dbt_ripple.flow.relation import Deps, Relation, merge, through, union
 from dbt_ripple.flow.unused_ctes import checked
 from dbt_ripple.graph.lineage import Analysis, NodeAnalysis, Status
 from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.graph.relations import RELATIONS, Known, stand_in
+from dbt_ripple.graph.relations import RELATIONS, LinkedNode, unchanged_relation
 from dbt_ripple.graph.semantic_references import (
     SEMANTIC,
-    Asked,
+    SemanticReference,
     asked,
     defined,
     filter_sql,
@@ -54,7 +54,7 @@ from dbt_ripple.graph.semantic_references import (
     placeholder,
     settings,
 )
-from dbt_ripple.graph.unresolved_names import reads_stored, says, without_words
+from dbt_ripple.graph.unresolved_names import engine_says, reads_stored, without_words
 from dbt_ripple.reasons import Code, Reason, several
 
 _FROM: Final = "semantic_model"
@@ -70,7 +70,7 @@ _OF_ODD_SHAPES: Final = (AttributeError, KeyError, TypeError, ValueError)
 _OLD_TIME_SPINE: Final = ("metricflow_time_spine", "date_day")
 
 
-class Lowers(Protocol):
+class QueryLowerer(Protocol):
     """Where queries are lowered."""
 
     def lowered(self, sql: str) -> Lowered:
@@ -133,7 +133,7 @@ class _SemanticModel:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _MetricQuery:
     """A metric or a saved query while it is put together.
 
     Attributes:
@@ -178,7 +178,7 @@ class SemanticLayer:
         self,
         project: Project,
         dialect: str,
-        queries: Lowers,
+        queries: QueryLowerer,
         relation_of: Callable[[str], Relation],
         surely: Callable[[str], Relation],
     ) -> None:
@@ -188,13 +188,13 @@ class SemanticLayer:
         self.relation_of = relation_of
         self.surely = surely
         self.models: dict[str, _SemanticModel] = {}
-        self.metrics: dict[str, _Reading] = {}
-        self.known: dict[str, Known] = {}
+        self.metrics: dict[str, _MetricQuery] = {}
+        self.known: dict[str, LinkedNode] = {}
         self.by_name: dict[tuple[str, str], list[str]] = {}
         self.measures: dict[str, list[str]] = {}
         self.in_progress: set[str] = set()
 
-    def link(self) -> dict[str, Known]:
+    def link(self) -> dict[str, LinkedNode]:
         """Every semantic model, metric and saved query, each after what it stands on."""
         nodes = sorted(self.project.of_type(*SEMANTIC), key=lambda node: node.unique_id)
         for node in nodes:
@@ -245,7 +245,7 @@ class SemanticLayer:
         found = linked.relation
         if others:
             return _anything(over, text, Code.READS_ANOTHER_RELATION())
-        if len(found.fps) != 1 or found.rest:
+        if len(found.fps) != 1 or found.unlisted:
             return _anything(over, text, Code.NOT_ONE_EXPRESSION())
         fp = found.fps[0]
         if found.rows_fp != over.rows_fp:
@@ -266,7 +266,9 @@ class SemanticLayer:
         live = checked(lowered, self.dialect, surely=surely)
         linked: Linked = link(live, lambda *_: over, self.dialect)
         refused = (True,) if surely else (True, None)
-        return [n for n in linked.missing if says(linked, n, self.dialect, stored) in refused]
+        return [
+            n for n in linked.missing if engine_says(linked, n, self.dialect, stored) in refused
+        ]
 
     # -- semantic models --------------------------------------------------------------------------
 
@@ -377,7 +379,7 @@ class SemanticLayer:
 
     # -- metrics ----------------------------------------------------------------------------------
 
-    def metric(self, unique_id: str) -> _Reading | None:
+    def metric(self, unique_id: str) -> _MetricQuery | None:
         """A metric, its inputs first; None where it is made of itself."""
         known = self.metrics.get(unique_id)
         if known is not None or unique_id in self.in_progress:
@@ -395,17 +397,17 @@ class SemanticLayer:
         self.keep_reading(node, reading)
         return reading
 
-    def of_odd_shape(self, node: Node, error: Exception) -> _Reading:
+    def of_odd_shape(self, node: Node, error: Exception) -> _MetricQuery:
         """A metric or a saved query that no version of dbt writes so: it may read anything."""
-        reading = _Reading()
+        reading = _MetricQuery()
         reason = Code.PART_UNREAD(part=f"its shape, which is not known ({error})")
         self.anything(reading, reason, defined(node))
         return reading
 
-    def metric_as_read(self, node: Node) -> _Reading:
+    def metric_as_read(self, node: Node) -> _MetricQuery:
         """A metric, as its parameters say it."""
         params = node.type_params
-        reading = _Reading()
+        reading = _MetricQuery()
         fps: list[bytes] = [(node.type or "").encode(), settings(params).encode()]
         deps: Deps = {}
         texts: list[str] = []
@@ -451,7 +453,7 @@ class SemanticLayer:
         return reading
 
     def input_measure(
-        self, reading: _Reading, node: Node, said: dict[str, Any]
+        self, reading: _MetricQuery, node: Node, said: dict[str, Any]
     ) -> tuple[bytes, Deps, str]:
         """A measure as a metric takes it, with its own filter."""
         name = str(said.get("name"))
@@ -467,7 +469,7 @@ class SemanticLayer:
         return fp, {(model.node.unique_id, name): AGGREGATION}, name
 
     def aggregation(
-        self, reading: _Reading, node: Node, said: dict[str, Any]
+        self, reading: _MetricQuery, node: Node, said: dict[str, Any]
     ) -> tuple[bytes, Deps, str]:
         """A metric that aggregates an expression of its own, without a measure."""
         name = str(said.get("semantic_model"))
@@ -498,7 +500,7 @@ class SemanticLayer:
         return value.fp, value.deps, text
 
     def input_metric(
-        self, reading: _Reading, node: Node, said: dict[str, Any]
+        self, reading: _MetricQuery, node: Node, said: dict[str, Any]
     ) -> tuple[bytes, Deps, str]:
         """A metric as another one takes it, with the filter and the offset that this one adds."""
         name = str(said.get("name"))
@@ -519,7 +521,7 @@ class SemanticLayer:
 
     def derived(
         self,
-        reading: _Reading,
+        reading: _MetricQuery,
         expression: str,
         inputs: list[tuple[str, dict[str, Any], bytes, Deps, str]],
     ) -> _Value:
@@ -533,7 +535,7 @@ class SemanticLayer:
             reading.unread[_its_expression(why)] = None
         return value
 
-    def conversion(self, reading: _Reading, said: Any) -> None:
+    def conversion(self, reading: _MetricQuery, said: Any) -> None:
         """What joins the two measures of a conversion metric."""
         if not isinstance(said, dict):
             return
@@ -551,12 +553,12 @@ class SemanticLayer:
             for unique_id, element in found:
                 reading.row(b"conversion", element.value.fp, {(unique_id, element.name): JOIN})
 
-    def rows_of(self, reading: _Reading, model: _SemanticModel) -> None:
+    def rows_of(self, reading: _MetricQuery, model: _SemanticModel) -> None:
         """The rows a metric aggregates."""
         reading.own[model.node.unique_id] = None
         reading.row(b"model", model.rows_fp, through(GROUP_BY, model.rows()))
 
-    def time_of(self, reading: _Reading, model: _SemanticModel, name: Any) -> None:
+    def time_of(self, reading: _MetricQuery, model: _SemanticModel, name: Any) -> None:
         """The time a measure is told by: its own, or its semantic model's."""
         name = name or (model.node.defaults or {}).get("agg_time_dimension")
         if name is None:
@@ -567,7 +569,7 @@ class SemanticLayer:
         else:
             reading.times[model.node.unique_id, element.name] = element.value.fp
 
-    def time_spines(self, reading: _Reading, grain: str | None = None) -> None:
+    def time_spines(self, reading: _MetricQuery, grain: str | None = None) -> None:
         """The days (or hours) that metrics over time are laid out on."""
         for node in sorted(self.project.of_type("model"), key=lambda node: node.unique_id):
             columns: list[Any] = []
@@ -599,10 +601,10 @@ class SemanticLayer:
             reading = self.of_odd_shape(node, error)
         self.keep_reading(node, reading)
 
-    def saved_query_as_read(self, node: Node) -> _Reading:
+    def saved_query_as_read(self, node: Node) -> _MetricQuery:
         """A saved query: the metrics, by the dimensions, where its filters hold."""
         params = node.query_params
-        reading = _Reading()
+        reading = _MetricQuery()
         shown: list[tuple[str, bytes, Deps]] = []
         for name in sorted(map(str, params.get("metrics") or ())):
             fp, deps, _ = self.input_metric(reading, node, {"name": name})
@@ -632,7 +634,7 @@ class SemanticLayer:
 
     # -- what filters and group-bys ask for -------------------------------------------------------
 
-    def filters(self, reading: _Reading, whose: str, said: Any) -> None:
+    def filters(self, reading: _MetricQuery, whose: str, said: Any) -> None:
         """Filters: what each asks for decides which rows there are."""
         for template in filters_of(said):
             read = filter_sql(template)
@@ -657,7 +659,7 @@ class SemanticLayer:
                 continue
             reading.row(b"filter", value.fp, through(FILTER, value.deps))
 
-    def anything(self, reading: _Reading, what: Reason, text: str = "") -> None:
+    def anything(self, reading: _MetricQuery, what: Reason, text: str = "") -> None:
         """Something that cannot be read may ask for anything that there is."""
         reading.unread[what] = None
         reading.parts.append(digest(b"unread", text.encode()))
@@ -665,7 +667,7 @@ class SemanticLayer:
             fp, deps = model.everything()
             reading.row(b"unread", fp, through(FILTER, deps))
 
-    def find(self, reading: _Reading, element: Asked) -> tuple[bytes, Deps]:
+    def find(self, reading: _MetricQuery, element: SemanticReference) -> tuple[bytes, Deps]:
         """An element that a filter or a saved query asks for, with what it is joined by."""
         for grain in self.custom_grains():
             if grain in element.options or element.name.endswith(f"__{grain}"):
@@ -712,7 +714,7 @@ class SemanticLayer:
                 return found
         return []
 
-    def joined(self, reading: _Reading, links: list[str], to: _SemanticModel) -> None:
+    def joined(self, reading: _MetricQuery, links: list[str], to: _SemanticModel) -> None:
         """The entities by which a semantic model is joined to those that are aggregated."""
         on_the_way = [
             model
@@ -730,7 +732,7 @@ class SemanticLayer:
             if model.node.unique_id not in reading.own:
                 reading.row(b"joined", model.rows_fp, through(JOIN, model.rows()))
 
-    def find_metric(self, reading: _Reading, element: Asked) -> tuple[bytes, Deps]:
+    def find_metric(self, reading: _MetricQuery, element: SemanticReference) -> tuple[bytes, Deps]:
         """A metric in a filter, which is told by entities."""
         own, times = dict(reading.own), dict(reading.times)
         ids = self.by_name.get(("metric", element.name), [])
@@ -738,7 +740,9 @@ class SemanticLayer:
         if found is None:
             reading.missing[f"metric {element.name}"] = None
             return digest(b"broken", element.name.encode()), {}
-        by = [self.find(reading, Asked("Entity", name, (), "")) for name in element.path]
+        by = [
+            self.find(reading, SemanticReference("Entity", name, (), "")) for name in element.path
+        ]
         reading.own, reading.times = own, times
         reading.row(b"metric", found.rows_fp(), {(ids[0], ROWS): FILTER})
         for fp, deps in by:
@@ -775,7 +779,7 @@ class SemanticLayer:
         keys = [fold(name, False, self.dialect) for name in names]
         return Relation(names, keys, fps, deps, [], _LEAF, {}, _LEAF)
 
-    def keep_reading(self, node: Node, reading: _Reading) -> None:
+    def keep_reading(self, node: Node, reading: _MetricQuery) -> None:
         """Keep a metric or a saved query that has been put together."""
         status: Status = "analysed"
         reason: Reason | None = None
@@ -810,17 +814,19 @@ class SemanticLayer:
         )
         seen = [{(unique_id, name): IDENTITY} for name in names]
         relation = self.relation_with(list(names), fps, seen)
-        self.known[unique_id] = Known(analysis, relation, [d for _, d, _ in columns.values()], rows)
+        self.known[unique_id] = LinkedNode(
+            analysis, relation, [d for _, d, _ in columns.values()], rows
+        )
 
 
 def over_analysis(
-    project: Project, dialect: str, queries: Lowers, analysis: Analysis
+    project: Project, dialect: str, queries: QueryLowerer, analysis: Analysis
 ) -> dict[str, NodeAnalysis]:
     """The semantic layer over relations as an analysis has them, once their fingerprints were set anew."""
     empty = NodeAnalysis("", "opaque")
 
     def relation_of(unique_id: str) -> Relation:
-        return stand_in(unique_id, analysis.nodes.get(unique_id, empty), dialect)
+        return unchanged_relation(unique_id, analysis.nodes.get(unique_id, empty), dialect)
 
     layer = SemanticLayer(project, dialect, queries, relation_of, relation_of).link()
     return {
@@ -844,11 +850,11 @@ def _base(relation: Relation) -> Relation:
         relation.keys,
         relation.fps,
         relation.deps,
-        relation.rest,
+        relation.unlisted,
         relation.rows_fp,
         relation.rows,
         _LEAF,
-        ghost=relation.ghost,
+        unresolved=relation.unresolved,
     )
 
 

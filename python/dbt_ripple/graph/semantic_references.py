@@ -26,7 +26,7 @@ _NAME_OF: Final = frozenset(
 )
 
 
-class Asked(NamedTuple):
+class SemanticReference(NamedTuple):
     """One element that a filter or a saved query asks for.
 
     Attributes:
@@ -42,7 +42,7 @@ class Asked(NamedTuple):
     options: str
 
 
-def asked(text: str) -> Asked | None:
+def asked(text: str) -> SemanticReference | None:
     """What one reference asks for; None where it cannot be read.
 
     Example:
@@ -64,7 +64,7 @@ def asked(text: str) -> Asked | None:
             options.append(" ".join([node.func.attr, *map(ast.dump, said)]))
         node = node.func.value
     if isinstance(node, ast.Name):
-        return Asked("Dimension", node.id, (), "; ".join(options))
+        return SemanticReference("Dimension", node.id, (), "; ".join(options))
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
         return None
     kind = node.func.id
@@ -88,7 +88,11 @@ def asked(text: str) -> Asked | None:
             return None
         elif keyword.arg != "descending":
             options.append(ast.dump(keyword.value))
-    return None if name is None or path is None else Asked(kind, name, path, "; ".join(options))
+    return (
+        None
+        if name is None or path is None
+        else SemanticReference(kind, name, path, "; ".join(options))
+    )
 
 
 def _text(node: ast.expr) -> str | None:
@@ -109,7 +113,7 @@ def placeholder(number: int) -> str:
     return f"element_{number}"
 
 
-def filter_sql(template: str) -> tuple[str, list[Asked]] | None:
+def filter_sql(template: str) -> tuple[str, list[SemanticReference]] | None:
     """A filter as SQL over placeholders, and what each stands for; None where it cannot be read.
 
     Example:
@@ -117,7 +121,7 @@ def filter_sql(template: str) -> tuple[str, list[Asked]] | None:
         >>> sql, elements[0].name
         ("element_0 = 'paid'", 'order__status')
     """
-    elements: list[Asked] = []
+    elements: list[SemanticReference] = []
     unread = False
 
     def stand_in(found: re.Match[str]) -> str:

@@ -10,15 +10,15 @@ from dbt_ripple.flow.data_types import Fields, fields_of_type, may_have_fields
 from dbt_ripple.flow.fingerprint import digest, hashed
 from dbt_ripple.flow.identifiers import dialect_of, fold, fold_stored
 from dbt_ripple.flow.ir import IDENTITY
-from dbt_ripple.flow.relation import Deps, Relation, Rest
-from dbt_ripple.graph.config_fingerprints import Settings, hooks_of
+from dbt_ripple.flow.relation import Deps, Relation, UnlistedColumns
+from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.node_properties import of_source, read_of
 from dbt_ripple.graph.normalized_code import type_text
 from dbt_ripple.graph.query_cache import Note
-from dbt_ripple.graph.relations import Known, LeafRest
+from dbt_ripple.graph.relations import LinkedNode, UnlistedSourceColumns
 from dbt_ripple.graph.seed_files import SeedFiles, checksum
 
 DATASET_PREFIX: Final = "dataset."
@@ -34,30 +34,30 @@ _OF_ONE_TEXT: Final = frozenset(
 """Where dbt makes one type of all text in a seed, however long it is."""
 
 
-class Leaves:
+class SourcesAndSeeds:
     """The relations of a project that nothing is above."""
 
     def __init__(self, project: Project, seeds: SeedFiles) -> None:
         self.project = project
         self.seeds = seeds
         self.dialect = dialect_of(project.metadata.adapter_type)
-        self.known: dict[str, Known] = {}
+        self.linked_nodes: dict[str, LinkedNode] = {}
         self.notes: dict[Note, None] | None = None
         self.plain_types: set[str | None] = set()  # found to be no structs
         self.macros = Macros(project)
-        self.settings = Settings(project, self.macros)
+        self.settings = ConfigFingerprints(project, self.macros)
 
-    def dataset(self, key: str, name: str) -> Known:
+    def dataset(self, key: str, name: str) -> LinkedNode:
         """A relation that dbt does not know."""
         unique_id = DATASET_PREFIX + key
-        known = self.known.get(unique_id)
+        known = self.linked_nodes.get(unique_id)
         if known is None:
-            known = self.known[unique_id] = self.open_leaf(
+            known = self.linked_nodes[unique_id] = self.unlisted_relation(
                 unique_id, digest(b"leaf", unique_id.encode()), [], False
             )
         return known
 
-    def leaf(self, unique_id: str, node: Node) -> Known:
+    def source_or_seed(self, unique_id: str, node: Node) -> LinkedNode:
         """A source or a seed."""
         if node.resource_type == "seed":
             return self.seed(unique_id, node)
@@ -76,7 +76,7 @@ class Leaves:
             for c in node.columns.values()
             if fold(c.name, bool(c.quote), self.dialect) not in folded
         ]
-        known = self.open_leaf(
+        known = self.unlisted_relation(
             unique_id, fingerprint, names if closed else [*names, *declared], closed
         )
         known.relation.fields = self.fields_of(node, known.relation.fields, listed)
@@ -104,7 +104,7 @@ class Leaves:
                 fields = {**fields, key: found}
         return fields
 
-    def seed(self, unique_id: str, node: Node) -> Known:
+    def seed(self, unique_id: str, node: Node) -> LinkedNode:
         """A seed is its file (rule 12), read with its settings."""
         names = [c.name for c in self.project.catalog.get(unique_id, ())]
         file = None
@@ -124,7 +124,7 @@ class Leaves:
         closed = bool(names)
         if not closed:
             names = [c.name for c in node.columns.values()]
-        known = self.open_leaf(unique_id, fingerprint, names, closed)
+        known = self.unlisted_relation(unique_id, fingerprint, names, closed)
         relation = known.relation
         if file is not None and by_content:
             values = dict(zip((n.lower() for n in file.header), file.values, strict=True))
@@ -189,14 +189,14 @@ class Leaves:
             return None if plain else bool(quoted)
         return quoted
 
-    def open_leaf(
+    def unlisted_relation(
         self, unique_id: str, fingerprint: bytes, names: list[str], closed: bool
-    ) -> Known:
+    ) -> LinkedNode:
         """A relation of these columns, and of any other that is read unless it is closed."""
         keys = [fold_stored(n, self.dialect) for n in names]
         prefix = fingerprint + b"\x00"
         fps = [hashed(prefix + k.encode()) for k in keys]  # what `digest` of the two gives
-        rest: list[Rest] = [LeafRest(self, unique_id, fingerprint)]
+        rest: list[UnlistedColumns] = [UnlistedSourceColumns(self, unique_id, fingerprint)]
         relation = Relation(
             list(names),
             keys,
@@ -206,7 +206,7 @@ class Leaves:
             digest(fingerprint, b"rows"),
             {(unique_id, ROWS): IDENTITY},
             fingerprint,
-            ghost=rest if closed else None,
+            unresolved=rest if closed else None,
         )
         analysis = NodeAnalysis(
             unique_id,
@@ -217,9 +217,9 @@ class Leaves:
             [None] * len(names),
             relation.rows_fp.hex(),
         )
-        return Known(analysis, relation, [{} for _ in names], {})
+        return LinkedNode(analysis, relation, [{} for _ in names], {})
 
-    def discover(self, known: Known, key: str, name: str, fp: bytes, deps: Deps) -> str:
+    def discover(self, known: LinkedNode, key: str, name: str, fp: bytes, deps: Deps) -> str:
         """Note a column that only its use shows; returns the name it is noted under."""
         if key in known.relation.columns():
             return known.analysis.columns[known.relation.keys.index(key)]

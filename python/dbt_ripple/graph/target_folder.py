@@ -29,7 +29,7 @@ from dbt_ripple.artifacts import (
     read_project,
 )
 from dbt_ripple.artifacts.read_artifacts import shows_own
-from dbt_ripple.graph.analysis_coverage import STAGES, Summary, summarise
+from dbt_ripple.graph.analysis_coverage import STAGES, AnalysisCoverage, analysis_coverage
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.column_edges import Edges, PackedEdges, pack_edges, unpack_edges
 from dbt_ripple.graph.lineage import Analysis, NodeAnalysis, Own, UnitTestAnalysis
@@ -54,7 +54,7 @@ _CREATED: Final = re.compile(rb'"created_at"\s*:\s*[0-9][0-9.eE+-]*')
 """When dbt has parsed a node. In a string the quotes would be escaped: it is always a key."""
 
 
-class Target:
+class TargetFolder:
     """The artifacts in a target folder, and what they come to.
 
     Each thing is taken from the cache, or else made, once, and put there.
@@ -86,7 +86,7 @@ class Target:
         on_read: Callable[[Project], None] | None = None,
         sources_of: Path | None = None,
         late: bool = False,
-        like: Target | None = None,
+        like: TargetFolder | None = None,
     ) -> None:
         started = time.perf_counter()
         self.folder = folder
@@ -128,7 +128,7 @@ class Target:
         *,
         processes: int | None = 1,
         lower_many: LowerMany | None = None,
-    ) -> Target:
+    ) -> TargetFolder:
         """A project that is not what its folder holds, for example completed from elsewhere.
 
         Of the cache only what is kept by query is used: the folder's files are not its key.
@@ -163,16 +163,16 @@ class Target:
         self.read_seconds += time.perf_counter() - started
         return project
 
-    def summary(self) -> Summary:
+    def summary(self) -> AnalysisCoverage:
         """How well the project can be seen.
 
         Raises:
             RippleError: the artifacts cannot be read, or dbt has compiled nothing of them.
         """
-        found = self._kept(b"summary", Summary)
+        found = self._kept(b"summary", AnalysisCoverage)
         if found is None:
             self.project  # noqa: B018  (its time is counted)
-            found = summarise(self.project, self.analysis(tests=False), self.read_seconds)
+            found = analysis_coverage(self.project, self.analysis(tests=False), self.read_seconds)
             self._keep(b"summary", msgspec.msgpack.encode(found))
         else:
             found.seconds = {**dict.fromkeys(STAGES, 0.0), "read": round(self.read_seconds, 3)}
@@ -192,7 +192,7 @@ class Target:
                 return self._analyses[made]
         kind = repr(("analysis", *asked)).encode()
         started = time.perf_counter()
-        kept = self._kept(kind, _KeptAnalysis)
+        kept = self._kept(kind, _CachedRawAnalysis)
         if kept is not None:
             found = self._unpacked(asked, kept)
             found.seconds = {"read": time.perf_counter() - started, "parse": 0.0, "link": 0.0}
@@ -214,12 +214,12 @@ class Target:
             )
             if self._key is not None:
                 assert isinstance(found.edges, Edges)
-                whole = _Kept(replace(found, edges=[]), pack_edges(found.edges))
+                whole = _CachedAnalysis(replace(found, edges=[]), pack_edges(found.edges))
                 self._keep(kind, msgspec.msgpack.encode(whole))
         self._analyses[asked] = found
         return found
 
-    def _unpacked(self, asked: _Asked, kept: _KeptAnalysis) -> Analysis:
+    def _unpacked(self, asked: _Asked, kept: _CachedRawAnalysis) -> Analysis:
         said, there = kept.analysis, _NOTHING
         if self._like is not None:
             there = self._like._said.get(asked, _NOTHING)
@@ -257,7 +257,7 @@ def sources_of_catalog(
     }
 
 
-class _Kept(msgspec.Struct, array_like=True):
+class _CachedAnalysis(msgspec.Struct, array_like=True):
     """An analysis as it is kept, its edges apart."""
 
     analysis: Analysis
@@ -272,7 +272,7 @@ class _RawAnalysis(msgspec.Struct):
     own: dict[str, Own]
 
 
-class _KeptAnalysis(msgspec.Struct, array_like=True):
+class _CachedRawAnalysis(msgspec.Struct, array_like=True):
     """`_Kept`, its nodes and tests not decoded yet."""
 
     analysis: _RawAnalysis

@@ -16,12 +16,12 @@ from typing import Final
 
 from dbt_ripple.artifacts import CatalogColumn, Node, Project
 from dbt_ripple.flow.containment import (
+    CountAbove,
     Group,
     IsNull,
-    Leaf,
-    Match,
-    MoreThan,
+    OpaqueRows,
     Rows,
+    SemiJoin,
     conditions,
     sides,
 )
@@ -30,13 +30,27 @@ from dbt_ripple.flow.identifiers import fold_stored, keeps_case
 from dbt_ripple.flow.ir import IDENTITY
 from dbt_ripple.flow.link import Linked, link
 from dbt_ripple.flow.relation import Relation
-from dbt_ripple.flow.row_constraints import Book, Facts, Proof, Related, Step, Unique, type_family
+from dbt_ripple.flow.row_constraints import (
+    Facts,
+    FactUse,
+    KnownConstraints,
+    Proof,
+    Related,
+    Unique,
+    type_family,
+)
 from dbt_ripple.graph.cache import Cache
-from dbt_ripple.graph.introspection import Looks
+from dbt_ripple.graph.introspection import WarehouseReads
 from dbt_ripple.graph.lineage import Analysis, NodeAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.linker import Linker
-from dbt_ripple.graph.relations import RELATIONS, Known, SelfRest, cannot_see, stand_in
+from dbt_ripple.graph.relations import (
+    RELATIONS,
+    LinkedNode,
+    OwnPreviousColumns,
+    unchanged_relation,
+    why_unreadable,
+)
 from dbt_ripple.graph.seed_files import SeedFiles
 from dbt_ripple.reasons import Code, Reason
 
@@ -58,7 +72,7 @@ class TestRows:
 
     facts: Facts
     fingerprints: list[bytes]
-    steps: frozenset[Step]
+    steps: frozenset[FactUse]
 
 
 class FactAnalyser(Linker):
@@ -68,7 +82,7 @@ class FactAnalyser(Linker):
         project: the side.
         analysis: of this side, without facts.
         unmoved: the nodes that are the same on both sides, by unique_id.
-        book: the one book of both sides.
+        known_constraints: the one book of both sides.
         holds: whether a test is known to return no row on this side.
         columns: the columns of a relation as the warehouse has them on this side.
         cache: where lowered queries may be found.
@@ -83,7 +97,7 @@ class FactAnalyser(Linker):
         project: Project,
         analysis: Analysis,
         unmoved: frozenset[str],
-        book: Book,
+        known_constraints: KnownConstraints,
         holds: Callable[[str], bool],
         columns: Callable[[str], Iterable[CatalogColumn]],
         cache: Cache | None = None,
@@ -94,21 +108,21 @@ class FactAnalyser(Linker):
         super().__init__(project, False, cache, None, seeds or SeedFiles())
         self.analysis = analysis
         self.unmoved = frozenset[str]() if keeps_case(self.dialect) else unmoved
-        self.book = book
+        self.known_constraints = known_constraints
         self.holds = holds
         self.columns = columns
         self.settled = settled
         self.loaded = list(loaded)
         self.proved_by_files = False
-        self.steps: dict[str, dict[Step, None]] = {}
+        self.steps: dict[str, dict[FactUse, None]] = {}
         self.linked: dict[str, Linked] = {}
         self.tested: dict[str, TestRows | None] = {}
         self.waiting: dict[str, int] = {}
         self.ready: list[tuple[int, str]] = []
         self.proving = 0
-        self.stand_ins: dict[str, list[str]] = {}
+        self.unchanged_relations: dict[str, list[str]] = {}
         for source, unique_id in self.names.canonical.items():
-            self.stand_ins.setdefault(unique_id, []).append(source)
+            self.unchanged_relations.setdefault(unique_id, []).append(source)
 
     # -- tests ----------------------------------------------------------------------------------
 
@@ -130,12 +144,12 @@ class FactAnalyser(Linker):
             return None
         linked = self.linked[unique_id]
         relation = linked.relation
-        if linked.missing or linked.unknown or relation.rest or relation.facts is None:
+        if linked.missing or linked.unknown or relation.unlisted or relation.facts is None:
             return None
         looks = self.introspection.of(node)
         if (
             self.settings.of(node)
-            or self.aside(unique_id, node, looks)
+            or self.besides_query(unique_id, node, looks)
             or self.beyond(unique_id, node, looks)
         ):
             return None
@@ -157,21 +171,21 @@ class FactAnalyser(Linker):
             above = frozenset[str]().union(*(s.tests for s in rows.steps))
             proof = Proof(above | {test}, f"by {self.project.nodes[test].name}")
             for parent in self.relations_above(test):
-                facts = self.known[parent].relation.facts
+                facts = self.linked_nodes[parent].relation.facts
                 if facts is not None:
                     _note(rows.facts.rows, facts, proof)
 
     # -- nodes ----------------------------------------------------------------------------------
 
-    def node(self, unique_id: str) -> Known:
+    def node(self, unique_id: str) -> LinkedNode:
         """A relation with what is known of its rows."""
-        known = self.known.get(unique_id)
+        known = self.linked_nodes.get(unique_id)
         if known is not None:
             return known
         seen = self.analysis.nodes.get(unique_id)
         node = self.project.nodes[unique_id]
         if seen is not None and seen.status == "analysed" and unique_id in self.unmoved:
-            known = self.known[unique_id] = self.unchanged(unique_id, seen)
+            known = self.linked_nodes[unique_id] = self.unchanged(unique_id, seen)
         else:
             known = super().node(unique_id)
             known.relation.facts = self.carried(node, known.relation)
@@ -217,7 +231,7 @@ class FactAnalyser(Linker):
                     facts.unique.append(Unique(frozenset({found[0]}), proof, True))
                 if column.values is not None:
                     if name.lower() in texts:
-                        self.book.loaded(found[0], column.values)
+                        self.known_constraints.loaded(found[0], column.values)
                     columns.append((facts, found[0], column.values))
                     if column.unique:
                         keys.setdefault(column.values, []).append(
@@ -230,7 +244,7 @@ class FactAnalyser(Linker):
 
     def tests_of(self, unique_id: str) -> list[str]:
         """The tests that hold and refer to a relation, under any of its names."""
-        named = [unique_id, *self.stand_ins.get(unique_id, ())]
+        named = [unique_id, *self.unchanged_relations.get(unique_id, ())]
         children = (
             child
             for name in named
@@ -244,7 +258,7 @@ class FactAnalyser(Linker):
             if nodes[child].resource_type == "test" and self.holds(child)
         ]
 
-    def query(self, unique_id: str, node: Node) -> Known:
+    def query(self, unique_id: str, node: Node) -> LinkedNode:
         """A node's query; before it, what is known of its parents."""
         parents = self.relations_above(unique_id)
         for parent in parents:
@@ -258,48 +272,56 @@ class FactAnalyser(Linker):
 
     def follow(self, unique_id: str, node: Node) -> tuple[dict[str, str], Linked] | Reason:
         """As without facts, but linked with them; notes which were used."""
-        reason = cannot_see(node)
+        reason = why_unreadable(node)
         if reason is not None:
             return reason
-        book = self.book
-        outer = book.steps, book.reader, book.named
-        book.steps, book.reader, book.named = {}, node.display_name, self.spoken
+        known_constraints = self.known_constraints
+        outer = known_constraints.steps, known_constraints.reader, known_constraints.named
+        known_constraints.steps, known_constraints.reader, known_constraints.named = (
+            {},
+            node.display_name,
+            self.spoken,
+        )
         for parent in self.relations_above(unique_id):
-            book.steps.update(self.steps.get(parent, {}))
+            known_constraints.steps.update(self.steps.get(parent, {}))
         try:
-            book.spelled(node.compiled_code or "")
+            known_constraints.spelled(node.compiled_code or "")
             lowered = self.queries.lowered(node.compiled_code or "")
             if lowered.rel is None:
                 return lowered.reason or Code.NO_QUERY()
             table = functools.partial(self.table, unique_id)
-            linked = link(lowered, table, self.dialect, book)
+            linked = link(lowered, table, self.dialect, known_constraints)
             self.linked[unique_id] = linked
             self.called[unique_id] = linked.called
-            self.steps[unique_id] = book.steps
+            self.steps[unique_id] = known_constraints.steps
             return {}, linked
         except Exception as error:  # a defect of ours is this node's, not the whole project's
             return Code.DEFECT(error=f"{type(error).__name__}: {error}")
         finally:
-            book.steps, book.reader, book.named = outer
+            known_constraints.steps, known_constraints.reader, known_constraints.named = outer
 
     def table(self, reader: str, key: str, name: str) -> Relation:
         """The relation behind a name; the facts it rests on are the reader's, too."""
         unique_id = self.names.node_of(key)
-        if unique_id in self.in_progress and unique_id != reader and unique_id not in self.known:
+        if (
+            unique_id in self.in_progress
+            and unique_id != reader
+            and unique_id not in self.linked_nodes
+        ):
             # In a circle; what is not known yet is equal to nothing, least of all to the other side's.
             leaf = digest(b"cycle", unique_id.encode(), str(id(self)).encode())
             rows = {(unique_id, ROWS): IDENTITY}
-            circle = Relation([], [], [], [], [SelfRest()], leaf, rows, leaf)
-            circle.facts = Facts(Leaf(leaf))
+            circle = Relation([], [], [], [], [OwnPreviousColumns()], leaf, rows, leaf)
+            circle.facts = Facts(OpaqueRows(leaf))
             return circle
         relation = super().table(reader, key, name)
         if unique_id is not None:
-            self.book.steps.update(self.steps.get(unique_id, {}))
+            self.known_constraints.steps.update(self.steps.get(unique_id, {}))
         return relation
 
-    def aside(self, unique_id: str, node: Node, looks: Looks) -> bytes:
+    def besides_query(self, unique_id: str, node: Node, looks: WarehouseReads) -> bytes:
         """As without facts, but nothing where compiled SQL says it all."""
-        return b"" if unique_id in self.settled else super().aside(unique_id, node, looks)
+        return b"" if unique_id in self.settled else super().besides_query(unique_id, node, looks)
 
     def left_in(self, key: str) -> bytes:
         """What hooks leave is not looked into here: it is equal to nothing on the other side."""
@@ -315,7 +337,7 @@ class FactAnalyser(Linker):
     def read_of(self, test: str, unique_id: str) -> set[str]:
         """The columns of a relation that a test's query names; nothing where it is not known."""
         linked = self.linked.get(test)
-        if linked is None or linked.missing or linked.unknown or linked.relation.rest:
+        if linked is None or linked.missing or linked.unknown or linked.relation.unlisted:
             return set()
         read = [linked.relation.rows, *linked.relation.deps]
         return {column for deps in read for of, column in deps if of == unique_id} - {ROWS}
@@ -339,16 +361,16 @@ class FactAnalyser(Linker):
             or linked.relation.rows_fp != relation.rows_fp
             or node.materialized not in HOLDS_ITS_QUERY
         ):
-            return Facts(Leaf(relation.rows_fp))
+            return Facts(OpaqueRows(relation.rows_fp))
         facts = linked.relation.facts.copy()
         facts.more = None
         return facts
 
-    def unchanged(self, unique_id: str, seen: NodeAnalysis) -> Known:
+    def unchanged(self, unique_id: str, seen: NodeAnalysis) -> LinkedNode:
         """A relation that is the same on both sides, without looking above it."""
-        relation = stand_in(unique_id, seen, self.dialect)
-        relation.facts = Facts(Leaf(relation.rows_fp), more=self._more(unique_id, relation))
-        return Known(seen, relation, [], {})
+        relation = unchanged_relation(unique_id, seen, self.dialect)
+        relation.facts = Facts(OpaqueRows(relation.rows_fp), more=self._more(unique_id, relation))
+        return LinkedNode(seen, relation, [], {})
 
     def _more(self, unique_id: str, relation: Relation) -> Callable[[], Iterable[Unique]] | None:
         """What an unchanged relation's own query proves to be unique; found when asked for."""
@@ -369,7 +391,7 @@ class FactAnalyser(Linker):
                 return ()
             steps = self.steps.pop(unique_id)
             inner = self.linked[unique_id].relation
-            if inner.facts is None or inner.rest or len(inner.fps) != len(relation.fps):
+            if inner.facts is None or inner.unlisted or len(inner.fps) != len(relation.fps):
                 return ()
             above = frozenset[str]().union(*(s.tests for s in steps))
             shown = dict(zip(inner.fps, relation.fps, strict=True))
@@ -387,8 +409,8 @@ class FactAnalyser(Linker):
         if (
             not plain
             or self.settings.of(node)
-            or self.aside(unique_id, node, self.introspection.of(node))
-            or (self.analysis.nodes[unique_id].looks_at and unique_id not in self.settled)
+            or self.besides_query(unique_id, node, self.introspection.of(node))
+            or (self.analysis.nodes[unique_id].introspects and unique_id not in self.settled)
             or self.analysis.nodes[unique_id].reason  # it reads, or is, what hooks write
         ):
             return None
@@ -401,7 +423,7 @@ class FactAnalyser(Linker):
         while ahead:
             for parent in self.project.parents.get(ahead.pop(), ()):
                 parent = self.names.canonical.get(parent, parent)
-                if parent in looked or parent in self.known:
+                if parent in looked or parent in self.linked_nodes:
                     continue
                 if parent in self.in_progress:
                     return True
@@ -416,7 +438,7 @@ class FactAnalyser(Linker):
         for name, type_ in types or self.types_of_seed(self.project.nodes[unique_id]):
             known = columns.get(fold_stored(name, self.dialect))
             if known is not None:
-                self.book.typed(known[0], type_family(type_))
+                self.known_constraints.typed(known[0], type_family(type_))
 
     def types_of_seed(self, node: Node) -> list[tuple[str, str]]:
         """The types that a seed's columns will have once its file is loaded, as far as that is sure."""
@@ -437,14 +459,14 @@ def _note(rows: Rows, of: Facts, proof: Proof) -> None:
     _, first = sides(rows)[0]
     if isinstance(first, Group) and len(sides(rows)) == 1 and len(met) == 1:
         (condition,) = met.values()
-        if isinstance(condition, MoreThan) and condition.number == 1 and condition.rows:
+        if isinstance(condition, CountAbove) and condition.number == 1 and condition.rows:
             beyond = _beyond(first.rows, of.rows)
             if first.keys and beyond is not None and _not_null_only(beyond, first.keys):
                 of.unique.append(Unique(first.keys, proof, not beyond))
     found = _beyond(rows, of.rows)
     if not found:
         return
-    matches = [c for c in found if isinstance(c, Match)]
+    matches = [c for c in found if isinstance(c, SemiJoin)]
     nulls = [c for c in found if isinstance(c, IsNull)]
     if len(found) == 1 and nulls and not nulls[0].negated:
         of.not_null[nulls[0].column] = proof

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from dbt_ripple.artifacts import Node
 from dbt_ripple.graph.jinja import branches, tags
-from dbt_ripple.graph.relation_names import Names
+from dbt_ripple.graph.relation_names import RelationNames
 
 CATALOG: Final = re.compile(
     r"""\b(?: information_schema | pg_catalog | account_usage | pg_class | pg_attribute | pg_tables
@@ -51,7 +51,7 @@ _COMMENT: Final = re.compile(
 _NAME: Final = re.compile(r"""(?<![\w=])['"]([^'"]+)['"]""")
 
 
-class Beyond(NamedTuple):
+class UnnamedReads(NamedTuple):
     """What a query may read besides the relations it names.
 
     Attributes:
@@ -65,7 +65,7 @@ class Beyond(NamedTuple):
     catalog: bool
 
 
-def relations_in(called: Sequence[str], names: Names) -> set[str]:
+def relations_in(called: Sequence[str], names: RelationNames) -> set[str]:
     """The relations that the strings may name which table functions are given."""
     functions = [name for name in called if name.endswith("(")]
     if functions and all(_LISTS_FILES.fullmatch(name) for name in functions):
@@ -79,7 +79,7 @@ def relations_in(called: Sequence[str], names: Names) -> set[str]:
     return found
 
 
-def relations_named(text: str, names: Names) -> set[str]:
+def relations_named(text: str, names: RelationNames) -> set[str]:
     """The relations that a text which is not followed may name: those of which a word is the name."""
     found: set[str] = set()
     for word in set(_WORD.findall(re.sub(r"[`\"\[\]]", "", text))):

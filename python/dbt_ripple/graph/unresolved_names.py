@@ -15,7 +15,7 @@ from dbt_ripple.graph.relations import RELATIONS
 _STORED: Final = frozenset({"table", "incremental", "seed", "snapshot"})
 
 
-class Linking(Protocol):
+class ProjectLinker(Protocol):
     """Where the relations of a project are linked."""
 
     project: Project
@@ -25,7 +25,7 @@ class Linking(Protocol):
         """The relation behind a name in `reader`'s query."""
 
 
-def in_doubt(linker: Linking, unique_id: str, node: Node) -> list[str]:
+def unresolved_names(linker: ProjectLinker, unique_id: str, node: Node) -> list[str]:
     """The names that a query looks for in vain, but those of which its engine says nothing."""
     lowered, _ = without_words(node.compiled_code or "", linker.dialect, unsure=False)
     if lowered.rel is None:
@@ -33,7 +33,9 @@ def in_doubt(linker: Linking, unique_id: str, node: Node) -> list[str]:
     looked_into = checked(lowered, linker.dialect, surely=False)
     linked = link(looked_into, lambda k, n: linker.table(unique_id, k, n), linker.dialect)
     stored = reads_stored(linker.project, unique_id)
-    return [n for n in linked.missing if says(linked, n, linker.dialect, stored) is not False]
+    return [
+        n for n in linked.missing if engine_says(linked, n, linker.dialect, stored) is not False
+    ]
 
 
 def without_words(sql: str, dialect: str, *, unsure: bool) -> tuple[Lowered, bool]:
@@ -42,7 +44,7 @@ def without_words(sql: str, dialect: str, *, unsure: bool) -> tuple[Lowered, boo
     Returns:
         The query, and whether all of its columns are known to linking.
     """
-    from dbt_ripple.flow.engine_keywords import Words, shows_other_columns
+    from dbt_ripple.flow.engine_keywords import EngineKeywords, shows_other_columns
     from dbt_ripple.flow.lower import lower
 
     follows = True
@@ -50,12 +52,12 @@ def without_words(sql: str, dialect: str, *, unsure: bool) -> tuple[Lowered, boo
     def edit(tree: Any) -> None:
         nonlocal follows
         follows = not shows_other_columns(tree, dialect)
-        Words(dialect).taken_out(tree, unsure)
+        EngineKeywords(dialect).taken_out(tree, unsure)
 
     return lower(sql, dialect, edit=edit), follows
 
 
-def says(linked: Linked, name: str, dialect: str, stored: bool) -> Says:
+def engine_says(linked: Linked, name: str, dialect: str, stored: bool) -> Says:
     """What the engine says of a name that linking could not find."""
     said = []
     for how in linked.how[name]:

@@ -10,17 +10,17 @@ from dbt_ripple.rendering.escaping import code, prose, styled
 from dbt_ripple.rendering.output import as_document, count
 
 if TYPE_CHECKING:
-    from dbt_ripple.graph.analysis_coverage import Summary, Unseen
+    from dbt_ripple.graph.analysis_coverage import AnalysisCoverage, UnanalysedNode
 
 
-def render(summary: Summary, style: str) -> list[str]:
+def render(summary: AnalysisCoverage, style: str) -> list[str]:
     """The summary in one of the formats of ``--format``, line by line."""
     if style == "json":
         return as_document(_document(summary))
     return list(_markdown(summary) if style == "markdown" else _text(summary))
 
 
-def _document(summary: Summary) -> dict[str, Any]:
+def _document(summary: AnalysisCoverage) -> dict[str, Any]:
     from dbt_ripple.rendering.json_values import plain
 
     # A broken node cannot be analysed either; its reason says what is missing.
@@ -38,13 +38,13 @@ def _document(summary: Summary) -> dict[str, Any]:
     }
 
 
-def _as_broken(item: Unseen) -> Unseen:
-    from dbt_ripple.graph.analysis_coverage import Unseen
+def _as_broken(item: UnanalysedNode) -> UnanalysedNode:
+    from dbt_ripple.graph.analysis_coverage import UnanalysedNode
 
-    return Unseen(item.unique_id, item.name, Code.BROKEN(because=item.reason))
+    return UnanalysedNode(item.unique_id, item.name, Code.BROKEN(because=item.reason))
 
 
-def _facts(summary: Summary) -> list[tuple[str, str]]:
+def _facts(summary: AnalysisCoverage) -> list[tuple[str, str]]:
     share = f" ({summary.analysed / summary.models:.0%})" if summary.models else ""
     rows = summary.edges - summary.value_edges
     stages = ", ".join(f"{stage} {summary.seconds[stage]:.1f}" for stage in summary.seconds)
@@ -58,7 +58,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
     ]
 
 
-def _heading(summary: Summary) -> str:
+def _heading(summary: AnalysisCoverage) -> str:
     kinds = [count(summary.kinds[kind], kind) for kind in _MAIN_KINDS if kind in summary.kinds]
     return f"{summary.project} · dbt {summary.dbt_version} · {summary.adapter} · {', '.join(kinds)}"
 
@@ -71,12 +71,12 @@ _EXPLAINED = {
 }
 
 
-def _unseen(summary: Summary) -> list[tuple[str, list[Unseen]]]:
+def _unseen(summary: AnalysisCoverage) -> list[tuple[str, list[UnanalysedNode]]]:
     both = [("Opaque", summary.opaque), ("Broken", summary.broken)]
     return [(title, items) for title, items in both if items]
 
 
-def _next(summary: Summary) -> Iterator[str]:
+def _next(summary: AnalysisCoverage) -> Iterator[str]:
     if summary.uncompiled:
         yield (
             f"{count(summary.uncompiled, 'node')} not compiled: run `dbt docs generate "
@@ -90,7 +90,7 @@ def _next(summary: Summary) -> Iterator[str]:
         yield f"dbt-ripple trace {summary.widest}"
 
 
-def _text(summary: Summary) -> Iterator[str]:
+def _text(summary: AnalysisCoverage) -> Iterator[str]:
     yield styled(_heading(summary), bold=True)
     yield ""
     facts = _facts(summary)
@@ -118,7 +118,7 @@ def _short(reason: str, limit: int = 160) -> str:
     return reason if len(reason) <= limit else f"{reason[: limit - 3]}..."
 
 
-def _markdown(summary: Summary) -> Iterator[str]:
+def _markdown(summary: AnalysisCoverage) -> Iterator[str]:
     yield f"### {prose(_heading(summary))}"
     yield ""
     yield from _table(("", ""), _facts(summary))

@@ -10,10 +10,10 @@ from dbt_ripple.rendering.escaping import code, one_line, prose, styled, two_lin
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
-    from dbt_ripple.selection.explain import Explanation, Step
+    from dbt_ripple.selection.explain import Explanation, PathStep
 
 
-def _spoken(step: Step, head: Project) -> str:
+def _spoken(step: PathStep, head: Project) -> str:
     node = head.nodes.get(step.unique_id)
     name = node.display_name if node else step.unique_id
     if step.column is None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from dbt_ripple.changes.removed_columns import Unfound
+from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.reasons import names_missing
 from dbt_ripple.rendering.diff import name_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dbt_ripple.governance.affected_assets import Affected
     from dbt_ripple.governance.gate import Finding, GateReport
     from dbt_ripple.selection import Selection
-    from dbt_ripple.selection.result import Ran
+    from dbt_ripple.selection.result import SelectionRun
 
 
 COLOURS: Final = {"APPROVED": "green", "CAUTION": "yellow", "BLOCKED": "red"}
@@ -33,7 +33,7 @@ SHOWN: Final = 20
 
 
 @dataclass
-class Said:
+class GateAnswer:
     """All that the gate prints.
 
     Attributes:
@@ -44,7 +44,7 @@ class Said:
     report: GateReport
     comparison: Comparison
     selection: Selection | None = None
-    ran: Ran | None = None
+    ran: SelectionRun | None = None
 
     @property
     def head(self) -> Project:
@@ -57,7 +57,7 @@ class Said:
         return self.comparison.base
 
 
-def printed(said: Said, style: str, project_dir: Path) -> Iterable[str]:
+def rendered_gate(said: GateAnswer, style: str, project_dir: Path) -> Iterable[str]:
     """The report in one of the formats of the command, line by line."""
     if style == "json":
         return as_document(document(said))
@@ -76,7 +76,7 @@ def printed(said: Said, style: str, project_dir: Path) -> Iterable[str]:
     return github(said, project_dir)
 
 
-def document(said: Said) -> dict[str, object]:
+def document(said: GateAnswer) -> dict[str, object]:
     """The report as ``--format json`` prints it."""
     found = said.report.document()
     if said.selection is not None:
@@ -105,7 +105,7 @@ def known_findings(report: GateReport) -> str:
     return ", ".join(f"{rule} {number:,}" for rule, number in rules.items())
 
 
-def _text(said: Said) -> Iterator[str]:
+def _text(said: GateAnswer) -> Iterator[str]:
 
     report, head, base = said.report, said.head, said.base
     decision = styled(report.decision, fg=COLOURS[report.decision], bold=True)
@@ -187,7 +187,7 @@ RUN_RULES: Final = {
 """What is asked of what was run (``--run``); the rules of the gate are about definitions."""
 
 
-def failures(said: Said) -> Iterator[Failure]:
+def failures(said: GateAnswer) -> Iterator[Failure]:
     """What was run and did not pass; what dbt skipped stands below one of these."""
     from dbt_ripple.selection.result import PASSED
 
@@ -210,7 +210,7 @@ def failures(said: Said) -> Iterator[Failure]:
 _PLAIN: Final = re.compile(r"[\w.]+")
 
 
-def place_of(finding: Finding, places: Places, unfound: Unfound) -> Place | None:
+def place_of(finding: Finding, places: Places, unfound: MissingNames) -> Place | None:
     """The line that a finding is about; None where it is not certain."""
     missing = []
     if finding.rule == "reader_broken":

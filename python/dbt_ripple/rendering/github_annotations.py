@@ -6,27 +6,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from dbt_ripple.changes.removed_columns import Unfound
+from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.rendering.escaping import workflow_command
 from dbt_ripple.rendering.gate import failures, new_findings, place_of, subject
 from dbt_ripple.rendering.output import count
 from dbt_ripple.rendering.source_locations import Places
 
 if TYPE_CHECKING:
-    from dbt_ripple.rendering.gate import Said
+    from dbt_ripple.rendering.gate import GateAnswer
 
 
 _GITHUB_LEVELS: Final = {"block": "error", "warn": "warning", "approved": "notice"}
 
 
-def github(said: Said, project_dir: Path) -> Iterator[str]:
+def github(said: GateAnswer, project_dir: Path) -> Iterator[str]:
     """Workflow commands: each finding becomes an annotation of the line it is about.
 
     So does each test that failed and each model that could not be built. Of the tests that passed, or
     were not run, the number is said: GitHub shows ten annotations of a kind and drops the others.
     """
     report, head, base = said.report, said.head, said.base
-    places, unfound = Places(head, base, project_dir), Unfound(said.comparison)
+    places, unfound = Places(head, base, project_dir), MissingNames(said.comparison)
     for finding in new_findings(report):
         place = place_of(finding, places, unfound)
         at: dict[str, str | int] = place._asdict() if place else {}
@@ -44,7 +44,7 @@ def github(said: Said, project_dir: Path) -> Iterator[str]:
     yield workflow_command(level, f"{report.decision}: {reach}", title="dbt-ripple gate")
 
 
-def _of_tests(said: Said) -> str | None:
+def _of_tests(said: GateAnswer) -> str | None:
     """How many tests there are to run, or what they said."""
     from dbt_ripple.rendering.pull_request_comment import run_in_short
     from dbt_ripple.rendering.selection import headline

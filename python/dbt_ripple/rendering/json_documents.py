@@ -24,14 +24,14 @@ from dbt_ripple.selection.result import CutOff, CutSelection
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
-class Unseen(msgspec.Struct, kw_only=True):
+class UnanalysedModel(msgspec.Struct, kw_only=True):
     """A model that could not be followed, or that is broken; the reason says which, and why."""
 
     unique_id: str
     reason: Reason
 
 
-class Summary(msgspec.Struct, kw_only=True):
+class AnalyzeDocument(msgspec.Struct, kw_only=True):
     """How well a project can be seen.
 
     Attributes:
@@ -45,7 +45,7 @@ class Summary(msgspec.Struct, kw_only=True):
 
     models: int
     analysed: int
-    opaque: list[Unseen]
+    opaque: list[UnanalysedModel]
     columns: int
     edges: int
     seconds: dict[str, float]
@@ -94,7 +94,7 @@ class TracedEdge(msgspec.Struct, kw_only=True, rename={"parent": "from", "child"
     may_read: bool | msgspec.UnsetType = msgspec.UNSET
 
 
-class Traced(msgspec.Struct, kw_only=True):
+class TraceDocument(msgspec.Struct, kw_only=True):
     """What is upstream or downstream of a node or of a column.
 
     Attributes:
@@ -112,7 +112,7 @@ class Traced(msgspec.Struct, kw_only=True):
     column: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class Judged(msgspec.Struct, kw_only=True):
+class GateDocument(msgspec.Struct, kw_only=True):
     """What the gate says.
 
     Attributes:
@@ -132,7 +132,7 @@ class Judged(msgspec.Struct, kw_only=True):
     results: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
 
 
-class Foreseen(msgspec.Struct, kw_only=True):
+class ImpactDocument(msgspec.Struct, kw_only=True):
     """Who breaks if a change were made.
 
     Attributes:
@@ -153,7 +153,7 @@ class Foreseen(msgspec.Struct, kw_only=True):
     broken_promises: list[Reason]
 
 
-class MaybeCut(Selection, kw_only=True):
+class SelectDocument(Selection, kw_only=True):
     """A selection.
 
     Attributes:
@@ -193,16 +193,16 @@ class BuiltTables(LoadedTables, kw_only=True):
 
 
 DOCUMENTS: Final[dict[str, type[msgspec.Struct]]] = {
-    "analyze": Summary,
+    "analyze": AnalyzeDocument,
     "build": BuiltTables,
     "diff": Diff,
     "explain": Explanation,
-    "gate": Judged,
-    "impact": Foreseen,
+    "gate": GateDocument,
+    "impact": ImpactDocument,
     "load": LoadedTables,
     "run": CutSelection,
-    "select": MaybeCut,
-    "trace": Traced,
+    "select": SelectDocument,
+    "trace": TraceDocument,
 }
 """What each command prints as JSON."""
 

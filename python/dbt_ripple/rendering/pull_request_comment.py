@@ -14,11 +14,11 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from dbt_ripple.changes.diff import diff
-from dbt_ripple.changes.removed_columns import GoneColumn, Unfound
+from dbt_ripple.changes.removed_columns import MissingNames, RemovedColumn
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.rendering.diff import below, entries, name_of
 from dbt_ripple.rendering.escaping import code, prose, shown
-from dbt_ripple.rendering.gate import Said, known_findings, new_findings, subject
+from dbt_ripple.rendering.gate import GateAnswer, known_findings, new_findings, subject
 from dbt_ripple.rendering.output import count
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dbt_ripple.governance.affected_assets import Affected
     from dbt_ripple.governance.gate import Finding
     from dbt_ripple.selection import BlockedTest, ProvenTest, Selection
-    from dbt_ripple.selection.result import Ran
+    from dbt_ripple.selection.result import SelectionRun
 
 MARKER: Final = "<!-- dbt-ripple gate -->"
 """First line of the comment: who posts the next one looks for it, and replaces the comment."""
@@ -129,7 +129,7 @@ class _Part:
             yield from self.after
 
 
-def comment(said: Said, longest: int = LONGEST) -> Iterator[str]:
+def comment(said: GateAnswer, longest: int = LONGEST) -> Iterator[str]:
     """The comment, line by line."""
     parts = [part for part in _parts(said) if part.entries or part.before]
     heading = list(_heading(said))
@@ -153,7 +153,7 @@ def _size(lines: Iterable[str]) -> int:
 # --- what stands first -----------------------------------------------------------------------------
 
 
-def _heading(said: Said) -> Iterator[str]:
+def _heading(said: GateAnswer) -> Iterator[str]:
     yield MARKER
     yield f"### {ICONS[said.report.decision]} {said.report.decision}: {why(said)}"
     facts = [
@@ -172,7 +172,7 @@ def _heading(said: Said) -> Iterator[str]:
     yield f"{', '.join(facts)}."
 
 
-def why(said: Said) -> str:
+def why(said: GateAnswer) -> str:
     """What decided, in a few words: the findings of the gravest level, counted."""
     from dbt_ripple.changes.no_changes import nothing_changed
 
@@ -203,11 +203,11 @@ def _counted(rule: str, number: int) -> str:
 # --- the parts -------------------------------------------------------------------------------------
 
 
-def _parts(said: Said) -> Iterator[_Part]:
+def _parts(said: GateAnswer) -> Iterator[_Part]:
     findings = new_findings(said.report)
     broken = [f for f in findings if f.rule == "reader_broken"]
     rest = [f for f in findings if f.rule != "reader_broken"]
-    unfound = Unfound(said.comparison)
+    unfound = MissingNames(said.comparison)
     yield _changes(said)
     yield _Part(
         *("What breaks", broken, lambda shown: _broken(shown, said, unfound), "reader"),
@@ -253,13 +253,13 @@ def _cut(text: str, width: int = _WIDTH) -> str:
     return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
-def _name(finding: Finding, said: Said) -> str:
+def _name(finding: Finding, said: GateAnswer) -> str:
     if finding.unique_id is None:
         return "the change"
     return code(_cut(subject(finding, said.head, said.base), _NAME))
 
 
-def _broken(findings: Sequence[Finding], said: Said, unfound: Unfound) -> Iterator[str]:
+def _broken(findings: Sequence[Finding], said: GateAnswer, unfound: MissingNames) -> Iterator[str]:
     def rows() -> Iterator[Sequence[str]]:
         for finding in findings:
             gone = unfound.of(finding.unique_id or "")
@@ -273,7 +273,7 @@ def _broken(findings: Sequence[Finding], said: Said, unfound: Unfound) -> Iterat
     yield from _table(("", "reader", "why", "what to do"), rows())
 
 
-def _mend(finding: Finding, gone: list[GoneColumn], said: Said) -> str:
+def _mend(finding: Finding, gone: list[RemovedColumn], said: GateAnswer) -> str:
     """What to do about a reader of what is gone."""
     renamed = [column for column in gone if column.renamed_to]
     dropped = [column for column in gone if not column.renamed_to]
@@ -306,7 +306,7 @@ def _grouped(findings: Iterable[Finding]) -> Iterator[_Group]:
         yield found[0], [finding.column for finding in found if finding.column is not None]
 
 
-def _rules(groups: Sequence[_Group], said: Said) -> Iterator[str]:
+def _rules(groups: Sequence[_Group], said: GateAnswer) -> Iterator[str]:
     def rows() -> Iterator[Sequence[str]]:
         for finding, columns in groups:
             where, what = _name(finding, said), prose(_cut(finding.reason.message))
@@ -323,7 +323,7 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(code(_cut(name, _NAME)) for name in names[:8]) + more
 
 
-def _changes(said: Said) -> _Part:
+def _changes(said: GateAnswer) -> _Part:
     """What changed, column by column, with what stood there and stands there now."""
     difference = diff(said.comparison)
     # What was not edited and does not compile stands under "What breaks".
@@ -364,7 +364,7 @@ def _diff_lines(entry: list[str]) -> Iterator[str]:
         yield from (shown(_cut(line)) for line in entry[1:])
 
 
-def _affected(said: Said) -> _Part:
+def _affected(said: GateAnswer) -> _Part:
     from dbt_ripple.rendering.mermaid import mermaid
 
     affected = said.report.affected
@@ -408,7 +408,7 @@ def _result(status: str | None) -> str:
     return _RESULTS.get(status) or ("⏭️ skipped" if status == "skipped" else f"❌ {status}")
 
 
-def run_in_short(selection: Selection, ran: Ran) -> str:
+def run_in_short(selection: Selection, ran: SelectionRun) -> str:
     """What dbt said of what it built and ran, in a few words."""
     tests = {
         *(test.unique_id for test in selection.tests),
@@ -431,7 +431,7 @@ def _left_out(selection: Selection) -> list[ProvenTest | BlockedTest]:
     return [*selection.proven, *selection.blocked]
 
 
-def _tests(selection: Selection, ran: Ran | None, head: Project) -> Iterator[_Part]:
+def _tests(selection: Selection, ran: SelectionRun | None, head: Project) -> Iterator[_Part]:
     from dbt_ripple.rendering.selection import headline, is_empty
 
     if is_empty(selection):

@@ -6,27 +6,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dbt_ripple import __version__
-from dbt_ripple.changes.removed_columns import Unfound
+from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.rendering.escaping import sarif_message
 from dbt_ripple.rendering.gate import RUN_RULES, failures, place_of, subject
 from dbt_ripple.rendering.source_locations import Place, Places
 
 if TYPE_CHECKING:
-    from dbt_ripple.rendering.gate import Said
+    from dbt_ripple.rendering.gate import GateAnswer
 
 
 _SARIF_LEVELS: Final = {"block": "error", "warn": "warning", "approved": "note", "known": "note"}
 
 
-def sarif(said: Said, project_dir: Path) -> dict[str, Any]:
+def sarif(said: GateAnswer, project_dir: Path) -> dict[str, Any]:
     """A log of SARIF 2.1.0, for code scanners.
 
     What was run and failed is a result, too; the tests to run, and what each said, are properties of
     the run.
     """
     report, head, base = said.report, said.head, said.base
-    places, unfound = Places(head, base, project_dir), Unfound(said.comparison)
+    places, unfound = Places(head, base, project_dir), MissingNames(said.comparison)
     rules = {rule.name: (rule.asks, rule.level, f" See {rule.page}.") for rule in RULES.values()}
     if said.ran is not None:
         rules |= {name: (asks, "block", "") for name, asks in RUN_RULES.items()}

@@ -12,10 +12,10 @@ from collections.abc import Collection, Iterable, Mapping
 
 from dbt_ripple.artifacts import CatalogColumn
 from dbt_ripple.changes import Comparison
-from dbt_ripple.changes.removed_columns import GoneColumn, Unfound, broken_by
+from dbt_ripple.changes.removed_columns import MissingNames, RemovedColumn, broken_by
 from dbt_ripple.changes.repeated_failures import fail_again
 from dbt_ripple.flow.identifiers import dialect_of
-from dbt_ripple.graph.broken_nodes import CertainNames
+from dbt_ripple.graph.broken_nodes import BrokenNodeFinder
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.selection.models_to_build import inlined_by
@@ -40,7 +40,7 @@ def cannot_be_built(comparison: Comparison, cache: Cache | None = None) -> dict[
         broken.update(dict.fromkeys(inlined_by(head, unique_id)[0] if inlined else (unique_id,)))
     if not broken:
         return {}
-    linker = CertainNames(head, _unchanged_sources(comparison), cache)
+    linker = BrokenNodeFinder(head, _unchanged_sources(comparison), cache)
     found = {
         unique_id: names
         for unique_id in broken
@@ -123,7 +123,7 @@ def blocked_tests(
                     causes[child] = causes[parent]
                     following.append(child)
         ahead = following
-    unfound = Unfound(comparison)
+    unfound = MissingNames(comparison)
     return [
         BlockedTest(
             unique_id=test,
@@ -136,7 +136,7 @@ def blocked_tests(
 
 
 def _why(
-    unfound: Unfound,
+    unfound: MissingNames,
     model: str,
     cause: str,
     missing: Mapping[str, list[str]],
@@ -156,7 +156,7 @@ def _why(
     return Code.CANNOT_BE_BUILT(name=name, because=because)
 
 
-def _gone_in_inlined(unfound: Unfound, model: str) -> list[GoneColumn]:
+def _gone_in_inlined(unfound: MissingNames, model: str) -> list[RemovedColumn]:
     """What the ephemeral models that a relation inlines look for in vain."""
     head = unfound.comparison.head
     return [

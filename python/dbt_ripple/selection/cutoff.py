@@ -38,15 +38,15 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compiled_sql_reuse import other_names, rename
 from dbt_ripple.flow.determinism import (
-    By,
-    Unrepeatable,
+    Cause,
+    Nondeterminism,
     changes_only,
     inexact_type,
+    nondeterminism,
     reads_only,
-    unrepeatable,
 )
 from dbt_ripple.flow.identifiers import dialect_of
-from dbt_ripple.graph.config_fingerprints import Settings, hooks_of
+from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
 from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tables import ROWS
@@ -112,7 +112,7 @@ class Answer(NamedTuple):
     unequal: Mapping[Question, Unequal | None]
 
 
-class Step(NamedTuple):
+class BuildStep(NamedTuple):
     """What is built and run next, all at once."""
 
     models: list[str]
@@ -124,7 +124,7 @@ class Step(NamedTuple):
 
 
 @dataclass
-class Decided:
+class CutoffDecisions:
     """What became of the models and tests of a selection.
 
     Attributes:
@@ -183,7 +183,7 @@ class Cutoff:
         self.tests = [test.unique_id for test in selection.tests]
         self.unit_tests = list(selection.unit_tests)
         self._blocks_tests = {test.blocked_by for test in selection.blocked}
-        self.decided = Decided()
+        self.decided = CutoffDecisions()
         self.done: set[str] = set()
         self.failed: set[str] = set()
         self.answers: dict[str, Answer] = {}
@@ -191,7 +191,7 @@ class Cutoff:
         self.renamed = other_names(self.base, self.head)
         self._own: dict[str, str | None] = {}
         self._reads: dict[str, dict[str, Columns]] = {}
-        self._repeatable: dict[tuple[int, str], Unrepeatable | None] = {}
+        self._repeatable: dict[tuple[int, str], Nondeterminism | None] = {}
         self._unknown: dict[str, bool] = {}
 
     def prepare(self) -> None:
@@ -202,7 +202,7 @@ class Cutoff:
 
     # -- what is next -------------------------------------------------------------------------------
 
-    def next(self) -> Step:
+    def next(self) -> BuildStep:
         """What is built and run next; empty once all is decided."""
         models: list[str] = []
         more = True
@@ -217,7 +217,7 @@ class Cutoff:
         tests = [t for t in tests if t in self.decided.built]
         unit_tests = [u for u in self.unit_tests if self._has_its_inputs(u)]
         self.unit_tests = [u for u in self.unit_tests if u not in unit_tests]
-        return Step(models, tests, unit_tests)
+        return BuildStep(models, tests, unit_tests)
 
     def _has_its_inputs(self, unit_test: str) -> bool:
         """Whether all that the model of a unit test reads is decided: dbt types the fixture by it."""
@@ -245,7 +245,7 @@ class Cutoff:
             if unique_id in self.decided or self.own(unique_id) is not None:
                 continue
             order = self.repeatable(1, unique_id)
-            if order is not None and order.by == By.CHANCE:
+            if order is not None and order.by == Cause.CHANCE:
                 continue
             for relation, columns in self.reads(unique_id).items():
                 if (
@@ -312,7 +312,7 @@ class Cutoff:
         if why is not None:
             return why
         order = self._unrepeatable(1, unique_id, frozenset())
-        if order is not None and order.by == By.CHANCE:
+        if order is not None and order.by == Cause.CHANCE:
             return order.reason
         for relation in self.reads(unique_id):
             if relation in self.decided.built:
@@ -380,7 +380,7 @@ class Cutoff:
             return "it was not analysed"
         if before.status != now.status or self.is_unknown(unique_id):
             return "it cannot be analysed"
-        if now.looks_at or before.looks_at or now.in_vain or before.in_vain:
+        if now.introspects or before.introspects or now.unresolved_names or before.unresolved_names:
             return "it queries the warehouse besides its own query"
         if not then.compiled_code or not node.compiled_code:
             return "it is not compiled"
@@ -420,8 +420,10 @@ class Cutoff:
         )
 
     @cached_property
-    def _settings(self) -> tuple[Settings, Settings]:
-        return Settings(self.base, Macros(self.base)), Settings(self.head, Macros(self.head))
+    def _settings(self) -> tuple[ConfigFingerprints, ConfigFingerprints]:
+        return ConfigFingerprints(self.base, Macros(self.base)), ConfigFingerprints(
+            self.head, Macros(self.head)
+        )
 
     @cached_property
     def _analyses(self) -> tuple[Analysis, Analysis]:
@@ -545,7 +547,7 @@ class Cutoff:
         if self.is_unknown(relation):
             return "it cannot be analysed"
         for analysis in self._analyses:
-            if analysis.nodes[relation].looks_at:
+            if analysis.nodes[relation].introspects:
                 return "it queries the warehouse while it compiles"
         if "materialization" in self._settings[1].said(node) or "materialization" in self._settings[
             0
@@ -662,13 +664,13 @@ class Cutoff:
             return None
         for side in (0, 1):
             found = self.repeatable(side, relation)
-            if found is None or found.by == By.TIES:
+            if found is None or found.by == Cause.TIES:
                 found = self._unsettled_above(side, relation)
             if found is not None:
                 return f"it is not the same each time: {found.reason}"
         return None
 
-    def _unsettled_above(self, side: int, relation: str) -> Unrepeatable | None:
+    def _unsettled_above(self, side: int, relation: str) -> Nondeterminism | None:
         """What of that is in what it reads: in views, and in what else is built here."""
         project = (self.base, self.head)[side]
         seen = {relation}
@@ -684,12 +686,12 @@ class Cutoff:
                     continue
                 seen.add(parent)
                 found = self.repeatable(side, parent)
-                if found is not None and found.by >= (By.ORDER if view else By.CHANCE):
+                if found is not None and found.by >= (Cause.ORDER if view else Cause.CHANCE):
                     return found
                 ahead.append((parent, stored or not view))
         return None
 
-    def repeatable(self, side: int, unique_id: str) -> Unrepeatable | None:
+    def repeatable(self, side: int, unique_id: str) -> Nondeterminism | None:
         """Why a node's SQL may give other rows of the same bags of rows, on base or on head."""
         key = (side, unique_id)
         if key not in self._repeatable:
@@ -702,13 +704,13 @@ class Cutoff:
 
     def _unrepeatable(
         self, side: int, unique_id: str, inexact: Iterable[str] | None
-    ) -> Unrepeatable | None:
+    ) -> Nondeterminism | None:
         node = (self.base, self.head)[side].nodes[unique_id]
         if node.is_python or not node.compiled_code:
-            return Unrepeatable("it has no compiled SQL", By.CHANCE)
+            return Nondeterminism("it has no compiled SQL", Cause.CHANCE)
         if self._status(side, unique_id) == "opaque" and self._is_unknown(side, unique_id):
-            return Unrepeatable("it cannot be analysed", By.CHANCE)
-        return unrepeatable(node.compiled_code, self.dialect, inexact)
+            return Nondeterminism("it cannot be analysed", Cause.CHANCE)
+        return nondeterminism(node.compiled_code, self.dialect, inexact)
 
     def _inexact(self, unique_id: str) -> set[str] | None:
         """The names of the columns it reads that are floating point numbers and the like."""

@@ -10,7 +10,7 @@ from dbt_ripple.artifacts import Node, Project, did_you_mean
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compare import Vertex
 from dbt_ripple.changes.diff import Texts
-from dbt_ripple.changes.removed_columns import Unfound
+from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.reasons import Code, Reason
@@ -19,7 +19,7 @@ from dbt_ripple.selection.result import Selection
 TESTS = frozenset({"test", "unit_test"})
 
 
-class Step(msgspec.Struct, kw_only=True):
+class PathStep(msgspec.Struct, kw_only=True):
     """A vertex on the way of a change.
 
     Attributes:
@@ -52,7 +52,7 @@ class Explanation(msgspec.Struct, kw_only=True):
     name: str
     verdict: str
     reason: Reason
-    path: list[Step] = []
+    path: list[PathStep] = []
     before: list[str] = []
     after: list[str] = []
     facts: list[str] = []
@@ -114,7 +114,7 @@ def explain(comparison: Comparison, selection: Selection, test: Node) -> Explana
     selected = next((t for t in selection.tests if t.unique_id == unique_id), None)
     proven = next((t for t in selection.proven if t.unique_id == unique_id), None)
     blocked = next((t for t in selection.blocked if t.unique_id == unique_id), None)
-    unfound = Unfound(comparison)
+    unfound = MissingNames(comparison)
     said.broken = unfound.reason(unique_id) if unique_id in unfound.reasons else None
     if selected is not None:
         said.verdict, said.reason = "selected", selected.reason
@@ -139,15 +139,15 @@ def explain(comparison: Comparison, selection: Selection, test: Node) -> Explana
 
 
 def _nearest_moved(comparison: Comparison, test: str) -> Vertex | None:
-    came_from = comparison.came_from
+    predecessors = comparison.predecessors
     depth: dict[Vertex, int] = {}
-    for vertex, before in came_from.items():
+    for vertex, before in predecessors.items():
         depth[vertex] = 0 if before is None else depth[before] + 1
     analysis = comparison.head_analysis
     read = [(node, column) for t, node, column in analysis.test_columns if t == test]
     above = [vertex for vertex in read if vertex in depth]
     if not above and (seen := analysis.tests.get(test)) is not None:
-        above = [vertex for vertex in depth if vertex[0] in seen.looks_at]
+        above = [vertex for vertex in depth if vertex[0] in seen.introspects]
     return min(above, key=depth.__getitem__, default=None)
 
 
@@ -156,7 +156,7 @@ def _put_way(
 ) -> None:
     if vertex is not None:
         way = [vertex]
-        while (before := comparison.came_from[way[-1]]) is not None:
+        while (before := comparison.predecessors[way[-1]]) is not None:
             way.append(before)
         way.reverse()
         said.path = [_step(texts, step) for step in way]
@@ -170,13 +170,13 @@ def _put_way(
             if a != b:
                 said.before += [a] if a else []
                 said.after += [b] if b else []
-    said.path.append(Step(unique_id=said.unique_id))
+    said.path.append(PathStep(unique_id=said.unique_id))
 
 
-def _step(texts: Texts, vertex: Vertex) -> Step:
+def _step(texts: Texts, vertex: Vertex) -> PathStep:
     unique_id, column = vertex
     expression = None if column == ROWS else texts.definition(1, unique_id, column)
-    return Step(unique_id=unique_id, column=column, expression=expression)
+    return PathStep(unique_id=unique_id, column=column, expression=expression)
 
 
 def _stood_and_stands(
@@ -235,7 +235,7 @@ def _stopped(said: Explanation, comparison: Comparison, texts: Texts, test: Node
     queue = deque(start)
     while queue:
         vertex = queue.popleft()
-        if vertex in comparison.moved:
+        if vertex in comparison.changed_vertices:
             equal = below[vertex]
             said.path = [_step(texts, vertex)]
             reader = _spoken(head, equal) if equal is not None else "the test"
@@ -276,7 +276,7 @@ def _above(head: Project, start: str) -> dict[str, int]:
 
 
 def _origins(comparison: Comparison) -> list[Vertex]:
-    began = [vertex for vertex, before in comparison.came_from.items() if before is None]
+    began = [vertex for vertex, before in comparison.predecessors.items() if before is None]
     return began or [(unique_id, ROWS) for unique_id in comparison.changed]
 
 

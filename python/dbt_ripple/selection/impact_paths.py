@@ -8,25 +8,25 @@ from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.reasons import Code, Reason
 
 
-class Reasons:
+class ImpactPaths:
     """The ways a comparison's changes went.
 
     Attributes:
-        came_from: each moved vertex with the one before it on a shortest way; None where a change
+        predecessors: each moved vertex with the one before it on a shortest way; None where a change
             began.
         reads: the nearest moved vertex each test reads that `of_tests` was asked of.
     """
 
     def __init__(self, comparison: Comparison) -> None:
         self.comparison = comparison
-        self.came_from = comparison.came_from
+        self.predecessors = comparison.predecessors
         self.reads: dict[str, Vertex] = {}
 
     def of_tests(self, impacted: dict[str, Reason | None]) -> dict[str, tuple[Reason, list[str]]]:
         """The reason of each impacted test, and its path (see `SelectedTest`)."""
         nearest = self.reads = {}
         depth = self.depths()
-        if self.came_from:
+        if self.predecessors:
             for test, node, column in self.comparison.head_analysis.test_columns:
                 vertex = (node, column)
                 if test in impacted and vertex in depth:
@@ -35,8 +35,8 @@ class Reasons:
                         nearest[test] = vertex
             for test in impacted:
                 seen = self.comparison.head_analysis.tests.get(test)
-                if test not in nearest and seen is not None and seen.looks_at:
-                    above = [v for v in depth if v[0] in seen.looks_at]
+                if test not in nearest and seen is not None and seen.introspects:
+                    above = [v for v in depth if v[0] in seen.introspects]
                     if above:
                         nearest[test] = min(above, key=depth.__getitem__)
         found = {}
@@ -55,7 +55,9 @@ class Reasons:
         """What is said where SQL differs between the sides though its code does not."""
         comparison = self.comparison
         base, head = comparison.base.nodes, comparison.head.nodes
-        began = {unique_id for (unique_id, _), before in self.came_from.items() if before is None}
+        began = {
+            unique_id for (unique_id, _), before in self.predecessors.items() if before is None
+        }
         began.update(u for u, own in impacted.items() if own is None and u not in self.reads)
         names = [
             head[unique_id].display_name
@@ -74,14 +76,14 @@ class Reasons:
     def depths(self) -> dict[Vertex, int]:
         """How far each vertex is from where its change began."""
         depth: dict[Vertex, int] = {}
-        for vertex, before in self.came_from.items():
+        for vertex, before in self.predecessors.items():
             depth[vertex] = 0 if before is None else depth[before] + 1
         return depth
 
     def way(self, vertex: Vertex) -> list[Vertex]:
         """The vertices from where the change began down to this one."""
         way = [vertex]
-        while (before := self.came_from[way[-1]]) is not None:
+        while (before := self.predecessors[way[-1]]) is not None:
             way.append(before)
         return way[::-1]
 

@@ -24,7 +24,7 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compiled_sql_reuse import other_names, rename
 from dbt_ripple.flow.identifiers import dialect_of
-from dbt_ripple.graph.config_fingerprints import NAMING, Settings
+from dbt_ripple.graph.config_fingerprints import NAMING, ConfigFingerprints
 from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.macros import Macros, dispatched
 from dbt_ripple.reasons import Code, Reason
@@ -86,9 +86,9 @@ def _below(project: Project, unique_id: str) -> Iterator[str]:
 def built_otherwise(comparison: Comparison) -> Iterator[str]:
     """What may build otherwise, or fail to, by its properties alone."""
     base, head = comparison.base, comparison.head
-    settings: tuple[Settings, Settings] | None = None
+    settings: tuple[ConfigFingerprints, ConfigFingerprints] | None = None
     if _naming(base) != _naming(head):
-        settings = (Settings(base, Macros(base)), Settings(head, Macros(head)))
+        settings = (ConfigFingerprints(base, Macros(base)), ConfigFingerprints(head, Macros(head)))
     for unique_id, now in head.nodes.items():
         if now.resource_type not in BUILT or unique_id in comparison.changed:
             continue
@@ -96,7 +96,10 @@ def built_otherwise(comparison: Comparison) -> Iterator[str]:
         if then is None or (settings is None and _same_properties(then, now)):
             continue
         if settings is None:
-            settings = (Settings(base, Macros(base)), Settings(head, Macros(head)))
+            settings = (
+                ConfigFingerprints(base, Macros(base)),
+                ConfigFingerprints(head, Macros(head)),
+            )
         if settings[0].built_with(then) != settings[1].built_with(now):
             yield unique_id
 
@@ -167,13 +170,15 @@ def named_in_vain(
     """
     head, seen = comparison.head, comparison.head_analysis
 
-    def in_vain(unique_id: str) -> set[str]:
+    def unresolved_names(unique_id: str) -> set[str]:
         found = seen.nodes.get(unique_id) or seen.tests.get(unique_id)
-        return {name.rpartition(".")[2].lower() for name in (found.in_vain if found else ())}
+        return {
+            name.rpartition(".")[2].lower() for name in (found.unresolved_names if found else ())
+        }
 
     words: dict[str, set[str]] = {}
     for parent, change in comparison.changed.items():
-        columns = {c.lower(): c for c in change.moved}
+        columns = {c.lower(): c for c in change.redefined}
         gone = {c.lower(): c for c in change.removed}
         known = head.nodes.get(parent)
         if (
@@ -184,7 +189,7 @@ def named_in_vain(
             node = head.nodes[child]
             if node.resource_type not in resource_types or child in comparison.changed:
                 continue
-            for column in gone.keys() & in_vain(child):
+            for column in gone.keys() & unresolved_names(child):
                 yield child, parent, gone[column]
             if columns and child not in words:
                 from dbt_ripple.flow.query_text import names_in

@@ -28,11 +28,11 @@ from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compiled_sql_reuse import other_names, rename
 from dbt_ripple.flow.containment import INJECTIVE, ONTO, Embeddings, conditions
 from dbt_ripple.flow.identifiers import dialect_of
-from dbt_ripple.flow.row_constraints import Book, Step
+from dbt_ripple.flow.row_constraints import FactUse, KnownConstraints
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.column_edges import edges_into
 from dbt_ripple.graph.config_fingerprints import hooks_of
-from dbt_ripple.graph.introspection import Introspection, Sees
+from dbt_ripple.graph.introspection import IntrospectedParts, Introspection
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.tested_constraints import FactAnalyser, TestRows
 from dbt_ripple.reasons import Code, Reason
@@ -153,7 +153,7 @@ class _Proofs:
             )
         )
         settled = frozenset(self.settled())
-        book = Book()
+        known_constraints = KnownConstraints()
         seeds = comparison.seeds
         columns = base.catalog
 
@@ -164,7 +164,7 @@ class _Proofs:
             base,
             before,
             unmoved,
-            book,
+            known_constraints,
             self.empty,
             lambda unique_id: columns.get(unique_id, ()),
             cache,
@@ -176,7 +176,7 @@ class _Proofs:
             head,
             now,
             unmoved,
-            book,
+            known_constraints,
             self.holds_on_head,
             of_unmoved,
             cache,
@@ -200,9 +200,10 @@ class _Proofs:
             for unique_id, change in comparison.changed.items()
             if (seen := now.nodes.get(unique_id)) is not None
             and (
-                seen.status in ("opaque", "broken") or (seen.looks_at and unique_id not in settled)
+                seen.status in ("opaque", "broken")
+                or (seen.introspects and unique_id not in settled)
             )
-            and (change.moved or change.added or change.removed or not seen.columns)
+            and (change.redefined or change.added or change.removed or not seen.columns)
         }
 
     def loaded_on_base(self) -> list[str]:
@@ -233,7 +234,7 @@ class _Proofs:
             for unique_id, seen in sides[1].items():
                 then = sides[0].get(unique_id)
                 if (
-                    not seen.looks_at
+                    not seen.introspects
                     or then is None
                     or then.status != "analysed"
                     or seen.status != "analysed"
@@ -246,16 +247,19 @@ class _Proofs:
                     continue
                 names = other_names(base, head) if names is None else names
                 there_sql, here_sql = there.compiled_code or "", here.compiled_code or ""
-                moved = {base.nodes[u].relation_name for u in seen.looks_at if u in base.nodes}
+                moved = {base.nodes[u].relation_name for u in seen.introspects if u in base.nodes}
                 same_names = moved.isdisjoint(names)
-                if then.looked == seen.looked and then.looks_at == seen.looks_at:
+                if (
+                    then.introspection_fingerprint == seen.introspection_fingerprint
+                    and then.introspects == seen.introspects
+                ):
                     if same_names or rename(there_sql, names) == here_sql:
                         yield unique_id
                 elif same_names and unique_id in now.nodes:
                     introspection = introspection or Introspection(head, Macros(head))
                     looks = introspection.of(here)
                     if (
-                        looks.sees <= Sees.COLUMNS
+                        looks.parts <= IntrospectedParts.COLUMNS
                         and not looks.values
                         and self.was_there(unique_id)
                     ):
@@ -281,7 +285,7 @@ class _Proofs:
             and looked not in comparison.changed
             and bool(columns := {name.lower() for name in now.nodes[looked].columns})
             and columns <= read.get(looked, set()) & written
-            for looked in now.nodes[unique_id].looks_at
+            for looked in now.nodes[unique_id].introspects
         )
 
     def rows(self, test: str) -> int | None:
@@ -367,7 +371,7 @@ class _Proofs:
                 ):
                     continue
                 words = f"each row it could return is one of {nodes[other].name}"
-                said = Step(nodes[test].name, words, frozenset({other}))
+                said = FactUse(nodes[test].name, words, frozenset({other}))
                 argument = _Argument(sorted({*now.steps, *theirs.steps, said}), True)
                 if test not in self.rested_on(argument, arguments):
                     arguments[test] = argument
@@ -507,7 +511,7 @@ class _Proofs:
         node = self.comparison.head.nodes[test]
         if self.head.settings.of(node):
             return Code.MACRO_STANDS_IN()
-        if self.comparison.head_analysis.tests[test].looks_at:
+        if self.comparison.head_analysis.tests[test].introspects:
             return Code.QUERIES_OR_READS_UNNAMED()
         return None
 
@@ -639,7 +643,7 @@ class _Argument:
 
     __slots__ = ("same", "steps")
 
-    def __init__(self, steps: list[Step], same: bool) -> None:
+    def __init__(self, steps: list[FactUse], same: bool) -> None:
         self.steps = steps
         self.same = same
 

@@ -171,7 +171,7 @@ PASSED = frozenset({"pass", "success", "no-op"})
 
 
 @dataclass
-class Ran:
+class SelectionRun:
     """What dbt said.
 
     Attributes:

@@ -12,17 +12,17 @@ import msgspec
 
 from dbt_ripple.artifacts import Node, Project, criticality, referenced_columns
 from dbt_ripple.changes import Comparison, compare
-from dbt_ripple.changes.removed_columns import Unfound
+from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.changes.state_modified import modified, modified_tests
 from dbt_ripple.graph.cache import Cache
-from dbt_ripple.graph.config_fingerprints import Settings
+from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.node_properties import of_test
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.selection.blocked_tests import blocked_tests
-from dbt_ripple.selection.impact_paths import Reasons
+from dbt_ripple.selection.impact_paths import ImpactPaths
 from dbt_ripple.selection.models_to_build import (
     BUILT,
     only_tests_compile,
@@ -101,7 +101,7 @@ def select_from(
     wanted = dict(tests_of_critical(comparison, critical)) if critical is not None else {}
     for unique_id, reason in wanted.items():
         impacted.setdefault(unique_id, reason)
-    reasons = Reasons(comparison)
+    reasons = ImpactPaths(comparison)
     models = to_build(comparison)
     proven: list[ProvenTest] = []
     blocked: list[BlockedTest] = []
@@ -133,7 +133,7 @@ def select_from(
     impacted |= alone
     proven = [test for test in proven if test.unique_id not in alone]
     blocked = [test for test in blocked if test.unique_id not in alone]
-    unfound = Unfound(comparison)
+    unfound = MissingNames(comparison)
     impacted |= {test: unfound.reason(test) for test in unfound.new if test in impacted}
     tests = []
     for unique_id, (reason, path) in reasons.of_tests(impacted).items():
@@ -242,7 +242,7 @@ def impacted_tests(comparison: Comparison) -> dict[str, Reason | None]:
     base, head = comparison.base, comparison.head
     before, now = comparison.base_analysis.tests, comparison.head_analysis.tests
     found: dict[str, Reason | None] = {}
-    sides: list[Settings] = []
+    sides: list[ConfigFingerprints] = []
     for unique_id, here in now.items():
         then = before.get(unique_id)
         if then is None:
@@ -257,7 +257,7 @@ def impacted_tests(comparison: Comparison) -> dict[str, Reason | None]:
             or here.reason != then.reason
             or (here.columns != then.columns and _counts_by_name(head.nodes[unique_id]))
         ):
-            sides = sides or [Settings(side, Macros(side)) for side in (base, head)]
+            sides = sides or [ConfigFingerprints(side, Macros(side)) for side in (base, head)]
             run = [side.of(side.project.nodes[unique_id]) for side in sides]
             found[unique_id] = None if run[0] == run[1] else Code.RUN_OTHERWISE()
         elif comparison.everything:

@@ -32,7 +32,7 @@ import msgspec
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.errors import RippleError
-from dbt_ripple.graph.lineage_rows import Snapshot
+from dbt_ripple.graph.lineage_rows import LineageSnapshot
 from dbt_ripple.graph.lineage_tables import RECORDED, TABLES
 from dbt_ripple.spark.session import first_line
 
@@ -168,7 +168,7 @@ def destination(
 
 def load(
     session: SparkSession,
-    snapshot: Snapshot,
+    snapshot: LineageSnapshot,
     to: Destination,
     *,
     progress: Progress | None = None,
@@ -206,7 +206,7 @@ def load(
 
 
 def _write(
-    session: SparkSession, snapshot: Snapshot, to: Destination, progress: Progress | None
+    session: SparkSession, snapshot: LineageSnapshot, to: Destination, progress: Progress | None
 ) -> None:
     """Write all tables: the first alone, which tells of a load that began, and the commit last."""
     lock = Lock()

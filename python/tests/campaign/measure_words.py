@@ -20,7 +20,7 @@ from dbt_ripple.changes import compare
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.selection.select import impacted_tests
 
-SECOND = "dbt_ripple.changes.compare.prove_reworded"
+SECOND = "dbt_ripple.changes.compare.prove_equivalent"
 
 
 def main() -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from dbt_ripple.artifacts import Macro, Metadata, Node, Project, Ref
 from dbt_ripple.artifacts.project import DependsOn, TestMetadata
-from dbt_ripple.changes.compiled_sql_reuse import Conditions, rename, take_over
+from dbt_ripple.changes.compiled_sql_reuse import CompileConditions, rename, reuse_compiled_sql
 from dbt_ripple.reasons import Code
 
-ALL = Conditions(variables=True, environment=True, target=True, command=True)
+ALL = CompileConditions(variables=True, environment=True, target=True, command=True)
 
 
 def node(name: str, raw: str, compiled: str | None, *parents: str, **more: Any) -> Node:
@@ -67,16 +67,16 @@ def shop(raw: str, *macros: Macro, compiled: str = "text") -> Project:
     return project(ORDERS, node("top", raw, compiled, "orders"), macros=macros)
 
 
-def why(base: Project, head: Project, conditions: Conditions = ALL) -> str | None:
+def why(base: Project, head: Project, conditions: CompileConditions = ALL) -> str | None:
     """Why the model `top` is compiled; None where it is taken over."""
-    reason = take_over(base, head, conditions).rest.get("model.shop.top")
+    reason = reuse_compiled_sql(base, head, conditions).rest.get("model.shop.top")
     return reason and reason.message
 
 
 def test_an_unchanged_project_is_taken_over_whole() -> None:
     base = shop("select * from {{ ref('orders') }}", compiled="select * from prod.orders")
     head = parsed(base)
-    taken = take_over(base, head)
+    taken = reuse_compiled_sql(base, head)
     assert taken.taken == ["model.shop.orders", "model.shop.top"]
     assert taken.rest == {}
     assert taken.head.nodes["model.shop.top"].compiled_code == "select * from prod.orders"
@@ -90,7 +90,7 @@ def test_names_of_relations_become_heads() -> None:
         compiled="select * from prod.orders, prod.top, prod.orders_old, a.prod.orders, 'x'",
     )
     head = parsed(base, schema="ci")
-    head = take_over(base, head).head
+    head = reuse_compiled_sql(base, head).head
     assert head.nodes["model.shop.top"].compiled_code == (
         "select * from ci.orders, ci.top, prod.orders_old, a.prod.orders, 'x'"
     )
@@ -189,11 +189,11 @@ def test_a_word_outside_of_jinja_reaches_nothing(raw: str) -> None:
 def test_what_the_artifacts_do_not_say_has_to_be_proved(raw: str, condition: str) -> None:
     base = shop(raw, macro("through_a_macro", "{{ var('x') }}"))
     assert "of which the artifacts do not say the value" in str(
-        why(base, parsed(base), Conditions())
+        why(base, parsed(base), CompileConditions())
     )
-    others = Conditions(**{name: name != condition for name in ALL.__dataclass_fields__})
+    others = CompileConditions(**{name: name != condition for name in ALL.__dataclass_fields__})
     assert why(base, parsed(base), others) is not None
-    assert why(base, parsed(base), Conditions(**{condition: True})) is None
+    assert why(base, parsed(base), CompileConditions(**{condition: True})) is None
 
 
 @pytest.mark.parametrize(
@@ -228,20 +228,20 @@ def test_what_looks_around_while_it_compiles_is_compiled(raw: str) -> None:
 def test_what_is_the_same_or_answered_as_on_base_is_taken_over(raw: str) -> None:
     asks = macro("is_incremental", "{{ adapter.get_relation(this) }}{{ model.config }}", "dbt")
     base = shop(raw, asks)
-    assert why(base, parsed(base), Conditions()) is None
+    assert why(base, parsed(base), CompileConditions()) is None
 
 
 def test_a_parameter_is_not_what_it_is_called() -> None:
     text = "{% macro test_a(model, schema) %}select {{ schema }} from {{ model }}{% endmacro %}"
     test_a = Macro(unique_id="macro.dbt.test_a", name="test_a", macro_sql=text)
     base = shop("{{ test_a(**kwargs) }}", test_a)
-    assert why(base, parsed(base), Conditions()) is None
+    assert why(base, parsed(base), CompileConditions()) is None
 
 
 def test_the_arguments_of_a_generic_test_are_jinja_too() -> None:
     arguments = TestMetadata(name="a", kwargs={"values": [{"at": "{{ var(\"it's\") ~ 'x' }}"}]})
     base = project(ORDERS, node("top", "{{ test_a() }}", "x", "orders", test_metadata=arguments))
-    assert "`var`" in str(why(base, parsed(base), Conditions()))
+    assert "`var`" in str(why(base, parsed(base), CompileConditions()))
     assert why(base, parsed(base)) is None
 
 
@@ -270,14 +270,14 @@ def test_another_dbt_or_a_base_that_is_not_compiled_gives_nothing() -> None:
     assert why(base, head) == "another dbt compiled base: 1.11.1, not 1.10.0"
     assert why(parsed(base), parsed(base)) == "base has not compiled it"
     new = project(*parsed(base).nodes.values(), node("new", "select 1", None))
-    assert take_over(base, new).rest == {"model.shop.new": Code.NOT_ON_BASE_SIDE()}
+    assert reuse_compiled_sql(base, new).rest == {"model.shop.new": Code.NOT_ON_BASE_SIDE()}
 
 
 def test_what_head_has_compiled_stays() -> None:
     base = shop("select 1", compiled="base's")
     head = parsed(base)
     head.nodes["model.shop.top"].compiled_code = "head's"
-    assert take_over(base, head).taken == ["model.shop.orders"]
+    assert reuse_compiled_sql(base, head).taken == ["model.shop.orders"]
     assert head.nodes["model.shop.top"].compiled_code == "head's"
 
 

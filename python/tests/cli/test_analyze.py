@@ -13,7 +13,7 @@ from cli_shell import Shell
 
 from dbt_ripple.artifacts import CatalogColumn, Metadata, Node, Project
 from dbt_ripple.errors import RippleError
-from dbt_ripple.graph.analysis_coverage import Summary, summarise
+from dbt_ripple.graph.analysis_coverage import AnalysisCoverage, analysis_coverage
 from dbt_ripple.graph.lineage import Analysis, ColumnEdge, NodeAnalysis
 from dbt_ripple.reasons import Code
 from dbt_ripple.rendering.analysis_coverage import render
@@ -64,10 +64,10 @@ ANALYSIS = Analysis(
 
 
 def shown(style: str, of: Project | None = None) -> str:
-    return said(summarise(of or project(), ANALYSIS, 0.25), style)
+    return said(analysis_coverage(of or project(), ANALYSIS, 0.25), style)
 
 
-def said(summary: Summary, style: str) -> str:
+def said(summary: AnalysisCoverage, style: str) -> str:
     return "\n".join(map(printed, render(summary, style)))
 
 
@@ -143,7 +143,7 @@ def test_many_opaque_models_do_not_flood_the_screen() -> None:
         for i in range(50)
     }
     analysis = Analysis(nodes=many, edges=[], test_columns=[], seconds={})
-    lines = said(summarise(project(), analysis, 0.0), "text").splitlines()
+    lines = said(analysis_coverage(project(), analysis, 0.0), "text").splitlines()
     assert len(lines) < 40
     assert max(map(len, lines)) < 200
     assert "  and 30 more; --format json has all" in lines
@@ -158,8 +158,8 @@ def test_markdown() -> None:
 def test_a_project_without_models() -> None:
     empty = Project(target_path="", metadata=Metadata(), nodes={}, parents={}, children={})
     nothing = Analysis({}, [], [], {})
-    assert json.loads(said(summarise(empty, nothing, 0.0), "json"))["models"] == 0
-    assert "0 of 0 models" in said(summarise(empty, nothing, 0.0), "text")
+    assert json.loads(said(analysis_coverage(empty, nothing, 0.0), "json"))["models"] == 0
+    assert "0 of 0 models" in said(analysis_coverage(empty, nothing, 0.0), "text")
 
 
 # --- the command -----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tiny_project import commit, dbt, fingerprint, git, write
 
-from dbt_ripple.dbt_runner.base_ref import Sides, both_sides, interrupted_by_term, worktree
+from dbt_ripple.dbt_runner.base_ref import CompiledSides, both_sides, interrupted_by_term, worktree
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.selection import select
@@ -22,12 +22,12 @@ STG = "select id as order_id, customer, amount * 2 as amount, status from {{ ref
 
 
 @contextmanager
-def sides(project: Path, ref: str = "main", target: str = "prod") -> Iterator[Sides]:
+def sides(project: Path, ref: str = "main", target: str = "prod") -> Iterator[CompiledSides]:
     with both_sides(project, ref, DbtOptions(target=target)) as found:
         yield found
 
 
-def names(found: Sides) -> list[str]:
+def names(found: CompiledSides) -> list[str]:
     return sorted(test.name for test in select(found.base, found.head).tests)
 
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 
-from dbt_ripple.flow.containment import Leaf
+from dbt_ripple.flow.containment import OpaqueRows
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.lower import lower
 from dbt_ripple.flow.relation import ROWS, Relation
-from dbt_ripple.flow.row_constraints import Book, Facts, type_family
+from dbt_ripple.flow.row_constraints import Facts, KnownConstraints, type_family
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +37,7 @@ def data() -> Iterator[duckdb.DuckDBPyConnection]:
 
 def facts(sql: str, dialect: str = "duckdb") -> tuple[Facts, dict[bytes, str]]:
     """What is known of a query's rows, and its columns by fingerprint."""
-    book = Book()
+    known_constraints = KnownConstraints()
 
     def table(key: str, _: str) -> Relation:
         leaf = digest(b"leaf", key.encode())
@@ -45,14 +45,14 @@ def facts(sql: str, dialect: str = "duckdb") -> tuple[Facts, dict[bytes, str]]:
         fps = [digest(leaf, c.encode()) for c in names]
         deps = [{(key, c): 1} for c in names]
         relation = Relation(names, names, fps, deps, [], leaf, {(key, ROWS): 1}, leaf)
-        relation.facts = Facts(Leaf(leaf))
+        relation.facts = Facts(OpaqueRows(leaf))
         for fp, type_ in zip(fps, TYPES.values(), strict=True):
-            book.typed(fp, type_family(type_))
+            known_constraints.typed(fp, type_family(type_))
         return relation
 
     lowered = lower(sql, dialect)
     assert lowered.rel is not None, lowered.reason
-    linked = link(lowered, table, dialect, book)
+    linked = link(lowered, table, dialect, known_constraints)
     assert not linked.missing
     assert linked.relation.facts is not None
     return linked.relation.facts, dict(zip(linked.relation.fps, linked.relation.names, strict=True))

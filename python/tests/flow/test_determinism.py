@@ -6,16 +6,16 @@ import duckdb
 import pytest
 
 from dbt_ripple.flow.determinism import (
-    By,
+    Cause,
     changes_only,
     inexact_type,
+    nondeterminism,
     reads_only,
-    unrepeatable,
 )
 
 
-def by(sql: str, dialect: str = "duckdb", inexact: list[str] | None = None) -> By | None:
-    found = unrepeatable(sql, dialect, ["f"] if inexact is None else inexact)
+def by(sql: str, dialect: str = "duckdb", inexact: list[str] | None = None) -> Cause | None:
+    found = nondeterminism(sql, dialect, ["f"] if inexact is None else inexact)
     return found and found.by
 
 
@@ -61,7 +61,7 @@ def test_repeatable(sql: str) -> None:
     ],
 )
 def test_up_to_ties(sql: str) -> None:
-    assert by(sql) == By.TIES
+    assert by(sql) == Cause.TIES
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_up_to_ties(sql: str) -> None:
     ],
 )
 def test_up_to_the_order_of_rows(sql: str) -> None:
-    assert by(sql) == By.ORDER
+    assert by(sql) == Cause.ORDER
 
 
 @pytest.mark.parametrize(
@@ -108,13 +108,13 @@ def test_up_to_the_order_of_rows(sql: str) -> None:
     ],
 )
 def test_by_chance(dialect: str, sql: str) -> None:
-    assert by(sql, dialect) == By.CHANCE
+    assert by(sql, dialect) == Cause.CHANCE
 
 
 def test_types_that_are_not_known_may_be_floats() -> None:
     sql = "select sum(b) from t"
-    assert unrepeatable(sql, "duckdb", []) is None
-    assert unrepeatable(sql, "duckdb", None) is not None
+    assert nondeterminism(sql, "duckdb", []) is None
+    assert nondeterminism(sql, "duckdb", None) is not None
     assert [
         t
         for t in ("DOUBLE", "FLOAT", "STRUCT(a INT)", "MAP(INT, INT)")
@@ -141,7 +141,7 @@ def test_every_function_that_duckdb_calls_volatile_is_one() -> None:
     assert len(called) > 20
     for name, arguments in called:
         sql = f"select {name}({', '.join(['a'] * arguments)}) from t"
-        assert by(sql, "duckdb", []) == By.CHANCE, name
+        assert by(sql, "duckdb", []) == Cause.CHANCE, name
 
 
 @pytest.mark.parametrize(
@@ -191,4 +191,6 @@ def test_queries_that_read_no_other_tables(sql: str, so: bool) -> None:
 
 
 def test_what_a_pivot_turns_is_no_value() -> None:
-    assert by("select n from (unpivot (select a, b from t) on a, b into name n value v)") == By.TIES
+    assert (
+        by("select n from (unpivot (select a, b from t) on a, b into name n value v)") == Cause.TIES
+    )

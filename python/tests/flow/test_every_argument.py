@@ -282,7 +282,7 @@ def meaning(tree: Any, dialect: str) -> Any:
     finally:
         sys.setrecursionlimit(limit)
     relation = linked.relation
-    rest = [r.fp() for r in relation.rest]
+    rest = [r.fp() for r in relation.unlisted]
     return relation.keys, relation.fps, rest, relation.rows_fp, linked.missing, linked.unknown
 
 

@@ -72,7 +72,7 @@ def found(fixture: Fixture) -> str:
     missing = fixture.pragmas.get("missing")
     assert linked.missing == (missing.split(", ") if missing else [])
     assert (str(linked.unknown) if linked.unknown else "") == fixture.pragmas.get("unknown", "")
-    assert bool(relation.rest) == ("rest" in fixture.pragmas)
+    assert bool(relation.unlisted) == ("rest" in fixture.pragmas)
     lines = []
     for i, (name, deps) in enumerate(zip(relation.names, relation.deps, strict=True)):
         name_told, deps_told = fixture.outputs[i] if i < len(fixture.outputs) else ("", {})

@@ -57,7 +57,7 @@ def linked(sql: str, dialect: str, schema: Schema = TABLES.get) -> Linked | str:
             leaf,
             {(name, ROWS): 1},
             leaf,
-            ghost=[rest] if columns is not None else [],
+            unresolved=[rest] if columns is not None else [],
         )
 
     lowered = lower(sql, dialect)
@@ -147,7 +147,7 @@ def test_another_layer_of_select_star_changes_no_fingerprint() -> None:
         if not fixture.sql.lstrip("( \n").lower().startswith("select") or fixture.dialect == "tsql":
             continue
         plain = linked(fixture.sql, fixture.dialect)
-        if isinstance(plain, str) or plain.relation.rest or plain.relation.duplicates:
+        if isinstance(plain, str) or plain.relation.unlisted or plain.relation.duplicates:
             continue
         keys = plain.relation.keys
         if len(set(keys)) != len(keys) or re.search(r"\bfor\b.*\bupdate\b", fixture.sql):
@@ -236,7 +236,7 @@ def _claims(result: Linked | str, fixture: Fixture) -> dict[str, set[tuple[str, 
         column = relation.get(name.lower(), name)
         found = [column] if column is not None else []
         if not found:  # as for a reader of this query: what the schema denies is not lost
-            found = [c for g in relation.ghost if (c := g.get(name.lower(), name)) is not None]
+            found = [c for g in relation.unresolved if (c := g.get(name.lower(), name)) is not None]
         claims[name] = {d for c in found for d in c[1]}
     return claims
 
@@ -255,7 +255,7 @@ def test_a_missing_or_wrong_schema_never_claims_less() -> None:
     tried = 0
     for fixture in FIXTURES:
         right = linked(fixture.sql, fixture.dialect)
-        if isinstance(right, str) or right.relation.rest:
+        if isinstance(right, str) or right.relation.unlisted:
             continue
         names = [n for n, _ in fixture.outputs]
         if len(set(names)) != len(names):

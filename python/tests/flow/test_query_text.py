@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dbt_ripple.flow.query_text import written
+from dbt_ripple.flow.query_text import text_of_query
 
 
 def test_a_column_is_shown_through_stars_of_ctes() -> None:
-    columns = written(
+    columns = text_of_query(
         """
         with items as (select order_id, sum(price) as cost from order_items group by order_id),
         joined as (
@@ -28,9 +28,9 @@ def test_a_column_is_shown_through_stars_of_ctes() -> None:
 
 def test_what_a_star_leaves_out_is_not_shown_as_it_was_below() -> None:
     query = "with a as (select x + 1 as x, y * 2 as y from t) select * except (x) from a"
-    assert written(query, "databricks").columns == {"y": ["y * 2"]}
+    assert text_of_query(query, "databricks").columns == {"y": ["y * 2"]}
 
 
 def test_a_recursive_cte_is_looked_at_once() -> None:
     query = "with recursive r as (select 1 as n union all select n + 1 from r) select * from r"
-    assert written(query, "duckdb").columns == {"n": ["1"]}
+    assert text_of_query(query, "duckdb").columns == {"n": ["1"]}

@@ -14,7 +14,7 @@ import pytest
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.lower import lower
-from dbt_ripple.flow.query_text import written
+from dbt_ripple.flow.query_text import text_of_query
 from dbt_ripple.flow.relation import ROWS, Relation
 
 COLUMNS = ["k", "x", "y", "p", "q", "r"]
@@ -332,6 +332,6 @@ def test_random_conditions_with_equal_fingerprints_give_equal_values(
 
 def test_what_a_query_is_written_of_names_its_tables_joins_and_set_operations() -> None:
     sql = "select x from a join b on a.k = b.k where p and q union all select x from c limit 3"
-    clauses = written(sql, "duckdb").clauses
+    clauses = text_of_query(sql, "duckdb").clauses
     for clause in ("FROM a", "FROM c", "WHERE p", "WHERE q", "UNION ALL", "LIMIT 3"):
         assert clauses[clause] == 1, clause

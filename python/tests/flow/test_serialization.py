@@ -21,9 +21,9 @@ def told(linked: Linked) -> dict[str, Any]:
     said = {
         slot: getattr(relation, slot)
         for slot in Relation.__slots__
-        if slot not in ("by_key", "duplicates", "rest", "ghost")
+        if slot not in ("by_key", "duplicates", "unlisted", "unresolved")
     }
-    for kind, rests in (("rest", relation.rest), ("ghost", relation.ghost)):
+    for kind, rests in (("unlisted", relation.unlisted), ("unresolved", relation.unresolved)):
         said[kind] = [(rest.fp(), rest.get("some", "some")) for rest in rests]
     return {**said, "missing": linked.missing, "unknown": linked.unknown}
 

@@ -86,7 +86,7 @@ SAME = [
 @pytest.mark.parametrize(("dialect", "star", "spelled"), SAME)
 def test_a_star_of_a_struct_is_its_fields(dialect: str, star: str, spelled: str) -> None:
     one, other = (linked(sql, dialect) for sql in (star, spelled))
-    assert one.relation.rest == []
+    assert one.relation.unlisted == []
     assert one.missing == other.missing == []
     assert one.relation.keys == other.relation.keys
     assert one.relation.fps == other.relation.fps
@@ -106,13 +106,13 @@ def test_duckdb_gives_the_same(dialect: str, star: str, spelled: str) -> None:
 
 def test_unnest_of_a_struct_is_its_fields_on_duckdb() -> None:
     found = linked("select unnest(s), k from st", "duckdb").relation
-    assert (found.names, found.rest) == (["a", "B", "k"], [])
+    assert (found.names, found.unlisted) == (["a", "B", "k"], [])
 
 
 def test_both_branches_of_a_union_tell() -> None:
     union = "select s.* from (select s from st union all select {0} from st) as q"
-    assert linked(union.format("s"), "duckdb").relation.rest == []
-    assert len(linked(union.format("null"), "duckdb").relation.rest) == 1
+    assert linked(union.format("s"), "duckdb").relation.unlisted == []
+    assert len(linked(union.format("null"), "duckdb").relation.unlisted) == 1
 
 
 def test_what_is_left_out_of_an_unknown_struct_is_left_out() -> None:

@@ -27,7 +27,7 @@ from token_edits import KINDS as TOKEN_KINDS
 from token_edits import TokenEdits, smallest
 from verdict import Prints, Verdict, judge, prints, reworded
 
-from dbt_ripple.flow.row_constraints import Book
+from dbt_ripple.flow.row_constraints import KnownConstraints
 
 EDITS: Final = 12
 """Of each base query, more or less: those that run count."""
@@ -139,7 +139,7 @@ class Fuzzer:
             )
         )
         self.report = Report(seed, unreached=self.catalogue.unreached)
-        self.book = Book()
+        self.known_constraints = KnownConstraints()
         self.constructs: set[str] = set()
         self.functions: set[str] = set()
 
@@ -184,7 +184,7 @@ class Fuzzer:
         base = self.run(sql)
         if not isinstance(base, Result):
             return
-        self.book = Book()
+        self.known_constraints = KnownConstraints()
         b = self.prints(sql)
         if b is None or self.run(sql) != base:
             return
@@ -280,7 +280,7 @@ class Fuzzer:
     def prints(self, sql: str) -> Prints | None:
         """What the analysis says; None where a query reads what is not among the tables."""
         try:
-            return prints(sql, self.engine.dialect, self.book)
+            return prints(sql, self.engine.dialect, self.known_constraints)
         except UnknownTableError:
             return None
         except Exception as error:  # whatever a query says, the analysis may not raise

@@ -6,10 +6,10 @@ from typing import Final
 
 import duckdb
 
-from dbt_ripple.flow.containment import Leaf
+from dbt_ripple.flow.containment import OpaqueRows
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.relation import ROWS, Relation
-from dbt_ripple.flow.row_constraints import Book, Facts, Proof, Unique, type_family
+from dbt_ripple.flow.row_constraints import Facts, KnownConstraints, Proof, Unique, type_family
 
 TABLES: Final[dict[str, dict[str, str]]] = {
     "a": {
@@ -133,7 +133,10 @@ UNIQUE: Final = {"a": "id"}
 
 
 def table(
-    key: str, _: str, book: Book | None = None, tables: dict[str, dict[str, str]] = TABLES
+    key: str,
+    _: str,
+    known_constraints: KnownConstraints | None = None,
+    tables: dict[str, dict[str, str]] = TABLES,
 ) -> Relation:
     """A table as the linker is told of it; for a book, with what is known of its rows."""
     key = key.rpartition(".")[2]
@@ -151,10 +154,10 @@ def table(
         {(key, ROWS): 1},
         leaf,
     )
-    if book is not None:
+    if known_constraints is not None:
         for column, fp in zip(columns, relation.fps, strict=True):
-            book.typed(fp, type_family(tables[key][column]))
-        facts = relation.facts = Facts(Leaf(leaf))
+            known_constraints.typed(fp, type_family(tables[key][column]))
+        facts = relation.facts = Facts(OpaqueRows(leaf))
         if key in UNIQUE:
             fp = relation.fps[columns.index(UNIQUE[key])]
             proof = Proof(frozenset({"a_test"}), "by a test")

@@ -12,7 +12,7 @@ from engine import DuckDB, Result
 from fuzz import Fuzzer
 from verdict import Prints, judge, prints
 
-from dbt_ripple.flow.row_constraints import Book
+from dbt_ripple.flow.row_constraints import KnownConstraints
 
 pytestmark = pytest.mark.slow
 
@@ -297,7 +297,7 @@ ONCE_MISSED = [
 def test_what_was_missed_once_is_not_missed_again(fuzzer: Fuzzer, one: str, other: str) -> None:
     base, head = fuzzer.engine.run(one), fuzzer.engine.run(other)
     assert isinstance(base, Result) and isinstance(head, Result)
-    fuzzer.book = Book()
+    fuzzer.known_constraints = KnownConstraints()
     before, now = fuzzer.prints(one), fuzzer.prints(other)
     assert before is not None and now is not None
     verdict_ = judge(base, head, before, now, "duckdb")
@@ -351,8 +351,8 @@ def test_a_pair_can_be_made_again_and_a_miss_is_cut_to_its_core(
     fuzzer: Fuzzer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     blind = prints("select 1 as k", "duckdb")
-    monkeypatch.setattr(fuzz, "prints", lambda sql, dialect, book=None: blind)
-    monkeypatch.setattr(verdict, "prints", lambda sql, dialect, book=None: blind)
+    monkeypatch.setattr(fuzz, "prints", lambda sql, dialect, known_constraints=None: blind)
+    monkeypatch.setattr(verdict, "prints", lambda sql, dialect, known_constraints=None: blind)
     found = []
     for _ in range(2):
         fuzzer.report = fuzz.Report(7)

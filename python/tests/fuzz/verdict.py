@@ -16,9 +16,9 @@ from dbt_ripple.flow.identifiers import fold_stored
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.lower import lower
 from dbt_ripple.flow.relation import Relation
-from dbt_ripple.flow.row_constraints import Book
+from dbt_ripple.flow.row_constraints import KnownConstraints
 from dbt_ripple.flow.unused_ctes import checked
-from dbt_ripple.graph.broken_nodes import says, without_words
+from dbt_ripple.graph.unresolved_names import engine_says, without_words
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Seen:
         """The fingerprint of a column that the engine shows under a name."""
         relation = self.relation
         ours = relation.names
-        if not relation.rest and len(ours) == len(names) and not ours[at].isidentifier():
+        if not relation.unlisted and len(ours) == len(names) and not ours[at].isidentifier():
             # Of a name that the engine makes up, the warehouse knows better (`graph.linker`).
             return self.said(relation.fps[at])
         found = relation.get(fold_stored(names[at], self.dialect), names[at])
@@ -66,13 +66,13 @@ class Seen:
         return digest(digest(b"broken", *(m.encode() for m in self.missing)), fp)
 
 
-def prints(sql: str, dialect: str, book: Book | None = None) -> Prints:
+def prints(sql: str, dialect: str, known_constraints: KnownConstraints | None = None) -> Prints:
     """Lower and link a query.
 
     Args:
         sql: the query.
         dialect: of it.
-        book: what is known of rows; both queries of a pair have to be given the same.
+        known_constraints: what is known of rows; both queries of a pair have to be given the same.
 
     Raises:
         UnknownTableError: it reads something else than the small tables.
@@ -83,10 +83,10 @@ def prints(sql: str, dialect: str, book: Book | None = None) -> Prints:
     tables = OF_DIALECT[dialect]
     linked = link(lowered, functools.partial(table, tables=tables), dialect)
     proven = None
-    if book is not None:
-        known = functools.partial(table, book=book, tables=tables)
-        proven = link(lowered, known, dialect, book).relation
-        book.steps.clear()
+    if known_constraints is not None:
+        known = functools.partial(table, known_constraints=known_constraints, tables=tables)
+        proven = link(lowered, known, dialect, known_constraints).relation
+        known_constraints.steps.clear()
     missing = tuple(linked.missing)
     names = refused(sql, dialect) if missing else ()
     known = functools.partial(table, tables=tables)
@@ -113,7 +113,7 @@ def refused(sql: str, dialect: str) -> tuple[str, ...]:
         return ()
     tables = functools.partial(table, tables=OF_DIALECT[dialect])
     linked = link(checked(lowered, dialect, surely=True), tables, dialect)
-    return tuple(n for n in linked.missing if says(linked, n, dialect, True) is True)
+    return tuple(n for n in linked.missing if engine_says(linked, n, dialect, True) is True)
 
 
 @dataclass

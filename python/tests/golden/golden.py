@@ -169,8 +169,11 @@ def _node(node: NodeAnalysis) -> dict[str, Any]:
         "names of its columns": node.columns,
         "rows": node.rows_fingerprint,
         "order": (node.order, node.incidental),
-        "what it reads besides its query": (sorted(node.looks_at), node.looked),
-        "names that are not there": sorted(node.in_vain),
+        "what it reads besides its query": (
+            sorted(node.introspects),
+            node.introspection_fingerprint,
+        ),
+        "names that are not there": sorted(node.unresolved_names),
     }
 
 

@@ -16,7 +16,7 @@ from dbt_ripple.changes import compare
 from dbt_ripple.governance.gate import GateReport, gate, gate_from
 from dbt_ripple.governance.ripple_yml import Config, Excepted
 from dbt_ripple.governance.rules import LEVELS, RULES
-from dbt_ripple.rendering.gate import Said, printed
+from dbt_ripple.rendering.gate import GateAnswer, rendered_gate
 
 ALL_OFF = dict.fromkeys(RULES, "off")
 
@@ -134,9 +134,9 @@ def test_the_removal_of_a_model_is_named(good: Project, twin: Path) -> None:
     comparison = compare(base, good)
     report = gate_from(comparison, Config())
     assert (report.decision, report.removed) == ("APPROVED", ["model.twin.old"])
-    said = Said(report, comparison)
-    assert "  removed  model old" in list(printed(said, "text", twin))
-    assert "`old` (removed)" in list(printed(said, "markdown", twin))
+    said = GateAnswer(report, comparison)
+    assert "  removed  model old" in list(rendered_gate(said, "text", twin))
+    assert "`old` (removed)" in list(rendered_gate(said, "markdown", twin))
 
 
 def test_a_source_column_renamed_on_friday_is_blocked(good: Project, friday: Path) -> None:

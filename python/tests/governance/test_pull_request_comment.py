@@ -11,10 +11,10 @@ from dbt_ripple.artifacts import Project
 from dbt_ripple.changes import compare
 from dbt_ripple.governance.gate import gate_from
 from dbt_ripple.governance.ripple_yml import Config
-from dbt_ripple.rendering.gate import Said
+from dbt_ripple.rendering.gate import GateAnswer
 from dbt_ripple.rendering.pull_request_comment import LONGEST, comment
 from dbt_ripple.selection import select_from
-from dbt_ripple.selection.result import Ran
+from dbt_ripple.selection.result import SelectionRun
 
 RAW = "source.p.raw"
 BASE = "select id, amount, code from s.raw"
@@ -41,11 +41,11 @@ def world(stg: str, wide: int = 0, marts: int = 1) -> Project:
     )
 
 
-def said(base: Project, head: Project, ran: Ran | None = None, **more: Any) -> str:
+def said(base: Project, head: Project, ran: SelectionRun | None = None, **more: Any) -> str:
     comparison = compare(base, head)
     report = gate_from(comparison, Config())
     selection = select_from(comparison) if more.pop("select", True) else None
-    return "\n".join(comment(Said(report, comparison, selection, ran), **more))
+    return "\n".join(comment(GateAnswer(report, comparison, selection, ran), **more))
 
 
 RENAMED = world("select id, amount * 2 as total, amount as sum, code || 'x' as code from s.raw")
@@ -88,7 +88,7 @@ def test_tests_are_named_where_they_are_asked_for() -> None:
 
 def test_what_they_said_stands_beside_them_failures_first() -> None:
     base, head = world(BASE), world(BASE.replace("amount", "amount * 2 as amount"))
-    ran = Ran(
+    ran = SelectionRun(
         {"model.p.stg": "success", "test.p.positive": "pass", "test.p.on_mart": "fail"},
         {"test.p.on_mart": "Got 3 results,\nconfigured to fail if != 0"},
         failed=True,

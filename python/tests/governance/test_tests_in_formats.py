@@ -10,17 +10,17 @@ from hand_made import check, node, project
 from dbt_ripple.changes import compare
 from dbt_ripple.governance.gate import gate_from
 from dbt_ripple.governance.ripple_yml import Config
-from dbt_ripple.rendering.gate import Said
+from dbt_ripple.rendering.gate import GateAnswer
 from dbt_ripple.rendering.github_annotations import github
 from dbt_ripple.rendering.sarif import sarif
-from dbt_ripple.selection.result import Ran
+from dbt_ripple.selection.result import SelectionRun
 from dbt_ripple.selection.select import select_from
 
 RAW, ORDERS, PAID = "source.p.raw.orders", "model.p.orders", "model.p.paid"
 ONE, TWO, THREE = "test.p.one", "test.p.two", "test.p.three"
 
 
-def said(sql: str, ran: Ran | None, *, also: bool = True) -> Said:
+def said(sql: str, ran: SelectionRun | None, *, also: bool = True) -> GateAnswer:
     def side(amount: str) -> object:
         return project(
             node(RAW, columns=["id", "amount"]),
@@ -33,10 +33,10 @@ def said(sql: str, ran: Ran | None, *, also: bool = True) -> Said:
 
     comparison = compare(side("amount"), side(sql))  # type: ignore[arg-type]
     report = gate_from(comparison, Config())
-    return Said(report, comparison, select_from(comparison) if also else None, ran)
+    return GateAnswer(report, comparison, select_from(comparison) if also else None, ran)
 
 
-RAN = Ran(
+RAN = SelectionRun(
     statuses={
         ORDERS: "success",
         PAID: "error",
@@ -73,7 +73,7 @@ def test_the_tests_to_run_are_counted_where_they_were_not_run() -> None:
 
 
 @pytest.mark.parametrize("ran", [None, RAN])
-def test_sarif_has_the_tests_and_the_failures(ran: Ran | None) -> None:
+def test_sarif_has_the_tests_and_the_failures(ran: SelectionRun | None) -> None:
     (run,) = sarif(said("amount * 2", ran), Path())["runs"]
     properties = run["properties"]
     assert properties["tests"] == [ONE, TWO, THREE]

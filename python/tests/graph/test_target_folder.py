@@ -16,10 +16,10 @@ from graph.test_warm import FIXTURES, told
 from dbt_ripple.artifacts import read_project
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.analyse_project import analyse
-from dbt_ripple.graph.analysis_coverage import Summary, summarise
+from dbt_ripple.graph.analysis_coverage import AnalysisCoverage, analysis_coverage
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.column_edges import edges_into
-from dbt_ripple.graph.target_folder import Target
+from dbt_ripple.graph.target_folder import TargetFolder
 
 Manifest = dict[str, Any]
 
@@ -30,15 +30,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "target"
 
 
-def ask(folder: Path) -> tuple[Summary, bool]:
+def ask(folder: Path) -> tuple[AnalysisCoverage, bool]:
     """What `analyze` says, and whether the project had to be decoded for it."""
     with Cache(folder.parent / "cache") as cache:
-        target = Target(folder, cache)
+        target = TargetFolder(folder, cache)
         summary = target.summary()
     return summary, target.was_read
 
 
-def without_times(summary: Summary) -> dict[str, Any]:
+def without_times(summary: AnalysisCoverage) -> dict[str, Any]:
     return {name: getattr(summary, name) for name in summary.__struct_fields__ if name != "seconds"}
 
 
@@ -56,7 +56,7 @@ def test_all_of_it_comes_back(tmp_path: Path, fixture: str) -> None:
             fresh = analyse(of, tests=tests, expressions=expressions)
             for warm in (False, True):
                 with Cache(tmp_path / f"{tests}{expressions}") as cache:
-                    target = Target(FIXTURES / fixture, cache)
+                    target = TargetFolder(FIXTURES / fixture, cache)
                     found = target.analysis(tests=tests, expressions=expressions)
                     assert told(found) == told(fresh)
                     assert target.was_read != warm
@@ -65,7 +65,7 @@ def test_all_of_it_comes_back(tmp_path: Path, fixture: str) -> None:
                         fresh
                     )
                     assert without_times(target.summary()) == without_times(
-                        summarise(of, analyse(of, tests=False), 0.0)
+                        analysis_coverage(of, analyse(of, tests=False), 0.0)
                     )
 
 
@@ -77,7 +77,7 @@ def test_the_second_time_nothing_is_decoded(folder: Path) -> None:
     assert without_times(second) == without_times(first)
     assert second.seconds["parse"] == second.seconds["link"] == 0
     with Cache(folder.parent / "cache") as cache:
-        target = Target(folder, cache)
+        target = TargetFolder(folder, cache)
         assert (
             target.analysis(tests=False).edges == analyse(read_project(folder), tests=False).edges
         )
@@ -157,7 +157,7 @@ def test_any_other_change_is_seen(folder: Path, change: Callable[[Manifest], Non
     assert read
     project = read_project(folder)
     assert without_times(found) == without_times(
-        summarise(project, analyse(project, tests=False), 0.0)
+        analysis_coverage(project, analyse(project, tests=False), 0.0)
     )
 
 
@@ -235,15 +235,15 @@ def test_a_manifest_that_changes_meanwhile_is_what_was_read_first(folder: Path) 
     """What is kept under a key is made of the bytes of that key, not of the file of a bit later."""
     before = read_project(folder)
     with Cache(folder.parent / "cache") as cache:
-        target = Target(folder, cache)
+        target = TargetFolder(folder, cache)
         edit(folder, lambda m: m["nodes"].clear())
         assert target.summary().models == len(before.of_type("model"))
     with Cache(folder.parent / "cache") as cache:
-        assert Target(folder, cache).summary().models == 0
+        assert TargetFolder(folder, cache).summary().models == 0
 
 
 def test_without_a_cache_everything_is_made(folder: Path) -> None:
-    target = Target(folder)
+    target = TargetFolder(folder)
     assert target.analysis(tests=False).edges == analyse(read_project(folder), tests=False).edges
     assert target.was_read
 
@@ -257,7 +257,7 @@ def test_edges_into_some_nodes_are_those_of_all_of_them(tmp_path: Path) -> None:
     assert edges_into(fresh.edges, wanted) == edges_into(list(fresh.edges), wanted) == some
     for _ in range(2):
         with Cache(tmp_path) as cache:
-            kept = Target(FIXTURES / "v12_dbt_1_11", cache).analysis()
+            kept = TargetFolder(FIXTURES / "v12_dbt_1_11", cache).analysis()
             assert edges_into(kept.edges, wanted) == some
 
 
@@ -273,8 +273,8 @@ def test_what_two_sides_say_alike_is_one_object(folder: Path) -> None:
     fresh = analyse(read_project(other))
     for warm in (False, True):
         with Cache(folder.parent / "cache") as cache:
-            one = Target(folder, cache)
-            two = Target(other, cache, like=one)
+            one = TargetFolder(folder, cache)
+            two = TargetFolder(other, cache, like=one)
             there, here = one.analysis(), two.analysis()
         assert told(here) == told(fresh)
         assert (

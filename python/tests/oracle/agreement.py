@@ -171,7 +171,7 @@ def read_ours(sql: str, corpus: Corpus, dialect: str = "spark") -> Reading:
             str(linked.unknown) if linked.unknown else f"missing {', '.join(linked.missing)}"
         )
     relation = linked.relation
-    if relation.rest:
+    if relation.unlisted:
         raise ValueError("columns of the output that are not known")
     return Reading(
         relation.names, [_columns_only(d) for d in relation.deps], _columns_only(relation.rows)
@@ -188,7 +188,7 @@ def fingerprints(sql: str, corpus: Corpus) -> tuple[object, ...]:
     return (
         relation.rows_fp,
         tuple(relation.fps),
-        tuple(rest.fp() for rest in relation.rest),
+        tuple(rest.fp() for rest in relation.unlisted),
         tuple(linked.missing),
     )
 

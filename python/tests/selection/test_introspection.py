@@ -7,7 +7,7 @@ from hand_made import LISTED, RAW, check, macro, names, node, orders, project
 
 from dbt_ripple.artifacts import Macro, Project
 from dbt_ripple.graph.analyse_project import analyse
-from dbt_ripple.graph.introspection import NOTHING, Introspection, Looks, Sees
+from dbt_ripple.graph.introspection import NOTHING, IntrospectedParts, Introspection, WarehouseReads
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.selection import select
 
@@ -42,7 +42,7 @@ ALL = [
 ]
 
 
-def looks(raw: str, *calls: Macro) -> Looks:
+def looks(raw: str, *calls: Macro) -> WarehouseReads:
     model = node("model.p.a", "select 1", raw=raw, macros=[m.unique_id for m in calls])
     side = project(model, macros=ALL)
     return Introspection(side, Macros(side)).of(model)
@@ -51,38 +51,58 @@ def looks(raw: str, *calls: Macro) -> Looks:
 @pytest.mark.parametrize(
     ("raw", "calls", "sees"),
     [
-        ("select * from {{ ref('x') }}", [], Sees.NOTHING),
-        ("select {{ dbt.dateadd('day') }}", [DATEADD], Sees.NOTHING),
-        ("select 1 {% if is_incremental() %} where x {% endif %}", [INCREMENTAL], Sees.NOTHING),
-        ("{% set x = run_query('select 1') %}", [RUN_QUERY], Sees.EVERYTHING),
-        ("{% call statement('x') %} select 1 {% endcall %}", [STATEMENT], Sees.EVERYTHING),
-        ("select 1 -- the materialization's own", [STATEMENT], Sees.NOTHING),
-        ("{{ ours() }}", [OURS], Sees.EVERYTHING),
-        ("{{ dbt_utils.star(ref('x')) }}", [STAR], Sees.NAMES),
-        ("{{ wrapped() }}", [WRAPPED], Sees.NAMES),
-        ("{{ types() }}", [TYPES], Sees.COLUMNS),
-        ("{% for c in adapter.get_columns_in_relation(ref('x')) %}", [], Sees.NAMES),
-        ("{% for c in get_columns_in_relation(ref('x')) %}", [COLUMNS], Sees.NAMES),
-        ("{{ adapter.get_relation(this).metadata }}", [], Sees.EVERYTHING),
-        ("{{ found().information }}", [FOUND], Sees.EVERYTHING),
-        ("{% set get = adapter %}{{ get.get_relation(this) }}", [], Sees.EVERYTHING),
-        ("{{ found() }}{% set x = run_query('select 1') %}", [FOUND, RUN_QUERY], Sees.EVERYTHING),
-        ("{% for n in graph.nodes.values() %}", [], Sees.EVERYTHING),
-        ("{# run_query('x') #} select graph from {{ ref('graph') }}", [], Sees.NOTHING),
-        ("{{ adapter.dispatch('x')() }} {{ adapter.quote('y') }}", [], Sees.NOTHING),
-        ("{{ dbt_utils.get_column_values(ref('x'), var('c')) }}", [VALUES], Sees.EVERYTHING),
+        ("select * from {{ ref('x') }}", [], IntrospectedParts.NOTHING),
+        ("select {{ dbt.dateadd('day') }}", [DATEADD], IntrospectedParts.NOTHING),
+        (
+            "select 1 {% if is_incremental() %} where x {% endif %}",
+            [INCREMENTAL],
+            IntrospectedParts.NOTHING,
+        ),
+        ("{% set x = run_query('select 1') %}", [RUN_QUERY], IntrospectedParts.EVERYTHING),
+        (
+            "{% call statement('x') %} select 1 {% endcall %}",
+            [STATEMENT],
+            IntrospectedParts.EVERYTHING,
+        ),
+        ("select 1 -- the materialization's own", [STATEMENT], IntrospectedParts.NOTHING),
+        ("{{ ours() }}", [OURS], IntrospectedParts.EVERYTHING),
+        ("{{ dbt_utils.star(ref('x')) }}", [STAR], IntrospectedParts.NAMES),
+        ("{{ wrapped() }}", [WRAPPED], IntrospectedParts.NAMES),
+        ("{{ types() }}", [TYPES], IntrospectedParts.COLUMNS),
+        ("{% for c in adapter.get_columns_in_relation(ref('x')) %}", [], IntrospectedParts.NAMES),
+        ("{% for c in get_columns_in_relation(ref('x')) %}", [COLUMNS], IntrospectedParts.NAMES),
+        ("{{ adapter.get_relation(this).metadata }}", [], IntrospectedParts.EVERYTHING),
+        ("{{ found().information }}", [FOUND], IntrospectedParts.EVERYTHING),
+        ("{% set get = adapter %}{{ get.get_relation(this) }}", [], IntrospectedParts.EVERYTHING),
+        (
+            "{{ found() }}{% set x = run_query('select 1') %}",
+            [FOUND, RUN_QUERY],
+            IntrospectedParts.EVERYTHING,
+        ),
+        ("{% for n in graph.nodes.values() %}", [], IntrospectedParts.EVERYTHING),
+        (
+            "{# run_query('x') #} select graph from {{ ref('graph') }}",
+            [],
+            IntrospectedParts.NOTHING,
+        ),
+        ("{{ adapter.dispatch('x')() }} {{ adapter.quote('y') }}", [], IntrospectedParts.NOTHING),
+        (
+            "{{ dbt_utils.get_column_values(ref('x'), var('c')) }}",
+            [VALUES],
+            IntrospectedParts.EVERYTHING,
+        ),
     ],
 )
-def test_what_jinja_may_look_at(raw: str, calls: list[Macro], sees: Sees) -> None:
-    assert looks(raw, *calls) == Looks(sees)
+def test_what_jinja_may_look_at(raw: str, calls: list[Macro], sees: IntrospectedParts) -> None:
+    assert looks(raw, *calls) == WarehouseReads(sees)
 
 
 def test_the_values_of_one_column() -> None:
     raw = "{% for v in dbt_utils.get_column_values(table=ref('x'), column='y') %}"
-    assert looks(raw, VALUES) == Looks(Sees.NOTHING, (("x", "y"),))
+    assert looks(raw, VALUES) == WarehouseReads(IntrospectedParts.NOTHING, (("x", "y"),))
     assert not NOTHING
     filtered = "{{ dbt_utils.get_column_values(ref('x'), 'y', where='z > 1') }}"
-    assert looks(filtered, VALUES) == Looks(Sees.EVERYTHING)
+    assert looks(filtered, VALUES) == WarehouseReads(IntrospectedParts.EVERYTHING)
 
 
 def side(stg: str, raw: str, *calls: Macro) -> Project:
@@ -291,15 +311,19 @@ def test_the_packages_tags_touch_no_rows() -> None:
 @pytest.mark.parametrize(
     ("raw", "calls", "sees"),
     [
-        ("{% if adapter.get_relation('d', 's', 'x') %}", [], Sees.NOTHING),
-        ("{% if load_relation(ref('x')) %}", [LOADED], Sees.NOTHING),
-        ("{% if found() %}{{ dbt_utils.star(ref('x')) }}{% endif %}", [FOUND, STAR], Sees.NAMES),
+        ("{% if adapter.get_relation('d', 's', 'x') %}", [], IntrospectedParts.NOTHING),
+        ("{% if load_relation(ref('x')) %}", [LOADED], IntrospectedParts.NOTHING),
+        (
+            "{% if found() %}{{ dbt_utils.star(ref('x')) }}{% endif %}",
+            [FOUND, STAR],
+            IntrospectedParts.NAMES,
+        ),
     ],
 )
 def test_what_asks_whether_a_relation_is_there_sees_no_more(
-    raw: str, calls: list[Macro], sees: Sees
+    raw: str, calls: list[Macro], sees: IntrospectedParts
 ) -> None:
-    assert looks(raw, *calls) == Looks(sees, exist=True)
+    assert looks(raw, *calls) == WarehouseReads(sees, exist=True)
 
 
 def test_whether_a_relation_is_there_does_not_move_with_its_rows() -> None:
@@ -329,7 +353,9 @@ def test_whether_a_relation_is_there_does_not_move_with_its_rows() -> None:
     def columns(**edit: str) -> tuple[set[str], bool]:
         now = side(**edit)
         before, here = analyse(side()).nodes["model.p.y"], analyse(now).nodes["model.p.y"]
-        return set(names(side(), now)), before.looked == here.looked
+        return set(
+            names(side(), now)
+        ), before.introspection_fingerprint == here.introspection_fingerprint
 
     assert columns(where=" where id > 1") == ({"constant", "rows"}, True)  # by the text alone
     assert columns(kind="view") == ({"constant", "rows"}, False)

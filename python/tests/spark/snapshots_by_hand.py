@@ -6,7 +6,7 @@ import itertools
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from dbt_ripple.graph.lineage_rows import Snapshot
+from dbt_ripple.graph.lineage_rows import LineageSnapshot
 from dbt_ripple.graph.lineage_tables import (
     TABLES,
     ColumnEdgeRow,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MOMENT = datetime(2026, 11, 20, 12, 30, 15, 123456, tzinfo=UTC)
 
 
-def snapshot_by_hand(id_: str, nodes: int = 3, edges_a_node: int = 2) -> Snapshot:
+def snapshot_by_hand(id_: str, nodes: int = 3, edges_a_node: int = 2) -> LineageSnapshot:
     """A snapshot of ``nodes`` nodes; the text holds what quoting could break."""
     names = [f"model.shop.m{number}" for number in range(nodes)]
     rows: dict[str, list[msgspec.Struct]] = {
@@ -89,4 +89,4 @@ def snapshot_by_hand(id_: str, nodes: int = 3, edges_a_node: int = 2) -> Snapsho
             )
         ],
     }
-    return Snapshot(id_, {table: rows[table] for table in TABLES}, None)
+    return LineageSnapshot(id_, {table: rows[table] for table in TABLES}, None)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from dbt_ripple.artifacts import read_project
 from dbt_ripple.graph.analyse_project import analyse
-from dbt_ripple.graph.lineage_rows import Snapshot, build_rows
+from dbt_ripple.graph.lineage_rows import LineageSnapshot, build_rows
 from dbt_ripple.spark.load import Destination, arrow_table, columns, load
 
 TO = Destination(("hostile_rows_raw",))
@@ -34,17 +34,17 @@ def named(drawn: list[str]) -> Naming:
     return name
 
 
-def snapshot_of(folder: Path, name: Naming) -> Snapshot:
+def snapshot_of(folder: Path, name: Naming) -> LineageSnapshot:
     write(folder, name)
     project = read_project(folder / "target")
     return build_rows(project, analyse(project, expressions=True, own=True))
 
 
-def expected(snapshot: Snapshot, table: str) -> list[dict[str, Any]]:
+def expected(snapshot: LineageSnapshot, table: str) -> list[dict[str, Any]]:
     return [msgspec.structs.asdict(row) for row in snapshot.rows[table]]
 
 
-def held(spark: Any, snapshot: Snapshot, table: str) -> list[dict[str, Any]]:
+def held(spark: Any, snapshot: LineageSnapshot, table: str) -> list[dict[str, Any]]:
     found = spark.table(TO.table(table)).where(f"snapshot_id = '{snapshot.snapshot_id}'")
     return list(found.select(*columns(table)).toArrow().to_pylist())
 
@@ -53,7 +53,7 @@ def in_order(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(json.dumps(row, sort_keys=True, default=str) for row in rows)
 
 
-def check(spark: Any, snapshot: Snapshot) -> None:
+def check(spark: Any, snapshot: LineageSnapshot) -> None:
     load(spark, snapshot, TO)
     assert load(spark, snapshot, TO).already
     for table in snapshot.rows:

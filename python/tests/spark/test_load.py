@@ -8,7 +8,7 @@ from snapshots_by_hand import MOMENT, snapshot_by_hand
 
 from dbt_ripple.artifacts import Metadata, Node, Project
 from dbt_ripple.errors import RippleError
-from dbt_ripple.graph.lineage_rows import Snapshot
+from dbt_ripple.graph.lineage_rows import LineageSnapshot
 from dbt_ripple.graph.lineage_tables import TABLES
 from dbt_ripple.spark import load as loading
 from dbt_ripple.spark.load import Destination, arrow_table, columns, create_table, destination, load
@@ -177,7 +177,7 @@ def test_leftovers_of_a_dead_load_are_replaced_even_by_nothing(spark, to):
     for table in ("nodes", "run_results"):
         loading._write_partition(spark, to.table(table), "s1", table, dead.rows[table])
     rows = {**snapshot_by_hand("s1", nodes=2).rows, "run_results": []}
-    load(spark, Snapshot("s1", rows, None), to)
+    load(spark, LineageSnapshot("s1", rows, None), to)
     assert visible(spark, to, "nodes") == {"s1": 2}
     assert visible(spark, to, "run_results") == {}
 

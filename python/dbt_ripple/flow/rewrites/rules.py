@@ -71,7 +71,7 @@ Rule = Callable[[Any, Rewriting], Any]
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedRule:
     """A rule with the classes of nodes it looks at.
 
     Attributes:
@@ -88,7 +88,7 @@ class Named:
     at_last: bool = False
 
 
-RULES: Final[dict[str, Named]] = {}
+RULES: Final[dict[str, NamedRule]] = {}
 """Every rule by its name."""
 
 
@@ -99,7 +99,7 @@ def rule(
 
     def register(apply: Rule) -> Rule:
         assert name not in RULES, name
-        RULES[name] = Named(name, on, apply, of_sources, moves, at_last)
+        RULES[name] = NamedRule(name, on, apply, of_sources, moves, at_last)
         return apply
 
     return register
@@ -143,9 +143,9 @@ def _let_out(holder: Any) -> Any:
     return root
 
 
-def _by_type(rewriting: Rewriting, *, at_last: bool) -> dict[type, list[Named]]:
+def _by_type(rewriting: Rewriting, *, at_last: bool) -> dict[type, list[NamedRule]]:
     """The rules that may apply to a query, by the class of node they look at."""
-    found: dict[type, list[Named]] = {}
+    found: dict[type, list[NamedRule]] = {}
     for named in RULES.values():
         if (named.of_sources and not rewriting.apart) or (named.moves and rewriting.order_seen):
             continue
@@ -154,7 +154,7 @@ def _by_type(rewriting: Rewriting, *, at_last: bool) -> dict[type, list[Named]]:
     return found
 
 
-def _visit(node: Any, by_type: dict[type, list[Named]], rewriting: Rewriting) -> bool:
+def _visit(node: Any, by_type: dict[type, list[NamedRule]], rewriting: Rewriting) -> bool:
     """Rewrite what is below a node, then the node; whether anything has changed."""
     changed = False
     if isinstance(node, exp.Pivot):  # its IN is none
