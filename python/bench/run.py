@@ -182,7 +182,8 @@ def run_runner(
     if tests:
         command.append("--tests")
     before = time.time()
-    run, printed = measure(command, timeout, environment())
+    ours = python == sys.executable
+    run, printed = measure(command, timeout, with_this_tree() if ours else environment())
     told = json.loads(printed.strip().splitlines()[-1])
     work = [lap for phase, lap in told["phases"].items() if phase != "import"]
     run.wall = told["ended"] - before
@@ -197,7 +198,7 @@ def run_command(target: Path, timeout: float, extra: Sequence[str], cache: Path 
     """One run of what a user runs, in one process."""
     command = [str(Path(sys.executable).with_name("dbt-ripple")), "analyze", "--format", "json"]
     command += ["--threads", "1"]
-    env = environment()
+    env = with_this_tree()
     if cache is not None:
         env["XDG_CACHE_HOME"] = str(cache)
     run, printed = measure([*command, "--target-path", str(target), *extra], timeout, env)
@@ -213,6 +214,11 @@ def environment() -> dict[str, str]:
     home.mkdir(parents=True, exist_ok=True)
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("DBT_", "PYTHON"))}
     return {**kept, "HOME": str(home), "DO_NOT_TRACK": "1", "PYTHONHASHSEED": "0"}
+
+
+def with_this_tree() -> dict[str, str]:
+    """`environment`, in which dbt_ripple is the one beside this script, installed or not."""
+    return {**environment(), "PYTHONPATH": str(ROOT / "python")}
 
 
 def python_of(requirements: str) -> str:

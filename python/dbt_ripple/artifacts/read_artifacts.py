@@ -16,6 +16,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -741,8 +742,11 @@ def _is_older(catalog: Metadata, manifest: Metadata) -> bool:
     return not same and as_utc(catalog.generated_at) < as_utc(manifest.generated_at)
 
 
+_index_of: Final = attrgetter("index")
+
+
 def _sorted(columns: dict[str, CatalogColumn]) -> list[CatalogColumn]:
-    return sorted(columns.values(), key=lambda column: column.index)
+    return sorted(columns.values(), key=_index_of)
 
 
 def _check_catalog(

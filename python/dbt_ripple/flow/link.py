@@ -844,7 +844,11 @@ class _Linker:
     ) -> tuple[list[str], list[str], list[bytes], list[Deps], list[UnlistedColumns]]:
         outs = rel.outs
         if not rel.wide:
-            columns = [env.value(x) for x in cast("list[Value]", outs)]
+            cache = env.cache  # nearly all are a column that was found already
+            columns = [
+                (cache[x] if type(x) is int else None) or env.value(x)
+                for x in cast("list[Value]", outs)
+            ]
             said = rel.names
             if rel.as_stored and not (
                 said == rel.keys and all(r is None or r.names == r.keys for r in env.relations)

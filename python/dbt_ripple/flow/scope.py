@@ -710,10 +710,17 @@ class Env:
             fp = self.fp
             if head in COMPARED and len(e) == 5:
                 return compared(head, fp(e[2]), fp(e[4]))
-            ref = self.ref
+            cache, ref = self.cache, self.ref
             return hashed(
                 b"\x00".join(
-                    [p if type(p) is bytes else ref(p)[0] if type(p) is int else fp(p) for p in e]
+                    [
+                        p
+                        if type(p) is bytes
+                        else (cache[p] or ref(p))[0]
+                        if type(p) is int
+                        else fp(p)
+                        for p in e
+                    ]
                 )
             )
         if head == "F":
@@ -770,10 +777,10 @@ class Env:
         deps = x.deps
         if len(deps) == 1 and not x.subs and not x.rows:
             ((i, kind),) = deps.items()
-            return through(kind, self.ref(i)[1])
+            return through(kind, (self.cache[i] or self.ref(i))[1])
         found: Deps = {}
         for i, kind in deps.items():
-            for key, mask in self.ref(i)[1].items():
+            for key, mask in (self.cache[i] or self.ref(i))[1].items():
                 kinds = kind if mask == IDENTITY else compose(kind, mask)
                 found[key] = found.get(key, 0) | kinds
         for i, kind in x.subs.items():

@@ -92,7 +92,11 @@ class Edges(Sequence[ColumnEdge], Generic[_T]):
             if unique_id in nodes:
                 columns, deps, rows = self.opened(unique_id, how)
                 for name, own in zip(columns, deps, strict=True):
-                    edges += _edges(own, unique_id, name)
+                    for (parent, column), mask in own.items():  # as `_edges`, without a call
+                        if parent != unique_id:
+                            for kind, subtype, masking in _KINDS[mask]:
+                                made = (parent, column, unique_id, name, kind, subtype, masking)
+                                edges.append(_edge(made))
                 edges += _edges(rows, unique_id, ROWS)
         return edges
 

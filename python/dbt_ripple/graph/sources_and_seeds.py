@@ -70,15 +70,9 @@ class SourcesAndSeeds:
         listed = self.project.catalog.get(unique_id, [])
         names = [c.name for c in listed]
         closed = bool(names)
-        folded = {fold_stored(n, self.dialect) for n in names}
-        declared = [
-            c.name
-            for c in node.columns.values()
-            if fold(c.name, bool(c.quote), self.dialect) not in folded
-        ]
-        known = self.unlisted_relation(
-            unique_id, fingerprint, names if closed else [*names, *declared], closed
-        )
+        if not closed:
+            names = [c.name for c in node.columns.values()]
+        known = self.unlisted_relation(unique_id, fingerprint, names, closed)
         known.relation.fields = self.fields_of(node, known.relation.fields, listed)
         return known
 
