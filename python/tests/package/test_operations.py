@@ -49,6 +49,7 @@ def side(when: datetime, amount: str = "amount", status: str = "status", **more:
             top,
             "model.p.stg",
             access="public",
+            group="sales",
             meta={"criticality": "tier1", "certified": True, "owner": "ann"},
         ),
         node("model.p.lost", "select * from nowhere(1)", "model.p.stg", language="python"),
@@ -334,6 +335,26 @@ def test_health_by_week(told: Path) -> None:
         " certified_path_integrity, changes, median_blast_radius, incidents_opened,"
         " incidents_closed, mttr_minutes from dev_ripple.lineage_kpis",
     ) == [(week, 2 / 3, 1.0, 3, 1.0, 2, 3.0, 2, 1, 31.0)]
+
+
+def test_figures_by_domain(told: Path) -> None:
+    found = rows(
+        told,
+        "select domain, incidents_opened, incidents_closed, mttr_minutes, downtime_hours,"
+        " timely_cause_share, contract_violations, contract_violations_30_days, changes,"
+        f" change_failure_rate from dev_ripple.domain_kpis where week = '{MONDAY:%Y-%m-%d}'"
+        " order by domain",
+    )
+    assert found == [
+        # Both changes were made in stg, of no group, and one of them broke something in sales. What
+        # is open since half past ten on Monday stays open all week.
+        ("no domain", 1, 0, None, pytest.approx(7 * 24 - 10 - 32 / 60), 0.0, 0, 0, 2, 0.5),
+        # The cause of the incident was loaded five minutes after the first failure.
+        ("sales", 1, 1, 31.0, pytest.approx(31 / 60), 1.0, 3, 3, 0, None),
+    ]
+    later = "select downtime_hours from dev_ripple.domain_kpis where domain = 'no domain' and week"
+    week = MONDAY + timedelta(days=7)
+    assert rows(told, f"{later} = '{week:%Y-%m-%d}'") == [(168.0,)]
 
 
 def test_lineage_is_behind_where_something_was_built_after_the_last_load(told: Path) -> None:
