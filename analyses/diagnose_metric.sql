@@ -1,30 +1,36 @@
 {{ config(enabled=part_is_on('operations')) }}
 
--- A number looks wrong (var ripple_node, and ripple_column): all that it comes from, nearest first and down to the
--- sources, with how fresh each is, what is wrong with it now, and whose it is. `direct_columns` are what the column's
--- own expression reads.
-with asked as (
-    select
-        nodes.snapshot_id,
-        nodes.project_name,
-        nodes.unique_id,
-        nodes.name
-    from {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
-    where {{ node_is('nodes', var('ripple_node', none)) }}
+-- A number looks wrong (vars ripple_node and ripple_column; ripple_node may be a failed test): all that it comes
+-- from, column by column, nearest first and down to the sources. Of each, how it is computed, how fresh it is, what
+-- changed since ripple_since, which tests guard it, what is wrong with it now, and whose it is. `*rows*` is which
+-- rows there are.
+with reached as (
+    {{ upstream_columns(var('ripple_node', none), var('ripple_column', none)) | indent(4) }}
 ),
 
-direct as (
+dim_nodes as (
+    select * from {{ ref('dbt_ripple', 'dim_nodes') }}
+),
+
+-- A name is spelled as the analysis spells it.
+steps as (
     select
         snapshot_id,
-        child_id,
-        parent_id,
-        count(distinct parent_column) as direct_columns,
-        min(parent_column) as one_direct_column
-    from {{ ref('dbt_ripple', 'fct_column_edges') }}
-    where
-        type = 'DIRECT'
-        and lower(child_column) = lower({{ text_literal(var('ripple_column', none)) }})
-    group by snapshot_id, child_id, parent_id
+        unique_id,
+        lower(column_name) as column_name,
+        min(depth) as depth
+    from reached
+    group by snapshot_id, unique_id, lower(column_name)
+),
+
+columns as (
+    select
+        snapshot_id,
+        unique_id,
+        lower(column_name) as column_name,
+        min(expression) as expression
+    from {{ ref('dbt_ripple', 'dim_columns') }}
+    group by snapshot_id, unique_id, lower(column_name)
 ),
 
 last_runs as (
@@ -35,6 +41,36 @@ last_runs as (
         max(max_loaded_at) as newest_row_at
     from {{ ref('dbt_ripple', 'last_successful_run') }}
     group by project_name, unique_id
+),
+
+changes as (
+    select
+        project_name,
+        unique_id,
+        column_name,
+        count(*) as changes,
+        max(changed_at) as last_changed_at,
+        max(git_sha) as one_git_sha
+    from {{ ref('dbt_ripple', 'definition_changes') }}
+    where
+        is_origin
+        and changed_at >= {{ since() }}
+    group by project_name, unique_id, column_name
+),
+
+tests as (
+    select
+        tested.snapshot_id,
+        tested.unique_id,
+        lower(tested.column_name) as column_name,
+        count(distinct tested.test_id) as tests,
+        min(nodes.name) as one_test
+    from {{ ref('dbt_ripple', 'stg_ripple__test_columns') }} as tested
+    inner join dim_nodes as nodes
+        on
+            tested.snapshot_id = nodes.snapshot_id
+            and tested.test_id = nodes.unique_id
+    group by tested.snapshot_id, tested.unique_id, lower(tested.column_name)
 ),
 
 open_incidents as (
@@ -49,50 +85,51 @@ open_incidents as (
 )
 
 select
-    asked.name as asked_about,
-    closure.depth,
+    steps.depth,
     nodes.asset_type,
     nodes.name,
-    direct.one_direct_column,
-    coalesce(direct.direct_columns, 0) as direct_columns,
+    steps.column_name,
     columns.expression,
     last_runs.newest_row_at,
     last_runs.succeeded_at,
+    coalesce(changes.changes, 0) as changes,
+    changes.last_changed_at,
+    changes.one_git_sha,
+    coalesce(tests.tests, 0) as tests,
+    tests.one_test,
     coalesce(open_incidents.open_incidents, 0) as open_incidents,
     open_incidents.open_since,
     nodes.analysis_status,
     nodes.owner,
+    nodes.owner_email,
+    nodes.owner_channel,
     nodes.unique_id
-from asked
-inner join {{ ref('dbt_ripple', 'fct_node_closure') }} as closure
+from steps
+inner join dim_nodes as nodes
     on
-        asked.snapshot_id = closure.snapshot_id
-        and asked.unique_id = closure.descendant_id
-inner join {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
+        steps.snapshot_id = nodes.snapshot_id
+        and steps.unique_id = nodes.unique_id
+left join columns
     on
-        closure.snapshot_id = nodes.snapshot_id
-        and closure.ancestor_id = nodes.unique_id
-left join direct
-    on
-        asked.snapshot_id = direct.snapshot_id
-        and asked.unique_id = direct.child_id
-        and nodes.unique_id = direct.parent_id
-left join {{ ref('dbt_ripple', 'dim_columns') }} as columns
-    on
-        nodes.snapshot_id = columns.snapshot_id
-        and nodes.unique_id = columns.unique_id
-        and lower(columns.column_name) = lower(
-            case
-                when closure.depth = 0 then {{ text_literal(var('ripple_column', none)) }}
-                else direct.one_direct_column
-            end
-        )
+        steps.snapshot_id = columns.snapshot_id
+        and steps.unique_id = columns.unique_id
+        and steps.column_name = columns.column_name
 left join last_runs
     on
-        asked.project_name = last_runs.project_name
+        nodes.project_name = last_runs.project_name
         and nodes.unique_id = last_runs.unique_id
+left join changes
+    on
+        nodes.project_name = changes.project_name
+        and nodes.unique_id = changes.unique_id
+        and steps.column_name = changes.column_name
+left join tests
+    on
+        steps.snapshot_id = tests.snapshot_id
+        and steps.unique_id = tests.unique_id
+        and steps.column_name = tests.column_name
 left join open_incidents
     on
-        asked.project_name = open_incidents.project_name
+        nodes.project_name = open_incidents.project_name
         and nodes.unique_id = open_incidents.node_id
-order by asked_about, closure.depth, nodes.asset_type, nodes.name
+order by steps.depth, nodes.asset_type, nodes.name, steps.column_name

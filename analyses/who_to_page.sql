@@ -1,32 +1,106 @@
--- A node is broken (var ripple_node): whom to tell, the most critical first, and which of their assets are downstream.
+{{ config(enabled=part_is_on('operations')) }}
+
+-- A number is wrong: whom to tell, the most critical asset first. From a node or one of its columns (vars
+-- ripple_node and ripple_column), or from a failed test (its name as ripple_node): each asset of which a column or
+-- the rows are reached, with whose it is. Consumers that declare no columns may read it.
 with reached as (
+    {{ downstream_columns(var('ripple_node', none), var('ripple_column', none)) | indent(4) }}
+),
+
+column_edges as (
+    select * from {{ ref('dbt_ripple', 'fct_column_edges') }}
+),
+
+dim_nodes as (
+    select * from {{ ref('dbt_ripple', 'dim_nodes') }}
+),
+
+undeclared as (
     select
-        asked.name as asked_about,
-        found.owner,
-        found.criticality,
-        found.name,
-        found.asset_type,
-        closure.depth
-    from {{ ref('dbt_ripple', 'dim_nodes') }} as asked
-    inner join {{ ref('dbt_ripple', 'fct_node_closure') }} as closure
+        dim_nodes.snapshot_id,
+        dim_nodes.unique_id
+    from dim_nodes
+    left join column_edges
         on
-            asked.snapshot_id = closure.snapshot_id
-            and asked.unique_id = closure.ancestor_id
-    inner join {{ ref('dbt_ripple', 'dim_nodes') }} as found
+            dim_nodes.snapshot_id = column_edges.snapshot_id
+            and dim_nodes.unique_id = column_edges.child_id
+    where dim_nodes.resource_type = 'exposure'
+    group by dim_nodes.snapshot_id, dim_nodes.unique_id
+    having max(case when column_edges.parent_column != '*rows*' then 1 else 0 end) = 0
+),
+
+found as (
+    select
+        snapshot_id,
+        unique_id,
+        column_name,
+        depth,
+        0 as may_read
+    from reached
+
+    union all
+
+    select
+        reached.snapshot_id,
+        undeclared.unique_id,
+        cast(null as {{ type_of('string') }}) as column_name,
+        reached.depth + 1 as depth,
+        1 as may_read
+    from reached
+    inner join {{ ref('dbt_ripple', 'fct_edges') }} as edges
         on
-            closure.snapshot_id = found.snapshot_id
-            and closure.descendant_id = found.unique_id
-    where {{ node_is('asked', var('ripple_node', none)) }}
+            reached.snapshot_id = edges.snapshot_id
+            and reached.unique_id = edges.parent_id
+    inner join undeclared
+        on
+            edges.snapshot_id = undeclared.snapshot_id
+            and edges.child_id = undeclared.unique_id
+),
+
+affected as (
+    select
+        snapshot_id,
+        unique_id,
+        min(depth) as depth,
+        min(may_read) as may_read,
+        count(distinct case when column_name != '*rows*' then column_name end) as columns_reached,
+        min(case when column_name != '*rows*' then column_name end) as one_column
+    from found
+    group by snapshot_id, unique_id
+),
+
+-- Built since the time that is asked about (var ripple_since), it holds what is wrong.
+built as (
+    select
+        project_name,
+        unique_id,
+        max(succeeded_at) as succeeded_at
+    from {{ ref('dbt_ripple', 'last_successful_run') }}
+    group by project_name, unique_id
 )
 
 select
-    asked_about,
-    coalesce(owner, 'nobody') as owner,
-    count(*) as assets,
-    min(criticality) as highest_criticality,
-    min(depth) as nearest,
-    min(case when asset_type not in ('DBT_MODEL', 'TABLE') then name end) as one_consumer,
-    min(name) as one_asset
-from reached
-group by asked_about, coalesce(owner, 'nobody')
-order by asked_about, highest_criticality nulls last, nearest, owner
+    nodes.criticality,
+    coalesce(nodes.owner, 'nobody') as owner,
+    nodes.owner_email,
+    nodes.owner_channel,
+    nodes.domain,
+    nodes.asset_type,
+    nodes.name,
+    affected.depth,
+    affected.columns_reached,
+    affected.one_column,
+    affected.may_read = 1 as may_read,
+    coalesce(built.succeeded_at >= {{ since() }}, false) as is_built_since,
+    nodes.unique_id
+from affected
+inner join dim_nodes as nodes
+    on
+        affected.snapshot_id = nodes.snapshot_id
+        and affected.unique_id = nodes.unique_id
+left join built
+    on
+        nodes.project_name = built.project_name
+        and nodes.unique_id = built.unique_id
+where nodes.resource_type not in ('test', 'unit_test')
+order by nodes.criticality nulls last, affected.depth, owner, nodes.unique_id

@@ -11,10 +11,10 @@ inner join {{ ref('dbt_ripple', 'fct_node_closure') }} as closure
     on
         column_edges.snapshot_id = closure.snapshot_id
         and column_edges.parent_id = closure.descendant_id
-inner join {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
+inner join ({{ dbt_ripple.nodes_to_start_from(node) }}) as starts
     on
-        closure.snapshot_id = nodes.snapshot_id
-        and closure.ancestor_id = nodes.unique_id
+        closure.snapshot_id = starts.snapshot_id
+        and closure.ancestor_id = starts.unique_id
 {%- if certain %}
 inner join {{ ref('dbt_ripple', 'dim_nodes') }} as readers
     on
@@ -22,10 +22,9 @@ inner join {{ ref('dbt_ripple', 'dim_nodes') }} as readers
         and column_edges.child_id = readers.unique_id
         and readers.analysis_status != 'opaque'
 {%- endif %}
-where
-    {{ dbt_ripple.node_is('nodes', node) }}
 {%- if certain %}
-    and column_edges.parent_column != '*rows*'
+where
+    column_edges.parent_column != '*rows*'
     and column_edges.child_column != '*rows*'
 {%- endif %}
 group by

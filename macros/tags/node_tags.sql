@@ -24,6 +24,7 @@
         'public': dbt_ripple.tag_flag(public),
         'pii': dbt_ripple.tag_pii(meta.get('pii'), node_labels),
     } -%}
+    {%- do said.update(dbt_ripple.owner_contact(node, meta)) -%}
     {%- for key, column in (node.get('columns') or {}).items() -%}
         {%- set config = column.get('config') or {} -%}
         {%- set column_meta = dict(column.get('meta') or {}) -%}

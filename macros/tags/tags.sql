@@ -1,6 +1,6 @@
 {% macro tags(
     owner=none, contract_version=none, criticality=none, pii=none, canonical=none, certified=none, public=none,
-    migration=none
+    migration=none, owner_email=none, slack=none, domain=none
 ) %}
     {%- if criticality is not none and criticality not in ('tier1', 'tier2', 'tier3') -%}
         {%- do exceptions.raise_compiler_error(
@@ -21,6 +21,9 @@
         'certified': certified,
         'public': public,
         'migration': migration,
+        'owner_email': owner_email,
+        'slack': slack,
+        'domain': domain,
     } -%}
     {%- set meta = {} -%}
     {%- for name, value in said.items() if value is not none -%}

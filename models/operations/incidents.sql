@@ -67,6 +67,9 @@ final as (
         firsts.node_id,
         firsts.node_name,
         firsts.owner,
+        nodes.owner_email,
+        nodes.owner_channel,
+        nodes.domain,
         ended.criticality,
         ended.severity,
         ended.state,
@@ -97,6 +100,10 @@ final as (
         on
             ended.incident_id = firsts.incident_id
             and firsts.place = 1
+    left join {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
+        on
+            firsts.project_name = nodes.project_name
+            and firsts.node_id = nodes.unique_id
 )
 
 select * from final

@@ -152,6 +152,7 @@ class Code(StrEnum):
     COLUMN_NEW = "column_new", "{name}.{column} is new"
     COLUMN_CHANGED = "column_changed", "{name}.{column} changed"
     CRITICAL = "critical", "{name} is impacted and {criticality}"
+    CRITICAL_BELOW = "critical_below", "{name} is below the change and {criticality}"
     TEXT_CHANGED = (
         "text_changed",
         "its query was rewritten with the same meaning: running it shows whether it compiles",
@@ -441,6 +442,10 @@ class Code(StrEnum):
     # -- what the gate finds ------------------------------------------------------------------------
     ALREADY_ON_BASE = "already_on_base", "{because} (already so on base)"
     APPROVED_BY = "approved_by", "{because}; approved by {who}"
+    REMOVED_IN_GRACE = (
+        "removed_in_grace",
+        "{name} is deprecated, and its readers have until {date}",
+    )
     OF_COLUMN = "of_column", "{column}: {because}"
     OWNER_REMOVED = "owner_removed", "it had the owner {owner}, and has none now"
     NEW_WITHOUT_OWNER = "new_without_owner", "it is new and has no owner"
@@ -454,6 +459,7 @@ class Code(StrEnum):
         "reads {name}.{column}, and the canonical {canonical}.{there} is computed in another way",
     )
     WITHOUT_OWNER = "without_owner", "it has no owner"
+    TAG_MISSING = "tag_missing", "it has no {tag}, which {of} needs"
     KEY_UNTESTED = "key_untested", "no data tests check that a key is unique and not null"
     SHOWS_PII = "shows_pii", "exposes {pii}"
     SHOWS_PII_OF = "shows_pii_of", "exposes {pii} of {name}.{column}"

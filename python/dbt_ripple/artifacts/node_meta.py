@@ -6,9 +6,10 @@ which keys are read.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
-from dbt_ripple.artifacts.project import Column, Node, Project, version_text
+from dbt_ripple.artifacts.project import Column, Group, Node, Project, version_text
 
 _BY_RESOURCE_TYPE: Final = {
     "source": "TABLE",
@@ -18,6 +19,12 @@ _BY_RESOURCE_TYPE: Final = {
 }
 
 _BY_EXPOSURE_TYPE: Final = {"ml": "ML_MODEL"}
+
+_CHANNELS: Final = ("slack", "slack_channel", "owner_channel")
+"""Keys under which people say where they are paged."""
+
+_ADDRESS: Final = re.compile(r"[^@\s]+@[^@\s]+")
+"""Of an owner that is one text: whether it is where one writes to."""
 
 _UNIQUE: Final = frozenset({"unique", "expect_compound_columns_to_be_unique"})
 _KEY_ARGUMENTS: Final = ("columns", "combination_of_columns", "column_list")
@@ -53,8 +60,56 @@ def owner(node: Node, project: Project) -> str | None:
 
     The name where there is one, else the email; ``None`` when nobody is named.
     """
+    return _person(_owner(node, project))
+
+
+def _owner(node: Node, project: Project) -> Any:
+    """The first who is said to answer for it: of its group, its own (exposures), of its meta."""
     group = _group(node, project)
-    return _person(group) or _person(node.owner) or _person(node.meta.get("owner"))
+    said = (group.owner if group else None, node.owner, node.meta.get("owner"))
+    return next((one for one in said if _person(one)), None)
+
+
+def _group_meta(node: Node, project: Project) -> dict[str, Any]:
+    group = _group(node, project)
+    said = group.config.get("meta") if group else None
+    return said if isinstance(said, dict) else {}
+
+
+def owner_name(node: Node, project: Project) -> str | None:
+    """The name of the one who answers for the node (`owner`), where a name is said."""
+    said = _owner(node, project)
+    if isinstance(said, dict):
+        return _person(said.get("name"))
+    people = _person(said)
+    return None if people and _ADDRESS.fullmatch(people) else people
+
+
+def owner_email(node: Node, project: Project) -> str | None:
+    """Where the owner is written to: the email of the same person, or ``meta.owner_email``."""
+    said = _owner(node, project)
+    if isinstance(said, dict):
+        found = _person(said.get("email"))
+    else:
+        people = _person(said)
+        found = people if people and _ADDRESS.fullmatch(people) else None
+    return _text(node.meta.get("owner_email")) or found
+
+
+def owner_channel(node: Node, project: Project) -> str | None:
+    """Where the owner is paged: ``meta.slack``, or what the owner or the group says of itself.
+
+    Each may be called ``slack``, ``slack_channel`` or ``owner_channel``.
+    """
+    said = _owner(node, project)
+    places = [node.meta, said if isinstance(said, dict) else {}, _group_meta(node, project)]
+    return next((c for p in places for key in _CHANNELS if (c := _text(p.get(key)))), None)
+
+
+def domain(node: Node, project: Project) -> str | None:
+    """The part of the business it belongs to: ``meta.domain``, its group's, or the group's name."""
+    said = _text(node.meta.get("domain")) or _text(_group_meta(node, project).get("domain"))
+    return said or _text(node.group)
 
 
 def contract_version(node: Node) -> str | None:
@@ -231,13 +286,13 @@ def referenced_columns(node: Node) -> list[str] | None:
     return [str(item) for item in said] if isinstance(said, list) else None
 
 
-def _group(node: Node, project: Project) -> dict[str, Any] | None:
+def _group(node: Node, project: Project) -> Group | None:
     if not node.group:
         return None
     found = [group for group in project.groups.values() if group.name == node.group]
     # Two packages may have a group of the same name; a node's own package comes first.
     found.sort(key=lambda group: group.package_name != node.package_name)
-    return found[0].owner if found else None
+    return found[0] if found else None
 
 
 def _person(said: Any) -> str | None:

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 COMMANDS: Final[dict[str, str]] = {
     "analyze": "How much of this project can be analysed, and why the rest cannot.",
     "build": "Load the lineage into Spark tables, and build the dbt models on them.",
+    "diagnose": "What a number comes from, step by step down to the sources.",
     "diff": "Which columns changed between base and head.",
     "explain": "Why a test is selected, or why not.",
     "gate": "May this change be merged? Checks contracts, owners, personal data and readers.",
-    "impact": "Who would break if a column were renamed, dropped or retyped.",
+    "impact": "Who would break if a column were renamed, dropped, retyped or added.",
     "load": "Load the lineage of the project into Spark tables.",
     "schema": "The JSON Schema of what a command prints with --format json.",
     "run": "Build and test what the change affects, and stop where rows come out equal.",

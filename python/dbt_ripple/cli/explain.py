@@ -50,6 +50,7 @@ def explain(
     a name, or a part of a name that only one test has.
     """
     from dbt_ripple.changes import compare
+    from dbt_ripple.cli.select import tier_asked
     from dbt_ripple.selection import select_from
     from dbt_ripple.selection.explain import explain as explanation
     from dbt_ripple.selection.explain import find_test
@@ -70,7 +71,13 @@ def explain(
             head_analysis=head.analysis(),
             cache=cache,
         )
-        selection = select_from(comparison, facts=facts, assume_passed=assume_passed, cache=cache)
+        selection = select_from(
+            comparison,
+            critical=tier_asked(None, project_dir),
+            facts=facts,
+            assume_passed=assume_passed,
+            cache=cache,
+        )
         found = explanation(comparison, selection, node)
     for note in selection.notes:
         warn(note.message)

@@ -124,7 +124,8 @@ def gate(
             cache=cache,
         )
         report = gate_from(comparison, config, name or None)
-        selection = select_from(comparison, cache=cache) if also else None
+        critical = config.critical if also else None
+        selection = select_from(comparison, critical=critical, cache=cache) if also else None
     ran = None
     if run and selection is not None:
         from dbt_ripple.dbt_runner.run_selection import run_selection

@@ -17,6 +17,7 @@ from dbt_ripple.rendering.output import answer, as_document, count, warn
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Node, Project
+    from dbt_ripple.governance.impact import Change
 
 
 @click.command(
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
 Examples:
   dbt-ripple impact raw_orders --rename order_total:total_amount --drop legacy_discount_code
   dbt-ripple impact fct_orders --retype 'order_total:decimal(18,2)' --format json
-  dbt-ripple impact dim_customers.v1 --deprecate --format markdown
-  dbt-ripple impact metric:revenue --deprecate
+  dbt-ripple impact orders_clean --add currency:string:required
+  dbt-ripple impact raw_orders --changes proposed_changes.json --format json
+  dbt-ripple impact dim_customers.v1 --deprecate --date 2027-03-31 --format markdown
+  dbt-ripple impact metric:revenue --remove
   dbt-ripple impact semantic_model:orders --drop order__status
 """,
 )
-@click.argument("node", metavar="NODE", shell_complete=node_names)
+@click.argument("node", metavar="NODE", shell_complete=node_names, default="")
 @click.option(
     "--rename",
     "renames",
@@ -54,7 +57,34 @@ Examples:
     multiple=True,
     help="Give column A the type TYPE.",
 )
-@click.option("--deprecate", is_flag=True, help="Remove NODE itself.")
+@click.option(
+    "--add",
+    "adds",
+    metavar="A:TYPE[:required]",
+    multiple=True,
+    help="Add column A of the type TYPE; `required`: every row has a value.",
+)
+@click.option(
+    "--deprecate",
+    is_flag=True,
+    help="Announce that NODE will be removed; until then nothing breaks.",
+)
+@click.option(
+    "--date",
+    "ends",
+    metavar="DATE",
+    default="",
+    help="With --deprecate: the day from which NODE may be removed (YYYY-MM-DD); by default its "
+    "deprecation_date, or 30 days from now.",
+)
+@click.option("--remove", is_flag=True, help="Remove NODE itself.")
+@click.option(
+    "--changes",
+    "file",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Take the changes from FILE, JSON with `proposed_changes`; NODE may be its `asset_id`.",
+)
 @click.option(
     "--format",
     "style",
@@ -70,7 +100,11 @@ def impact(
     renames: tuple[str, ...],
     drops: tuple[str, ...],
     retypes: tuple[str, ...],
+    adds: tuple[str, ...],
     deprecate: bool,
+    ends: str,
+    remove: bool,
+    file: Path | None,
     style: str,
     cache_dir: Path | None,
     no_cache: bool,
@@ -78,7 +112,7 @@ def impact(
     project_dir: Path,
     target_path: Path | None,
 ) -> int:
-    """Print who would break if NODE's columns were renamed, dropped or retyped, or NODE removed.
+    """Print who would break if NODE's columns were renamed, dropped, retyped or added, or NODE removed.
 
     NODE is a model, seed, snapshot or source, or a metric, a semantic model (its columns are its
     entities, dimensions and measures) or a saved query, named as in `trace`. Nothing has to be written
@@ -93,8 +127,20 @@ def impact(
         *(Change("rename", *_pair("--rename", said, "new name")) for said in renames),
         *(Change("drop", column) for column in drops),
         *(Change("retype", *_pair("--retype", said, "type")) for said in retypes),
-        *([Change("deprecate")] if deprecate else []),
+        *(_added(said) for said in adds),
+        *([Change("deprecate", to=ends)] if deprecate else []),
+        *([Change("remove")] if remove else []),
     ]
+    if ends and not deprecate:
+        raise click.UsageError("--date is the day of a deprecation: give --deprecate, too")
+    if file is not None:
+        from dbt_ripple.governance.proposed import read_proposed
+
+        asset, proposed = read_proposed(file)
+        changes += proposed
+        node = node or asset or ""
+    if not node:
+        raise click.UsageError("Missing argument 'NODE'.")
     with open_cache(cache_dir, no_cache) as cache:
         target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
         project = target.project
@@ -152,3 +198,13 @@ def _pair(option: str, said: str, second: str) -> tuple[str, str]:
             f"give the column, a colon and the {second}",
         )
     return column.strip(), to.strip()
+
+
+def _added(said: str) -> Change:
+    from dbt_ripple.governance.impact import Change
+
+    column, to = _pair("--add", said, "type")
+    kind, colon, rest = to.rpartition(":")
+    if colon and rest.strip().lower() == "required":
+        return Change("add", column, kind.strip(), True)
+    return Change("add", column, to)

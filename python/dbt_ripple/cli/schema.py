@@ -7,7 +7,7 @@ import click
 from dbt_ripple.rendering.output import answer, as_json
 
 _WITH_JSON = (
-    *("analyze", "build", "diff", "explain", "gate"),
+    *("analyze", "build", "diagnose", "diff", "explain", "gate"),
     *("impact", "load", "run", "select", "trace"),
 )
 

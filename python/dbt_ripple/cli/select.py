@@ -37,7 +37,8 @@ def choice_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--critical",
             metavar="TIER",
-            help="Add all tests of affected nodes whose meta.criticality is TIER.",
+            help="Add all tests of nodes below the change whose meta.criticality is TIER; by default "
+            "what ripple.yml says (select: {critical: TIER}); none: no such tests.",
         ),
         click.option(
             "--select",
@@ -127,6 +128,7 @@ def select(
     from dbt_ripple.changes.no_changes import NOTHING_TO_DO, nothing_changed
     from dbt_ripple.selection import select_from, state_modified
 
+    critical = tier_asked(critical, project_dir)
     if output and style != "text":
         raise click.UsageError("--output and --format are two ways to print it: give one of them")
     _check_cutoff(cutoff, cutoff_base, run, full, output)
@@ -221,6 +223,15 @@ def _check_cutoff(
         raise click.UsageError(
             "--output names what to run before it is run; with --cutoff that is known afterwards"
         )
+
+
+def tier_asked(critical: str | None, project_dir: Path) -> str | None:
+    """The tier of `--critical`, or that of ripple.yml."""
+    from dbt_ripple.governance.ripple_yml import read_config
+
+    if critical is None:
+        return read_config(project_dir).critical
+    return None if critical.lower() == "none" else critical
 
 
 def _check_tier(head: Project, tier: str) -> None:

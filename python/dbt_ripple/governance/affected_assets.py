@@ -30,8 +30,11 @@ from dbt_ripple.artifacts import (
     Project,
     asset_type,
     criticality,
+    domain,
     is_certified,
     owner,
+    owner_channel,
+    owner_email,
     referenced_columns,
 )
 from dbt_ripple.changes import Comparison
@@ -70,7 +73,8 @@ class Affected(msgspec.Struct, kw_only=True, omit_defaults=True):
         asset_type: as `artifacts.asset_type`.
         affected_references: what it reads of the change, under the name at the changed node; where
             several nodes were changed, after the node's name and a dot. Rows are ``*rows*``.
-        owner: who is to be told; None where nobody is named.
+        owner: who is to be told; None where nobody is named. Where it is declared, JSON also has the
+            owner_email, the owner_channel (Slack) and the domain.
         path: unique_ids from the changed node down to this one, both included.
         may_read: whether it is not known to read them, only that it may; JSON has it where it is so.
         expressions: of the nearest 20 assets, the columns that read the change; only those that are
@@ -86,22 +90,35 @@ class Affected(msgspec.Struct, kw_only=True, omit_defaults=True):
     path: list[str]
     may_read: bool = False
     expressions: list[Expression] = []
+    owner_email: str | None = None
+    owner_channel: str | None = None
+    domain: str | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether it breaks or may change; what only stands further below is not counted."""
+        return self.severity != "info"
 
     def verb(self) -> str:
         """How it stands to its references: it reads them, or may."""
         return "may read" if self.may_read else "reads"
 
 
+def counted(affected: Iterable[Affected]) -> int:
+    """How many assets break or may change: the number that `impact`, the gate and its limits use."""
+    return sum(asset.counts for asset in affected)
+
+
 def risk_level(affected: Collection[Affected], head: Project) -> RiskLevel:
     """How much is at stake.
 
     * high: something breaks, and it is a consumer, certified or tier 1, or more than `MANY` assets
-      are affected;
+      break or may change;
     * medium: something else breaks, or a consumer, a certified or a tier-1 asset may differ;
     * low: everything else.
     """
     breaking = [a for a in affected if a.severity == "breaking"]
-    if any(_matters(a, head) for a in breaking) or (breaking and len(affected) > MANY):
+    if any(_matters(a, head) for a in breaking) or (breaking and counted(affected) > MANY):
         return "high"
     if breaking or any(_matters(a, head) for a in affected if a.severity == "warning"):
         return "medium"
@@ -219,6 +236,7 @@ class _Ripple:
         changed = self.comparison.changed
         nodes = self.comparison.base.nodes
         edges_of_base = self.comparison.base_analysis.edges
+        self._hand_on_new_columns()
         for child, edges in groupby(edges_into(edges_of_base, changed), lambda edge: edge[2]):
             if child in self.origins and child not in self.broken:
                 # An edited reader has been adapted: it still gets only what moved above it on head.
@@ -241,6 +259,22 @@ class _Ripple:
         for child, edges in groupby(into, lambda edge: edge[2]):
             self._exposure(nodes[child], list(edges))
         self._exposures_of_the_rest()
+
+    def _hand_on_new_columns(self) -> None:
+        """A column that base does not have has its readers on head alone: what says ``*``."""
+        new = {v for v in self.starts if v[1] in self._added(v[0])}
+        if not new:
+            return
+        changed = self.comparison.changed
+        for edge in edges_into(self.comparison.head_analysis.edges, changed):
+            above, below = (edge[0], edge[1].lower()), (edge[2], edge[3].lower())
+            if above in new and below[0] not in self.origins and below[1] in self._added(below[0]):
+                new.add(below)
+                self._step(edge)
+
+    def _added(self, unique_id: str) -> set[str]:
+        change = self.comparison.changed.get(unique_id)
+        return {column.lower() for column in change.added} if change is not None else set()
 
     def _still_comes(self, edge: ColumnEdge) -> bool:
         """Whether a column of an edited node moved because one above it did."""
@@ -318,6 +352,7 @@ class _Ripple:
         if unique_id in self.origins and unique_id not in self.broken:
             return
         vertices = list(self._columns(unique_id))
+        vertices += [(unique_id, column) for column in self._added(unique_id)]
         bits = self._bits(vertices)
         node = self.comparison.head.nodes.get(unique_id)
         promised = node is not None and node.contract_enforced
@@ -413,6 +448,9 @@ class _Ripple:
                     affected_references=[self._spelled(start, single) for start in columns or read],
                     severity=severity,
                     owner=owner(node, head),
+                    owner_email=owner_email(node, head),
+                    owner_channel=owner_channel(node, head),
+                    domain=domain(node, head),
                     path=paths.get(unique_id) or [unique_id],
                     may_read=severity == "warning" and unique_id not in self.known_to_read,
                 )

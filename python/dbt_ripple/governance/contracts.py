@@ -11,6 +11,7 @@ longer compiles is left to `reader_broken`.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from datetime import UTC, date, datetime
 from typing import Final
 
 import msgspec
@@ -23,6 +24,7 @@ from dbt_ripple.governance.column_types import retyped
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.reasons import Code, Reason
 
+_DEPRECATED: Final = frozenset({"model", "seed", "snapshot", "source", "metric", "saved_query"})
 _RELATIONS: Final = frozenset({"model", "seed", "snapshot", "source"})
 
 
@@ -47,21 +49,52 @@ def promises(node: Node) -> bool:
     return node.access == "public" or node.contract_enforced or contract_version(node) is not None
 
 
-def contract_breaches(comparison: Comparison, broken: Collection[str]) -> Iterator[Breach]:
+def promise_ends(node: Node) -> date | None:
+    """The day from which the node may be removed: its deprecation_date, or that of its meta."""
+    return _date(node.deprecation_date) or _date(node.meta.get("deprecation_date"))
+
+
+def _date(said: object) -> date | None:
+    if isinstance(said, datetime):
+        return said.date()
+    if isinstance(said, date):
+        return said
+    try:
+        return date.fromisoformat(str(said).strip()[:10]) if said else None
+    except ValueError:
+        return None
+
+
+def in_grace(node: Node, day: date) -> list[Reason]:
+    """Why a node may not be removed yet: it is deprecated, and readers still have time."""
+    ends = promise_ends(node)
+    if ends is None or day >= ends:
+        return []
+    return [Code.REMOVED_IN_GRACE(name=node.display_name, date=ends.isoformat())]
+
+
+def contract_breaches(
+    comparison: Comparison, broken: Collection[str], today: date | None = None
+) -> Iterator[Breach]:
     """Every promise of base that head does not keep.
 
     Args:
         comparison: the two sides.
         broken: relations that do not compile any more, by unique_id.
+        today: the day by which a grace period is over; by default this one, in UTC.
     """
+    day = today or datetime.now(UTC).date()
     base, head = comparison.base, comparison.head
     gone = vanished(base, head)
     for unique_id, then in base.nodes.items():
+        now = head.nodes.get(unique_id)
+        if now is None and then.resource_type in _DEPRECATED:
+            for reason in in_grace(then, day):
+                yield Breach("column_removed", unique_id, None, reason)
         if then.resource_type not in _RELATIONS or not promises(then):
             continue
-        now = head.nodes.get(unique_id)
         if now is None:
-            if then.deprecation_date is None and not _is_now_versioned(then, head):
+            if promise_ends(then) is None and not _is_now_versioned(then, head):
                 removed = Code.RELATION_REMOVED(name=then.display_name)
                 yield Breach("column_removed", unique_id, None, removed)
             continue

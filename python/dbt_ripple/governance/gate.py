@@ -19,6 +19,7 @@ from dbt_ripple.governance.affected_assets import (
     Affected,
     RiskLevel,
     affected_by,
+    counted,
     edited,
     matters,
     newly_broken,
@@ -29,6 +30,7 @@ from dbt_ripple.governance.contracts import Breach, contract_breaches
 from dbt_ripple.governance.ripple_yml import Config
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.governance.semantic_layer import layer_breaches
+from dbt_ripple.governance.tags import tag_breaches
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.reasons import Code, Reason
@@ -58,9 +60,9 @@ class GateReport(msgspec.Struct, kw_only=True):
     """What the gate says.
 
     Attributes:
-        blast_radius: how many assets the change reaches.
+        blast_radius: how many assets break or may change.
         findings: by rule in the order of the registry, then by node and column.
-        affected: those assets, nearest first.
+        affected: those assets and what only stands below them (severity info), nearest first.
         approved_by: who said yes to the reach; None where nobody did.
         opaque: affected nodes that could not be analysed, with the reason.
         removed: the nodes of base, sources aside, that head does not have.
@@ -135,7 +137,7 @@ def gate_from(comparison: Comparison, config: Config, approved_by: str | None = 
     return GateReport(
         decision=decision(findings),
         risk_level=_risk(findings, risk_level(affected, comparison.head)),
-        blast_radius=len(affected),
+        blast_radius=counted(affected),
         findings=findings,
         affected=affected,
         approved_by=approved_by,
@@ -170,13 +172,14 @@ def _breaches(
     yield from contract_breaches(comparison, newly_broken(comparison))
     for check in (*CHECKS, layer_breaches):
         yield from check(comparison)
+    yield from tag_breaches(comparison, config.required)
     yield from _reach(comparison, config.threshold("blast_radius"), origins, affected)
 
 
 def _reach(
     comparison: Comparison, above: int, origins: set[str], affected: list[Affected]
 ) -> Iterator[Breach]:
-    reached = [asset for asset in affected if asset.severity != "info"]
+    reached = [asset for asset in affected if asset.counts]
     if len(reached) > above:
         spoken = comparison.head.nodes
         names: list[str | Reason] = [spoken[a.unique_id].spoken_name for a in reached]
@@ -190,7 +193,7 @@ def _reach(
     found = {
         asset.unique_id: Code.CERTIFIED_REACHED()
         for asset in affected
-        if asset.severity != "info" and matters(nodes[asset.unique_id])
+        if asset.counts and matters(nodes[asset.unique_id])
     }
     for unique_id in origins:
         change = comparison.changed.get(unique_id)

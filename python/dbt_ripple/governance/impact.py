@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from datetime import UTC, date, datetime, timedelta
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -24,13 +25,14 @@ from dbt_ripple.governance.affected_assets import (
     Affected,
     RiskLevel,
     affected_by,
+    counted,
     edited,
     newly_broken,
     risk_level,
 )
 from dbt_ripple.governance.checks import reader_breaches
 from dbt_ripple.governance.column_types import types_of
-from dbt_ripple.governance.contracts import contract_breaches, promises
+from dbt_ripple.governance.contracts import contract_breaches, in_grace, promise_ends, promises
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.governance.semantic_layer import layer_after, layer_breaches
 from dbt_ripple.graph.analyse_project import analyse
@@ -40,18 +42,40 @@ from dbt_ripple.graph.lineage import Analysis, column_names
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.relations import RELATIONS
 from dbt_ripple.graph.semantic_references import SEMANTIC
-from dbt_ripple.reasons import Code, Reason
+from dbt_ripple.reasons import Code, Reason, names_missing
 
 Decision = Literal["APPROVED", "CAUTION", "BLOCKED"]
-Kind = Literal["rename", "drop", "retype", "deprecate"]
+Kind = Literal["rename", "drop", "retype", "add", "deprecate", "remove"]
+GRACE_DAYS: Final = 30
+"""How long readers have after a deprecation that names no date."""
 
 
 class Change(NamedTuple):
-    """One change to a relation: ``to`` is the new name or type; deprecate has no column."""
+    """One change to a relation.
+
+    Attributes:
+        kind: deprecate announces that the relation goes, remove takes it away.
+        column: empty of these two.
+        to: the new name, or the type; of deprecate the day it goes (ISO), if one is said.
+        required: of a new column, whether each row must have a value.
+    """
 
     kind: Kind
     column: str = ""
     to: str = ""
+    required: bool = False
+
+
+class Deprecation(msgspec.Struct, frozen=True):
+    """What is announced of a relation.
+
+    Attributes:
+        date: the day from which it may be removed.
+        grace_days: how many days from today readers have to move.
+    """
+
+    date: str
+    grace_days: int
 
 
 class ImpactReport(msgspec.Struct, kw_only=True):
@@ -61,12 +85,14 @@ class ImpactReport(msgspec.Struct, kw_only=True):
         decision: BLOCKED where something breaks for certain (it will not compile, it is known to read
             what is gone, or a promise is not kept), CAUTION where anything may differ.
         risk_level: as `governance.affected_assets.risk_level`.
-        affected_assets: nearest first; empty where nothing reads what would change.
+        affected_assets: nearest first; empty where nothing reads what would change. Those of severity
+            info only stand below what breaks, and are not counted.
         recommendation: what to do next, in one sentence.
         opaque: nodes downstream that could not be analysed, with the reason.
         broken_tests: the data tests that will not compile.
         tests: the other data tests, and the unit tests, that read something of the change.
         promises: what is promised of the relation and would not be kept.
+        deprecation: what is announced, where that is the change.
     """
 
     decision: Decision
@@ -77,13 +103,16 @@ class ImpactReport(msgspec.Struct, kw_only=True):
     broken_tests: list[str] = []
     tests: list[str] = []
     promises: list[Reason] = []
+    deprecation: Deprecation | None = None
 
     def document(self) -> dict[str, object]:
         """The report as ``--format json`` prints it."""
+        announced = {"deprecation": self.deprecation} if self.deprecation else {}
         return {
+            **announced,
             "decision": self.decision,
             "risk_level": self.risk_level,
-            "affected_count": len(self.affected_assets),
+            "affected_count": counted(self.affected_assets),
             "affected_assets": self.affected_assets,
             "recommendation": self.recommendation,
             "broken_tests": self.broken_tests,
@@ -100,6 +129,7 @@ def impact(
     *,
     analysis: Analysis | None = None,
     cache: Cache | None = None,
+    today: date | None = None,
 ) -> ImpactReport:
     """Who breaks if a relation were changed so.
 
@@ -109,6 +139,7 @@ def impact(
         changes: what would be done to it, at least one.
         analysis: `analyse(project)`, where it is at hand.
         cache: for the analyses that are made here.
+        today: the day by which a grace period is over; by default this one, in UTC.
 
     Raises:
         RippleError: a change is malformed: no such column or type, a new name that is taken, or two
@@ -117,10 +148,18 @@ def impact(
     seen = analysis or analyse(project, cache=cache)
     if not changes:
         raise RippleError("no change is given", node.spoken_name, f"say {_options(node)}")
-    if len(changes) > 1 and any(change.kind == "deprecate" for change in changes):
+    day = today or datetime.now(UTC).date()
+    whole = next((change for change in changes if change.kind in ("deprecate", "remove")), None)
+    if whole is not None and len(changes) > 1:
         raise RippleError(
-            f"removes {node.spoken_name} with all that is in it", "--deprecate", "give it alone"
+            f"{whole.kind}s {node.spoken_name} with all that is in it",
+            f"--{whole.kind}",
+            "give it alone",
         )
+    announced = None
+    if whole is not None and whole.kind == "deprecate":
+        announced = _announced(node, whole.to, day)
+        changes = [Change("remove")]
     for change in changes:
         if change.kind == "rename" and change.column.strip() == change.to.strip():
             raise RippleError(
@@ -132,7 +171,7 @@ def impact(
         after = layer_after(project, node, changes)
         comparison = compare(project, after, base_analysis=seen, cache=cache)
         affected = affected_by(comparison, edited(comparison))
-        promised: list[Reason] = []
+        promised: list[Reason] = in_grace(node, day) if whole is not None else []
         stops = False
     else:
         node = _relation(project, seen, node)
@@ -140,8 +179,10 @@ def impact(
         then = analyse(project, cache=cache, hypothetical={node.unique_id: hypothetical})
         comparison = compare(project, project, base_analysis=seen, head_analysis=then)
         contract_types = _broken_contracts(project, seen, node.unique_id, hypothetical.retyped)
+        contract_types |= _refuses_new(comparison, node.unique_id) if hypothetical.added else set()
         affected = affected_by(comparison, [node.unique_id], contract_types=contract_types)
-        promised = _promises(comparison, node, changes, hypothetical)
+        _refer_to_new(affected, hypothetical, comparison)
+        promised = _promises(comparison, node, changes, hypothetical, day)
         stops = bool(contract_types) or (
             hypothetical.gone and any(a.severity == "breaking" for a in affected)
         )
@@ -156,13 +197,27 @@ def impact(
     ):
         decision = "CAUTION"
     reached = {a.unique_id for a in affected}
+    waits = in_grace(node, day) if whole is not None else []
+    recommendation = _recommendation(
+        node, changes, affected, comparison, [b.unique_id for b in broken if b.unique_id]
+    )
+    if waits and announced is None:
+        rest = f" {recommendation}" if counted(affected) else ""
+        recommendation = f"Wait: {_listed([*map(str, waits)])}.{rest}"
+    if announced is not None:
+        # Nothing goes yet: who reads it has until then.
+        for asset in affected:
+            asset.severity = "info" if asset.severity == "info" else "warning"
+        affected.sort(key=lambda a: (len(a.path), a.severity == "info", a.unique_id))
+        outside = promises(node) or node.resource_type in SEMANTIC
+        decision = "CAUTION" if counted(affected) or broken_tests or outside else "APPROVED"
+        tests, broken_tests, promised = sorted({*tests, *broken_tests}), [], []
+        recommendation = _until(node, announced, affected)
     return ImpactReport(
         decision=decision,
         risk_level=risk_level(affected, project),
         affected_assets=affected,
-        recommendation=_recommendation(
-            node, changes, affected, project, [b.unique_id for b in broken if b.unique_id]
-        ),
+        recommendation=recommendation,
         opaque={
             unique_id: found.reason or Code.NO_REASON_GIVEN()
             for unique_id, found in seen.nodes.items()
@@ -171,6 +226,7 @@ def impact(
         broken_tests=broken_tests,
         tests=tests,
         promises=promised,
+        deprecation=announced,
     )
 
 
@@ -198,12 +254,12 @@ def _relation(project: Project, seen: Analysis, node: Node) -> Node:
 def _options(node: Node) -> str:
     """What can be done to a node, in the words of the command line."""
     if node.resource_type == "metric":
-        return f"--deprecate, or --rename {node.name}:NEW"
+        return f"--deprecate, --remove, or --rename {node.name}:NEW"
     if node.resource_type == "saved_query":
-        return "--drop a or --deprecate"
+        return "--drop a, --deprecate or --remove"
     if node.resource_type == "semantic_model":
-        return "--rename a:b, --drop c or --deprecate"
-    return "--rename a:b, --drop c, --retype d:type or --deprecate"
+        return "--rename a:b, --drop c, --deprecate or --remove"
+    return "--rename a:b, --drop c, --retype d:type, --add e:type, --deprecate or --remove"
 
 
 def _article(noun: str) -> str:
@@ -221,8 +277,16 @@ def _supposed(
     renamed: dict[str, str] = {}
     dropped: dict[str, None] = {}
     retyped: dict[str, str] = {}
+    added: dict[str, str] = {}
     for change in changes:
-        if change.kind == "deprecate":
+        if change.kind == "remove":
+            continue
+        if change.kind == "add":
+            name = change.column.strip()
+            option = f"--add {name}:{change.to}"
+            if not name or name.lower() in map(str.lower, added):
+                raise RippleError(f"{name!r} is no new name", option, "give each column one name")
+            added[name] = _type(name, change.to, None, dialect, option, "add")
             continue
         column = _column(node, names, change)
         option = f"--{change.kind} {change.column}"
@@ -252,6 +316,13 @@ def _supposed(
                 "choose another name, or rename or drop the other column as well",
             )
         left.add(to.lower())
+    for column in added:
+        if column.lower() in left:
+            raise RippleError(
+                f"{node.display_name} has a column {names.get(column.lower(), column)} already",
+                f"--add {column}:{added[column]}",
+                "choose another name",
+            )
     # Of what nothing reads, the analysis may not know.
     more = [
         name
@@ -268,7 +339,8 @@ def _supposed(
         renamed,
         frozenset(dropped),
         retyped,
-        any(change.kind == "deprecate" for change in changes),
+        any(change.kind == "remove" for change in changes),
+        added,
     )
 
 
@@ -287,13 +359,15 @@ def _column(node: Node, names: dict[str, str], change: Change) -> str:
     )
 
 
-def _type(column: str, to: str, was: str | None, dialect: str, option: str) -> str:
+def _type(
+    column: str, to: str, was: str | None, dialect: str, option: str, do: str = "retype"
+) -> str:
     canonical = canonical_type(to, dialect) or (to if was and same_type(was, to, dialect) else None)
     if canonical is None:
         raise RippleError(
             f"{to!r} is no type of {dialect}",
             option,
-            did_you_mean(to.partition("(")[0], TYPE_NAMES, f"say --retype {column}:TYPE"),
+            did_you_mean(to.partition("(")[0], TYPE_NAMES, f"say --{do} {column}:TYPE"),
         )
     if was is not None and same_type(was, to, dialect):
         raise RippleError(f"{column} is {was} already", option, "give another type")
@@ -304,14 +378,24 @@ def _type(column: str, to: str, was: str | None, dialect: str, option: str) -> s
 
 
 def _promises(
-    comparison: Comparison, node: Node, changes: Sequence[Change], hypothetical: HypotheticalChange
+    comparison: Comparison,
+    node: Node,
+    changes: Sequence[Change],
+    hypothetical: HypotheticalChange,
+    day: date,
 ) -> list[Reason]:
     """What the gate would say of the contracts: only what blocks."""
+    if hypothetical.gone:
+        released = promise_ends(node) is not None
+        kept = not released and promises(node)
+        return in_grace(node, day) + (
+            [Code.RELATION_REMOVED(name=node.display_name)] if kept else []
+        )
     found = [
         Code.OF_COLUMN(column=breach.column, because=breach.reason)
         if breach.column
         else breach.reason
-        for breach in contract_breaches(comparison, newly_broken(comparison))
+        for breach in contract_breaches(comparison, newly_broken(comparison), day)
         if RULES[breach.rule].level == "block" and breach.unique_id == node.unique_id
     ]
     if promises(node):
@@ -320,9 +404,73 @@ def _promises(
             for c in changes
             if c.kind == "retype"
         ]
-        if hypothetical.gone and node.deprecation_date is None:
-            found = [Code.RELATION_REMOVED(name=node.display_name)]
     return found
+
+
+def _announced(node: Node, said: str, day: date) -> Deprecation:
+    """The day the relation goes: the one that is said, or declared of it, or after a grace period."""
+    if said:
+        try:
+            ends = date.fromisoformat(said.strip())
+        except ValueError:
+            raise RippleError(f"{said!r} is no date", "--date", "say it as YYYY-MM-DD") from None
+    else:
+        ends = promise_ends(node) or day + timedelta(days=GRACE_DAYS)
+    if ends < day:
+        raise RippleError(
+            f"{ends.isoformat()} is over",
+            node.spoken_name,
+            "announce a day to come, or ask --remove",
+        )
+    return Deprecation(ends.isoformat(), (ends - day).days)
+
+
+def _until(node: Node, announced: Deprecation, affected: Sequence[Affected]) -> str:
+    names = _listed([a.name for a in affected if a.counts])
+    owners = _listed(sorted({a.owner for a in affected if a.owner and a.counts}))
+    move = f"move {names} to what replaces it" if names else "ask who reads it from outside"
+    tell = f", and tell {owners}" if owners else ""
+    declared = promise_ends(node)
+    said = declared is not None and declared.isoformat() == announced.date
+    give = "Keep" if said else f"Give {node.spoken_name}"
+    return (
+        f"{give} the deprecation_date {announced.date}, {move} within "
+        f"{announced.grace_days} day{'' if announced.grace_days == 1 else 's'}{tell}; "
+        "before that day its removal is blocked."
+    )
+
+
+def _refuses_new(comparison: Comparison, unique_id: str) -> set[str]:
+    """What dbt refuses to build because a new column reaches it by ``*``.
+
+    A model with an enforced contract that does not list it, and an incremental one with
+    ``on_schema_change: fail``.
+    """
+    return {
+        u
+        for u, change in comparison.changed.items()
+        if u != unique_id
+        and change.added
+        and (node := comparison.head.nodes.get(u)) is not None
+        and (
+            node.contract_enforced
+            or (
+                node.materialized == "incremental" and node.config.get("on_schema_change") == "fail"
+            )
+        )
+    }
+
+
+def _refer_to_new(
+    affected: list[Affected], hypothetical: HypotheticalChange, comparison: Comparison
+) -> None:
+    """What the new columns break reads none of them: it is their names, or their number."""
+    broken = newly_broken(comparison)
+    for asset in affected:
+        if hypothetical.added and not asset.affected_references and asset.unique_id in broken:
+            said = " ".join(names_missing(broken[asset.unique_id])).lower()
+            named = [name for name in hypothetical.added if name.lower() in said]
+            asset.affected_references = named or list(hypothetical.added)
 
 
 def _tests(comparison: Comparison) -> tuple[list[str], list[str]]:
@@ -377,15 +525,19 @@ def _recommendation(
     node: Node,
     changes: Sequence[Change],
     affected: list[Affected],
-    project: Project,
+    comparison: Comparison,
     broken: Sequence[str],
 ) -> str:
+    project = comparison.head if node.unique_id in comparison.head.nodes else comparison.base
     semantic = node.resource_type in SEMANTIC
     if not affected and semantic:
         return (
             f"Nothing in the project reads what would change in {node.spoken_name}: ask who does from "
             "outside, dashboards and queries, before it goes."
         )
+    kinds = {change.kind for change in changes}
+    if kinds == {"add"}:
+        return _before_adding(node, changes, affected, comparison)
     if not affected:
         return f"Go ahead: nothing known reads what would change in {node.display_name}."
     direct = [
@@ -394,21 +546,20 @@ def _recommendation(
         if a.severity == "breaking" and (len(a.path) == 2 or _declares(a, project))
     ]
     asking = {a.unique_id for a in affected} & set(broken)
-    if asking and "deprecate" not in {change.kind for change in changes}:
+    if asking and "remove" not in kinds:
         # Who says the name; what only hands it on with a `*` needs no edit.
         direct = [project.nodes[a.unique_id].spoken_name for a in affected if a.unique_id in asking]
-    others = (a.unique_id for a in affected if a.severity != "info")
+    others = (a.unique_id for a in affected if a.counts)
     readers = _listed(direct or [project.nodes[u].spoken_name for u in others])
-    owners = _listed(sorted({a.owner for a in affected if a.owner}))
+    owners = _listed(sorted({a.owner for a in affected if a.owner and a.counts}))
     tell = f", and tell {owners}" if owners else ""
-    kinds = {change.kind for change in changes}
     breaks = any(a.severity == "breaking" for a in affected)
-    if "deprecate" in kinds and semantic:
+    if "remove" in kinds and semantic:
         return (
             f"Move {readers} to what replaces {node.spoken_name}, and remove it when nothing reads it "
             f"any more, dashboards and queries included{tell}."
         )
-    if "deprecate" in kinds:
+    if "remove" in kinds:
         return (
             f"Give {node.display_name} a deprecation_date, move {readers} to what replaces it, and "
             f"remove it when nothing reads it any more{tell}."
@@ -432,6 +583,46 @@ def _recommendation(
         steps.append(f"then drop {gone}")
     text = ", ".join(steps)
     return f"{text[:1].upper()}{text[1:]}{tell}."
+
+
+def _before_adding(
+    node: Node, changes: Sequence[Change], affected: list[Affected], comparison: Comparison
+) -> str:
+    """What to do before columns are added: of each kind of harm, where it is done."""
+    new = _listed([change.column for change in changes])
+    nodes, broken = comparison.head.nodes, newly_broken(comparison)
+    counts = [a for a in affected if a.counts]
+    steps = [
+        f"mend {nodes[a.unique_id].spoken_name} ({', '.join(names_missing(broken[a.unique_id]))})"
+        for a in counts
+        if a.unique_id in broken
+    ]
+    passing = [nodes[a.unique_id] for a in counts if a.unique_id not in broken]
+    kinds: list[tuple[str, list[Node]]] = [
+        (f"add {new} to the contract of", [n for n in passing if n.contract_enforced]),
+        (
+            "set on_schema_change of",
+            [n for n in passing if n.config.get("on_schema_change") == "fail"],
+        ),
+        (
+            "expect a new version of every row in",
+            [n for n in passing if n.config.get("check_cols") == "all"],
+        ),
+        ("look at", [n for n in passing if n.resource_type != "exposure"]),
+    ]
+    told: set[str] = set()
+    for what, of in kinds:
+        if names := [n.spoken_name for n in of if n.unique_id not in told]:
+            steps.append(f"{what} {_listed(names)}")
+        told |= {n.unique_id for n in of}
+    if required := [change.column for change in changes if change.required]:
+        writes = f"what writes to {node.spoken_name}"
+        steps.append(f"let {writes} fill {_listed(required)} first, because a row needs it")
+    if not steps:
+        return f"Go ahead: nothing known says * over {node.display_name}, or {new} without a table."
+    owners = _listed(sorted({a.owner for a in counts if a.owner}))
+    text = "; ".join(steps)
+    return f"{text[:1].upper()}{text[1:]}{f'; and tell {owners}' if owners else ''}."
 
 
 def _declares(asset: Affected, project: Project) -> bool:

@@ -6,7 +6,7 @@ to clean up first; otherwise it warns. Owners are not required in a project with
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from statistics import quantiles
 from textwrap import wrap
@@ -26,7 +26,7 @@ from dbt_ripple.artifacts import (
 from dbt_ripple.errors import RippleError
 from dbt_ripple.governance.affected_assets import matters
 from dbt_ripple.governance.checks import of_project
-from dbt_ripple.governance.ripple_yml import FILE
+from dbt_ripple.governance.ripple_yml import FILE, REQUIRED, RULES_VAR, config_of_vars
 from dbt_ripple.governance.rules import RULES, Level
 
 _BUILT: Final = frozenset({"model", "seed", "snapshot"})
@@ -55,7 +55,7 @@ def write_config(project: Project, project_dir: Path) -> Path:
     file = project_dir / FILE
     try:
         with file.open("x", encoding="utf-8") as opened:
-            opened.write(proposed(project))
+            opened.write(proposed(project, _said_by_vars(project_dir)))
     except FileExistsError:
         raise RippleError(
             "there is one already, and it is not overwritten",
@@ -69,15 +69,28 @@ def write_config(project: Project, project_dir: Path) -> Path:
     return file
 
 
-def proposed(project: Project) -> str:
-    """The text of such a file."""
+def _said_by_vars(project_dir: Path) -> frozenset[str]:
+    """The rules that dbt_project.yml speaks of: one rule is said once."""
+    found = config_of_vars(project_dir)
+    if found is None:
+        return frozenset()
+    return frozenset({*found.levels, *found.above, *([REQUIRED] if found.required else [])})
+
+
+def proposed(project: Project, said: Collection[str] = ()) -> str:
+    """The text of such a file, without the rules that are said elsewhere."""
     lines = [_HEAD, "rules:"]
     for name, level, why in _levels(project):
+        if name in said:
+            lines.append(f"  # {name}: see the var {RULES_VAR} in dbt_project.yml")
+            continue
         lines += wrap(
             f"{RULES[name].asks} {why}", 78, initial_indent="  # ", subsequent_indent="  # "
         )
         if name == "blast_radius":
             lines.append(f"  {name}: {{level: {level}, above: {_usual_reach(project)}}}")
+        elif name == REQUIRED and level != "off":
+            lines.append(f"  {name}: {{level: {level}, tier1: [owner]}}")
         else:
             lines.append(f"  {name}: {level}")
     return "\n".join(lines) + "\n\n" + _EXCEPTIONS
@@ -110,8 +123,16 @@ def _levels(project: Project) -> Iterator[tuple[str, Level, str]]:
         "off" if not having else "block" if having == len(owned) else "warn",
         f"{_of(having, owned)} an owner (a group's, or meta.owner).",
     )
-    yield "owner_removed", "block" if having else "warn", f"{_of(having, owned)} an owner."
     tier1 = [n for n in nodes if n.resource_type in _BUILT and _is_tier1(n)]
+    tier1_owned = sum(owner(node, project) is not None for node in tier1)
+    yield (
+        "tags_required",
+        "off" if not tier1 else "block" if tier1_owned == len(tier1) else "warn",
+        f"{len(tier1)} of tier 1 (meta.criticality), {tier1_owned} of them with an owner."
+        if tier1
+        else "Nothing is of tier 1 (meta.criticality: tier1).",
+    )
+    yield "owner_removed", "block" if having else "warn", f"{_of(having, owned)} an owner."
     tested = sum(has_tested_key(node, project) for node in tier1)
     yield (
         "tier1_key_untested",

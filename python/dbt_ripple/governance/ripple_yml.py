@@ -1,4 +1,4 @@
-"""`ripple.yml`: which rules of the gate warn or block, and their limits."""
+"""Which rules of the gate warn or block, and their limits: `ripple.yml`, and vars that dbt reads, too."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ import msgspec
 from dbt_ripple.artifacts import did_you_mean
 from dbt_ripple.errors import RippleError
 from dbt_ripple.governance.rules import LEVELS, RULES, Level
+from dbt_ripple.governance.tags import read_required
 
 FILE: Final = "ripple.yml"
+PROJECT_FILE: Final = "dbt_project.yml"
+RULES_VAR: Final = "ripple_rules"
+EXCEPTIONS_VAR: Final = "ripple_exceptions"
+REQUIRED: Final = "tags_required"
+"""The rule that says itself what it asks for."""
 
 
 class Setting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,7 +36,12 @@ class Excepted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     column_name: str | None = None
 
 
+class _Select(msgspec.Struct, forbid_unknown_fields=True):
+    critical: str | None = None
+
+
 class _File(msgspec.Struct, forbid_unknown_fields=True):
+    select: _Select = msgspec.field(default_factory=_Select)
     rules: dict[str, Any] = {}
     exceptions: list[Excepted] | str = []
 
@@ -41,11 +52,15 @@ class Config(msgspec.Struct, frozen=True):
     Attributes:
         levels: by rule; a rule that is not named has its own.
         above: thresholds, likewise.
+        required: the tags that `tags_required` asks for.
+        critical: the criticality whose tests below a change are always selected.
     """
 
     levels: dict[str, Level] = {}
     above: dict[str, int] = {}
     exceptions: tuple[Excepted, ...] = ()
+    required: dict[str, list[str]] = {}
+    critical: str | None = None
 
     def level(self, rule: str) -> Level:
         """How grave a finding of the rule is."""
@@ -66,33 +81,130 @@ class Config(msgspec.Struct, frozen=True):
 
 
 def read_config(project_dir: Path) -> Config:
-    """Read ``ripple.yml`` at the project's root; every rule has its own level without one.
+    """The rules and exceptions of a project.
+
+    They are those of ``ripple.yml`` at its root and of the vars ``ripple_rules`` and
+    ``ripple_exceptions`` in its ``dbt_project.yml``, which the dbt package's models judge by. Without
+    either every rule has its own level.
 
     Raises:
-        RippleError: it cannot be read, or names a rule or a level that does not exist.
+        RippleError: one cannot be read, names a rule or a level that does not exist, or they say
+            different things of one rule.
     """
-    file = project_dir / FILE
+    own = project_dir / FILE
+    config = _of_file(own, project_dir)
+    of_vars = config_of_vars(project_dir)
+    if of_vars is None:
+        return config
+    for name in RULES:
+        settings = [
+            (c.levels.get(name), c.above.get(name), c.required if name == REQUIRED else None)
+            for c in (config, of_vars)
+        ]
+        if settings[0] != settings[1] and all(any(one) for one in settings):
+            raise RippleError(
+                f"{FILE} and the var {RULES_VAR} say different things of rule {name}",
+                str(own),
+                f"say it once; what {PROJECT_FILE} says holds in the warehouse as well",
+            )
+    levels = config.levels | of_vars.levels
+    return Config(
+        {name: levels[name] for name in RULES if name in levels},
+        config.above | of_vars.above,
+        tuple(dict.fromkeys([*config.exceptions, *of_vars.exceptions])),
+        {**config.required, **of_vars.required},
+        config.critical,
+    )
+
+
+def _of_file(file: Path, project_dir: Path) -> Config:
     if not file.is_file():
         return Config()
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
-
     where = str(file)
-    try:
-        document = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, YAMLError) as error:
-        said = " ".join(str(error).split())
-        raise RippleError(f"cannot be read: {said}", where, "correct it as YAML") from None
+    document = _yaml(file)
     try:
         said_of = msgspec.convert({} if document is None else document, _File)
     except msgspec.ValidationError as error:
         raise RippleError(
-            str(error), where, "see docs/gate.md: it has `rules:` and `exceptions:`"
+            str(error), where, "see docs/gate.md: it has `rules:`, `exceptions:` and `select:`"
         ) from None
+    exceptions, place = said_of.exceptions, where
+    if isinstance(exceptions, str):
+        place = str(project_dir / exceptions)
+        exceptions = _exceptions_in(project_dir / exceptions, where)
+    for name in said_of.rules:
+        _known_rule(name, where)
+    config = _config(said_of.rules, exceptions, where, place)
+    return msgspec.structs.replace(config, critical=said_of.select.critical)
+
+
+def config_of_vars(project_dir: Path) -> Config | None:
+    """What the vars of the dbt package say, as ``dbt_project.yml`` sets them; None without vars.
+
+    Raises:
+        RippleError: as `read_config`.
+    """
+    file = project_dir / PROJECT_FILE
+    document = _yaml(file) if file.is_file() else None
+    said = document.get("vars") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or not isinstance(said, dict):
+        return None
+    package = said.get("dbt_ripple")
+    found = {**said, **(package if isinstance(package, dict) else {})}
+    rules, listed = found.get(RULES_VAR) or {}, found.get(EXCEPTIONS_VAR) or []
+    where = str(file)
+    if not isinstance(rules, dict):
+        raise RippleError(f"{RULES_VAR} is no mapping", where, "say a level for each rule")
+    for name in rules:
+        if name not in RULES and did_you_mean(str(name), RULES, ""):
+            _known_rule(str(name), where)
+    if isinstance(listed, str):
+        place, exceptions = where, _exceptions_in(_seed(listed, project_dir, document), where)
+    else:
+        place = where
+        try:
+            exceptions = msgspec.convert(listed, list[Excepted])
+        except msgspec.ValidationError as error:
+            raise RippleError(
+                f"{EXCEPTIONS_VAR}: {error}", where, "an entry has rule, unique_id and reason"
+            ) from None
+    # The var may name tests of other packages' rules, too.
+    mine = {name: level for name, level in rules.items() if name in RULES}
+    return _config(mine, [e for e in exceptions if e.rule in RULES], where, place)
+
+
+def _seed(name: str, project_dir: Path, document: dict[str, Any]) -> Path:
+    """The file of the seed that holds the exceptions."""
+    folders = document.get("seed-paths") or ["seeds"]
+    for folder in folders if isinstance(folders, list) else [folders]:
+        for file in sorted((project_dir / str(folder)).rglob(f"{name}.csv")):
+            return file
+    raise RippleError(
+        f"{EXCEPTIONS_VAR} is {name!r}, and there is no seed of that name",
+        str(project_dir / PROJECT_FILE),
+        "name a seed: what a model computes cannot be read before the merge",
+    )
+
+
+def _yaml(file: Path) -> Any:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
+    try:
+        return YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, YAMLError) as error:
+        said = " ".join(str(error).split())
+        raise RippleError(f"cannot be read: {said}", str(file), "correct it as YAML") from None
+
+
+def _config(rules: dict[str, Any], exceptions: list[Excepted], where: str, place: str) -> Config:
     levels: dict[str, Level] = {}
     above: dict[str, int] = {}
-    for name, said in said_of.rules.items():
-        _known_rule(name, where)
+    required: dict[str, list[str]] = {}
+    for name, said in rules.items():
+        if name == REQUIRED and isinstance(said, dict):
+            required = read_required({k: v for k, v in said.items() if k != "level"}, where)
+            said = {"level": said["level"]} if "level" in said else {}
         setting = _setting(name, said, where)
         if setting.level is not None:
             levels[name] = setting.level
@@ -102,19 +214,15 @@ def read_config(project_dir: Path) -> Config:
             if setting.above < 0:
                 raise RippleError(f"`above` of {name} is negative", where, "say 0 or more")
             above[name] = setting.above
-    exceptions = said_of.exceptions
-    if isinstance(exceptions, str):
-        where = str(project_dir / exceptions)
-        exceptions = _exceptions_in(project_dir / exceptions, str(file))
     for exception in exceptions:
-        _known_rule(exception.rule, where)
+        _known_rule(exception.rule, place)
         if not exception.reason.strip():
             raise RippleError(
                 f"the exception of {exception.unique_id} from {exception.rule} has no reason",
-                where,
+                place,
                 "say why",
             )
-    return Config(levels, above, tuple(exceptions))
+    return Config(levels, above, tuple(exceptions), required)
 
 
 def _exceptions_in(file: Path, where: str) -> list[Excepted]:

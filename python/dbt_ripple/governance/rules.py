@@ -69,6 +69,11 @@ _ALL: Final = (
         level="warn",
         asks="Every model, seed, snapshot and source has an owner.",
     ),
+    Rule(
+        name="tags_required",
+        level="block",
+        asks="What ripple.yml or the var ripple_rules asks to be tagged has these tags.",
+    ),
     Rule(name="owner_removed", level="warn", asks="What had an owner keeps one."),
     Rule(
         name="tier1_key_untested",

@@ -88,16 +88,16 @@ def layer_after(project: Project, node: Node, changes: Sequence[Change]) -> Proj
     Raises:
         RippleError: a change makes no sense for such a node; says which ones do.
     """
-    if any(change.kind == "retype" for change in changes):
+    if any(change.kind in ("retype", "add") for change in changes):
         raise RippleError(
             f"what stands in a {_kind(node)} has no type that is declared",
             node.spoken_name,
-            "retype the column that it reads",
+            "retype, or add, the column that it reads",
         )
     after = copy.copy(project)
     after.nodes = dict(project.nodes)
     del after.nodes[node.unique_id]
-    if not any(change.kind == "deprecate" for change in changes):
+    if not any(change.kind == "remove" for change in changes):
         now = _edited(project, node, changes)
         after.nodes[now.unique_id] = now
     after.parents = {
@@ -126,7 +126,7 @@ def _metric(project: Project, node: Node, changes: Sequence[Change]) -> Node:
             raise RippleError(
                 f"a metric is one value, {node.name}",
                 f"--{change.kind} {change.column}",
-                f"say --deprecate, or --rename {node.name}:NEW",
+                f"say --deprecate, --remove, or --rename {node.name}:NEW",
             )
     to = {change.to for change in changes}
     if len(to) > 1:

@@ -1,4 +1,4 @@
-"""A hypothetical relation: with columns renamed, dropped or of another type."""
+"""A hypothetical relation: with columns renamed, dropped, added or of another type."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class HypotheticalChange(msgspec.Struct, frozen=True):
         dropped: columns that are no more.
         retyped: new types by column.
         gone: the relation is no more.
+        added: the types of new columns, by name; they stand behind the others.
     """
 
     seen: NodeAnalysis
@@ -34,6 +35,7 @@ class HypotheticalChange(msgspec.Struct, frozen=True):
     dropped: frozenset[str] = frozenset()
     retyped: dict[str, str] = {}
     gone: bool = False
+    added: dict[str, str] = {}
 
 
 def relation_after(known: LinkedNode, hypothetical: HypotheticalChange, dialect: str) -> LinkedNode:
@@ -54,6 +56,10 @@ def relation_after(known: LinkedNode, hypothetical: HypotheticalChange, dialect:
         names.append(hypothetical.renamed.get(name, name))
         fps.append(fp)
         deps.append(deps_of.get(name, {}))
+    for name, type_ in hypothetical.added.items():
+        names.append(name)
+        fps.append(digest(b"added", name.lower().encode(), type_.encode()))
+        deps.append({})
     rows_fp = digest(b"gone", was.rows_fp) if hypothetical.gone else was.rows_fp
     relation = Relation(
         names,

@@ -47,6 +47,10 @@ class NodeRow(msgspec.Struct, frozen=True):
     language: str | None
     description: str | None
     owner: str | None
+    owner_name: str | None
+    owner_email: str | None
+    owner_channel: str | None
+    domain: str | None
     group_name: str | None
     access: str | None
     contract_version: str | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -109,7 +109,7 @@ def _text(said: GateAnswer) -> Iterator[str]:
 
     report, head, base = said.report, said.head, said.base
     decision = styled(report.decision, fg=COLOURS[report.decision], bold=True)
-    yield f"{decision}  risk {report.risk_level}, reaches {count(report.blast_radius, 'asset')}"
+    yield f"{decision}  risk {report.risk_level}, reaches {reach(report.affected)}"
     for finding in new_findings(report):
         level = styled(f"{finding.level:<8}", fg=_OF_LEVEL[finding.level])
         yield f"  {level} {finding.rule}: {subject(finding, head, base)}: {finding.reason.message}"
@@ -141,6 +141,14 @@ def named(unique_id: str, base: Project) -> str:
     """A node of base, with what it is."""
     node = base.nodes[unique_id]
     return f"{node.resource_type} {node.display_name}"
+
+
+def reach(affected: Sequence[Affected]) -> str:
+    """How many assets break or may change, and apart from these how many only stand below them."""
+    counted = sum(asset.counts for asset in affected)
+    below = len(affected) - counted
+    stand = "stands" if below == 1 else "stand"
+    return count(counted, "asset") + (f" ({below:,} more only {stand} below)" if below else "")
 
 
 _OF_ONE = 3

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.rendering.escaping import workflow_command
-from dbt_ripple.rendering.gate import failures, new_findings, place_of, subject
-from dbt_ripple.rendering.output import count
+from dbt_ripple.rendering.gate import failures, new_findings, place_of, reach, subject
 from dbt_ripple.rendering.source_locations import Places
 
 if TYPE_CHECKING:
@@ -39,9 +38,9 @@ def github(said: GateAnswer, project_dir: Path) -> Iterator[str]:
     if (tests := _of_tests(said)) is not None:
         failed = said.ran is not None and said.ran.failed
         yield workflow_command("error" if failed else "notice", tests, title="dbt-ripple select")
-    reach = f"risk {report.risk_level}, reaches {count(report.blast_radius, 'asset')}"
+    reached = f"risk {report.risk_level}, reaches {reach(report.affected)}"
     level = {"APPROVED": "notice", "CAUTION": "warning", "BLOCKED": "error"}[report.decision]
-    yield workflow_command(level, f"{report.decision}: {reach}", title="dbt-ripple gate")
+    yield workflow_command(level, f"{report.decision}: {reached}", title="dbt-ripple gate")
 
 
 def _of_tests(said: GateAnswer) -> str | None:

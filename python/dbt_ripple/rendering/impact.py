@@ -3,24 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dbt_ripple.rendering.escaping import code, prose, styled
-from dbt_ripple.rendering.output import count
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
+    from dbt_ripple.governance.affected_assets import Affected
     from dbt_ripple.governance.impact import Change, ImpactReport
 
 
+_WORDS: Final = {
+    "rename": "{0} renamed to {1}",
+    "drop": "{0} dropped",
+    "retype": "{0} made {1}",
+    "add": "{0} {1} added",
+    "deprecate": "deprecated",
+    "remove": "removed",
+}
+
+
 def _described(changes: list[Change]) -> str:
-    words = {"rename": "{0} renamed to {1}", "drop": "{0} dropped", "retype": "{0} made {1}"}
     return ", ".join(
-        words.get(change.kind, "removed").format(change.column, change.to) for change in changes
+        _WORDS[c.kind].format(c.column, c.to) + (", required" if c.required else "")
+        for c in changes
     )
 
 
 _SHOWN = 5
+
+
+def _announced(report: ImpactReport) -> Iterator[str]:
+    """The day of a deprecation, and how long that is."""
+    if found := report.deprecation:
+        days = f"{found.grace_days:,} day{'' if found.grace_days == 1 else 's'}"
+        yield f"goes on {found.date}: {days} for its readers to move"
+
+
+def _affected(affected: list[Affected]) -> str:
+    from dbt_ripple.rendering.gate import reach
+
+    number, bracket, below = reach(affected).partition(" (")
+    return f"{number} affected{bracket}{below}"
 
 
 def impact_text(
@@ -32,7 +56,8 @@ def impact_text(
     affected = report.affected_assets
     decision = styled(report.decision, fg=COLOURS[report.decision], bold=True)
     yield f"{decision}  {name}: {_described(changes)}"
-    yield f"risk {report.risk_level}, {count(len(affected), 'asset')} affected"
+    yield f"risk {report.risk_level}, {_affected(affected)}"
+    yield from _announced(report)
     yield from (f"  promised {promise.message}" for promise in report.promises)
     yield from affected_lines(affected, expressions=True)
     if reading := [*report.broken_tests, *report.tests]:
@@ -43,7 +68,7 @@ def impact_text(
         yield f"tests that read it: {len(reading):,}{said} ({', '.join(names)}{more})"
     if report.opaque:
         yield f"not analysed: {', '.join(report.opaque)}"
-    if owners := sorted({asset.owner for asset in affected if asset.owner}):
+    if owners := sorted({asset.owner for asset in affected if asset.owner and asset.counts}):
         yield f"to tell: {', '.join(owners)}"
     yield f"recommendation: {report.recommendation}"
 
@@ -59,7 +84,10 @@ def impact_markdown(
     affected = report.affected_assets
     yield f"### {report.decision}: {code(name)}, {prose(_described(changes))}"
     yield ""
-    yield f"Risk {report.risk_level}, {count(len(affected), 'asset')} affected."
+    yield f"Risk {report.risk_level}, {_affected(affected)}."
+    for line in _announced(report):
+        yield ""
+        yield prose(f"{line}.")
     if report.promises:
         yield ""
         yield from (f"- promised: {prose(promise.message)}" for promise in report.promises)

@@ -13,7 +13,9 @@ import msgspec
 
 from dbt_ripple.changes.diff import Diff
 from dbt_ripple.governance.affected_assets import Affected, RiskLevel
+from dbt_ripple.governance.diagnose import Diagnosis
 from dbt_ripple.governance.gate import Decision, Finding
+from dbt_ripple.governance.impact import Deprecation
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.rendering.json_values import of_reasons
 from dbt_ripple.rendering.output import SCHEMA_VERSION
@@ -116,9 +118,9 @@ class GateDocument(msgspec.Struct, kw_only=True):
     """What the gate says.
 
     Attributes:
-        blast_radius: how many assets the change reaches.
+        blast_radius: how many assets break or may change.
         findings: by rule, then by node and column.
-        affected: the assets the change reaches, nearest first.
+        affected: these, and those that only stand below them (severity info), nearest first.
         selection: the tests the change can break, with ``--with select``.
         results: dbt's status of what was built and run, by unique_id, with ``--run``.
     """
@@ -136,11 +138,13 @@ class ImpactDocument(msgspec.Struct, kw_only=True):
     """Who breaks if a change were made.
 
     Attributes:
-        affected_assets: nearest first; empty where nothing reads what would change.
+        affected_count: how many assets would break or may change.
+        affected_assets: these, and those that only stand below them (severity info), nearest first.
         recommendation: what to do next, in one sentence.
         broken_tests: the data tests that will not compile.
         affected_tests: the other data tests, and the unit tests, that read something of the change.
         broken_promises: what is promised of the relation and would not be kept.
+        deprecation: what is announced, there where that is the change.
     """
 
     decision: Decision
@@ -151,6 +155,7 @@ class ImpactDocument(msgspec.Struct, kw_only=True):
     broken_tests: list[str]
     affected_tests: list[str]
     broken_promises: list[Reason]
+    deprecation: Deprecation | msgspec.UnsetType = msgspec.UNSET
 
 
 class SelectDocument(Selection, kw_only=True):
@@ -195,6 +200,7 @@ class BuiltTables(LoadedTables, kw_only=True):
 DOCUMENTS: Final[dict[str, type[msgspec.Struct]]] = {
     "analyze": AnalyzeDocument,
     "build": BuiltTables,
+    "diagnose": Diagnosis,
     "diff": Diff,
     "explain": Explanation,
     "gate": GateDocument,

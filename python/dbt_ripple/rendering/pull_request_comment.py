@@ -18,7 +18,7 @@ from dbt_ripple.changes.removed_columns import MissingNames, RemovedColumn
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.rendering.diff import below, entries, name_of
 from dbt_ripple.rendering.escaping import code, prose, shown
-from dbt_ripple.rendering.gate import GateAnswer, known_findings, new_findings, subject
+from dbt_ripple.rendering.gate import GateAnswer, known_findings, new_findings, reach, subject
 from dbt_ripple.rendering.output import count
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def _heading(said: GateAnswer) -> Iterator[str]:
     yield f"### {ICONS[said.report.decision]} {said.report.decision}: {why(said)}"
     facts = [
         f"Risk {said.report.risk_level}",
-        f"reaches {count(said.report.blast_radius, 'asset')}",
+        f"reaches {reach(said.report.affected)}",
     ]
     if said.ran is not None and said.selection is not None:
         facts.append(run_in_short(said.selection, said.ran))
@@ -371,7 +371,7 @@ def _affected(said: GateAnswer) -> _Part:
     before = []
     if affected:
         before = ["```mermaid", *mermaid(affected, said.head, said.base), "```"]
-        if owners := sorted({asset.owner for asset in affected if asset.owner}):
+        if owners := sorted({asset.owner for asset in affected if asset.owner and asset.counts}):
             some = ", ".join(prose(_cut(owner, _NAME)) for owner in owners[:20])
             more = f" and {len(owners) - 20:,} more" if len(owners) > 20 else ""
             before += ["", f"To tell: {some}{more}."]

@@ -75,6 +75,8 @@ def headline(selection: Selection) -> str:
     said = f", {counts.proven_tests:,} proven" if counts.proven_tests else ""
     if counts.blocked_tests:
         said += f", {counts.blocked_tests:,} blocked by what cannot be built"
+    if selection.critical:
+        said += f", {len(selection.critical):,} only because critical assets are below"
     return (
         f"{counts.impacted_tests:,} of {count(counts.all_tests, 'test')}{said}; dbt's "
         f"state:modified+ would run {counts.state_modified_tests:,}"

@@ -136,12 +136,12 @@ def column_view(
         kinds = graph.kinds[parent, child]
         return list(dict.fromkeys(_TESTS.get(k.subtype) or f"{k.type} {k.subtype}" for k in kinds))
 
-    start = (root.unique_id, _column(analysis, graph, root, column))
+    start = (root.unique_id, column_of(analysis, graph, root, column))
     found = walk(start, graph.parents, graph.children, direction, depth)
     if wanted is not None:
         found = toward(found, lambda vertex: vertex[0] in wanted)
     known = _surely(found, is_guess)
-    expression = _expressions(project)
+    expression = expressions_of(project)
     return TraceView(
         found,
         label=lambda vertex: _column_label(project, vertex),
@@ -182,7 +182,7 @@ def column_view(
     )
 
 
-def _expressions(project: Project) -> Callable[[Vertex], str | None]:
+def expressions_of(project: Project) -> Callable[[Vertex], str | None]:
     """The SQL that computes each column, found for a node when it is first asked for."""
     from dbt_ripple.flow.definitions import computed
     from dbt_ripple.flow.identifiers import dialect_of
@@ -214,7 +214,7 @@ def _surely(found: Trace[Vertex], is_guess: Callable[[Vertex, Vertex], bool]) ->
     return {*reach(found.root, children), *reach(found.root, parents)}
 
 
-def _column(analysis: Analysis, graph: ColumnGraph, root: Node, asked: str) -> str:
+def column_of(analysis: Analysis, graph: ColumnGraph, root: Node, asked: str) -> str:
     """The column as the analysis spells it."""
     seen = analysis.nodes.get(root.unique_id)
     columns = dict.fromkeys([*(seen.columns if seen else []), *graph.columns(root.unique_id)])

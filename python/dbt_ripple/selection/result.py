@@ -88,6 +88,8 @@ class Selection(msgspec.Struct, kw_only=True):
         unit_tests: unique_ids of the unit tests to run.
         opaque: what could not be analysed, on either side.
         notes: what the answer had to assume.
+        critical: unique_ids of the tests that are there only because they are of critical assets
+            below the change; there where these were asked for.
     """
 
     tests: list[SelectedTest] = []
@@ -100,6 +102,7 @@ class Selection(msgspec.Struct, kw_only=True):
     opaque: list[Opaque] = []
     counts: Counts = msgspec.field(default_factory=Counts)
     notes: list[Reason] = []
+    critical: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 
 class RunTest(SelectedTest, kw_only=True):

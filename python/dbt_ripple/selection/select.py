@@ -61,7 +61,8 @@ def select(
         base_analysis: `analyse(base)`, where it is at hand.
         head_analysis: `analyse(head)`, where it is at hand.
         cache: for the analyses that are not.
-        critical: a criticality: of each impacted node that has it, every test is selected, too.
+        critical: a criticality: of each node below the change that has it, every test is selected,
+            too, whether the node is impacted or not.
         only: unique_ids the answer is restricted to.
         facts: whether to leave out the tests that base's passed tests prove cannot fail
             (`selection.proven_tests`). It takes base's results of tests.
@@ -99,6 +100,7 @@ def select_from(
     head = comparison.head
     impacted = impacted_tests(comparison)
     wanted = dict(tests_of_critical(comparison, critical)) if critical is not None else {}
+    critical_only = wanted.keys() - impacted.keys()
     for unique_id, reason in wanted.items():
         impacted.setdefault(unique_id, reason)
     reasons = ImpactPaths(comparison)
@@ -169,6 +171,9 @@ def select_from(
             all_tests=sum(node.resource_type == "test" for node in head.nodes.values()),
         ),
         notes=[*comparison.notes, *([by_target] if by_target else []), *said],
+        critical=msgspec.UNSET
+        if critical is None
+        else [test.unique_id for test in tests if test.unique_id in critical_only],
     )
     return selection if only is None else restricted(selection, only)
 
@@ -228,6 +233,8 @@ def restricted(selection: Selection, only: Collection[str]) -> Selection:
     selection.models = [unique_id for unique_id in selection.models if unique_id in only]
     selection.exposures = [unique_id for unique_id in selection.exposures if unique_id in only]
     selection.unit_tests = [unique_id for unique_id in selection.unit_tests if unique_id in only]
+    if not isinstance(selection.critical, msgspec.UnsetType):
+        selection.critical = [unique_id for unique_id in selection.critical if unique_id in only]
     selection.counts.impacted_tests = len(selection.tests)
     selection.counts.proven_tests = len(selection.proven)
     selection.counts.blocked_tests = len(selection.blocked)
@@ -300,20 +307,29 @@ def _counts_by_name(test: Node) -> bool:
 
 
 def tests_of_critical(comparison: Comparison, tier: str) -> Iterator[tuple[str, Reason]]:
-    """The tests of impacted nodes of a criticality, each with the reason."""
+    """The tests of critical nodes that are changed, or stand below what is, each with the reason."""
     head = comparison.head
+    below = {unique_id for unique_id in comparison.changed if unique_id in head.nodes}
+    waiting = [*below, *comparison.removed]
+    while waiting:
+        for child in head.children.get(waiting.pop(), ()):
+            if child not in below:
+                below.add(child)
+                waiting.append(child)
     wanted = {
-        unique_id: head.nodes[unique_id].display_name
-        for unique_id in comparison.changed
-        if unique_id in head.nodes and criticality(head.nodes[unique_id]) == tier
+        unique_id: (Code.CRITICAL if unique_id in comparison.changed else Code.CRITICAL_BELOW)(
+            name=head.nodes[unique_id].display_name, criticality=tier
+        )
+        for unique_id in below
+        if (criticality(head.nodes[unique_id]) or "").lower() == tier.lower()
     }
     if not wanted:
         return
     for unique_id in comparison.head_analysis.tests:
-        for parent in head.parents.get(unique_id, ()):
-            if parent in wanted:
-                yield unique_id, Code.CRITICAL(name=wanted[parent], criticality=tier)
-                break
+        of = [parent for parent in head.parents.get(unique_id, ()) if parent in wanted]
+        if of:
+            # What is impacted says more.
+            yield unique_id, wanted[min(of, key=lambda parent: parent not in comparison.changed)]
 
 
 def _opaque(comparison: Comparison) -> list[Opaque]:

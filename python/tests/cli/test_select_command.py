@@ -179,6 +179,16 @@ def test_critical_adds_the_tests_of_impacted_nodes_and_a_typo_is_said(sides: Sid
         "unique_stg_orders_order_id": "stg_orders is impacted and tier1",
     }
     assert done.err == ""
+    assert done.json["critical"] == [
+        test["unique_id"] for test in done.json["tests"] if test["name"].startswith("unique")
+    ]
+    (sides.shell.folder / "ripple.yml").write_text("select: {critical: tier1}\n")
+    by_default = sides("select", "--no-facts", "--format", "json")
+    assert by_default.json == done.json
+    assert "1 only because critical assets are below" in sides("select", "--no-facts").out
+    without = sides("select", "--critical", "none", "--no-facts", "--format", "json")
+    assert counts(without)[0] == 1 and "critical" not in without.json
+    (sides.shell.folder / "ripple.yml").unlink()
     done = sides("select", "--critical", "tier-1", "--no-facts", "--format", "json")
     assert counts(done)[0] == 1
     assert done.err == (

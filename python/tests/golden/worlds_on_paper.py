@@ -112,7 +112,7 @@ class PaperWorld(World):
                 Change("rename", column, "renamed_by_golden"),
                 Change("drop", column),
                 Change("retype", column, chooser.choice(("decimal(7, 3)", "date", "smallint"))),
-                Change("deprecate"),
+                Change("remove"),
             )[number % 4]
             found.append((f"{self.name}:{number} {change.kind}", node, change))
         return found

@@ -8,13 +8,15 @@ from pathlib import Path
 import msgspec
 import pytest
 import twin_project
+from hand_made import node as made
+from hand_made import project
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.changes import compare
 from dbt_ripple.governance.gate import GateReport, gate, gate_from
-from dbt_ripple.governance.ripple_yml import Config, Excepted
+from dbt_ripple.governance.ripple_yml import Config, Excepted, read_config
 from dbt_ripple.governance.rules import LEVELS, RULES
 from dbt_ripple.rendering.gate import GateAnswer, rendered_gate
 
@@ -37,8 +39,10 @@ def rules(report: GateReport) -> list[str]:
     return [f.rule for f in report.findings]
 
 
-def test_the_bad_twin_breaks_every_rule_exactly_once(good: Project, bad: Project) -> None:
-    report = gate(good, bad)
+def test_the_bad_twin_breaks_every_rule_exactly_once(
+    good: Project, bad: Project, twin: Path
+) -> None:
+    report = gate(good, bad, config=read_config(twin / "bad"))
     assert report.decision == "BLOCKED"
     assert found(report) == twin_project.expected("gate_findings")
     assert Counter(rules(report)) == dict.fromkeys(twin_project.BROKEN, 1)
@@ -173,6 +177,52 @@ def test_the_threshold_is_of_what_is_above_it(good: Project, bad: Project) -> No
     for above, said in ((5, ["blast_radius"]), (6, [])):
         config = Config({**ALL_OFF, "blast_radius": "warn"}, {"blast_radius": above})
         assert rules(gate(good, bad, config=config)) == said
+
+
+def test_a_reformat_is_approved_whatever_base_breaks(bad: Project, twin: Path) -> None:
+    """Every rule that a state can break, broken on both sides; the change is layout alone."""
+    config = read_config(twin / "bad")
+    head = read_project(twin / "bad" / "target")
+    for node in head.nodes.values():
+        if node.compiled_code and node.resource_type == "model":
+            node.compiled_code = f"-- laid out anew\n{node.compiled_code}\n"
+            node.checksum = {"name": "sha256", "checksum": "another"}
+    report = gate(bad, head, config=config)
+    assert (report.decision, report.risk_level, report.blast_radius) == ("APPROVED", "low", 0)
+    known = {f.rule for f in report.findings}
+    assert {f.level for f in report.findings} == {"known"}
+    state = {"owner_missing", "tags_required", "tier1_key_untested", "pii_untagged", "pii_exposed"}
+    assert known >= state
+
+
+def test_required_tags() -> None:
+    """A new asset without one is blocked; what lacked it on base is known; asked anew, it counts."""
+    config = Config(
+        required={"tier1": ["owner", "contract_version"], "exposure": ["owner_channel"]}
+    )
+    tier1 = {"meta": {"criticality": "tier1"}}
+    old = made("model.p.old", "select 1 as id", **tier1)
+    plain = made("model.p.plain", "select 1 as id")
+    raised = made("model.p.plain", "select 1 as id", **tier1)
+    new = made(
+        "model.p.new", "select 1 as id", meta={"criticality": "Tier1", "contract_version": 1}
+    )
+    seen = made("exposure.p.seen", None, "model.p.new", owner={"name": "Ann", "slack": "#ann"})
+    report = gate(project(old, plain), project(old, raised, new, seen), config=config)
+    said = [
+        (f.level, f.unique_id, f.reason.message)
+        for f in report.findings
+        if f.rule == "tags_required"
+    ]
+    known = "it has no {}, which tier1 needs (already so on base)"
+    assert said == [
+        ("block", "model.p.new", "it has no owner, which tier1 needs"),
+        ("known", "model.p.old", known.format("contract_version")),
+        ("known", "model.p.old", known.format("owner")),
+        ("block", "model.p.plain", "it has no contract_version, which tier1 needs"),
+        ("block", "model.p.plain", "it has no owner, which tier1 needs"),
+    ]
+    assert report.decision == "BLOCKED"
 
 
 def test_an_exception_is_of_one_rule_on_one_node(good: Project, bad: Project) -> None:

@@ -9,16 +9,20 @@ import jsonschema
 import pytest
 from twin_project import BROKEN, Command
 
+from dbt_ripple.errors import RippleError
 from dbt_ripple.governance.ripple_yml import read_config
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.rendering.json_documents import schema
 
+REQUIRED = "rules: {tags_required: {level: warn, tier1: [description]}}\n"
+
 
 @pytest.fixture
 def project(twin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The bad twin's artifacts in a project with nothing else; the working directory."""
+    """The bad twin's artifacts and what it asks for, and nothing else; the working directory."""
     folder = tmp_path / "project"
     folder.mkdir()
+    (folder / "ripple.yml").write_text(REQUIRED)
     (folder / "target").symlink_to(twin / "bad" / "target")
     (folder / "prod").symlink_to(twin / "good" / "target")
     monkeypatch.chdir(folder)
@@ -52,9 +56,8 @@ def test_json_has_the_shape_of_the_contract(project: Path, command: Command) -> 
     assert {tuple(f) for f in document["findings"]} == {
         ("rule", "level", "unique_id", "column", "message", "message_code", "message_arguments")
     }
-    affected = [
-        [key for key in a if key not in ("may_read", "expressions")] for a in document["affected"]
-    ]
+    optional = ("may_read", "expressions", "owner_email", "owner_channel", "domain")
+    affected = [[key for key in a if key not in optional] for a in document["affected"]]
     assert {tuple(keys) for keys in affected} == {
         (
             *("unique_id", "name", "asset_type", "affected_references"),
@@ -143,6 +146,7 @@ def test_a_mistake_in_ripple_yml_is_refused(
 def test_init_writes_what_the_project_declares_and_overwrites_nothing(
     project: Path, command: Command
 ) -> None:
+    (project / "ripple.yml").unlink()
     assert command("gate", "--init")[:2] == (0, "ripple.yml\n")
     text = (project / "ripple.yml").read_text()
     assert max(map(len, text.splitlines())) <= 80
@@ -158,8 +162,47 @@ def test_init_writes_what_the_project_declares_and_overwrites_nothing(
     assert (project / "ripple.yml").read_text() == text
 
 
+@pytest.mark.parametrize(
+    ("project_yml", "ripple_yml", "says"),
+    [
+        ("{ripple_rules: {owner_missing: block}}", "rules: {owner_missing: warn}", "different"),
+        ("{ripple_rules: {owner_mising: block}}", "", "did you mean owner_missing"),
+        ("{dbt_ripple: {ripple_rules: {tags_required: {teir1: [owner]}}}}", "", "mean tier1"),
+        ("{ripple_rules: {tags_required: {tier1: [ownr]}}}", "", "did you mean owner"),
+        ("{ripple_exceptions: nothing}", "", "no seed of that name"),
+        ("{ripple_exceptions: [{rule: pii_exposed}]}", "", "unique_id"),
+    ],
+)
+def test_what_the_vars_of_the_package_say_wrong_is_refused(
+    tmp_path: Path, project_yml: str, ripple_yml: str, says: str
+) -> None:
+    (tmp_path / "dbt_project.yml").write_text(f"vars: {project_yml}\n")
+    (tmp_path / "ripple.yml").write_text(ripple_yml)
+    with pytest.raises(RippleError, match=says.replace("?", r"\?")):
+        read_config(tmp_path)
+
+
+def test_the_gate_and_the_warehouse_have_one_list(tmp_path: Path) -> None:
+    (tmp_path / "dbt_project.yml").write_text(
+        "vars:\n  ripple_rules: {owner_missing: off}\n  dbt_ripple:\n"
+        "    ripple_rules: {owner_missing: block, of_another_package: warn,"
+        " tags_required: {tier1: owner}}\n    ripple_exceptions: accepted\n"
+    )
+    (tmp_path / "ripple.yml").write_text(
+        "rules: {owner_missing: block, blast_radius: {above: 3}}\n"
+        "exceptions: [{rule: pii_exposed, unique_id: a, reason: r}]\n"
+    )
+    (tmp_path / "seeds" / "deep").mkdir(parents=True)
+    rows = "rule,unique_id,column_name,reason\nowner_missing,b,,r\n"
+    (tmp_path / "seeds" / "deep" / "accepted.csv").write_text(rows)
+    config = read_config(tmp_path)
+    assert config.levels == {"owner_missing": "block"}
+    assert (config.threshold("blast_radius"), config.required) == (3, {"tier1": ["owner"]})
+    assert config.excepts("pii_exposed", "a", None) and config.excepts("owner_missing", "b", None)
+
+
 def test_exceptions_may_be_a_seed(project: Path, command: Command) -> None:
-    (project / "ripple.yml").write_text("exceptions: accepted.csv\n")
+    (project / "ripple.yml").write_text(f"{REQUIRED}exceptions: accepted.csv\n")
     rows = ["rule,unique_id,column_name,reason"]
     rows += [
         f"{rule},model.twin.mailing_list,,a test list" for rule in ("owner_missing", "pii_untagged")

@@ -149,6 +149,23 @@ def test_what_only_stands_on_a_broken_model_is_told_apart() -> None:
     assert report.risk_level == "medium"
 
 
+def test_what_only_stands_below_is_not_counted() -> None:
+    """One reader breaks; the seven that stand below it read nothing of the column."""
+    below = [
+        node(f"model.p.m{i}", f"select id from s.{up}", f"model.p.{up}", meta={"owner": "zoe"})
+        for i, up in enumerate(["stg", *(f"m{n}" for n in range(6))])
+    ]
+    stg = node("model.p.stg", "select id, amount, code is null as c from s.raw", "source.p.raw")
+    base = world(stg, *below)
+    report = of(base, "raw", Change("drop", "code"))
+    assert [a.severity for a in report.affected_assets] == ["breaking", *["info"] * 7]
+    assert (report.document()["affected_count"], report.risk_level) == (1, "medium")
+    assert "zoe" not in report.recommendation
+    now = project(RAW, stg, *below, catalog={RAW.unique_id: ["id", "amount"]})
+    judged = gate(base, now)
+    assert (judged.blast_radius, judged.risk_level) == (1, "medium")
+
+
 def test_a_filter_is_a_reference_and_below_it_only_the_rows_may_differ() -> None:
     report = of(
         world(
@@ -211,7 +228,7 @@ def test_deprecation_takes_everything_from_every_reader() -> None:
             exposure("direct", "source.p.raw"),
         ),
         "raw",
-        Change("deprecate"),
+        Change("remove"),
     )
     assert said(report) == {
         "stg": ("breaking", ["id", "amount"]),

@@ -81,12 +81,12 @@ EDITS: dict[str, tuple[str, Change, Edit, str, dict[str, str]]] = {
         {"semantic_model.p.orders.costs": "the measure is renamed to expenses"},
     ),
     "a metric that nobody reads": (
-        *("metric.p.bought", Change("deprecate")),
+        *("metric.p.bought", Change("remove")),
         *(lambda layer: layer.pop("metric.bought"), "CAUTION"),
         {"metric.p.bought": "the metric is removed"},
     ),
     "a metric that others read": (
-        *("metric.p.costs", Change("deprecate")),
+        *("metric.p.costs", Change("remove")),
         *(lambda layer: layer.pop("metric.costs"), "BLOCKED"),
         {"metric.p.costs": "the metric is removed"},
     ),
@@ -101,7 +101,7 @@ EDITS: dict[str, tuple[str, Change, Edit, str, dict[str, str]]] = {
         {"metric.p.revenue": "the metric is renamed to income"},
     ),
     "a saved query": (
-        *("saved_query.p.paid", Change("deprecate")),
+        *("saved_query.p.paid", Change("remove")),
         *(lambda layer: layer.pop("saved_query.paid"), "CAUTION"),
         {"saved_query.p.paid": "the saved query is removed"},
     ),
@@ -111,7 +111,7 @@ EDITS: dict[str, tuple[str, Change, Edit, str, dict[str, str]]] = {
         {"saved_query.p.by_region.customer__region": "the column is removed"},
     ),
     "a semantic model": (
-        *("semantic_model.p.customers", Change("deprecate")),
+        *("semantic_model.p.customers", Change("remove")),
         *(lambda layer: layer.pop("semantic_model.customers"), "BLOCKED"),
         {"semantic_model.p.customers": "the semantic model is removed"},
     ),
@@ -167,7 +167,7 @@ REFUSED: dict[str, tuple[str, list[Change], str]] = {
         "changed twice",
     ),
     "all of it and a part": (
-        *("metric.p.costs", [Change("deprecate"), Change("rename", "costs", "c")]),
+        *("metric.p.costs", [Change("remove"), Change("rename", "costs", "c")]),
         "give it alone",
     ),
     "the name it has": (

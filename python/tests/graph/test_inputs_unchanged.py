@@ -103,7 +103,7 @@ def test_what_a_comparison_knows_is_laid_over_both_sides() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [Change("drop", "amount"), Change("rename", "unread", "x"), Change("deprecate")]
+    "change", [Change("drop", "amount"), Change("rename", "unread", "x"), Change("remove")]
 )
 def test_a_change_that_nobody_made_leaves_no_trace(change: Change) -> None:
     of = shop()

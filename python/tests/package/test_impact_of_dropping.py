@@ -23,9 +23,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 REPOSITORY = Path(__file__).parents[3]
-MACROS = ("node_is", "columns_to_start_from", "column_edges_below", "downstream_columns")
-TABLE_OF = {"dim_nodes": "nodes", "fct_column_edges": "column_edges"} | {
-    "fct_node_closure": "node_closure"
+MACROS = (
+    *("node_is", "nodes_to_start_from", "columns_to_start_from", "column_edges_below"),
+    *("column_edges_above", "walk_columns", "downstream_columns", "upstream_columns"),
+)
+TABLE_OF = {
+    "dim_nodes": "nodes",
+    "dim_columns": "columns",
+    "fct_column_edges": "column_edges",
+    "fct_node_closure": "node_closure",
+    "stg_ripple__test_columns": "test_columns",
 }
 
 

@@ -21,6 +21,7 @@ from duck_project import dbt, insert, loaded, rows
 from hand_made import LISTED, RAW, check, node, orders, project
 
 from dbt_ripple.artifacts import Project
+from dbt_ripple.governance.gate import gate
 from dbt_ripple.graph.lineage_tables import RECORDED, TABLES, RunHistoryRow
 
 TODAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
@@ -52,6 +53,7 @@ def side(when: datetime, amount: str = "amount", status: str = "status", **more:
             group="sales",
             meta={"criticality": "tier1", "certified": True, "owner": "ann"},
         ),
+        node("model.p.ids", "select id from s.stg", "model.p.stg"),
         node("model.p.lost", "select * from nowhere(1)", "model.p.stg", language="python"),
         node("exposure.p.report", None, "model.p.top", meta={"owner": "bob"}),
         check("amount", "select amount from s.top where amount is null", "model.p.top"),
@@ -304,17 +306,18 @@ def test_slo_status(told: Path) -> None:
 
 def test_health_by_week(told: Path) -> None:
     week = naive(MONDAY)
-    # stg and top; lost, the Python model, was not analysed.
+    # stg, top and ids; lost, the Python model, was not analysed.
     assert rows(
         told,
         "select week, is_latest, nodes, covered_nodes, node_coverage, tier1_columns,"
         " covered_tier1_columns, tier1_column_coverage, tier1_nodes, covered_tier1_nodes,"
         " tier1_node_coverage from dev_ripple.lineage_coverage",
-    ) == [(week, True, 3, 2, 2 / 3, 3, 3, 1.0, 1, 1, 1.0)]
+    ) == [(week, True, 4, 3, 3 / 4, 3, 3, 1.0, 1, 1, 1.0)]
     assert rows(
         told,
         "select name, reason, one_unseen_reader from dev_ripple.unknown_downstreams order by name",
     ) == [
+        ("ids", "no known reader", None),
         ("lost", "no known reader", None),
         ("stg", "a reader that cannot be analysed", "model.p.lost"),
         ("top", "a consumer that does not say which columns it reads", "exposure.p.report"),
@@ -323,7 +326,10 @@ def test_health_by_week(told: Path) -> None:
         told,
         "select name, upstream_nodes, unseen_nodes, is_complete from dev_ripple.certified_path_integrity",
     ) == [("top", 2, 0, True)]
-    # Both changes were made in stg: top, lost and the report are below it.
+    # Both changes were made in stg: top, lost and the report read them; ids reads another column.
+    first, second = side(at("09:05")), side(at("10:05"), "amount * 2", "nullif(status, 'x')")
+    assert gate(first, second).blast_radius == 3
+    assert gate(second, side(at("10:20"), "amount * 2")).blast_radius == 3
     assert rows(
         told,
         "select week, changes, median_blast_radius, largest_blast_radius"
@@ -334,7 +340,7 @@ def test_health_by_week(told: Path) -> None:
         "select week, node_coverage, tier1_column_coverage, unknown_downstreams,"
         " certified_path_integrity, changes, median_blast_radius, incidents_opened,"
         " incidents_closed, mttr_minutes from dev_ripple.lineage_kpis",
-    ) == [(week, 2 / 3, 1.0, 3, 1.0, 2, 3.0, 2, 1, 31.0)]
+    ) == [(week, 3 / 4, 1.0, 4, 1.0, 2, 3.0, 2, 1, 31.0)]
 
 
 def test_figures_by_domain(told: Path) -> None:
@@ -372,12 +378,14 @@ def test_the_questions_of_a_runbook(told: Path) -> None:
         query = (compiled / f"{name}.sql").read_text()
         return rows(told, f"select {columns} from ({query}) as answered")
 
-    seen = "name, depth, one_direct_column, expression, succeeded_at, open_incidents, open_since, owner"
-    assert answered("diagnose_metric", seen) == [
-        ("top", 0, None, "status", naive(at("10:30")), 1, naive(at("10:32")), "ann"),
-        ("stg", 1, "status", "status", naive(at("10:00")), 1, naive(at("10:33")), None),
-        ("orders", 2, None, None, None, 0, None, None),
+    seen = "name, column_name, depth, succeeded_at, one_test, open_incidents, open_since, owner"
+    steps = answered("diagnose_metric", seen)
+    assert [row for row in steps if row[1] == "status"] == [
+        ("top", "status", 0, naive(at("10:30")), "status", 1, naive(at("10:32")), "ann"),
+        ("stg", "status", 1, naive(at("10:00")), None, 1, naive(at("10:33")), None),
+        ("orders", "status", 2, None, None, 0, None, None),
     ]
+    assert {row[1] for row in steps} == {"status", "*rows*"}
     assert answered("changed_upstream", "name") == [], "it was two weeks ago"
     # Moved to the last hour, in the order they had: what is asked next reads them, too.
     rows(
@@ -388,13 +396,34 @@ def test_the_questions_of_a_runbook(told: Path) -> None:
     )
     assert answered("changed_upstream", "git_sha, depth, name, column_name") == [
         ("c", 1, "stg", "status"),
-        ("b", 1, "stg", "amount"),
         ("b", 1, "stg", "status"),
     ]
-    assert answered("who_to_page", "owner, assets, highest_criticality, one_consumer") == [
-        ("ann", 1, "tier1", None),
-        ("bob", 1, None, "report"),
+    changed = "name, column_name, changes, one_git_sha"
+    assert [row for row in answered("diagnose_metric", changed) if row[2]] == [
+        ("stg", "status", 2, "c")
     ]
+    page = "owner, name, criticality, columns_reached, one_column, may_read, is_built_since"
+    assert answered("who_to_page", page) == [
+        ("ann", "top", "tier1", 1, "status", False, False),
+        ("bob", "report", None, 0, None, True, False),
+    ]
+    # A column is reached by what it is computed from: nothing else of stg is.
+    by_column = "{ripple_node: top, ripple_column: AMOUNT, ripple_since: 7d}"
+    dbt(told, "compile", "--select", "changed_upstream", "who_to_page", "--vars", by_column)
+    assert answered("changed_upstream", "git_sha, name, column_name") == [("b", "stg", "amount")]
+    # From a failed test, and at a time before the last commit.
+    failed = "{ripple_node: status, ripple_since: '2000-01-01 00:00:00'}"
+    dbt(told, "compile", "--select", "changed_upstream", "who_to_page", "--vars", failed)
+    assert answered("changed_upstream", "git_sha, name, column_name") == [
+        ("c", "stg", "status"),
+        ("b", "stg", "status"),
+    ]
+    assert [row[:2] for row in answered("who_to_page", page)] == [("ann", "top"), ("bob", "report")]
+    assert all(row[-1] for row in answered("who_to_page", page) if row[1] == "top")
+    # Whose column is not reached is not paged.
+    ids = "{ripple_node: orders, ripple_column: status}"
+    dbt(told, "compile", "--select", "who_to_page", "--vars", ids)
+    assert "ids" not in [row[1] for row in answered("who_to_page", page)]
 
 
 def test_contract_violations(told: Path) -> None:

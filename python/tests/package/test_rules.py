@@ -24,7 +24,7 @@ from dbt_ripple.spark.load import arrow_table
 REPOSITORY = Path(__file__).parents[3]
 TWIN = REPOSITORY / "integration_tests" / "twin"
 GOVERNANCE = ("--select", "+dbt_ripple.governance", "--indirect-selection", "cautious")
-RULES = ("owner_missing", "pii_exposed", "pii_untagged", "tier1_key_untested")
+RULES = ("owner_missing", "pii_exposed", "pii_untagged", "tags_required", "tier1_key_untested")
 
 
 class Twin:

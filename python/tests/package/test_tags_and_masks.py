@@ -21,10 +21,13 @@ from dbt_ripple.artifacts import (
     column_pii,
     contract_version,
     criticality,
+    domain,
     is_canonical,
     is_certified,
     is_public,
     owner,
+    owner_channel,
+    owner_email,
     read_project,
 )
 from dbt_ripple.graph.analyse_project import analyse
@@ -75,6 +78,7 @@ models:
       - {name: g, meta: {pii: " it's "}}
       - {name: h}
   - {name: of_folder}
+  - {name: reached, meta: {owner: {name: Dee, email: dee@x.example, slack: "#dee"}, domain: sales}}
   - name: versioned
     latest_version: 2
     meta: {contract_version: 9}
@@ -110,7 +114,7 @@ from {{ ref('people_raw') }}""",
 {%- endif -%}""",
 }
 PLAIN = ("plain", "of_group", "of_mail", "person", "people", "odd", "empty", "numbers", "tagged")
-PLAIN_TOO = ("kind", "columns")
+PLAIN_TOO = ("kind", "columns", "reached")
 
 
 class Dbt:
@@ -148,6 +152,9 @@ def project(dbt: Dbt) -> Project:
 def said_by_python(node: Node, project: Project) -> dict[str, str]:
     said = {
         "owner": owner(node, project),
+        "owner_email": owner_email(node, project),
+        "owner_channel": owner_channel(node, project),
+        "domain": domain(node, project),
         "contract_version": contract_version(node),
         "criticality": criticality(node),
         "canonical": "true" if is_canonical(node) else None,
@@ -169,7 +176,13 @@ def test_macros_and_python_say_the_same(dbt: Dbt, project: Project) -> None:
     }
     assert by_macros == by_python
     # And both say something.
-    assert by_python["model.p.of_group"] == {"owner": "Anna O'Neil"}
+    assert by_python["model.p.of_group"]["owner"] == "Anna O'Neil"
+    assert by_python["model.p.reached"] == {
+        "owner": "Dee",
+        "owner_email": "dee@x.example",
+        "owner_channel": "#dee",
+        "domain": "sales",
+    }
     assert by_python["model.p.people"]["owner"] == "Ann, Bob, Cy"
     assert by_python["model.p.versioned.v2"]["contract_version"] == "2"
     assert by_python["model.p.columns"] == {

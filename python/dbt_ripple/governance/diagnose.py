@@ -1,0 +1,275 @@
+"""A number looks wrong: what it is computed from, step by step, with what is known of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from dbt_ripple.artifacts import (
+    Node,
+    Project,
+    asset_type,
+    owner,
+    owner_channel,
+    owner_email,
+)
+from dbt_ripple.changes import Comparison
+from dbt_ripple.graph.lineage import Analysis
+from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.possible_readers import may_read, unseen
+from dbt_ripple.graph.traversal import Vertex, column_graph, reach
+
+Expressions = Callable[[Vertex], str | None]
+"""The SQL that computes a column; None for what is a column of a parent as it is."""
+
+_SUCCESS = ("success", "pass")
+
+
+class StepColumn(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """A column of a step; ``*rows*`` is which rows there are.
+
+    Attributes:
+        expression: the SQL that computes it, there where it is more than a column of a parent.
+    """
+
+    name: str
+    expression: str | None = None
+
+
+class LastRun(msgspec.Struct, kw_only=True):
+    """How the last command that ran it ended.
+
+    Attributes:
+        at: when; null where dbt gave no time.
+        succeeded: whether it was built.
+    """
+
+    status: str
+    at: datetime | None
+    succeeded: bool
+
+
+class Freshness(msgspec.Struct, kw_only=True):
+    """What `dbt source freshness` said."""
+
+    status: str
+    max_loaded_at: datetime | None
+    age_seconds: float | None
+
+
+class StepChange(msgspec.Struct, kw_only=True):
+    """What is not as it was.
+
+    Attributes:
+        column: null of the rows.
+        change: redefined, removed, added or renamed.
+        began_here: whether it was changed here, and not because something above was.
+        before: the expression then, null where there is none.
+        after: the expression now.
+    """
+
+    column: str | None
+    change: str
+    began_here: bool
+    before: str | None = None
+    after: str | None = None
+
+
+class Guard(msgspec.Struct, kw_only=True):
+    """A test that reads the columns of a step.
+
+    Attributes:
+        status: how it ended in the last command, null where it did not run.
+    """
+
+    unique_id: str
+    name: str
+    status: str | None
+
+
+class Step(msgspec.Struct, kw_only=True):
+    """One relation, or element of the semantic layer, that the number comes from.
+
+    Attributes:
+        depth: how many steps above.
+        columns: those that the number comes from.
+        may_read: whether that is not known, only possible.
+        last_run: null where no command of run_results.json ran it.
+        freshness: null where sources.json does not have it.
+        changes: since the artifacts of ``--state``.
+        tests: the tests that guard these columns.
+    """
+
+    unique_id: str
+    name: str
+    asset_type: str
+    depth: int
+    columns: list[StepColumn]
+    may_read: bool
+    owner: str | None
+    owner_email: str | None
+    owner_channel: str | None
+    last_run: LastRun | None
+    freshness: Freshness | None
+    tests: list[Guard]
+    changes: list[StepChange] = []
+
+
+class Diagnosis(msgspec.Struct, kw_only=True):
+    """All that a number is computed from.
+
+    Attributes:
+        root: unique_id of the node.
+        column: null where all of them were asked about.
+        compared_with: when the artifacts of ``--state`` were made; null without.
+        steps: nearest first, down to the sources.
+    """
+
+    root: str
+    column: str | None
+    steps: list[Step]
+    compared_with: datetime | None = None
+
+    @property
+    def spoken(self) -> str:
+        """The number, as people call it."""
+        name = self.steps[0].name
+        return f"{name}.{self.column}" if self.column else name
+
+    def guards_known(self, step: Step) -> bool:
+        """Whether tests could guard it: consumers and metrics have none."""
+        return step.unique_id.partition(".")[0] in ("model", "seed", "snapshot", "source")
+
+    def add_changes(self, comparison: Comparison, now: Expressions, then: Expressions) -> None:
+        """Say of each step what changed on the way."""
+        self.compared_with = comparison.base.metadata.generated_at
+        for step in self.steps:
+            step.changes = _changes(comparison, step, now, then)
+
+
+def diagnosis(
+    project: Project, analysis: Analysis, root: Node, column: str | None, now: Expressions
+) -> Diagnosis:
+    """What a node, or one of its columns, comes from.
+
+    Args:
+        project: with its results and freshness.
+        analysis: of the project.
+        root: the node.
+        column: as the analysis spells it; None for all of them.
+        now: the SQL of each column.
+    """
+    guessed = list(may_read(project, analysis, tests=False))
+    graph = column_graph([*analysis.edges, *guessed])
+    seen = analysis.nodes.get(root.unique_id)
+    own = [column] if column is not None else [*(seen.columns if seen else ())]
+    # Which rows there are decides on every number.
+    starts = [(root.unique_id, name) for name in dict.fromkeys([*own, ROWS])]
+    depths: dict[Vertex, int] = {}
+    for start in starts:
+        for vertex, depth in reach(start, graph.parents).items():
+            depths[vertex] = min(depth, depths.get(vertex, depth))
+    not_seen = unseen(analysis)
+    maybe = {((e[0], e[1]), (e[2], e[3])) for e in guessed}
+    sure: set[Vertex] = set()
+    waiting = list(starts)
+    while waiting:
+        vertex = waiting.pop()
+        if vertex in sure:
+            continue
+        sure.add(vertex)
+        if vertex[0] not in not_seen:
+            waiting += [p for p in graph.parents.get(vertex, ()) if (p, vertex) not in maybe]
+    of: dict[str, list[Vertex]] = {}
+    for vertex in sorted(depths, key=lambda v: depths[v]):
+        of.setdefault(vertex[0], []).append(vertex)
+    # By the graph of nodes: the ways of rows and values to one relation may differ in length.
+    place = reach(root.unique_id, project.parents)
+    runs = {result.unique_id: result for result in project.run_results}
+    fresh = {result.unique_id: result for result in project.freshness}
+    tests: dict[str, dict[str, list[str]]] = {}
+    for test, unique_id, name in analysis.test_columns:
+        tests.setdefault(unique_id, {}).setdefault(test, []).append(name.lower())
+    steps = []
+    for unique_id, vertices in of.items():
+        node = project.nodes.get(unique_id)
+        names = [name for _, name in vertices]
+        run, loaded = runs.get(unique_id), fresh.get(unique_id)
+        wanted = {name.lower() for name in names}
+        steps.append(
+            Step(
+                unique_id=unique_id,
+                name=node.display_name if node else unique_id,
+                asset_type=asset_type(node) if node else "TABLE",
+                depth=place.get(unique_id, depths[vertices[0]]),
+                columns=[
+                    StepColumn(name=name, expression=now((unique_id, name))) for name in names
+                ],
+                may_read=not any(vertex in sure for vertex in vertices),
+                owner=owner(node, project) if node else None,
+                owner_email=owner_email(node, project) if node else None,
+                owner_channel=owner_channel(node, project) if node else None,
+                last_run=None
+                if run is None
+                else LastRun(
+                    status=run.status, at=run.completed_at, succeeded=run.status in _SUCCESS
+                ),
+                freshness=None
+                if loaded is None
+                else Freshness(
+                    status=loaded.status,
+                    max_loaded_at=loaded.max_loaded_at,
+                    age_seconds=loaded.max_loaded_at_time_ago_in_s,
+                ),
+                tests=[
+                    Guard(
+                        unique_id=test,
+                        name=project.nodes[test].name,
+                        status=runs[test].status if test in runs else None,
+                    )
+                    for test, read in tests.get(unique_id, {}).items()
+                    # What a test reads of the rows, all tests do: it guards the columns it names.
+                    if wanted.intersection(read) - {ROWS} or set(read) == {ROWS}
+                ],
+            )
+        )
+    steps.sort(key=lambda step: (step.depth, step.may_read, step.unique_id))
+    return Diagnosis(root=root.unique_id, column=column, steps=steps)
+
+
+def _changes(
+    comparison: Comparison, step: Step, now: Expressions, then: Expressions
+) -> list[StepChange]:
+    change = comparison.changed.get(step.unique_id)
+    if change is None:
+        return []
+    wanted = {column.name.lower() for column in step.columns}
+    renamed_from = {was: name for name, was in change.renamed.items()}
+    found = []
+
+    def began(column: str) -> bool:
+        return comparison.predecessors.get((step.unique_id, column)) is None
+
+    if change.rows and ROWS in wanted:
+        found.append(StepChange(column=None, change="redefined", began_here=began(ROWS)))
+    kinds = (("redefined", change.redefined), ("added", change.added), ("removed", change.removed))
+    for kind, columns in kinds:
+        for name in columns:
+            # A column that is gone has no lineage any more: whoever read it may be on the way.
+            if kind != "removed" and name.lower() not in wanted:
+                continue
+            if kind == "removed" and name in renamed_from:
+                continue
+            was = change.renamed.get(name, name) if kind == "added" else name
+            found.append(
+                StepChange(
+                    column=name,
+                    change="renamed" if name in change.renamed else kind,
+                    began_here=kind == "removed" or began(name),
+                    before=None if kind == "added" and was == name else then((step.unique_id, was)),
+                    after=None if kind == "removed" else now((step.unique_id, name)),
+                )
+            )
+    return found
