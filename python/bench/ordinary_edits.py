@@ -173,13 +173,13 @@ CLASSIC: Final = [
     Edit(
         "remove customers, which only a test refers to",
         {_CUSTOMERS: None},
-        before="customers --deprecate",
+        before="customers --remove",
     ),
     Edit(
         "remove stg_payments, which orders reads",
         {_STG_PAYMENTS: None},
         breaking=True,
-        before="stg_payments --deprecate",
+        before="stg_payments --remove",
     ),
     _replace(
         "orders as a view",
@@ -345,7 +345,7 @@ SHOP: Final = [
         "remove order_items, which orders reads",
         {_ITEMS: None},
         breaking=True,
-        before="order_items --deprecate",
+        before="order_items --remove",
     ),
     _replace(
         "orders as a view",
@@ -519,7 +519,7 @@ MRR: Final = [
         "remove customer_churn_month, which mrr reads",
         {_CHURN: None},
         breaking=True,
-        before="customer_churn_month --deprecate",
+        before="customer_churn_month --remove",
     ),
     _replace(
         "mrr as a table",
@@ -693,7 +693,7 @@ ATTRIBUTION: Final = [
         "remove a seed that the model reads",
         {"data/sessions.csv": None},
         breaking=True,
-        before="sessions --deprecate",
+        before="sessions --remove",
     ),
     _replace(
         "rename a header of a seed that no model reads",
@@ -853,13 +853,13 @@ OCTOCATALOG: Final = [
         },
     ),
     Edit(
-        "remove push_events, which nothing reads", {_PUSHES: None}, before="push_events --deprecate"
+        "remove push_events, which nothing reads", {_PUSHES: None}, before="push_events --remove"
     ),
     Edit(
         "remove stg_events, which all read",
         {_EVENTS: None},
         breaking=True,
-        before="stg_events --deprecate",
+        before="stg_events --remove",
     ),
     _replace("users as a table", *(_USERS, ("'incremental'", "'table'"))),
     _replace("another unique_key", *(_ISSUES, ("'event_id'", "['event_id', 'repo_id']"))),
@@ -1052,7 +1052,11 @@ class Project:
             if finding["level"] == "known":
                 continue
             of = finding["unique_id"]
-            found.append(f"{nodes[of].name} {finding['message']}" if of else finding["message"])
+            column = f".{finding['column']}" if finding["column"] else ""
+            where = f"{nodes[of].name}{column}: " if of else ""
+            found.append(where + finding["message"])
+        removed = [n for u, n in base.nodes.items() if u not in head.nodes and u[:5] != "test."]
+        found += [f"{n.resource_type.replace('_', ' ')} {n.name} is removed" for n in removed]
         if not found:
             from dbt_ripple.changes import compare
 
@@ -1068,8 +1072,8 @@ class Project:
         if self.builds and bool(failed) != edit.breaking and not self.only_semantic(selection):
             return f"the build says otherwise: {failed}"
         known = {s["unique_id"] for s in (*selection["tests"], *selection["blocked"])}
-        tests = {n for n in self.base.keys() & head.keys() if n.startswith("test.")}
-        unseen = [n for n in tests if head[n] != self.base[n] and n not in known]
+        ran = (n for n in self.base.keys() & head.keys() if head[n][0] != "skipped")
+        unseen = [n for n in ran if n[:5] == "test." and head[n] != self.base[n] and n not in known]
         return f"not selected: {', '.join(sorted(unseen))}" if unseen else ""
 
     def only_semantic(self, selection: dict[str, Any]) -> bool:

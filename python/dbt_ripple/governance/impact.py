@@ -172,7 +172,7 @@ def impact(
         comparison = compare(project, after, base_analysis=seen, cache=cache)
         affected = affected_by(comparison, edited(comparison))
         promised: list[Reason] = in_grace(node, day) if whole is not None else []
-        stops = False
+        stops = left_out = False
     else:
         node = _relation(project, seen, node)
         hypothetical = _supposed(project, seen, node, changes)
@@ -183,12 +183,18 @@ def impact(
         affected = affected_by(comparison, [node.unique_id], contract_types=contract_types)
         _refer_to_new(affected, hypothetical, comparison)
         promised = _promises(comparison, node, changes, hypothetical, day)
+        left_out = hypothetical.gone
         stops = bool(contract_types) or (
             hypothetical.gone and any(a.severity == "breaking" for a in affected)
         )
     _in_order(affected, [change.column for change in changes])
     broken = [b for b in reader_breaches(comparison) if b.unique_id != node.unique_id]
     broken_tests, tests = _tests(comparison)
+    if left_out:  # dbt warns of a test that refers to nothing, and goes on without it
+        without = {t for t in broken_tests if node.unique_id in project.parents.get(t, ())}
+        broken = [b for b in broken if b.unique_id not in without]
+        broken_tests = [t for t in broken_tests if t not in without]
+        tests = sorted({*tests, *without})
     decision: Decision = "APPROVED"
     if broken or promised or stops:
         decision = "BLOCKED"

@@ -237,6 +237,23 @@ def test_deprecation_takes_everything_from_every_reader() -> None:
     }
 
 
+def test_tests_of_a_removed_relation_do_not_block_because_dbt_leaves_them_out() -> None:
+    stg = node("model.p.stg", "select id, amount from s.raw", "source.p.raw")
+    unique = check("unique", "select id from s.stg group by id having count(*) > 1", "model.p.stg")
+    asked = world(stg, unique)
+    report = of(asked, "stg", Change("remove"))
+    assert (report.decision, report.broken_tests, report.tests) == (
+        "APPROVED",
+        [],
+        ["test.p.unique"],
+    )
+    assert gate(asked, world()).decision == report.decision
+    dropped = of(asked, "stg", Change("drop", "id"))
+    assert (dropped.decision, dropped.broken_tests) == ("BLOCKED", ["test.p.unique"])
+    below = node("model.p.top", "select id from s.stg", "model.p.stg")
+    assert of(world(stg, unique, below), "stg", Change("remove")).decision == "BLOCKED"
+
+
 def test_names_may_be_swapped() -> None:
     report = of(
         world(node("model.p.stg", "select id from s.raw", "source.p.raw")),
