@@ -852,9 +852,7 @@ OCTOCATALOG: Final = [
             "models/marts/watches.sql": "select event_id from {{ ref('stg_events') }} where event_type = 'WatchEvent'\n"
         },
     ),
-    Edit(
-        "remove push_events, which nothing reads", {_PUSHES: None}, before="push_events --remove"
-    ),
+    Edit("remove push_events, which nothing reads", {_PUSHES: None}, before="push_events --remove"),
     Edit(
         "remove stg_events, which all read",
         {_EVENTS: None},
