@@ -5,7 +5,7 @@ with nodes as (
     select
         project_name,
         unique_id,
-        coalesce(group_name, 'no domain') as domain
+        coalesce(domain, 'no domain') as domain
     from {{ ref('dbt_ripple', 'dim_nodes') }}
 ),
 
