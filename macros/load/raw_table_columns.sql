@@ -50,6 +50,7 @@
             'fingerprint': 'string',
             'expression': 'string',
             'own_fingerprint': 'string',
+            'is_repeatable': 'boolean',
         },
         'edges': {
             'snapshot_id': 'string',

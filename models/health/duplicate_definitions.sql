@@ -35,6 +35,8 @@ final as (
             and others.fingerprint = firsts.fingerprint
             and others.unique_id != firsts.unique_id
             and firsts.place = 1
+    -- What chance or the time decides is another value each time.
+    where others.is_repeatable
 )
 
 select * from final

@@ -49,7 +49,8 @@ computed as (
         nodes.rows_fingerprint,
         columns.column_name,
         columns.fingerprint,
-        columns.expression
+        columns.expression,
+        columns.is_repeatable
     from nodes
     inner join columns
         on
@@ -81,7 +82,8 @@ final as (
         rows_fingerprint,
         column_name,
         fingerprint,
-        expression
+        expression,
+        is_repeatable
     from computed
 )
 

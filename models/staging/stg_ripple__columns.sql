@@ -17,7 +17,8 @@ final as (
         source.pii,
         source.fingerprint,
         source.expression,
-        source.own_fingerprint
+        source.own_fingerprint,
+        source.is_repeatable
     from source
     inner join published on source.snapshot_id = published.snapshot_id
 )

@@ -23,6 +23,8 @@ _QUOTED = r"""(?:"(?:[^"]|"")+"|`(?:[^`]|``)+`)"""
 _NAME: Final = re.compile(rf"(?:(?:\w+|{_QUOTED})\.)*(?:[^\W\d]\w*|{_QUOTED})")
 """A column as it stands, with what it is a column of or without."""
 
+_TOO_LONG: Final = "/* too long to write out"
+
 _BRANCH: Final = "another branch of the set operation"
 
 _LEVELS: Final = 100
@@ -105,9 +107,24 @@ def definitions(parsed: Any, dialect: str) -> dict[str, str]:
         except (SqlglotError, ValueError, RecursionError):
             continue
         if made.kept:
-            text += f" /* too long to write out: {', '.join(made.kept)} */"
+            text += f" {_TOO_LONG}: {', '.join(made.kept)} */"
         found[name] = text
     return found
+
+
+def is_computed(text: str) -> bool:
+    """Whether a definition is more than a column of a relation.
+
+    Example:
+        >>> is_computed("o.id"), is_computed("o.id + 1")
+        (False, True)
+    """
+    return not _NAME.fullmatch(text)
+
+
+def is_whole(text: str) -> bool:
+    """Whether a definition is written out to its end."""
+    return _TOO_LONG not in text
 
 
 def computed(sql: str, dialect: str) -> dict[str, str]:
@@ -124,7 +141,7 @@ def computed(sql: str, dialect: str) -> dict[str, str]:
     except (SqlglotError, ValueError, RecursionError):
         return {}
     outputs = definitions(parsed, dialect)
-    return {name: text for name, text in outputs.items() if not _NAME.fullmatch(text)}
+    return {name: text for name, text in outputs.items() if is_computed(text)}
 
 
 class _DefinitionReader:

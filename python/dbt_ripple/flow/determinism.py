@@ -59,6 +59,18 @@ def nondeterminism(sql: str, dialect: str, inexact: Iterable[str] | None) -> Non
     return _Query(tree, dialect, None if inexact is None else {n.lower() for n in inexact}).reason()
 
 
+def is_repeatable(expression: str, dialect: str) -> bool:
+    """Whether an expression over a relation has the same values whenever that has the same rows.
+
+    Floating point numbers are taken as exact: the last digit of their sum may differ.
+
+    Example:
+        >>> is_repeatable("sum(o.qty * 2)", "duckdb"), is_repeatable("o.qty * random()", "duckdb")
+        (True, False)
+    """
+    return nondeterminism(f"select {expression} as x from t", dialect, ()) is None
+
+
 def reads_only(sql: str, dialect: str, relations: Iterable[str]) -> bool:
     """Whether a query reads no other tables than these, each a relation as dbt writes it.
 

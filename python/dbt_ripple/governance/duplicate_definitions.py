@@ -1,7 +1,8 @@
 """Two columns that are one thing, and two that have one name and are not.
 
 Two columns are *twins* if they have the same fingerprint and each is computed in its own model: neither
-handed on from somewhere nor constant. They are then the same function of the same source columns.
+handed on from somewhere nor constant. They are then the same function of the same source columns. Where
+chance, the time or the order of rows decides, they may have other values all the same, and are no twins.
 Two columns *compete* if they have one name, both are computed, and their fingerprints differ. The
 dbt package has both as models, `duplicate_definitions` and `competing_definitions`.
 """
@@ -13,6 +14,9 @@ from functools import cached_property
 
 from dbt_ripple.artifacts import Node, Project, is_canonical
 from dbt_ripple.changes import Comparison
+from dbt_ripple.flow.definitions import computed, is_whole
+from dbt_ripple.flow.determinism import is_repeatable
+from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.governance.contracts import Breach
 from dbt_ripple.graph.column_edges import edges_into
 from dbt_ripple.graph.lineage import Analysis
@@ -81,7 +85,15 @@ class _Side:
         self.look_at(unique_id for unique_id, _ in (vertex, *others) if others)
         if not others or not self.computes(vertex):
             return []
-        return [other for other in others if self.computes(other)]
+        found = [other for other in others if self.computes(other)]
+        return found if found and self.is_repeatable(vertex) else []
+
+    def is_repeatable(self, vertex: Vertex) -> bool:
+        """Whether a column has the same values whenever what it reads has: no chance, no time."""
+        dialect = dialect_of(self.project.metadata.adapter_type)
+        sql = self.project.nodes[vertex[0]].compiled_code
+        text = computed(sql, dialect).get(vertex[1]) if sql else None
+        return text is not None and is_whole(text) and is_repeatable(text, dialect)
 
 
 def twin_breaches(comparison: Comparison) -> Iterator[Breach]:

@@ -46,6 +46,9 @@ from dbt_ripple.artifacts import (
     owner_email,
     owner_name,
 )
+from dbt_ripple.flow.definitions import is_computed, is_whole
+from dbt_ripple.flow.determinism import is_repeatable
+from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.dbt_tests import outcome_fingerprints
 from dbt_ripple.graph.lineage import Analysis, NodeAnalysis, Own, column_names
 from dbt_ripple.graph.lineage_tables import (
@@ -165,6 +168,7 @@ def build_rows(
             if parent in parents and child in parents:
                 parents[child].append(parent)
     closure_rows, depth = _closure_rows(id_, parents, max_closure)
+    repeatable = _repeatable(project, analysis)
     test_fingerprints = outcome_fingerprints(project, analysis.tests)
     metadata = project.metadata
     rows: dict[str, list[msgspec.Struct]] = {
@@ -189,6 +193,7 @@ def build_rows(
                 nodes.get(unique_id),
                 analysis.nodes.get(unique_id),
                 analysis.own.get(unique_id),
+                repeatable,
                 project,
                 names[unique_id],
             )
@@ -396,12 +401,37 @@ def _node_row(
     )
 
 
+def _repeatable(project: Project, analysis: Analysis) -> dict[tuple[str, str], bool]:
+    """Whether columns have the same values whenever what they read has.
+
+    Only of computed columns whose fingerprint another model's column has, too; by unique_id and
+    lower-case name.
+    """
+    dialect = dialect_of(project.metadata.adapter_type)
+    alike: dict[str, list[tuple[str, str, str]]] = {}
+    for unique_id, seen in analysis.nodes.items():
+        node = project.nodes.get(unique_id)
+        if node is None or node.resource_type != "model" or seen.status != "analysed":
+            continue
+        columns = zip(seen.columns, seen.fingerprints, seen.expressions, strict=True)
+        for name, fingerprint, text in columns:
+            if text and is_computed(text):
+                alike.setdefault(fingerprint, []).append((unique_id, name.lower(), text))
+    return {
+        (unique_id, name): is_whole(text) and is_repeatable(text, dialect)
+        for found in alike.values()
+        if len({unique_id for unique_id, _, _ in found}) > 1
+        for unique_id, name, text in found
+    }
+
+
 def _column_rows(
     id_: str,
     unique_id: str,
     node: Node | None,
     seen: NodeAnalysis | None,
     own: Own | None,
+    repeatable: Mapping[tuple[str, str], bool],
     project: Project,
     names: Mapping[str, str],
 ) -> Iterator[ColumnRow]:
@@ -427,6 +457,7 @@ def _column_rows(
             fingerprint=fingerprints.get(key) or None,
             expression=expressions.get(key),
             own_fingerprint=own.columns.get(key) if own else None,
+            is_repeatable=repeatable.get((unique_id, key)),
         )
 
 

@@ -83,6 +83,7 @@ class ColumnRow(msgspec.Struct, frozen=True):
     fingerprint: str | None
     expression: str | None
     own_fingerprint: str | None
+    is_repeatable: bool | None
 
 
 class EdgeRow(msgspec.Struct, frozen=True):

@@ -10,11 +10,17 @@ A column of a parent that has another name is another column here, with equal va
 
 from __future__ import annotations
 
+from typing import Final
+
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.relation import Column, Deps, Relation, UnlistedColumns
 from dbt_ripple.graph.dbt_tests import TestLinker, outcome_fingerprints
 from dbt_ripple.graph.lineage import NodeAnalysis, Own
 from dbt_ripple.graph.relations import RELATIONS, LinkedNode, UnlistedSourceColumns, topological
+
+LENGTH: Final = 16
+"""Characters of one. It is compared with that of the same column in another load and with nothing else,
+and it is stored for every column."""
 
 
 class _NamedRest:
@@ -114,14 +120,14 @@ def own_fingerprints(linker: TestLinker) -> dict[str, Own]:
         if node.resource_type == "test"
     }
     found = {
-        unique_id: Own(_by_name(known.analysis), known.analysis.rows_fingerprint)
+        unique_id: Own(_by_name(known.analysis), known.analysis.rows_fingerprint[:LENGTH])
         for unique_id, known in own.linked_nodes.items()
         if known.analysis.status != "leaf"
     }
     outcomes = outcome_fingerprints(project, tests)
-    return found | {unique_id: Own({}, outcome) for unique_id, outcome in outcomes.items()}
+    return found | {unique_id: Own({}, outcome[:LENGTH]) for unique_id, outcome in outcomes.items()}
 
 
 def _by_name(analysis: NodeAnalysis) -> dict[str, str]:
     pairs = zip(analysis.columns, analysis.fingerprints, strict=True)
-    return {name.lower(): fingerprint for name, fingerprint in pairs}
+    return {name.lower(): fingerprint[:LENGTH] for name, fingerprint in pairs}

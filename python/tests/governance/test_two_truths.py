@@ -76,6 +76,15 @@ def test_an_incremental_model_that_reads_itself_has_other_values() -> None:
     assert found(*sides) == []
 
 
+@pytest.mark.parametrize(
+    "expression",
+    ["amount * random()", "amount + extract(epoch from now())", "concat(status, uuid())"],
+)
+def test_what_chance_or_the_time_decides_is_no_duplicate(expression: str) -> None:
+    sql = f"with x as (select {expression} as a from s.orders) select a from x"
+    assert found(side(a=sql), side(a=sql, b=sql)) == []
+
+
 def test_the_canonical_one_is_the_twin_that_stays() -> None:
     base = side(canonical=True, a="select amount as x from s.orders")
     head = side(canonical=True, a="select amount * 2 as x from s.orders", kpi=KPI)

@@ -27,6 +27,8 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "g_counts": ("select status, count(*) as c, 1 as one from s.orders group by status", {}),
     "h_counts": ("select o.status, count(*) as number from s.orders o group by 1", {}),
     "i_python": ("select amount * 2 as net from s.orders", {}),
+    "k_chance": ("select amount * random() as r from s.orders", {}),
+    "l_chance": ("select amount * random() as r from s.orders", {}),
     "j_names": ("select id, amount * 4 as net from s.orders", {}),
 }
 

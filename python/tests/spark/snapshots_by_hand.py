@@ -65,7 +65,8 @@ def snapshot_by_hand(id_: str, nodes: int = 3, edges_a_node: int = 2) -> Lineage
             for name in names
         ],
         "columns": [
-            ColumnRow(id_, name, "id", 1, "bigint", None, None, "f", None, None) for name in names
+            ColumnRow(id_, name, "id", 1, "bigint", None, None, "f", None, None, None)
+            for name in names
         ],
         "edges": [EdgeRow(id_, a, b) for a, b in itertools.pairwise(names)],
         "column_edges": [
