@@ -47,9 +47,9 @@ def asset_type(node: Node) -> str:
         'ML_MODEL'
     """
     if node.resource_type == "exposure":
-        said = node.meta.get("asset_type")
-        if isinstance(said, str) and said.strip():
-            return "_".join(said.replace("-", " ").upper().split())
+        declared = node.meta.get("asset_type")
+        if isinstance(declared, str) and declared.strip():
+            return "_".join(declared.replace("-", " ").upper().split())
         kind = node.type or node.resource_type
         return _BY_EXPOSURE_TYPE.get(kind, kind.upper())
     return _BY_RESOURCE_TYPE.get(node.resource_type, node.resource_type.upper())
@@ -123,10 +123,10 @@ def contract_version(node: Node) -> str | None:
     """
     if node.version is not None:
         return version_text(node.version)
-    said = node.meta.get("contract_version")
-    if isinstance(said, bool) or not isinstance(said, str | int | float):
+    declared = node.meta.get("contract_version")
+    if isinstance(declared, bool) or not isinstance(declared, str | int | float):
         return None
-    return version_text(said) or None
+    return version_text(declared) or None
 
 
 def criticality(node: Node) -> str | None:
@@ -157,12 +157,12 @@ def column_pii(column: Column) -> str | None:
         >>> column_pii(Column(name="id", tags=["PII"]))
         'pii'
     """
-    said = column.meta.get("pii")
-    if said is None:
+    declared = column.meta.get("pii")
+    if declared is None:
         return "pii" if any(tag.lower() == "pii" for tag in column.tags) else None
-    if isinstance(said, bool):
-        return "pii" if said else None
-    kind = _text(said)
+    if isinstance(declared, bool):
+        return "pii" if declared else None
+    kind = _text(declared)
     return None if kind is None or kind.lower() in NO_PII else kind
 
 
@@ -177,8 +177,8 @@ def declassified(column: Column) -> str | None:
         >>> declassified(Column(meta={"pii": "none"})) is None
         True
     """
-    said = column.meta.get("pii")
-    denied = said is False or (isinstance(said, str) and said.strip().lower() in NO_PII)
+    declared = column.meta.get("pii")
+    denied = declared is False or (isinstance(declared, str) and declared.strip().lower() in NO_PII)
     return _text(column.meta.get("pii_reason")) if denied else None
 
 
@@ -197,15 +197,21 @@ def masking_functions(project: Project) -> frozenset[str]:
     as ``meta.masking_functions`` (dbt writes no vars into its artifacts), and dbt functions with
     ``meta.masking: true``.
     """
-    found = set()
+    functions = set()
     for node in (*project.hidden.values(), *project.nodes.values()):
         if node.package_name == "dbt_ripple":
-            said = node.meta.get("masking_functions")
-            names = [said] if isinstance(said, str) else said if isinstance(said, list) else []
-            found |= {str(name).strip().lower() for name in names}
+            declared = node.meta.get("masking_functions")
+            names = (
+                [declared]
+                if isinstance(declared, str)
+                else declared
+                if isinstance(declared, list)
+                else []
+            )
+            functions |= {str(name).strip().lower() for name in names}
         elif node.resource_type == "function" and _flag(node.meta.get("masking")):
-            found.add(node.name.lower())
-    return frozenset(found - {""})
+            functions.add(node.name.lower())
+    return frozenset(functions - {""})
 
 
 def is_public(node: Node) -> bool:
@@ -219,8 +225,10 @@ def is_public(node: Node) -> bool:
         >>> is_public(Node(tags=["public"], meta={"public": False}))
         False
     """
-    said = node.meta.get("public")
-    return any(tag.lower() == "public" for tag in node.tags) if said is None else _flag(said)
+    declared = node.meta.get("public")
+    return (
+        any(tag.lower() == "public" for tag in node.tags) if declared is None else _flag(declared)
+    )
 
 
 def has_tested_key(node: Node, project: Project) -> bool:
@@ -274,40 +282,40 @@ def referenced_columns(node: Node) -> list[str] | None:
     Entries are ``column`` or ``node.column``; ``None`` when it is not said, so that everything the
     exposure depends on has to be taken as read.
     """
-    said = node.meta.get("referenced_columns")
-    if isinstance(said, str):
-        return [said]
-    if isinstance(said, dict):
+    declared = node.meta.get("referenced_columns")
+    if isinstance(declared, str):
+        return [declared]
+    if isinstance(declared, dict):
         return [
             f"{name}.{column}"
-            for name, columns in said.items()
+            for name, columns in declared.items()
             for column in (columns if isinstance(columns, list) else [columns])
         ]
-    return [str(item) for item in said] if isinstance(said, list) else None
+    return [str(item) for item in declared] if isinstance(declared, list) else None
 
 
 def _group(node: Node, project: Project) -> Group | None:
     if not node.group:
         return None
-    found = [group for group in project.groups.values() if group.name == node.group]
+    groups = [group for group in project.groups.values() if group.name == node.group]
     # Two packages may have a group of the same name; a node's own package comes first.
-    found.sort(key=lambda group: group.package_name != node.package_name)
-    return found[0] if found else None
+    groups.sort(key=lambda group: group.package_name != node.package_name)
+    return groups[0] if groups else None
 
 
-def _person(said: Any) -> str | None:
-    if isinstance(said, dict):
-        return _person(said.get("name")) or _person(said.get("email"))
-    if isinstance(said, list):
-        return ", ".join(filter(None, map(_person, said))) or None
-    return _text(said)
+def _person(value: Any) -> str | None:
+    if isinstance(value, dict):
+        return _person(value.get("name")) or _person(value.get("email"))
+    if isinstance(value, list):
+        return ", ".join(filter(None, map(_person, value))) or None
+    return _text(value)
 
 
-def _text(said: Any) -> str | None:
-    if said is None or isinstance(said, bool | dict | list):
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, bool | dict | list):
         return None
-    return str(said).strip() or None
+    return str(value).strip() or None
 
 
-def _flag(said: Any) -> bool:
-    return said is True or (isinstance(said, str) and said.strip().lower() in {"true", "yes"})
+def _flag(value: Any) -> bool:
+    return value is True or (isinstance(value, str) and value.strip().lower() in {"true", "yes"})

@@ -49,8 +49,8 @@ def find_node(project: Project, text: str) -> tuple[Node, str | None]:
         index = _index(project, fold)
         name, column = text, None
         while name:
-            if found := index.get(fold(name)):
-                return project.nodes[_only(found, text)], column
+            if unique_ids := index.get(fold(name)):
+                return project.nodes[_only(unique_ids, text)], column
             name, _, last = name.rpartition(".")
             column = last if column is None else f"{last}.{column}"
     raise _unknown(project, text)
@@ -78,8 +78,8 @@ def _index(project: Project, fold: Callable[[str], str]) -> dict[str, list[str]]
         for node in project.nodes.values():
             for name in dict.fromkeys(fold(name) for name in names_of(node)):
                 tier.setdefault(name, []).append(node.unique_id)
-        for name, found in tier.items():
-            index.setdefault(name, found)
+        for name, unique_ids in tier.items():
+            index.setdefault(name, unique_ids)
     return index
 
 
@@ -133,14 +133,14 @@ def _files(node: Node) -> Iterator[str]:
         yield path.rpartition("/")[2]
 
 
-def _only(found: list[str], text: str) -> str:
-    if len(found) > 1:
+def _only(unique_ids: list[str], text: str) -> str:
+    if len(unique_ids) > 1:
         raise RippleError(
-            f"{len(found)} nodes have this name: {', '.join(sorted(found))}",
+            f"{len(unique_ids)} nodes have this name: {', '.join(sorted(unique_ids))}",
             text,
             "name one by its id",
         )
-    return found[0]
+    return unique_ids[0]
 
 
 def _unknown(project: Project, text: str) -> RippleError:

@@ -56,27 +56,27 @@ def operators(text: str) -> Operators:
         >>> operators("2+orders+"), operators("orders")
         (Operators(name='orders', up=2, down=-1), Operators(name='orders', up=None, down=None))
     """
-    found = _parsed(text)
-    if found["at"]:
+    parts = _parsed(text)
+    if parts["at"]:
         raise RippleError(
             "@ selects what other models need, too, which has no direction",
             text,
             f"say +{text[1:]}, {text[1:]}+ or +{text[1:]}+",
         )
-    method = f"{found['method']}:" if found["method"] else ""
-    return Operators(method + found["value"], _steps(found, "up"), _steps(found, "down"))
+    method = f"{parts['method']}:" if parts["method"] else ""
+    return Operators(method + parts["value"], _steps(parts, "up"), _steps(parts, "down"))
 
 
 def _parsed(text: str) -> dict[str, str]:
-    found = _GRAMMAR.fullmatch(text.strip())
-    assert found is not None  # it takes anything
-    return {key: value or "" for key, value in found.groupdict().items()}
+    match = _GRAMMAR.fullmatch(text.strip())
+    assert match is not None  # it takes anything
+    return {key: value or "" for key, value in match.groupdict().items()}
 
 
-def _steps(found: Mapping[str, str], way: str) -> int | None:
-    if not found[way]:
+def _steps(parts: Mapping[str, str], way: str) -> int | None:
+    if not parts[way]:
         return None
-    return int(found[f"{way}_depth"]) if found[f"{way}_depth"] else -1
+    return int(parts[f"{way}_depth"]) if parts[f"{way}_depth"] else -1
 
 
 def selected(project: Project, select: Sequence[str], exclude: Sequence[str] = ()) -> set[str]:
@@ -91,29 +91,29 @@ def selected(project: Project, select: Sequence[str], exclude: Sequence[str] = (
         RippleError: a spec is not understood here, or is of what the project has not (with the
             nearest that it has).
     """
-    found = _union(project, select) if select else set(project.nodes)
-    return found - _union(project, exclude)
+    unique_ids = _union(project, select) if select else set(project.nodes)
+    return unique_ids - _union(project, exclude)
 
 
 def _union(project: Project, specs: Iterable[str]) -> set[str]:
-    found: set[str] = set()
+    unique_ids: set[str] = set()
     for criteria in (word for spec in specs for word in spec.split()):
         parts = [_criterion(project, part) for part in criteria.split(",")]
-        found |= set.intersection(*parts)
-    return found
+        unique_ids |= set.intersection(*parts)
+    return unique_ids
 
 
 def _criterion(project: Project, text: str) -> set[str]:
-    found = _parsed(text)
-    start = set(matching(project, found["method"], found["value"], text))
+    parts = _parsed(text)
+    start = set(matching(project, parts["method"], parts["value"], text))
     if not start:
-        raise _nothing(project, found["value"], text)
+        raise _nothing(project, parts["value"], text)
     chosen = set(start)
-    if found["at"]:
+    if parts["at"]:
         below = _walk(start, project.children, -1)
         chosen |= below | _walk(below | start, project.parents, -1)
     for way, graph in (("up", project.parents), ("down", project.children)):
-        steps = _steps(found, way)
+        steps = _steps(parts, way)
         if steps is not None:
             chosen |= _walk(start, graph, steps)
     return chosen
@@ -121,12 +121,12 @@ def _criterion(project: Project, text: str) -> set[str]:
 
 def _walk(start: set[str], graph: Mapping[str, Iterable[str]], steps: int) -> set[str]:
     """All that is so many steps away, or (-1) any number."""
-    found, ahead = set(start), set(start)
+    unique_ids, ahead = set(start), set(start)
     while ahead and steps:
-        ahead = {other for unique_id in ahead for other in graph.get(unique_id, ())} - found
-        found |= ahead
+        ahead = {other for unique_id in ahead for other in graph.get(unique_id, ())} - unique_ids
+        unique_ids |= ahead
         steps -= 1
-    return found
+    return unique_ids
 
 
 def matching(project: Project, method: str, value: str, text: str) -> Iterator[str]:
@@ -177,16 +177,16 @@ def named(project: Project, text: str) -> tuple[Node, str | None, Operators]:
         if not (has_operators or around["method"] or _WILD.search(text)):
             raise
     asked = operators(text)
-    found = _parsed(asked.name)
-    if found["method"].partition(".")[0] not in _BY_METHOD and not _WILD.search(found["value"]):
+    parts = _parsed(asked.name)
+    if parts["method"].partition(".")[0] not in _BY_METHOD and not _WILD.search(parts["value"]):
         return *find_node(project, asked.name), asked
     nodes = [
         project.nodes[unique_id]
-        for unique_id in matching(project, found["method"], found["value"], text)
+        for unique_id in matching(project, parts["method"], parts["value"], text)
         if project.nodes[unique_id].resource_type not in _TESTS
     ]
     if not nodes:
-        raise _nothing(project, found["value"], text)
+        raise _nothing(project, parts["value"], text)
     if len(nodes) > 1:
         some = ", ".join(node.display_name for node in nodes[:5])
         raise RippleError(
@@ -282,10 +282,10 @@ def _has_config(config: Any, keys: Sequence[str], value: str) -> bool:
         if not isinstance(config, Mapping) or key not in config:
             return False
         config = config[key]
-    said = config if isinstance(config, list) else [config]
+    values = config if isinstance(config, list) else [config]
     return any(
         item == value or (isinstance(item, bool) and str(item).lower() == value.lower())
-        for item in said
+        for item in values
     )
 
 

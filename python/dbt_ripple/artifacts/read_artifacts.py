@@ -271,10 +271,10 @@ def _read(target_path: Path, contents: Held) -> Project:
         if text is None:
             return {}
         with collector_paused():
-            found = _LateColumns(text, catalog_path, nodes)
-            _check_catalog(found, catalog_path, nodes, metadata, {*disabled, *hidden})
+            columns = _LateColumns(text, catalog_path, nodes)
+            _check_catalog(columns, catalog_path, nodes, metadata, {*disabled, *hidden})
         text = None
-        return found
+        return columns
 
     def catalog_is_older() -> bool:
         found = catalog()
@@ -395,8 +395,8 @@ def _as_written(content: bytes) -> _AsWritten:
             raise
     manifest = msgspec.json.decode(content, type=_WithMoreOfColumns)
     for node in (*manifest.nodes.values(), *manifest.sources.values()):
-        for name, said in node.columns.items():
-            node.columns[name] = msgspec.convert(_more_apart(said), Column)
+        for name, column in node.columns.items():
+            node.columns[name] = msgspec.convert(_more_apart(column), Column)
     return manifest
 
 
@@ -474,8 +474,8 @@ def _loosely(
     value = _without_nulls(value)
     if as_type is Node and isinstance(columns := value.get("columns"), dict):
         value["columns"] = {
-            name: _more_apart(said) if isinstance(said, dict) else said
-            for name, said in columns.items()
+            name: _more_apart(column) if isinstance(column, dict) else column
+            for name, column in columns.items()
         }
     if isinstance(value.get("tags"), str):
         value["tags"] = [value["tags"]]
@@ -483,8 +483,8 @@ def _loosely(
         try:
             return msgspec.convert(value, as_type)
         except msgspec.ValidationError as error:
-            found = re.search(r"\$\.(\w+)", str(error))
-            field = found.group(1) if found else ""
+            match = re.search(r"\$\.(\w+)", str(error))
+            field = match.group(1) if match else ""
             if field not in value or field in _DECISIVE:
                 raise RippleError(
                     f"`{key}` has an unknown shape ({error})",
@@ -521,13 +521,15 @@ def _metadata(raw: msgspec.Raw, path: Path) -> Metadata:
     if _absent(raw):
         raise RippleError("JSON, but not a dbt manifest: it has no `metadata`", str(path), not_one)
     metadata = _decode(raw, Metadata, path)
-    said = metadata.dbt_schema_version
-    found = re.search(r"/dbt/([\w-]+)/v(\d+)(?:\.json)?$", said)
-    if not found or found.group(1) != "manifest":
+    schema_version = metadata.dbt_schema_version
+    match = re.search(r"/dbt/([\w-]+)/v(\d+)(?:\.json)?$", schema_version)
+    if not match or match.group(1) != "manifest":
         raise RippleError(
-            f"not a dbt manifest of a known schema version (it says {said!r})", str(path), not_one
+            f"not a dbt manifest of a known schema version (it says {schema_version!r})",
+            str(path),
+            not_one,
         )
-    version = int(found.group(2))
+    version = int(match.group(2))
     if version < OLDEST_MANIFEST:
         raise RippleError(
             f"manifest version {version} is too old (dbt {metadata.dbt_version}); "
@@ -624,8 +626,8 @@ def _hidden(
         return {}
 
     def parents(unique_id: str) -> list[str]:
-        said = parent_map.get(unique_id)
-        return nodes[unique_id].depends_on.nodes if said is None else said
+        listed = parent_map.get(unique_id)
+        return nodes[unique_id].depends_on.nodes if listed is None else listed
 
     waiting = [unique_id for unique_id in nodes if unique_id not in own]
     while waiting:
@@ -648,9 +650,9 @@ def _maps(
     children: dict[str, list[str]] = {unique_id: [] for unique_id in nodes}
     missing: dict[str, None] = {}
     for unique_id, node in nodes.items():
-        said = parent_map.get(unique_id)
+        listed = parent_map.get(unique_id)
         known = parents[unique_id] = []
-        for parent in sorted({*(node.depends_on.nodes if said is None else said)}):
+        for parent in sorted({*(node.depends_on.nodes if listed is None else listed)}):
             if parent in nodes:
                 known.append(parent)
                 children[parent].append(unique_id)

@@ -32,7 +32,7 @@ class References:
 
     def _meant(self, ref: Ref, reader: Node) -> str:
         wanted = None if ref.version is None else version_text(ref.version)
-        found = [
+        nodes = [
             node
             for node in self._by_name.get(ref.name, ())
             if (ref.package is None or node.package_name == ref.package)
@@ -44,7 +44,7 @@ class References:
         ]
         # Of one name in several packages dbt takes its own, then the root project's.
         for package in (reader.package_name, self._root):
-            for node in found:
+            for node in nodes:
                 if node.package_name == package:
                     return node.unique_id
-        return found[0].unique_id if found else f"{ref.package}.{ref.name}.{wanted}"
+        return nodes[0].unique_id if nodes else f"{ref.package}.{ref.name}.{wanted}"

@@ -20,5 +20,5 @@ def _configured_target(project_dir: Path) -> str | None:
         text = (project_dir / "dbt_project.yml").read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return None
-    found = re.search(r"""^target-path:\s*["']?([^"'#\s]+)["']?\s*(?:#.*)?$""", text, re.MULTILINE)
-    return found.group(1) if found else None
+    match = re.search(r"""^target-path:\s*["']?([^"'#\s]+)["']?\s*(?:#.*)?$""", text, re.MULTILINE)
+    return match.group(1) if match else None

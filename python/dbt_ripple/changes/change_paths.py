@@ -44,14 +44,14 @@ def change_paths(comparison: Comparison) -> dict[Vertex, Vertex | None]:
                 if vertex not in below and vertex[1] != ROWS:
                     lead((unique_id, ROWS), vertex)
     starts = [vertex for change in changed.values() for vertex in change.vertices()]
-    found: dict[Vertex, Vertex | None] = {v: None for v in starts if v not in below}
-    frontier = list(found)
+    predecessors: dict[Vertex, Vertex | None] = {v: None for v in starts if v not in below}
+    frontier = list(predecessors)
     while frontier:
         following = []
         for vertex in frontier:
             for child in children.get(vertex, ()):
-                if child not in found:
-                    found[child] = vertex
+                if child not in predecessors:
+                    predecessors[child] = vertex
                     following.append(child)
         frontier = following
-    return found
+    return predecessors

@@ -106,7 +106,7 @@ def compiled_blindly(base: Project, head: Project) -> frozenset[str]:
     in the empty schema of CI, a star has no columns. What it is edited to, its SQL need not show.
     """
     names = other_names(base, head)
-    found: set[str] = set()
+    unique_ids: set[str] = set()
     sides: list[Introspection] = []
     for unique_id, now in head.nodes.items() if names else ():
         then = base.nodes.get(unique_id)
@@ -122,8 +122,8 @@ def compiled_blindly(base: Project, head: Project) -> frozenset[str]:
                 for side, node in zip(sides, (then, now), strict=True)
             ]
             if code[0] != code[1]:
-                found.add(unique_id)
-    return frozenset(found)
+                unique_ids.add(unique_id)
+    return frozenset(unique_ids)
 
 
 def with_variables(
@@ -161,18 +161,18 @@ def changed_hooks(
     if then == here:
         return []
     owners = dict.fromkeys(owner for owner, _ in sorted({*then} ^ {*here}))
-    said: list[Reason] = []
+    reasons: list[Reason] = []
     for owner in owners or dict.fromkeys(owner for owner, _ in here):
         if owner.startswith("operation."):
-            said += [
+            reasons += [
                 Code.MAY_WRITE_ANYWHERE(because=which)
                 for unique_id, which in changed_project_hooks(base, head).items()
                 if when_it_runs(unique_id) == owner
             ] or [Code.MAY_WRITE_ANYWHERE(because=Code.RUN_HOOK_CHANGED(hook=_spoken(owner)))]
         else:
             name = (head.nodes.get(owner) or base.nodes[owner]).display_name
-            said.append(Code.NODE_HOOK_DIFFERS(name=name))
-    return said
+            reasons.append(Code.NODE_HOOK_DIFFERS(name=name))
+    return reasons
 
 
 def followed_hooks(
@@ -185,15 +185,15 @@ def followed_hooks(
             nodes = side.nodes
             names = {nodes[u].display_name if u in nodes else u for u in hook.writes | hook.makes}
             does.setdefault(hook.owner, set()).update(names)
-    said: list[Reason] = []
+    reasons: list[Reason] = []
     for unique_id, which in changed_project_hooks(base, head).items():
         found = sorted(does.get(unique_id, ()))
-        said.append(
+        reasons.append(
             Code.HOOK_FOLLOWED(because=which, names=found)
             if found
             else Code.HOOK_WRITES_NOTHING(because=which)
         )
-    return said
+    return reasons
 
 
 def changed_project_hooks(base: Project, head: Project) -> dict[str, Reason]:
@@ -206,7 +206,7 @@ def changed_project_hooks(base: Project, head: Project) -> dict[str, Reason]:
         {(when_it_runs(unique_id), what) for unique_id, what in side.items()}
         for side in (before, now)
     )
-    found = {}
+    hooks = {}
     for unique_id in dict.fromkeys([*now, *before]):
         run = when_it_runs(unique_id)
         new = unique_id in now and (run, now[unique_id]) not in then
@@ -219,8 +219,8 @@ def changed_project_hooks(base: Project, head: Project) -> dict[str, Reason]:
                 if new
                 else Code.RUN_HOOK_REMOVED
             )
-            found[unique_id] = code(hook=_spoken(unique_id))
-    return found
+            hooks[unique_id] = code(hook=_spoken(unique_id))
+    return hooks
 
 
 def _spoken(hook: str) -> str:

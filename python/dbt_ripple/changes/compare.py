@@ -247,13 +247,13 @@ def _changed(
         seeds: the seeds of both.
         projects: both sides, where they tell which columns of a source are known to be there.
     """
-    found = {}
+    changes = {}
     for unique_id, here in now.nodes.items():
         then = before.nodes.get(unique_id)
         if unique_id in seeds.head.changed:
             here = _of_its_file(here, head.nodes[unique_id], seeds)
         if then is None:
-            found[unique_id] = NodeChange(unique_id, "added", rows=True, added=list(here.columns))
+            changes[unique_id] = NodeChange(unique_id, "added", rows=True, added=list(here.columns))
         elif then is not here and (
             then.rows_fingerprint != here.rows_fingerprint
             or then.fingerprints != here.fingerprints
@@ -263,8 +263,8 @@ def _changed(
             if change is not None and projects is not None:
                 change = _without_hearsay(change, *projects)
             if change is not None:
-                found[unique_id] = change
-    return found
+                changes[unique_id] = change
+    return changes
 
 
 def _without_hearsay(change: NodeChange, base: Project, head: Project) -> NodeChange | None:
@@ -370,11 +370,11 @@ def node_change(before: NodeAnalysis, now: NodeAnalysis) -> NodeChange | None:
 
 def _by_name(analysis: NodeAnalysis) -> dict[str, tuple[str, list[str]]]:
     """The columns by lower-case name, each as spelled first and with all fingerprints it has."""
-    found: dict[str, tuple[str, list[str]]] = {}
+    columns: dict[str, tuple[str, list[str]]] = {}
     for name, fingerprint in zip(analysis.columns, analysis.fingerprints, strict=True):
         key = name.lower()
-        if key in found:
-            found[key][1].append(fingerprint)
+        if key in columns:
+            columns[key][1].append(fingerprint)
         else:
-            found[key] = (name, [fingerprint])
-    return found
+            columns[key] = (name, [fingerprint])
+    return columns

@@ -292,15 +292,15 @@ def as_not_deferred(base: Project, head: Project) -> bool:
 
 def _inlined_parents(project: Project, node: Node) -> set[str]:
     """What a node reads, by ephemeral models, too."""
-    found: set[str] = set()
+    parents: set[str] = set()
     waiting = list(project.parents.get(node.unique_id, ()))
     while waiting:
         unique_id = waiting.pop()
-        if unique_id not in found:
-            found.add(unique_id)
+        if unique_id not in parents:
+            parents.add(unique_id)
             if project.nodes[unique_id].is_ephemeral:
                 waiting += project.parents.get(unique_id, ())
-    return found
+    return parents
 
 
 @dataclass(frozen=True)
@@ -583,15 +583,15 @@ def _by_word(project: Project) -> dict[str, dict[str, Macro]]:
     Where it is known which adapters' versions dbt dispatches to, another one's is called by its own
     name only.
     """
-    found: dict[str, dict[str, Macro]] = {}
+    macros: dict[str, dict[str, Macro]] = {}
     ours = _DISPATCHED_TO.get(project.metadata.adapter_type or "")
     others = _DISPATCHED_TO.keys() - ours if ours is not None else frozenset[str]()
     for unique_id, macro in project.macros.items():
-        found.setdefault(macro.name, {})[unique_id] = macro
+        macros.setdefault(macro.name, {})[unique_id] = macro
         prefix, _, plain = macro.name.partition("__")
         if plain and prefix not in others:
-            found.setdefault(plain, {})[unique_id] = macro
-    return found
+            macros.setdefault(plain, {})[unique_id] = macro
+    return macros
 
 
 _DISPATCHED_TO: Final = {

@@ -105,12 +105,12 @@ class Variables:
         before, now = (side.digest(package) for side in self.sides)
         if before is not None and before == now:
             return True
-        said = [side.vars_in_file(package) for side in self.sides]
+        texts = [side.vars_in_file(package) for side in self.sides]
         if before is None and self.sides[0].file(package) == self.sides[1].file(package):
             return False  # the file is head's, however old it looks: base may be of elsewhere
-        if said[0] is None:  # it may have been overwritten by head's, and git still have it
-            said[0] = self.sides[0].vars_in_git(self.sides[1].file(package), package)
-        return said[0] is not None and said[0] == said[1]
+        if texts[0] is None:  # it may have been overwritten by head's, and git still have it
+            texts[0] = self.sides[0].vars_in_git(self.sides[1].file(package), package)
+        return texts[0] is not None and texts[0] == texts[1]
 
 
 class _Side:
@@ -128,8 +128,8 @@ class _Side:
     @cached_property
     def arguments(self) -> str | None:
         """The vars of the command line."""
-        said = self.run_args.get("vars", {} if self.run_args else None)
-        return None if said is None else repr(_sorted(said))
+        arguments = self.run_args.get("vars", {} if self.run_args else None)
+        return None if arguments is None else repr(_sorted(arguments))
 
     @cached_property
     def target(self) -> tuple[Any, ...] | None:
@@ -147,23 +147,29 @@ class _Side:
         folder = Path(self.project.target_path)
         try:
             content = (folder / _PARTIAL_PARSE).read_bytes()
-            found = msgspec.msgpack.decode(content, type=_PartialParse)
-            if found.metadata.invocation_id != self.project.metadata.invocation_id:
+            partial_parse = msgspec.msgpack.decode(content, type=_PartialParse)
+            if partial_parse.metadata.invocation_id != self.project.metadata.invocation_id:
                 content = (folder / "manifest.json").read_bytes()
                 there = msgspec.json.decode(content, type=_Manifest)
                 if there.metadata.invocation_id != self.project.metadata.invocation_id:
                     return _StateCheck()  # of a command that has run since the project was read
-                said = there.nodes
-                if not said or any(found.nodes.get(u) != node for u, node in said.items()):
+                nodes = there.nodes
+                if not nodes or any(
+                    partial_parse.nodes.get(u) != node for u, node in nodes.items()
+                ):
                     return _StateCheck()
         except (OSError, msgspec.DecodeError):
             return _StateCheck()
-        return found.state_check
+        return partial_parse.state_check
 
     def digest(self, package: str) -> tuple[str, str] | None:
         """The digest of a package's project file, and its kind."""
-        found = self.state_check.project_hashes.get(package)
-        return (found.name, found.checksum) if found is not None and found.checksum else None
+        checksum = self.state_check.project_hashes.get(package)
+        return (
+            (checksum.name, checksum.checksum)
+            if checksum is not None and checksum.checksum
+            else None
+        )
 
     def file(self, package: str) -> Path | None:
         """Where the project file of a package is, or was."""
@@ -173,8 +179,8 @@ class _Side:
         root = Path(folder)
         if package == self.name:
             return root / _FILE
-        said = _parsed(_text(root / _FILE)) or {}
-        return root / str(said.get("packages-install-path") or "dbt_packages") / package / _FILE
+        content = _parsed(_text(root / _FILE)) or {}
+        return root / str(content.get("packages-install-path") or "dbt_packages") / package / _FILE
 
     def vars_in_file(self, package: str) -> str | None:
         """What a package's project file says of vars, where it is the one that dbt has read."""
@@ -203,10 +209,10 @@ class _Side:
 
 def _vars_of(text: str, file: Path) -> str | None:
     """The vars and the macro order that a project file sets; None where it is not YAML."""
-    said = _parsed(text)
-    if said is None or (file.parent / "vars.yml").exists():
+    content = _parsed(text)
+    if content is None or (file.parent / "vars.yml").exists():
         return None
-    return repr((_sorted(said.get("vars")), said.get("dispatch")))
+    return repr((_sorted(content.get("vars")), content.get("dispatch")))
 
 
 def _sorted(value: Any) -> Any:
@@ -218,10 +224,10 @@ def _sorted(value: Any) -> Any:
 
 def _parsed(text: str | None) -> dict[str, Any] | None:
     try:
-        said = YAML(typ="safe").load(text or "")
+        content = YAML(typ="safe").load(text or "")
     except YAMLError:
         return None
-    return said if isinstance(said, dict) else None
+    return content if isinstance(content, dict) else None
 
 
 def _text(file: Path) -> str | None:

@@ -136,24 +136,24 @@ class Texts:
         now = self.of(1, unique_id).clauses
         before, after = list((then - now).elements()), list((now - then).elements())
         if base is not None and head is not None:
-            said = [
+            settings = [
                 _settings(node, side.metadata.adapter_type)
                 for node, side in zip((base, head), self.sides, strict=True)
             ]
-            before += [text for text in said[0] if text not in said[1]]
-            after += [text for text in said[1] if text not in said[0]]
+            before += [text for text in settings[0] if text not in settings[1]]
+            after += [text for text in settings[1] if text not in settings[0]]
         return before, after
 
 
 def _settings(node: Node, adapter: str | None) -> list[str]:
-    said = [f"{when}: {' '.join(sql.split())}" for when, sql in hooks_of(node)]
+    settings = [f"{when}: {' '.join(sql.split())}" for when, sql in hooks_of(node)]
     if node.config.get("sql_header"):
-        said.append(f"sql_header: {' '.join(str(node.config['sql_header']).split())}")
-    said += [f"{k}: {v}" for k, v in counted(node, adapter)]
+        settings.append(f"sql_header: {' '.join(str(node.config['sql_header']).split())}")
+    settings += [f"{k}: {v}" for k, v in counted(node, adapter)]
     if node.materialized == "incremental" or node.resource_type == "snapshot":
-        said += [f"{k}: {node.config[k]}" for k in OF_COLUMNS if node.config.get(k)]
-        said += branches(node.raw_code)
-    return said
+        settings += [f"{k}: {node.config[k]}" for k in OF_COLUMNS if node.config.get(k)]
+        settings += branches(node.raw_code)
+    return settings
 
 
 def _node(comparison: Comparison, texts: Texts, change: NodeChange) -> NodeDiff:

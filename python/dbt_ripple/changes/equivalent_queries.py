@@ -88,12 +88,12 @@ def prove_equivalent(comparison: Comparison, cache: Cache | None = None) -> bool
 def _in_words(comparison: Comparison) -> Reason:
     """What is said of what means the same."""
     nodes = comparison.head.nodes
-    said: list[str | Reason] = [
+    parts: list[str | Reason] = [
         Code.REWORDED_NODE(name=nodes[unique_id].display_name, rules=rules)
         for unique_id, rules in comparison.reworded.items()
         if rules
     ]
-    shown = (said or [nodes[unique_id].display_name for unique_id in comparison.reworded])[:_SHOWN]
+    shown = (parts or [nodes[unique_id].display_name for unique_id in comparison.reworded])[:_SHOWN]
     more = len(comparison.reworded) - len(shown)
     if more:
         return Code.REWORDED_AND_MORE(nodes=shown, more=more)
@@ -126,9 +126,9 @@ def _nodes(
     """The nodes of which less has moved than their plain fingerprints say, as head has them now."""
     from dbt_ripple.changes.compare import node_change
 
-    found: dict[str, NodeAnalysis] = {}
+    nodes: dict[str, NodeAnalysis] = {}
     for unique_id in moved:
-        if not _may_be_less(unique_id, comparison, one, found):
+        if not _may_be_less(unique_id, comparison, one, nodes):
             continue
         then = comparison.base_analysis.nodes[unique_id]
         now = comparison.head_analysis.nodes[unique_id]
@@ -146,7 +146,7 @@ def _nodes(
             ):
                 del comparison.changed[unique_id]
                 comparison.reworded[unique_id] = []
-                found[unique_id] = dataclasses.replace(
+                nodes[unique_id] = dataclasses.replace(
                     now, fingerprints=then.fingerprints, rows_fingerprint=then.rows_fingerprint
                 )
             continue
@@ -161,8 +161,8 @@ def _nodes(
             comparison.reworded[unique_id] = _rules(unique_id, one, other)
         else:
             comparison.changed[unique_id] = change
-        found[unique_id] = _with_fingerprints_of(then, before, now, here)
-    return found
+        nodes[unique_id] = _with_fingerprints_of(then, before, now, here)
+    return nodes
 
 
 def _same_order(

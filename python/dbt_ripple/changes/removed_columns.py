@@ -85,7 +85,7 @@ class MissingNames:
             return []
         base, head = self.comparison.base, self.comparison.head
         parents = (*head.parents.get(unique_id, ()), *base.parents.get(unique_id, ()))
-        found = [
+        removed = [
             gone
             for parent in dict.fromkeys(parents)
             for gone in self._gone(parent)
@@ -93,7 +93,7 @@ class MissingNames:
         ]
         # Two parents may have lost a column of this name, and only one of them be read.
         read = self._read.get(unique_id, set())
-        return [g for g in found if (g.unique_id, g.column.lower()) in read] or found
+        return [g for g in removed if (g.unique_id, g.column.lower()) in read] or removed
 
     def broken(self) -> list[Broken]:
         """What cannot compile on head and could (or did not exist) on base."""
@@ -174,14 +174,14 @@ def _read_on_base(
 ) -> dict[str, set[tuple[str, str]]]:
     """The columns, in lower case, that some nodes and tests read on base."""
     analysis = comparison.base_analysis
-    found: dict[str, set[tuple[str, str]]] = {unique_id: set() for unique_id in readers}
-    nodes = [unique_id for unique_id in found if unique_id in analysis.nodes]
+    columns: dict[str, set[tuple[str, str]]] = {unique_id: set() for unique_id in readers}
+    nodes = [unique_id for unique_id in columns if unique_id in analysis.nodes]
     for edge in edges_into(analysis.edges, nodes) if nodes else ():
-        found[edge[2]].add((edge[0], edge[1].lower()))
+        columns[edge[2]].add((edge[0], edge[1].lower()))
     for test, node, column in analysis.test_columns:
-        if test in found:
-            found[test].add((node, column.lower()))
-    return found
+        if test in columns:
+            columns[test].add((node, column.lower()))
+    return columns
 
 
 def vanished(base: Project, head: Project) -> dict[str, list[str]]:
@@ -189,12 +189,12 @@ def vanished(base: Project, head: Project) -> dict[str, list[str]]:
 
     The analysis alone does not tell: a column that is still read is one of the relation to it.
     """
-    found = {}
+    columns = {}
     for node in head.of_type("source"):
         then, now = base.catalog.get(node.unique_id), head.catalog.get(node.unique_id)
         if not then or not now or now == then:
             continue
         left = {c.name.lower() for c in now}
         if gone := [c.name for c in then if c.name.lower() not in left]:
-            found[node.unique_id] = gone
-    return found
+            columns[node.unique_id] = gone
+    return columns

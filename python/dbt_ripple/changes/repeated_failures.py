@@ -79,7 +79,7 @@ def fail_again(base: Project, head: Project) -> dict[str, str]:
         and result.message
         and not (invocation and result.invocation_id and result.invocation_id != invocation)
     }
-    found = {}
+    errors = {}
     for unique_id, message in failed.items():
         then, now = base.nodes.get(unique_id), head.nodes.get(unique_id)
         if then is None or now is None or now.resource_type not in ("model", "snapshot"):
@@ -89,8 +89,8 @@ def fail_again(base: Project, head: Project) -> dict[str, str]:
         else:
             again = _text_is_refused(base, head, then, now, message)
         if again:
-            found[unique_id] = _in_short(message)
-    return found
+            errors[unique_id] = _in_short(message)
+    return errors
 
 
 def _in_short(message: str) -> str:
@@ -132,8 +132,8 @@ def _texts(project: Project) -> Iterator[str]:
     for node in project.nodes.values():
         yield node.raw_code
         for key in ("pre-hook", "post-hook", "sql_header"):
-            if said := node.config.get(key):
-                yield str(said)
+            if value := node.config.get(key):
+                yield str(value)
 
 
 # -- by its config --------------------------------------------------------------------------------
@@ -256,4 +256,4 @@ def _words_of(tag: Tag) -> set[str]:
     for harmless in (_CONFIG, _RAISES):
         plain = harmless.sub("(", plain)
     plain = _AFTER_IS.sub(" ", _AFTER_A_BAR.sub(" ", plain))
-    return {found[1] for found in _NAME.finditer(plain) if not found["set"]}
+    return {match[1] for match in _NAME.finditer(plain) if not match["set"]}

@@ -65,8 +65,8 @@ def pair_seeds(base: Project, head: Project) -> SeedPair:
             != (_listed(head, node) or own.read(node) is not None)
         )
         if checksum(node)[0] == "path":
-            differs, found = _too_large(node, before, base)
-            notes.append(Code.SEED_TOO_LARGE(name=node.name, because=found))
+            differs, reason = _too_large(node, before, base)
+            notes.append(Code.SEED_TOO_LARGE(name=node.name, because=reason))
             if differs:
                 differ[node.unique_id] = b"head"
     return SeedPair(
@@ -94,12 +94,12 @@ def _renamed(then: SeedFile, now: SeedFile) -> dict[str, str]:
         for name, v in zip(now.header, now.values, strict=True)
         if name.lower() not in before
     ]
-    found = {}
+    renamed = {}
     for name, values in came:
         old = [n for n, v in gone if v == values]
         if len(old) == 1 and sum(v == values for _, v in came) == 1:
-            found[name.lower()] = old[0]
-    return found
+            renamed[name.lower()] = old[0]
+    return renamed
 
 
 def _listed(project: Project, seed: Node) -> bool:

@@ -29,27 +29,27 @@ _WITHOUT_TESTS: Final = frozenset(
 def modified(base: Project, head: Project) -> set[str]:
     """The nodes of head that dbt calls modified, if a data test can be downstream of them."""
     macros = modified_macros(base.macros, head.macros | head.edited_macros)
-    found = set()
+    unique_ids = set()
     for unique_id, node in head.nodes.items():
         if node.resource_type in _WITHOUT_TESTS:
             continue
         if (macros and not macros.isdisjoint(node.depends_on.macros)) or not _same(
             base.nodes.get(unique_id), node
         ):
-            found.add(unique_id)
-    return found
+            unique_ids.add(unique_id)
+    return unique_ids
 
 
 def modified_tests(head: Project, modified: set[str]) -> set[str]:
     """The data tests of ``state:modified+``, given what is modified."""
-    found = set(modified)
-    stack = list(found)
+    unique_ids = set(modified)
+    stack = list(unique_ids)
     while stack:
         for child in head.children.get(stack.pop(), ()):
-            if child not in found:
-                found.add(child)
+            if child not in unique_ids:
+                unique_ids.add(child)
                 stack.append(child)
-    return {u for u in found if head.nodes[u].resource_type == "test"}
+    return {u for u in unique_ids if head.nodes[u].resource_type == "test"}
 
 
 def modified_macros(base: dict[str, Macro], head: dict[str, Macro]) -> set[str]:

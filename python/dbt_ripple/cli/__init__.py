@@ -54,8 +54,8 @@ class _Commands(click.Group):
         from click.shell_completion import CompletionItem
 
         # click would import the module of every command for its help.
-        found = [item for item in sorted(COMMANDS.items()) if item[0].startswith(incomplete)]
-        commands = [CompletionItem(name, help=help) for name, help in found]
+        matching = [item for item in sorted(COMMANDS.items()) if item[0].startswith(incomplete)]
+        commands = [CompletionItem(name, help=help) for name, help in matching]
         return [*commands, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def resolve_command(
@@ -83,10 +83,10 @@ def cli() -> None:
     """Find out, column by column, what a change to a dbt project can break."""
 
 
-def _complain(said: str) -> None:
+def _complain(message: str) -> None:
     from dbt_ripple.rendering.output import complain
 
-    complain(said)
+    complain(message)
 
 
 def main() -> None:
@@ -107,8 +107,8 @@ def main() -> None:
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
         path = context.command_path if context is not None else "dbt-ripple"
-        said = error.format_message().rstrip(".")
-        _complain(f"{said}; see `{path} --help`")
+        message = error.format_message().rstrip(".")
+        _complain(f"{message}; see `{path} --help`")
         sys.exit(EXIT_CANNOT_RUN)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)

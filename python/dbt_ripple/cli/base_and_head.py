@@ -205,13 +205,13 @@ _NAMES = 25
 
 
 def _say_taken(taken: ReusedSql, base: str, rest: str | None = None) -> None:
-    said = (
+    message = (
         f"{count(len(taken.taken), 'node')} unchanged in code, taken over as {base} compiled them"
     )
     if taken.rest:
         rest = rest or f"{'was' if len(taken.rest) == 1 else 'were'} compiled"
-        said += f"; {count(len(taken.rest), 'other')} {rest}"
-    warn(said)
+        message += f"; {count(len(taken.rest), 'other')} {rest}"
+    warn(message)
 
 
 def load_sides(
@@ -373,8 +373,8 @@ def _files(project_dir: Path, folders: Iterable[str], limit: float) -> Iterator[
 
 
 def _checksum(node: Node) -> str | None:
-    said = node.checksum
-    return said.get("checksum") if isinstance(said, dict) else said
+    checksum = node.checksum
+    return checksum.get("checksum") if isinstance(checksum, dict) else checksum
 
 
 def _check_folder(folder: Path, option: str, fix: str) -> None:

@@ -158,8 +158,8 @@ def _take_run_results(target: Path, folder: Path) -> None:
 def _text(statuses: dict[str, int], loaded: list[str], folder: str) -> Iterator[str]:
     yield from loaded[:-1]
     total = sum(statuses.values())
-    said = ", ".join(f"{number} {status}" for status, number in sorted(statuses.items()))
-    yield f"  lineage models and their tests: {count(total, 'node')} ({said})"
+    counts = ", ".join(f"{number} {status}" for status, number in sorted(statuses.items()))
+    yield f"  lineage models and their tests: {count(total, 'node')} ({counts})"
     yield loaded[-1]
     yield ""
     yield f"Next: dbt-ripple trace <node> --target-path {folder}"

@@ -71,23 +71,23 @@ def diff(
             head_analysis=head.analysis(),
             cache=cache,
         )
-        found = diff_of(comparison)
+        differences = diff_of(comparison)
         wanted = chosen(_both(base.project, head.project), selected, excluded, project_dir)
     if wanted is not None:
-        found.nodes = [node for node in found.nodes if node.unique_id in wanted]
-        found.broken = [node for node in found.broken if node.unique_id in wanted]
-    for note in found.notes:
+        differences.nodes = [node for node in differences.nodes if node.unique_id in wanted]
+        differences.broken = [node for node in differences.broken if node.unique_id in wanted]
+    for note in differences.notes:
         warn(note.message)
     if style == "json":
-        answer(as_document(found))
+        answer(as_document(differences))
         return
     nothing = nothing_changed(comparison) or (
         NOTHING if wanted is None else "nothing of what is selected by name changed"
     )
     lines = diff_markdown if style == "markdown" else diff_text
-    said = list(lines(found, base.project, head.project))
+    printed = list(lines(differences, base.project, head.project))
     fit: Fit = "wrap" if style == "text" else None
-    answer(said or [nothing], fit=fit)
+    answer(printed or [nothing], fit=fit)
 
 
 def _both(base: Project, head: Project) -> Project:

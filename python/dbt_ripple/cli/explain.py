@@ -78,12 +78,12 @@ def explain(
             assume_passed=assume_passed,
             cache=cache,
         )
-        found = explanation(comparison, selection, node)
+        explained = explanation(comparison, selection, node)
     for note in selection.notes:
         warn(note.message)
     if style == "json":
-        answer(as_document(found))
+        answer(as_document(explained))
     elif style == "markdown":
-        answer(explanation_markdown(found, head.project))
+        answer(explanation_markdown(explained, head.project))
     else:
-        answer(explanation_text(found, head.project), fit="wrap")
+        answer(explanation_text(explained, head.project), fit="wrap")

@@ -133,13 +133,13 @@ def gate(
         folder = artifacts_folder(project_dir, target_path)
         deferred = state_folder(project_dir, state) if state is not None else None
         ran = run_selection(selection, project_dir, folder, options, state=deferred)
-    said = GateAnswer(report, comparison, selection, ran)
+    gate_answer = GateAnswer(report, comparison, selection, ran)
     for note in report.notes:
         warn(note.message)
     for unique_id, reason in report.opaque.items():
         warn(f"{unique_id} cannot be analysed ({reason.message}): it counts as changed")
     answer(
-        rendered_gate(said, style, project_dir),
+        rendered_gate(gate_answer, style, project_dir),
         fit="wrap" if style == "text" else None,
         commands=style == "github",
     )

@@ -124,10 +124,10 @@ def impact(
     from dbt_ripple.governance.impact import impact as simulate
 
     changes = [
-        *(Change("rename", *_pair("--rename", said, "new name")) for said in renames),
+        *(Change("rename", *_pair("--rename", pair, "new name")) for pair in renames),
         *(Change("drop", column) for column in drops),
-        *(Change("retype", *_pair("--retype", said, "type")) for said in retypes),
-        *(_added(said) for said in adds),
+        *(Change("retype", *_pair("--retype", pair, "type")) for pair in retypes),
+        *(_added(pair) for pair in adds),
         *([Change("deprecate", to=ends)] if deprecate else []),
         *([Change("remove")] if remove else []),
     ]
@@ -179,21 +179,21 @@ def _check_compiled(project: Project, node: Node) -> None:
             if child not in below:
                 below.add(child)
                 waiting.append(child)
-    if found := [project.nodes[u].display_name for u in project.nodes if u in below & missing]:
+    if names := [project.nodes[u].display_name for u in project.nodes if u in below & missing]:
         raise RippleError(
-            f"dbt has parsed {', '.join(found[:3])}{', ...' if len(found) > 3 else ''} "
-            f"({count(len(found), 'node')} from {node.display_name} on) but not compiled "
-            f"{'it' if len(found) == 1 else 'them'}",
+            f"dbt has parsed {', '.join(names[:3])}{', ...' if len(names) > 3 else ''} "
+            f"({count(len(names), 'node')} from {node.display_name} on) but not compiled "
+            f"{'it' if len(names) == 1 else 'them'}",
             str(Path(project.target_path) / "manifest.json"),
             "compile the whole project: `dbt compile`",
         )
 
 
-def _pair(option: str, said: str, second: str) -> tuple[str, str]:
-    column, colon, to = said.partition(":")
+def _pair(option: str, text: str, second: str) -> tuple[str, str]:
+    column, colon, to = text.partition(":")
     if not colon or not column.strip() or not to.strip():
         raise RippleError(
-            f"{said!r} is not COLUMN:{second.upper().replace(' ', '_')}",
+            f"{text!r} is not COLUMN:{second.upper().replace(' ', '_')}",
             option,
             f"give the column, a colon and the {second}",
         )

@@ -42,11 +42,11 @@ def node_names(context: click.Context, _parameter: click.Parameter, typed: str) 
     """Nodes that hold data or use it; after a node and a dot, its columns."""
     nodes = _nodes(context)
     names = {name: node for node in nodes if node.kind not in _TESTS for name in node.names()}
-    found = _matching(names, typed)
+    result = _matching(names, typed)
     before, dot, _ = typed.rpartition(".")
     if dot and before in names:
-        found += _matching((f"{before}.{c}" for c in _columns(context, names[before])), typed)
-    return found
+        result += _matching((f"{before}.{c}" for c in _columns(context, names[before])), typed)
+    return result
 
 
 @_quietly
@@ -79,10 +79,10 @@ _ONE_WORD: Final = re.compile(r"""[^\s'"`$\\!;&|<>(){}*?\[\]~#]+""").fullmatch
 class _Node:
     """What a node's names are made of."""
 
-    def __init__(self, unique_id: str, said: Any) -> None:
+    def __init__(self, unique_id: str, content: Any) -> None:
         self.unique_id = unique_id
         self.kind = unique_id.partition(".")[0]
-        self._said = said
+        self._said = content
 
     def names(self) -> Iterator[str]:
         from dbt_ripple.artifacts.project import version_text
@@ -96,10 +96,10 @@ class _Node:
                 yield f"{self.kind}:{name}"
 
     def columns(self) -> Iterable[str]:
-        said = self._said
+        content = self._said
         return [
-            *said.columns,
-            *(e.name for e in (*said.entities, *said.dimensions, *said.measures)),
+            *content.columns,
+            *(e.name for e in (*content.entities, *content.dimensions, *content.measures)),
         ]
 
 

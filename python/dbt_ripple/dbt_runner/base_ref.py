@@ -364,8 +364,8 @@ def _variables(project_dir: Path) -> Any:
     """The vars and the macro order a project file sets; text that is not YAML equals only itself."""
     text = _text(project_dir / PROJECT_FILE)
     try:
-        said = YAML(typ="safe").load(text or "")
-        return said.get("vars"), said.get("dispatch"), _text(project_dir / "vars.yml")
+        content = YAML(typ="safe").load(text or "")
+        return content.get("vars"), content.get("dispatch"), _text(project_dir / "vars.yml")
     except (YAMLError, AttributeError):
         return text
 
@@ -378,12 +378,12 @@ def _values(project_dir: Path, given: str | None) -> dict[str, str]:
     found: dict[str, list[Any]] = {}
     for text in (given, _text(project_dir / "vars.yml"), _text(project_dir / PROJECT_FILE)):
         try:
-            said = YAML(typ="safe").load(text or "")
+            content = YAML(typ="safe").load(text or "")
         except YAMLError:
             return {ANY: text or ""}
-        if isinstance(said, dict) and text != given:
-            said = said.get("vars")
-        for name, value in said.items() if isinstance(said, dict) else ():
+        if isinstance(content, dict) and text != given:
+            content = content.get("vars")
+        for name, value in content.items() if isinstance(content, dict) else ():
             found.setdefault(str(name), []).append(value)
             for inner, of_package in value.items() if isinstance(value, dict) else ():
                 found.setdefault(str(inner), []).append((name, of_package))

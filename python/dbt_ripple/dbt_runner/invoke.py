@@ -193,9 +193,9 @@ def why(result: Any) -> str:
     if result.exception is not None:
         return " ".join(str(result.exception).split())[:300] or type(result.exception).__name__
     failed = [
-        found
-        for found in getattr(result.result, "results", None) or ()
-        if str(getattr(found, "status", "")) in {"error", "fail", "runtime error"}
+        result_of_node
+        for result_of_node in getattr(result.result, "results", None) or ()
+        if str(getattr(result_of_node, "status", "")) in {"error", "fail", "runtime error"}
     ]
     if not failed:
         return "see its lines above"

@@ -115,8 +115,8 @@ class Warehouse:
     def is_there(self, adapter: Any, node: Node) -> bool:
         """Whether a node's relation is there already."""
         relation = self.relation(adapter, node)
-        found = adapter.get_relation(relation.database, relation.schema, relation.identifier)
-        return found is not None
+        existing = adapter.get_relation(relation.database, relation.schema, relation.identifier)
+        return existing is not None
 
     def make(self, adapter: Any, relation: Any, node: Node, sql: str) -> None:
         """Make a table of a query."""
@@ -132,8 +132,8 @@ class Warehouse:
         name = relation.render()
         if name not in self.columns_of:
             try:
-                found = adapter.get_columns_in_relation(relation)
-                self.columns_of[name] = {c.name: _type_of(c) for c in found} or None
+                columns = adapter.get_columns_in_relation(relation)
+                self.columns_of[name] = {c.name: _type_of(c) for c in columns} or None
             except Exception:
                 self.columns_of[name] = None
         return self.columns_of[name]
@@ -157,10 +157,10 @@ class Warehouse:
 
 def _type_of(column: Any) -> str:
     """A column's type as the engine calls it, with what dbt keeps beside."""
-    said = str(column.dtype)
-    if column.numeric_precision is not None and "(" not in said:
-        said += f"({column.numeric_precision},{column.numeric_scale or 0})"
-    return said
+    type_name = str(column.dtype)
+    if column.numeric_precision is not None and "(" not in type_name:
+        type_name += f"({column.numeric_precision},{column.numeric_scale or 0})"
+    return type_name
 
 
 class Comparer:
@@ -422,17 +422,17 @@ def _results(target_path: Path) -> list[msgspec.Raw]:
 
 
 def _decoded(target_path: Path) -> Mapping[str, Any]:
-    said = msgspec.json.decode(
+    content = msgspec.json.decode(
         (target_path / "run_results.json").read_bytes(), type=dict[str, msgspec.Raw]
     )
     return {
         k: msgspec.json.decode(v, type=list[msgspec.Raw]) if k == "results" else v
-        for k, v in said.items()
+        for k, v in content.items()
     }
 
 
 def _write_results(target_path: Path, results: list[msgspec.Raw]) -> None:
     """Write run_results.json with the results of all levels."""
     if results:
-        said = {**_decoded(target_path), "results": results}
-        (target_path / "run_results.json").write_bytes(msgspec.json.encode(said))
+        content = {**_decoded(target_path), "results": results}
+        (target_path / "run_results.json").write_bytes(msgspec.json.encode(content))

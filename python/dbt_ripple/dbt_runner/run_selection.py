@@ -143,17 +143,17 @@ def read_by(manifest: Any, unique_ids: Collection[str]) -> set[str]:
         manifest: dbt's own.
         unique_ids: of the nodes.
     """
-    found: set[str] = set()
+    parents: set[str] = set()
     ahead = list(unique_ids)
     while ahead:
         unique_id = ahead.pop()
         node = manifest.nodes.get(unique_id) or manifest.unit_tests.get(unique_id)
         for parent in node.depends_on_nodes if node is not None else ():
             known = manifest.nodes.get(parent)
-            if known is not None and parent not in found:
-                found.add(parent)
+            if known is not None and parent not in parents:
+                parents.add(parent)
                 ahead.append(parent)
-    return found
+    return parents
 
 
 def deferred_to(state: Path | None) -> list[str]:
@@ -169,15 +169,15 @@ def to_run(selection: Selection, statuses: Mapping[str, str]) -> list[str]:
     A proven test has to run where a test it rests on did not pass, a blocked one where the relation
     that blocks it was built.
     """
-    found = [
+    unique_ids = [
         test.unique_id
         for test in selection.proven
         if any(statuses.get(fact, "pass") not in PASSED for fact in test.facts)
     ]
-    found += [
+    unique_ids += [
         test.unique_id for test in selection.blocked if statuses.get(test.blocked_by) in PASSED
     ]
-    return [unique_id for unique_id in found if unique_id not in statuses]
+    return [unique_id for unique_id in unique_ids if unique_id not in statuses]
 
 
 def write_state(state: Path, built: Path, models: Collection[str], to: Path) -> None:
@@ -226,12 +226,14 @@ def run_nodes(
     choose(manifest, ())
     # dbt has written the tags with the rest.
     manifest.write(str((target_path or dbt.target_path) / "manifest.json"))
-    said = {found.node.unique_id: str(found.status) for found in result.result.results}
+    statuses = {
+        node_result.node.unique_id: str(node_result.status) for node_result in result.result.results
+    }
     # What dbt did not come to has not passed.
-    ran.statuses |= dict.fromkeys(unique_ids, "skipped") | said
+    ran.statuses |= dict.fromkeys(unique_ids, "skipped") | statuses
     ran.messages |= {
-        found.node.unique_id: str(found.message)
-        for found in result.result.results
-        if found.message and said[found.node.unique_id] not in PASSED
+        node_result.node.unique_id: str(node_result.message)
+        for node_result in result.result.results
+        if node_result.message and statuses[node_result.node.unique_id] not in PASSED
     }
     ran.failed |= not result.success

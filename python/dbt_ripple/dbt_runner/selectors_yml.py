@@ -70,9 +70,9 @@ def write_selector(
             f"cannot be written ({error})", str(path), "make it a readable and writable text file"
         ) from error
     except (YAMLError, TypeError, AttributeError) as error:
-        said = " ".join(str(error).split())[:200]
+        problem = " ".join(str(error).split())[:200]
         raise RippleError(
-            f"is not a list of selectors ({said})", str(path), "mend it, or move it aside"
+            f"is not a list of selectors ({problem})", str(path), "mend it, or move it aside"
         ) from error
     return path
 

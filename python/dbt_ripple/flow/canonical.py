@@ -96,8 +96,13 @@ def _canonical(
         return None
     if rewriting.moved or any(RULES[name].moves for name in rewriting.used):
         relation, as_written = linked.relation, plain.relation
-        said = (as_written.rows_fp, as_written.order, as_written.incidental, *as_written.fps)
-        relation.incidental = digest(b"rewritten", relation.incidental, *said)
+        fingerprints = (
+            as_written.rows_fp,
+            as_written.order,
+            as_written.incidental,
+            *as_written.fps,
+        )
+        relation.incidental = digest(b"rewritten", relation.incidental, *fingerprints)
     return Canonical(linked, list(rewriting.used))
 
 

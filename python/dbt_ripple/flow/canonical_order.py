@@ -225,10 +225,10 @@ def _reach(x: LoweredExpr, env: Env) -> set[int] | None:
 
 
 def _asks(item: FromItem, env: Env) -> set[int] | None:
-    found: set[int] = set()
+    sources: set[int] = set()
     for x in item.conds:
         reach = _reach(x, env)
         if reach is None:
             return None
-        found |= reach
-    return found
+        sources |= reach
+    return sources

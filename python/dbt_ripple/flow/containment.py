@@ -179,8 +179,8 @@ class Embeddings:
             A union of `INJECTIVE`, `ONTO` and `COUNTED`.
         """
         self.steps = 0
-        found = self._find(head, base)
-        return None if found is None else found.bits
+        embedding = self._find(head, base)
+        return None if embedding is None else embedding.bits
 
     def _find(self, head: Rows, base: Rows) -> Embedding | None:
         if head.fp == base.fp:
@@ -234,14 +234,14 @@ class Embeddings:
         counted = False
         for token, rows in sides(base):
             mine = theirs.pop(token, None)
-            found = self._find(mine, rows) if mine is not None else None
-            if found is None:
+            embedding = self._find(mine, rows) if mine is not None else None
+            if embedding is None:
                 return None
             if not token:
-                counted = bool(found.bits & COUNTED)
-            bits &= found.bits
-            left_out |= found.left_out
-            given_up |= found.given_up
+                counted = bool(embedding.bits & COUNTED)
+            bits &= embedding.bits
+            left_out |= embedding.left_out
+            given_up |= embedding.given_up
         if theirs:
             bits &= ~(INJECTIVE | ONTO)
             for token, rows in theirs.items():
@@ -270,10 +270,10 @@ class Embeddings:
                     and other.on == condition.on
                 ):
                     if condition.negated:  # what base has to match with, head has, too
-                        found = self._find(condition.rows, other.rows)
+                        embedding = self._find(condition.rows, other.rows)
                     else:
-                        found = self._find(other.rows, condition.rows)
-                    if found is not None:
+                        embedding = self._find(other.rows, condition.rows)
+                    if embedding is not None:
                         return True
         return False
 
@@ -301,36 +301,36 @@ class Embeddings:
         if isinstance(first, OuterJoin):
             rest, known = sides(base)[1:], conditions(base)
             inner = joined(first.left, first.right, b"inner" + first.fp, first.token, first.on)
-            found = self._find(head, _replaced(inner, base.fp, rest, known))
-            yield _with(found, found.bits & ~(ONTO | COUNTED) if found else 0)
+            embedding = self._find(head, _replaced(inner, base.fp, rest, known))
+            yield _with(embedding, embedding.bits & ~(ONTO | COUNTED) if embedding else 0)
             if first.keeps_left:
-                found = self._find(head, _replaced(first.left, base.fp, rest, known))
+                embedding = self._find(head, _replaced(first.left, base.fp, rest, known))
                 yield _with(
-                    found,
-                    found.bits & ~(ONTO | COUNTED) if found else 0,
+                    embedding,
+                    embedding.bits & ~(ONTO | COUNTED) if embedding else 0,
                     given_up={first.token} | tokens(first.right),
                 )
         _, first = sides(head)[0]
         if isinstance(first, OuterJoin) and not first.keeps_right:
             rest, known = sides(head)[1:], conditions(head)
-            found = self._find(_replaced(first.left, head.fp, rest, known), base)
-            yield _with(found, 0, left_out={first.token} | tokens(first.right))
+            embedding = self._find(_replaced(first.left, head.fp, rest, known), base)
+            yield _with(embedding, 0, left_out={first.token} | tokens(first.right))
 
     def _groups(self, head: Group, base: Group) -> Embedding | None:
-        found = self._find(head.rows, base.rows)
+        embedding = self._find(head.rows, base.rows)
         if not head.keys and not base.keys:  # one row each, whatever it is made of
-            counted = COUNTED if found is not None and found.bits & INJECTIVE else 0
+            counted = COUNTED if embedding is not None and embedding.bits & INJECTIVE else 0
             return Embedding(INJECTIVE | ONTO | counted)
-        if found is None or not head.keys or not base.keys:
+        if embedding is None or not head.keys or not base.keys:
             return None
         bits = 0
         if head.keys <= base.keys:
             bits |= INJECTIVE
         if base.keys <= head.keys:
-            bits |= found.bits & ONTO
-            if found.bits & INJECTIVE:
+            bits |= embedding.bits & ONTO
+            if embedding.bits & INJECTIVE:
                 bits |= COUNTED
-        return _with(found, bits)
+        return _with(embedding, bits)
 
     def _unions(self, head: Union, base: Union) -> Embedding | None:
         if head.columns is None or base.columns is None:
@@ -365,9 +365,9 @@ class Embeddings:
         if base.columns is None or any(p != (fp, fp) for fp, p in base.columns.items()):
             return None
         for branch, other in ((base.left, base.right), (base.right, base.left)):
-            found = self._find(head, branch)
-            if found is not None:
-                return _with(found, found.bits & INJECTIVE, given_up=tokens(other))
+            embedding = self._find(head, branch)
+            if embedding is not None:
+                return _with(embedding, embedding.bits & INJECTIVE, given_up=tokens(other))
         return None
 
 
@@ -376,14 +376,14 @@ def _rank(embedding: Embedding) -> tuple[int, int]:
 
 
 def _with(
-    found: Embedding | None,
+    embedding: Embedding | None,
     bits: int,
     left_out: frozenset[bytes] | set[bytes] = _NO_SIDES,
     given_up: frozenset[bytes] | set[bytes] = _NO_SIDES,
 ) -> Embedding | None:
-    if found is None:
+    if embedding is None:
         return None
-    return Embedding(bits, found.left_out | left_out, found.given_up | given_up)
+    return Embedding(bits, embedding.left_out | left_out, embedding.given_up | given_up)
 
 
 def _replaced(

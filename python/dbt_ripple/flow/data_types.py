@@ -34,10 +34,10 @@ def canonical_type(text: str, dialect: str) -> str | None:
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
-    said = text.strip().lower()
+    name = text.strip().lower()
     try:
         return (
-            exp.DataType.build(_STORED.get(said, said), dialect=dialect, udt=False)
+            exp.DataType.build(_STORED.get(name, name), dialect=dialect, udt=False)
             .sql(dialect)
             .lower()
         )

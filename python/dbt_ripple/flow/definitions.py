@@ -70,9 +70,9 @@ class _Scope:
         name, table = column.name.lower(), column.table.lower()
         if table:
             return self.queries[table].get(name) if table in self.queries else None
-        found = [outputs[name] for outputs in self.queries.values() if name in outputs]
-        if found:
-            return found[0]
+        columns = [outputs[name] for outputs in self.queries.values() if name in outputs]
+        if columns:
+            return columns[0]
         # A column comes before an alias of the same select list, which may be one of the unnamed.
         whole = self.queries and not self.others
         whole = whole and not any("*" in outputs for outputs in self.queries.values())
@@ -98,7 +98,7 @@ def definitions(parsed: Any, dialect: str) -> dict[str, str]:
         outputs = _DefinitionReader(dialect).query(parsed, {}, 0)
     except (SqlglotError, ValueError, RecursionError):
         return {}
-    found = {}
+    texts = {}
     for name, made in outputs.items():
         if name == "*" or name.startswith("#"):
             continue
@@ -108,8 +108,8 @@ def definitions(parsed: Any, dialect: str) -> dict[str, str]:
             continue
         if made.kept:
             text += f" {_TOO_LONG}: {', '.join(made.kept)} */"
-        found[name] = text
-    return found
+        texts[name] = text
+    return texts
 
 
 def is_computed(text: str) -> bool:

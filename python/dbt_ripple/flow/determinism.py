@@ -162,12 +162,12 @@ class _Query:
 
     def reason(self) -> Nondeterminism | None:
         """The worst of what makes it unrepeatable."""
-        found = None
+        reason = None
         for node in self.tree.walk():
             why = self.of(node)
-            if why is not None and (found is None or why.by > found.by):
-                found = why
-        return found
+            if why is not None and (reason is None or why.by > reason.by):
+                reason = why
+        return reason
 
     def of(self, node: Any) -> Nondeterminism | None:
         """Why one piece of the query is not repeatable."""

@@ -104,10 +104,10 @@ def dropped_tokens(
     for token in tokens if missing else ():
         kind, behind = token.token_type, before
         before = kind
-        found = [w for w in _words(token.text.lower()) if missing[w] > 0] if kind in kinds else []
-        if not found:
+        words = [w for w in _words(token.text.lower()) if missing[w] > 0] if kind in kinds else []
+        if not words:
             continue
-        missing.subtract(found)
+        missing.subtract(words)
         if kind in _STRINGS or (behind is TokenType.L_PAREN and token.text.upper() in units):
             if token.text.lower() not in defaults:  # a format that is left out
                 lost.constants.append(token.text)

@@ -62,8 +62,8 @@ _SAYS: Final[dict[str, tuple[Says, dict[str, Says]]]] = {
 
 def refuses(how: str, dialect: str) -> Says:
     """What an engine says of a name, given how linking failed to find it (`Linked.how`)."""
-    said, others = _SAYS[how]
-    return others.get(dialect, said)
+    answer, others = _SAYS[how]
+    return others.get(dialect, answer)
 
 
 def worst(said: Collection[Says]) -> Says:

@@ -1399,11 +1399,11 @@ def _counts_rows(node: exp.Count) -> bool:
 
 def _flags(node: Any) -> bytes:
     """What a binary operator says besides its two sides (`safe`, `typed`)."""
-    said = b""
+    flags = b""
     for name, value in node.args.items():
         if value is not None and name != "this" and name != "expression":
-            said += repr((name, value)).encode()
-    return said
+            flags += repr((name, value)).encode()
+    return flags
 
 
 def written(value: Any) -> bytes:
@@ -1427,8 +1427,8 @@ def written(value: Any) -> bytes:
 
 def by_suffix(full_names: dict[str, int], qualifier: str) -> int | None:
     """A source written `cat.db.t` may be qualified as `db.t`."""
-    found = [i for name, i in full_names.items() if name.endswith("." + qualifier)]
-    return found[0] if len(found) == 1 else None
+    indices = [i for name, i in full_names.items() if name.endswith("." + qualifier)]
+    return indices[0] if len(indices) == 1 else None
 
 
 def _sees_no_ties(call: Any, spec: Any) -> bool:

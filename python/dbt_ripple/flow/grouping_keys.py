@@ -111,30 +111,30 @@ def _one(
 
 def _keys(clause: Sequence[Any], inside: bool = False) -> list[tuple[_Words, bool]]:
     """The keys in a list of them, in order, and whether each is in a ROLLUP or its like."""
-    found = []
+    keys = []
     for item in _split(clause):
         within = inside
         while item and item[0].token_type in _SETS:
             item = item[1:]
             within = True
         if len(item) > 1 and _in_brackets(item):
-            found += _keys(item[1:-1], within)
+            keys += _keys(item[1:-1], within)
         elif item:
-            found.append((_words(item), within))
-    return found
+            keys.append((_words(item), within))
+    return keys
 
 
 def _split(tokens: Sequence[Any]) -> list[Sequence[Any]]:
     """What commas divide, those in brackets aside."""
-    found = []
+    parts = []
     depth = first = 0
     for i, token in enumerate(tokens):
         kind = token.token_type
         depth += (kind in _OPENING) - (kind in _CLOSING)
         if kind is T.COMMA and not depth:
-            found.append(tokens[first:i])
+            parts.append(tokens[first:i])
             first = i + 1
-    return [*found, tokens[first:]]
+    return [*parts, tokens[first:]]
 
 
 def _in_brackets(tokens: Sequence[Any]) -> bool:

@@ -311,8 +311,8 @@ class _Linker:
             rest = [blend]
         else:
             if len(left.names) != len(right.names):
-                said = f"{op.split()[0]} of {len(left.names)} columns with {len(right.names)}"
-                self.miss(said, "width")
+                sizes = f"{op.split()[0]} of {len(left.names)} columns with {len(right.names)}"
+                self.miss(sizes, "width")
             for i, (name, key) in enumerate(zip(left.names, left.keys, strict=True)):
                 other = (right.fps[i], right.deps[i]) if i < len(right.names) else None
                 pairs.append((name, key, (left.fps[i], left.deps[i]), other))
@@ -1358,26 +1358,26 @@ class _SelectClauses:
         DuckDB knows positions beyond these, of what it needs for QUALIFY or to sort by, and does not
         show: only where there is none of it, a position that is not there is broken.
         """
-        found = []
+        fingerprints = []
         only_ordinals = len(keys) == (len(ordinals) if kind == SORT else 0)
         all_shown = only_ordinals and not self.unlisted and not self.rel.qualify
         for x in keys:
             fp, deps = self.env.value(x)
-            found.append(fp)
+            fingerprints.append(fp)
             self.add(deps, kind)
         for ordinal in ordinals:
             if ordinal == ALL_OUTPUTS:
-                found += self.fps
-                found += [r.fp() for r in self.unlisted]
+                fingerprints += self.fps
+                fingerprints += [r.fp() for r in self.unlisted]
                 for some in (*self.deps, *(r.whole() for r in self.unlisted)):
                     self.add(some, kind)
             elif 0 < ordinal <= len(self.fps):
-                found.append(self.fps[ordinal - 1])
+                fingerprints.append(self.fps[ordinal - 1])
                 self.add(self.deps[ordinal - 1], kind)
             elif all_shown:
                 clause = "ORDER BY" if kind == SORT else "DISTINCT ON"
                 self.linker.miss(f"{clause} {ordinal}", "ordinal")
-        return found
+        return fingerprints
 
     def order(self) -> None:
         """ORDER BY: nobody sees it but what depends on the order of its rows.
@@ -1575,12 +1575,12 @@ def _plain_parts(e: Expr) -> list[int] | None:
     """The references outside of aggregates, or None where the expression has no aggregate."""
     if not has_aggregate(e):
         return None
-    found: list[int] = []
+    parts: list[int] = []
     stack = [e]
     while stack:
         piece = stack.pop()
         if type(piece) is int:
-            found.append(piece)
+            parts.append(piece)
         elif type(piece) is list and piece[0] not in ("A", "Q", b"Filter"):
             stack.extend(piece[1:])
-    return found
+    return parts

@@ -238,8 +238,8 @@ def lower(
         return Lowered(None, Code.NESTED_TOO_DEEP(levels=MAX_NESTING))
     except Exception as error:
         # Over SQL that no engine takes sqlglot stumbles, or makes trees that are none.
-        said = f"{type(error).__name__}: {error}"[:200]
-        return Lowered(None, Code.CANNOT_PARSE(error=said))
+        message = f"{type(error).__name__}: {error}"[:200]
+        return Lowered(None, Code.CANNOT_PARSE(error=message))
     finally:
         sqlglot.parse_one = _parse_one
 
@@ -277,8 +277,8 @@ def lower_tree(
     except Unsupported as why:
         return Lowered(None, why.reason)
     except Exception as error:  # of a tree that is none
-        said = f"{type(error).__name__}: {error}"[:200]
-        return Lowered(None, Code.CANNOT_PARSE(error=said))
+        message = f"{type(error).__name__}: {error}"[:200]
+        return Lowered(None, Code.CANNOT_PARSE(error=message))
 
 
 _T: Final = sqlglot.TokenType
@@ -848,7 +848,7 @@ class _Lowering(Expressions):
 
     def conjuncts(self, condition: Any, kind: int) -> list[LoweredExpr]:
         """A condition as the list of what AND joins: a row is kept when all of them hold."""
-        found: list[LoweredExpr] = []
+        conjuncts: list[LoweredExpr] = []
         stack = [condition]
         while stack:
             node = stack.pop()
@@ -859,8 +859,8 @@ class _Lowering(Expressions):
             elif isinstance(node, exp.Paren):
                 stack.append(node.this)
             else:
-                found.append(self.x(node, kind))
-        return found
+                conjuncts.append(self.x(node, kind))
+        return conjuncts
 
     def select_list(
         self, nodes: Sequence[Any], aliases: dict[str, int]
@@ -1413,9 +1413,9 @@ class _Lowering(Expressions):
         """
         if self.dialect != "duckdb" or function_name(call) not in _FIND_BY_NAME:
             return []
-        said = list(call.find_all(exp.Literal))
+        literals = list(call.find_all(exp.Literal))
         plain = all(isinstance(n, (*_PLAIN, type(call))) for n in call.walk())
-        words = {w for n in said for w in _WORD.findall(n.this.lower())}
+        words = {w for n in literals for w in _WORD.findall(n.this.lower())}
         visible: dict[str, int] = {}
         for names in self.visible_ctes:
             visible.update(names)
@@ -1604,13 +1604,13 @@ def _hash_ordinal(node: Any) -> int | None:
 
 def _positions(structure: Any) -> list[int]:
     """The bare integers of ROLLUP, CUBE and GROUPING SETS; those inside an expression are values."""
-    found = []
+    positions = []
     for item in structure.expressions:
         if isinstance(item, (exp.Tuple, *_GROUP_STRUCTURES)):
-            found.extend(_positions(item))
+            positions.extend(_positions(item))
         elif (ordinal := _ordinal(unwrapped(item))) is not None:
-            found.append(ordinal)
-    return found
+            positions.append(ordinal)
+    return positions
 
 
 def _shape_of_type(fields: Fields | None) -> StructShape | None:

@@ -82,13 +82,13 @@ class _CteColumns:
 
     def columns(self, select: Any) -> dict[str, tuple[Any, Any]]:
         """Each column by lower-case name: its expression, and the SELECT that this stands in."""
-        found: dict[str, tuple[Any, Any]] = {}
+        columns: dict[str, tuple[Any, Any]] = {}
         for item in select.expressions if select is not None else ():
             star = item.this if isinstance(item, exp.Column) else item
             if not isinstance(star, exp.Star):
                 if item.alias_or_name:
                     inner = item.this if isinstance(item, exp.Alias) else item
-                    found[item.alias_or_name.lower()] = select, inner
+                    columns[item.alias_or_name.lower()] = select, inner
                 continue
             left_out = {
                 e.name.lower()
@@ -98,8 +98,8 @@ class _CteColumns:
             for table in _tables(select, item.table if isinstance(item, exp.Column) else None):
                 for name, column in self.of_cte(table.name).items():
                     if name not in left_out:
-                        found.setdefault(name, column)
-        return found
+                        columns.setdefault(name, column)
+        return columns
 
     def chain(self, select: Any, column: Any) -> Iterator[Any]:
         """An expression, and as long as it is a column of a CTE what that is there."""
@@ -236,21 +236,21 @@ def computed(sql: str, dialect: str) -> set[str] | None:
         parsed: Any = sqlglot.parse_one(sql, dialect=dialect)
         for column in list(parsed.find_all(exp.Column)):
             column.set("table", None)
-        found: set[str] = set()
+        texts: set[str] = set()
         # The innermost first: what stands around a query holds a mark in its place.
         for query in reversed(list(parsed.find_all(exp.Select))):
             alone = [e.unalias() for e in query.expressions]
             grouped = query.args.get("group") or any(e.find(exp.AggFunc) for e in alone)
-            found.update(
+            texts.update(
                 _sql(e, dialect)
                 for e in alone
                 if grouped or not isinstance(e, exp.Column | exp.Star)
             )
-            found.update(_conditions(query, dialect))
+            texts.update(_conditions(query, dialect))
             if query.parent is not None:
                 query.replace(exp.var("query"))
-        found.update(_conditions(parsed, dialect))
-        return found
+        texts.update(_conditions(parsed, dialect))
+        return texts
     except (SqlglotError, ValueError, RecursionError):
         return None
 

@@ -151,16 +151,16 @@ class Relation:
 
     def get(self, key: str, name: str) -> Column | None:
         """Return one column, from the known ones or the rest; None where there is none."""
-        known = (self.by_key or self.columns()).get(key)
-        if known is not None:
-            return known
-        found = self.renamed_by_engine(key)
-        found += [c for r in self.unlisted if (c := r.get(key, name)) is not None]
+        column = (self.by_key or self.columns()).get(key)
+        if column is not None:
+            return column
+        columns = self.renamed_by_engine(key)
+        columns += [c for r in self.unlisted if (c := r.get(key, name)) is not None]
         if self.unlisted and (first := first_of(key)) in self.by_key:
             # `id_1` may have been told apart from one of the columns that are not known.
             every = zip(self.keys, self.fps, self.deps, strict=True)
-            found += [(fp, deps) for k, fp, deps in every if first in (k, first_of(k))]
-        return combine(found) if found else None
+            columns += [(fp, deps) for k, fp, deps in every if first in (k, first_of(k))]
+        return combine(columns) if columns else None
 
     def renamed_by_engine(self, key: str) -> list[Column]:
         """Those columns that an engine may have given a name we do not know for certain."""
@@ -237,15 +237,15 @@ def beside(left: bytes, token: bytes, right: bytes) -> bytes:
     return digest(b"beside", left, token, right) if right else left
 
 
-def combine(found: list[Column]) -> Column:
+def combine(columns: list[Column]) -> Column:
     """A name that may mean any of several columns depends on all of them."""
-    if len(found) == 1:
-        return found[0]
+    if len(columns) == 1:
+        return columns[0]
     deps: Deps = {}
-    for _, d in found:
+    for _, d in columns:
         merge(deps, d)
-    fps = dict.fromkeys(fp for fp, _ in found)
-    return (found[0][0] if len(fps) == 1 else digest(b"any", *fps)), deps
+    fps = dict.fromkeys(fp for fp, _ in columns)
+    return (columns[0][0] if len(fps) == 1 else digest(b"any", *fps)), deps
 
 
 def unlisted_fp(rest: list[UnlistedColumns]) -> bytes:

@@ -681,9 +681,9 @@ class KnownConstraints:
             return OF_ITSELF
         pieces = _pieces_of_text(e) or []
         proofs = [self.whole(env, p) if self.is_text(env, p) else None for p in pieces]
-        found = [proof for proof in proofs if proof is not None]
-        enough = bool(found) if e[0] == b"Coalesce" else len(found) == len(proofs) > 0
-        return _both(found) if enough else None
+        proofs_given = [proof for proof in proofs if proof is not None]
+        enough = bool(proofs_given) if e[0] == b"Coalesce" else len(proofs_given) == len(proofs) > 0
+        return _both(proofs_given) if enough else None
 
     def one_row(self, n: bytes) -> Facts:
         """A SELECT without FROM."""
@@ -819,18 +819,18 @@ def _source_of(env: Env, i: int) -> int:
 def _on_left(env: Env, e: Expr, members: Sequence[int]) -> bool:
     """Whether an expression is a function of the left side's row alone."""
     stack = [e]
-    found = False
+    result = False
     while stack:
         piece = stack.pop()
         if type(piece) is int:
             if _source_of(env, piece) not in members:
                 return False
-            found = True
+            result = True
         elif type(piece) is list:
             if piece[0] in ("Q", "W", "A", "G", "U"):
                 return False
             stack.extend(piece)
-    return found
+    return result
 
 
 def _match(rows: Rows, on: frozenset[bytes], pairs: list[_Pair]) -> SemiJoin:
@@ -944,13 +944,13 @@ def _chosen(e: list[Any]) -> list[Expr] | None:
     """What an expression is one of, or NULL; None of other expressions."""
     tag = e[0]
     if tag == b"Case":
-        found = []
+        result = []
         place = 3 if e[1] == b"this" else 1
         while place < len(e):
             place += 2 if e[place] == b"when" else 1
-            found.append(e[place])
+            result.append(e[place])
             place += 1
-        return found
+        return result
     if tag == b"Coalesce" and e[1] == b"this" and e[3:4] in ([], [b"expressions"]):
         return [e[2], *e[4:]]
     if tag in (b"Nullif", b"Filter", b"Window", "A", "W"):

@@ -87,8 +87,8 @@ class ColumnsThroughStar:
             return None
         if key in relation_of(self.env, self.source).columns():
             return None  # named already, or left out on purpose
-        found = [c for r in self._inner() if (c := r.get(key, name)) is not None]
-        return self.env.wrap(self.source, combine(found)) if found else None
+        columns = [c for r in self._inner() if (c := r.get(key, name)) is not None]
+        return self.env.wrap(self.source, combine(columns)) if columns else None
 
     def fp(self) -> bytes:
         wrapped, _ = self.env.wrap(self.source, (unlisted_fp(self._inner()), {}))
@@ -278,8 +278,8 @@ class Env:
         if column is None:
             if relation.unlisted or not (relation.uncertain or ":" in key):
                 return None
-            found = relation.renamed_by_engine(key)
-            return self.wrap(source, combine(found)) if found else None
+            columns = relation.renamed_by_engine(key)
+            return self.wrap(source, combine(columns)) if columns else None
         if key in relation.duplicates:
             same = [j for j, k in enumerate(relation.keys) if k == key]
             alike = len({relation.fps[j] for j in same}) == 1
@@ -289,9 +289,9 @@ class Env:
 
     def column(self, source: int, key: str, name: str) -> Column | None:
         """One column of one source, known or not."""
-        found = self.known(source, key)
-        if found is not None:
-            return found
+        column = self.known(source, key)
+        if column is not None:
+            return column
         relation = self.relations[source]
         if relation is None or not relation.unlisted:
             return None
@@ -383,7 +383,7 @@ class Env:
         alias = self.alias(ref, ref.outputs) if rule > SOURCE_FIRST else None
         if alias is not None and rule != EITHER:
             return alias
-        found: list[Column] = [] if alias is None else [alias]
+        columns: list[Column] = [] if alias is None else [alias]
         env_: Env | None = self
         up = 0
         while env_ is not None:
@@ -391,25 +391,25 @@ class Env:
             if up and env_.late and self.linker.in_subquery == EITHER:
                 column = env_.any_alias(ref)
                 if column is not None:
-                    found.append(outer(column, up))
+                    columns.append(outer(column, up))
             if known is not None:
-                found.append(outer(known, up))
+                columns.append(outer(known, up))
                 break
-            found.extend(outer(c, up) for c in unknown)
+            columns.extend(outer(c, up) for c in unknown)
             if unknown:  # or no column at all, but a source as one value
                 for i, source in enumerate(env_.sources):
                     if source.alias == ref.key and env_.relations[i] is not None:
-                        found.append(outer(env_.row_of(i), up))
+                        columns.append(outer(env_.row_of(i), up))
             if up == 0 and rule == SOURCE_FIRST:
                 alias = self.alias(ref, ref.outputs)
                 if alias is not None:
-                    found.append(alias)
+                    columns.append(alias)
             if alias is not None and (rule == SOURCE_FIRST or unknown):
                 break
             env_ = env_.parent
             up += 1
-        if found:
-            return combine(found)
+        if columns:
+            return combine(columns)
         env_, up = self.parent if self.linker.in_subquery != SOURCE else None, 1
         while env_ is not None:  # a subquery of HAVING sees the aliases outside
             column = env_.any_alias(ref)
@@ -445,18 +445,18 @@ class Env:
 
     def lost(self, ref: Ref, where: list[tuple[Env, int, int]]) -> Column:
         """A name nobody has: it may be what any of these sources would have had."""
-        found: list[Column] = []
+        columns: list[Column] = []
         for env, source, up in where:
             relation = env.relations[source]
             for unresolved in relation.unresolved if relation is not None else ():
                 column = unresolved.get(ref.key, ref.name)
                 if column is not None:
-                    found.append(outer(env.wrap(source, column), up))
+                    columns.append(outer(env.wrap(source, column), up))
         missing = digest(b"missing", ref.key.encode())
         if is_hidden(ref.name):  # a hidden column, as the number of a row: it is made of the rows
             relations = [env.relations[source] for env, source, _ in where]
             missing = digest(missing, *(r.rows_fp + r.order for r in relations if r is not None))
-        return combine([(missing, NOTHING), *found]) if found else (missing, NOTHING)
+        return combine([(missing, NOTHING), *columns]) if columns else (missing, NOTHING)
 
     def _farther(self, env: Env, source: Source, ref: Ref) -> tuple[Column | None, int]:
         """`a.b` where the nearest source a has no column b, but one of a query around has.
@@ -489,18 +489,18 @@ class Env:
         up = 0
         while env is not None:
             known, unknown = env.unqualified(ref)
-            found = [known] if known is not None else list(unknown)
+            columns = [known] if known is not None else list(unknown)
             if up == 0 and ref.rule and (known is None or ref.rule > SOURCE_FIRST):
                 alias = env.alias(ref, ref.outputs)
                 if alias is not None:
-                    found.append(alias)
-            found += [
+                    columns.append(alias)
+            columns += [
                 env.row_of(i)
                 for i, source in enumerate(env.sources)
                 if source.alias == ref.key and env.relations[i] is not None
             ]
-            if found:
-                return combine([outer(column, up) for column in found])
+            if columns:
+                return combine([outer(column, up) for column in columns])
             env = env.parent
             up += 1
         return digest(b"name", ref.key.encode()), NOTHING
@@ -511,14 +511,14 @@ class Env:
         merged = self.merged.get(key)
         if merged is not None:
             return merged[1], []
-        found: list[Column] = []
+        columns: list[Column] = []
         for i in range(len(self.sources)):
             if self.visible[i] and (column := self.known(i, key)) is not None:
-                found.append(column)
-        if found:
-            if len(found) > 1 and self.listed(key) > 1:
+                columns.append(column)
+        if columns:
+            if len(columns) > 1 and self.listed(key) > 1:
                 self.linker.miss(f"{ref.name} is ambiguous", "ambiguous")
-            return combine(found), []
+            return combine(columns), []
         unknown = []
         for i, relation in enumerate(self.relations):
             if relation is not None and relation.unlisted and self.visible[i]:
@@ -642,15 +642,15 @@ class Env:
         ref = self.refs[shape.ref]
         if ref.source < -1 or ref.up or ref.rule > SOURCE_FIRST or ref.key in self.merged:
             return None
-        found: Fields | None = None
+        fields: Fields | None = None
         for j in [ref.source] if ref.source >= 0 else range(len(self.sources)):
             relation = self.relations[j]
             if relation is not None and ref.key in (relation.by_key or relation.columns()):
-                found = relation.fields.get(ref.key)
+                fields = relation.fields.get(ref.key)
                 break
         for key in shape.path:
-            found = next((inner for name, inner in found or () if name.lower() == key), None)
-        return found
+            fields = next((inner for name, inner in fields or () if name.lower() == key), None)
+        return fields
 
     # -- expressions --
 
@@ -791,21 +791,21 @@ class Env:
                     found[key] = found.get(key, 0) | compose(x.rows, mask & DIRECT)
         return found
 
-    def sub_deps(self, i: int, kind: int, found: Deps) -> None:
+    def sub_deps(self, i: int, kind: int, deps: Deps) -> None:
         """A subquery's value depends on its outputs, and on which rows it saw."""
         relation = self.sub(i)
         columns = () if kind & EXISTS else relation.deps
         kind &= ~EXISTS
         for d in columns:
             for key, mask in d.items():
-                found[key] = found.get(key, 0) | compose(kind, mask)
+                deps[key] = deps.get(key, 0) | compose(kind, mask)
         # Which rows it saw: indirect whatever the value is.
         seen = kind if not kind & DIRECT else FILTER
         for key, mask in relation.rows.items():
             kept = compose(kind, mask & ~DIRECT) if mask & ~DIRECT else 0
             if mask & DIRECT:
                 kept |= seen
-            found[key] = found.get(key, 0) | kept
+            deps[key] = deps.get(key, 0) | kept
 
     def value(self, x: Value) -> Column:
         if isinstance(x, int):

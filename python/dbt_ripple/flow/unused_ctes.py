@@ -51,6 +51,6 @@ def _without_dead(part: Any, named: set[int], drops: Callable[[Cte], bool]) -> A
     if isinstance(part, (list, tuple)):
         return [_without_dead(each, named, drops) for each in part]
     if isinstance(part, msgspec.Struct):
-        said = {name: getattr(part, name) for name in part.__struct_fields__}
-        return type(part)(**{n: _without_dead(value, named, drops) for n, value in said.items()})
+        fields = {name: getattr(part, name) for name in part.__struct_fields__}
+        return type(part)(**{n: _without_dead(value, named, drops) for n, value in fields.items()})
     return part

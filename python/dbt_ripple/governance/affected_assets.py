@@ -150,7 +150,7 @@ def edited(comparison: Comparison) -> set[str]:
     gone = {u: set(change.removed) for u, change in comparison.changed.items() if change.removed}
     edges = edges_into(comparison.base_analysis.edges, began) if gone else ()
     began -= {edge[2] for edge in edges if edge[1] in gone.get(edge[0], ())}
-    found = {
+    unique_ids = {
         unique_id
         for unique_id in comparison.changed
         if unique_id not in base
@@ -161,7 +161,7 @@ def edited(comparison: Comparison) -> set[str]:
         # Neither its code nor anything above it: a variable, a macro, what its Jinja looked at.
         or (unique_id in began and unique_id not in broken)
     }
-    return found | set(comparison.removed) | set(vanished(comparison.base, comparison.head))
+    return unique_ids | set(comparison.removed) | set(vanished(comparison.base, comparison.head))
 
 
 def affected_by(
@@ -388,9 +388,9 @@ class _Ripple:
 
     def _exposure(self, node: Node, edges: list[ColumnEdge]) -> None:
         now = self.comparison.head.nodes[node.unique_id]
-        said = referenced_columns(now)
-        still = {entry.rpartition(".")[2].lower() for entry in said or ()}
-        unlisted = said is None and referenced_columns(node) is None
+        declared = referenced_columns(now)
+        still = {entry.rpartition(".")[2].lower() for entry in declared or ()}
+        unlisted = declared is None and referenced_columns(node) is None
         for parent, column, child, _, *_ in edges:
             vertex = (parent, column.lower())
             whole = is_read_whole(self.comparison.base.nodes.get(parent))
@@ -433,14 +433,14 @@ class _Ripple:
         head = self.comparison.head
         paths = self._paths()
         single = len({vertex[0] for vertex in self.starts}) == 1
-        found = []
+        assets = []
         for unique_id, (severity, bits) in self.found.items():
             node = head.nodes.get(unique_id)
             if node is None:
                 continue
             read = [start for i, start in enumerate(self.starts) if bits >> i & 1]
             columns = [start for start in read if start[1] != ROWS]
-            found.append(
+            assets.append(
                 Affected(
                     unique_id=unique_id,
                     name=node.display_name,
@@ -455,10 +455,10 @@ class _Ripple:
                     may_read=severity == "warning" and unique_id not in self.known_to_read,
                 )
             )
-        found.sort(key=lambda a: (len(a.path), _RANK[a.severity], a.unique_id))
-        for asset in found[:WRITTEN_OUT]:
+        assets.sort(key=lambda a: (len(a.path), _RANK[a.severity], a.unique_id))
+        for asset in assets[:WRITTEN_OUT]:
             asset.expressions = self._expressions(asset.unique_id)
-        return found
+        return assets
 
     def _expressions(self, unique_id: str) -> list[Expression]:
         """The SQL behind the columns of an asset that read the change."""
@@ -487,16 +487,16 @@ class _Ripple:
         """A shortest way of nodes to each, along what it reads of the change where it does."""
         children: dict[str, list[str]] = {u: sorted(below) for u, below in self.links.items()}
         starts = sorted({vertex[0] for vertex in self.starts})
-        found = _breadth_first({u: [u] for u in starts}, children)
-        rest = {u for u in self.found if u not in found}
+        paths = _breadth_first({u: [u] for u in starts}, children)
+        rest = {u for u in self.found if u not in paths}
         if rest:
             everything = {
                 u: sorted(v for v in below if v in self.found)
                 for u, below in self.comparison.head.children.items()
             }
-            begun = dict(sorted({**{u: [u] for u in self.origins}, **found}.items()))
-            found |= {u: way for u, way in _breadth_first(begun, everything).items() if u in rest}
-        return found
+            begun = dict(sorted({**{u: [u] for u in self.origins}, **paths}.items()))
+            paths |= {u: way for u, way in _breadth_first(begun, everything).items() if u in rest}
+        return paths
 
 
 def _folded(vertex: Vertex) -> Vertex:
@@ -506,17 +506,17 @@ def _folded(vertex: Vertex) -> Vertex:
 def _breadth_first(
     begun: dict[str, list[str]], children: dict[str, list[str]]
 ) -> dict[str, list[str]]:
-    found = dict(begun)
-    frontier = list(found)
+    paths = dict(begun)
+    frontier = list(paths)
     while frontier:
         following = []
         for unique_id in frontier:
             for child in children.get(unique_id, ()):
-                if child not in found:
-                    found[child] = [*found[unique_id], child]
+                if child not in paths:
+                    paths[child] = [*paths[unique_id], child]
                     following.append(child)
         frontier = following
-    return found
+    return paths
 
 
 def _matters(affected: Affected, head: Project) -> bool:

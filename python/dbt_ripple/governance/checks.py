@@ -52,8 +52,8 @@ def owner_breaches(comparison: Comparison) -> Iterator[Breach]:
                 "owner_missing", unique_id, None, Code.NEW_WITHOUT_OWNER(), usual=not owned
             )
         else:
-            said = Code.ALREADY_ON_BASE(because=Code.WITHOUT_OWNER())
-            yield Breach("owner_missing", unique_id, None, said, old=True, usual=not owned)
+            reason = Code.ALREADY_ON_BASE(because=Code.WITHOUT_OWNER())
+            yield Breach("owner_missing", unique_id, None, reason, old=True, usual=not owned)
 
 
 def of_project(node: Node, project: Project) -> bool:
@@ -88,12 +88,12 @@ def _needs_key(node: Node, project: Project) -> bool:
 
 def pii_breaches(comparison: Comparison) -> Iterator[Breach]:
     """Personal data in columns that nobody tagged, and in what anybody may see."""
-    found = _pii(comparison.head, comparison.head_analysis)
-    if not found:
+    pii_columns = _pii(comparison.head, comparison.head_analysis)
+    if not pii_columns:
         return
-    above = _above(comparison, {pii.unique_id for pii in found.values()})
-    before = _pii(_declared_as_on_head(comparison, found.values()), above)
-    for (rule, unique_id, key), pii in found.items():
+    above = _above(comparison, {pii.unique_id for pii in pii_columns.values()})
+    before = _pii(_declared_as_on_head(comparison, pii_columns.values()), above)
+    for (rule, unique_id, key), pii in pii_columns.items():
         old = (rule, unique_id, key) in before
         shown = rule == "pii_exposed"
         if pii.source_id == unique_id and pii.source_column == pii.column:
@@ -108,13 +108,13 @@ def pii_breaches(comparison: Comparison) -> Iterator[Breach]:
         yield Breach(rule, unique_id, pii.column, _on_base(reason, old), old=old)
 
 
-def _declared_as_on_head(comparison: Comparison, found: Iterable[PiiColumn]) -> Project:
+def _declared_as_on_head(comparison: Comparison, pii_columns: Iterable[PiiColumn]) -> Project:
     """Base, with the personal data that head declares: to say what is there moves nothing.
 
     Where a value went on base before anybody called it personal, it is no finding of this change.
     """
     base = copy.copy(comparison.base)
-    for unique_id in dict.fromkeys(pii.source_id for pii in found):
+    for unique_id in dict.fromkeys(pii.source_id for pii in pii_columns):
         then, now = base.nodes.get(unique_id), comparison.head.nodes[unique_id]
         if then is None:
             continue
@@ -198,20 +198,24 @@ def drift_breaches(comparison: Comparison) -> Iterator[Breach]:
     for unique_id, node in head.nodes.items():
         if node.resource_type != "source":
             continue
-        found: dict[str, Breach] = {}
+        breaches: dict[str, Breach] = {}
         for name in gone.get(unique_id, ()):
-            found[name.lower()] = Breach("source_drift", unique_id, name, Code.NOT_IN_WAREHOUSE())
+            breaches[name.lower()] = Breach(
+                "source_drift", unique_id, name, Code.NOT_IN_WAREHOUSE()
+            )
         if base.catalog.get(unique_id) and head.catalog.get(unique_id):
             for name, (was, now) in retyped(base, head, unique_id).items():
                 reason = Code.SOURCE_RETYPED(was=was, now=now)
-                found[name] = Breach("source_drift", unique_id, name, reason)
+                breaches[name] = Breach("source_drift", unique_id, name, reason)
         undeclared = _against_declaration(head, unique_id)
         known = _against_declaration(base, unique_id) if undeclared else {}
         for name, what in undeclared.items():
-            if name not in found:
+            if name not in breaches:
                 old = known.get(name) == what
-                found[name] = Breach("source_drift", unique_id, name, _on_base(what, old), old=old)
-        yield from found.values()
+                breaches[name] = Breach(
+                    "source_drift", unique_id, name, _on_base(what, old), old=old
+                )
+        yield from breaches.values()
 
 
 def _against_declaration(project: Project, unique_id: str) -> dict[str, Reason]:
@@ -221,26 +225,26 @@ def _against_declaration(project: Project, unique_id: str) -> dict[str, Reason]:
     if node is None or not catalog:
         return {}
     there = {column.name.lower() for column in catalog}
-    found = {
+    reasons = {
         (column.name or name).lower(): Code.DECLARED_BUT_ABSENT()
         for name, column in node.columns.items()
         if (column.name or name).lower() not in there
     }
     types = catalog_types(project, unique_id)
     dialect = dialect_of(project.metadata.adapter_type)
-    for name, said in declared_types(project, unique_id).items():
+    for name, type_declared in declared_types(project, unique_id).items():
         is_ = types.get(name)
-        if is_ is None or said.lower() == is_.lower():
+        if is_ is None or type_declared.lower() == is_.lower():
             continue
-        if any(word in text.lower() for text in (said, is_) for word in _NESTED):
+        if any(word in text.lower() for text in (type_declared, is_) for word in _NESTED):
             continue
         from dbt_ripple.flow.data_types import canonical_type
 
         # What a yml file calls a type need not be this warehouse's word: two that can be read count.
-        both = canonical_type(said, dialect), canonical_type(is_, dialect)
+        both = canonical_type(type_declared, dialect), canonical_type(is_, dialect)
         if None not in both and both[0] != both[1]:
-            found[name] = Code.DECLARED_OTHERWISE(declared=said, now=is_)
-    return found
+            reasons[name] = Code.DECLARED_OTHERWISE(declared=type_declared, now=is_)
+    return reasons
 
 
 CHECKS: Final[tuple[Callable[[Comparison], Iterator[Breach]], ...]] = (

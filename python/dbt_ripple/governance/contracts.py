@@ -168,8 +168,8 @@ def _spelled(comparison: Comparison, vertex: Vertex) -> str:
 def _without_migration(
     unique_id: str, then: Node, now: Node, before: str, after: str | None
 ) -> Iterator[Breach]:
-    said = now.meta.get("migration")
-    if said and (after is not None and said != then.meta.get("migration")):
+    migration = now.meta.get("migration")
+    if migration and (after is not None and migration != then.meta.get("migration")):
         return
     what = (
         Code.CONTRACT_VERSION_REMOVED(version=before)

@@ -48,10 +48,10 @@ class _Side:
     @cached_property
     def same(self) -> dict[str, list[Vertex]]:
         """The columns of each fingerprint."""
-        found: dict[str, list[Vertex]] = {}
+        result: dict[str, list[Vertex]] = {}
         for vertex, fingerprint in self.fingerprints.items():
-            found.setdefault(fingerprint, []).append(vertex)
-        return found
+            result.setdefault(fingerprint, []).append(vertex)
+        return result
 
     def computes(self, vertex: Vertex) -> bool:
         """Whether a column is made in its model, of something, and not of the model itself."""

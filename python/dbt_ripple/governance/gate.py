@@ -190,7 +190,7 @@ def _reach(
         )
         yield Breach("blast_radius", None, None, reason)
     nodes = comparison.head.nodes
-    found = {
+    reasons = {
         asset.unique_id: Code.CERTIFIED_REACHED()
         for asset in affected
         if asset.counts and matters(nodes[asset.unique_id])
@@ -201,10 +201,10 @@ def _reach(
         if then is None or not matters(nodes.get(unique_id) or then):
             continue
         if unique_id in comparison.removed:
-            found[unique_id] = Code.CERTIFIED_REMOVED()
+            reasons[unique_id] = Code.CERTIFIED_REMOVED()
         elif change is not None and (change.rows or change.redefined or change.removed):
-            found[unique_id] = Code.CERTIFIED_CHANGED()
-    for unique_id, what in found.items():
+            reasons[unique_id] = Code.CERTIFIED_CHANGED()
+    for unique_id, what in reasons.items():
         yield Breach("certified_reached", unique_id, None, what)
 
 

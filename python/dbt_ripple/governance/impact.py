@@ -225,9 +225,9 @@ def impact(
         affected_assets=affected,
         recommendation=recommendation,
         opaque={
-            unique_id: found.reason or Code.NO_REASON_GIVEN()
-            for unique_id, found in seen.nodes.items()
-            if found.status == "opaque" and unique_id in reached
+            unique_id: node_analysis.reason or Code.NO_REASON_GIVEN()
+            for unique_id, node_analysis in seen.nodes.items()
+            if node_analysis.status == "opaque" and unique_id in reached
         },
         broken_tests=broken_tests,
         tests=tests,
@@ -269,8 +269,8 @@ def _options(node: Node) -> str:
 
 
 def _article(noun: str) -> str:
-    said = noun.replace("_", " ")
-    return f"an {said}" if said[:1] in "aeio" else f"a {said}"
+    words = noun.replace("_", " ")
+    return f"an {words}" if words[:1] in "aeio" else f"a {words}"
 
 
 def _supposed(
@@ -351,9 +351,9 @@ def _supposed(
 
 
 def _column(node: Node, names: dict[str, str], change: Change) -> str:
-    found = names.get(change.column.strip().lower())
-    if found is not None and found != ROWS:
-        return found
+    column = names.get(change.column.strip().lower())
+    if column is not None and column != ROWS:
+        return column
     known = list(names.values())
     otherwise = "none of its columns is known: `dbt docs generate` lists them"
     if known:
@@ -397,7 +397,7 @@ def _promises(
         return in_grace(node, day) + (
             [Code.RELATION_REMOVED(name=node.display_name)] if kept else []
         )
-    found = [
+    reasons = [
         Code.OF_COLUMN(column=breach.column, because=breach.reason)
         if breach.column
         else breach.reason
@@ -405,12 +405,12 @@ def _promises(
         if RULES[breach.rule].level == "block" and breach.unique_id == node.unique_id
     ]
     if promises(node):
-        found += [
+        reasons += [
             Code.OF_COLUMN(column=c.column, because=Code.RETYPED_TO(to=c.to))
             for c in changes
             if c.kind == "retype"
         ]
-    return found
+    return reasons
 
 
 def _announced(node: Node, said: str, day: date) -> Deprecation:
@@ -504,7 +504,7 @@ def _broken_contracts(
             same.setdefault((edge.parent_id, edge.parent_column), []).append(
                 (edge.child_id, edge.child_column)
             )
-    found: set[str] = set()
+    unique_ids: set[str] = set()
     stack = [(unique_id, column) for column in retyped]
     known = set(stack)
     while stack:
@@ -514,10 +514,10 @@ def _broken_contracts(
             known.add(child)
             node = project.nodes.get(child[0])
             if node is not None and node.contract_enforced:
-                found.add(child[0])  # dbt refuses to build it: nothing is handed on
+                unique_ids.add(child[0])  # dbt refuses to build it: nothing is handed on
             else:
                 stack.append(child)
-    return found
+    return unique_ids
 
 
 def _in_order(affected: list[Affected], columns: list[str]) -> None:

@@ -196,12 +196,12 @@ def _usual_reach(project: Project) -> int:
 
 
 def _below(project: Project, unique_id: str) -> set[str]:
-    found: set[str] = set()
+    result: set[str] = set()
     waiting = [unique_id]
     while waiting:
         for child in project.children.get(waiting.pop(), ()):
             kind = project.nodes[child].resource_type
-            if child not in found and kind not in ("test", "unit_test", "operation", "analysis"):
-                found.add(child)
+            if child not in result and kind not in ("test", "unit_test", "operation", "analysis"):
+                result.add(child)
                 waiting.append(child)
-    return found
+    return result

@@ -62,12 +62,12 @@ def analyse(
         linker = TestLinker(project, expressions, cache, lower_many, seeds or SeedFiles())
         linker.hypothetical.update(hypothetical or {})
         linker.queries.again = own
-        found = _run(linker, read_seconds, tests)
+        result = _run(linker, read_seconds, tests)
         if own:
             start = time.perf_counter()
-            found.own = own_fingerprints(linker)
-            found.seconds["link"] += time.perf_counter() - start
-        return found
+            result.own = own_fingerprints(linker)
+            result.seconds["link"] += time.perf_counter() - start
+        return result
 
 
 def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:
@@ -93,7 +93,7 @@ def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:
         if node.resource_type == "test" and (every_test or linker.may_discover(unique_id))
     }
     seen = [
-        *(known.analysis for known in linker.linked_nodes.values()),
+        *(linked.analysis for linked in linker.linked_nodes.values()),
         *(analysis for analysis, _ in tests.values()),
     ]
     judge(linker, seen, linker.queries.cache)
@@ -106,17 +106,17 @@ def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:
         "link": time.perf_counter() - start - linker.queries.parse_seconds,
     }
     return Analysis(
-        nodes={u: known.analysis for u, known in (linker.linked_nodes | semantic).items()},
+        nodes={u: linked.analysis for u, linked in (linker.linked_nodes | semantic).items()},
         edges=edges_of(linker, semantic),
         test_columns=test_columns,
         seconds=seconds,
         tests={unique_id: analysis for unique_id, (analysis, _) in tests.items()},
         unit_tests={
-            unique_id: found
+            unique_id: node_analysis
             for unique_id, node in project.nodes.items()
             if every_test
             and node.resource_type == "unit_test"
-            and (found := linker.unit_test(unique_id, node)) is not None
+            and (node_analysis := linker.unit_test(unique_id, node)) is not None
         },
     )
 

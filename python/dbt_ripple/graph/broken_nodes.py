@@ -259,17 +259,21 @@ def judge(linker: Linker, seen: Iterable[NodeAnalysis], cache: Cache | None = No
     is not known. Fingerprints stay as they are.
     """
     project = linker.project
-    judged = [found for found in seen if found.status == "broken" and found.reason != Code.GONE()]
+    judged = [
+        analysed
+        for analysed in seen
+        if analysed.status == "broken" and analysed.reason != Code.GONE()
+    ]
     if not judged:
         return
     certain = BrokenNodeFinder(project, believed(project), cache, linker.hypothetical)
-    for found in judged:
-        if names := certain.of_own_text(found.unique_id):
-            found.reason = Code.CANNOT_FIND(names=names)
+    for analysed in judged:
+        if names := certain.of_own_text(analysed.unique_id):
+            analysed.reason = Code.CANNOT_FIND(names=names)
         else:
-            found.status = "opaque"
-            assert found.reason is not None  # every broken node has one
-            found.reason = Code.MAY_NOT_BUILD(because=found.reason)
+            analysed.status = "opaque"
+            assert analysed.reason is not None  # every broken node has one
+            analysed.reason = Code.MAY_NOT_BUILD(because=analysed.reason)
 
 
 def missing_without(

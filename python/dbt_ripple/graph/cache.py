@@ -154,8 +154,10 @@ class Cache:
         self._mended = False
         self._inode = 0
         try:
-            said = os.environ.get(FOLDER_VARIABLE)
-            self.path = (folder or (Path(said) if said else user_folder())) / FILE
+            from_environment = os.environ.get(FOLDER_VARIABLE)
+            self.path = (
+                folder or (Path(from_environment) if from_environment else user_folder())
+            ) / FILE
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = self._open()
         except (_ForeignError, sqlite3.Error, OSError) as error:
@@ -167,8 +169,8 @@ class Cache:
 
     def get(self, key: bytes) -> bytes | None:
         """What is kept under a key, or None."""
-        found = self.view(key)
-        return None if found is None else bytes(found)
+        content = self.view(key)
+        return None if content is None else bytes(content)
 
     def view(self, key: bytes) -> memoryview | None:
         """As `get`, without a copy of what may be tens of megabytes."""

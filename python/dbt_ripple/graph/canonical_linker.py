@@ -68,15 +68,15 @@ class CanonicalLinker(TestLinker):
 
     def node(self, unique_id: str) -> LinkedNode:
         """A relation; one that is the same on both sides as it was seen there."""
-        known = self.linked_nodes.get(unique_id)
-        if known is None and unique_id in self.unmoved:
+        linked = self.linked_nodes.get(unique_id)
+        if linked is None and unique_id in self.unmoved:
             seen = self.analysis.nodes[unique_id]
             # What hooks write to holds, on both sides, what they have left in it.
             listed = unique_id in self.hooks.writing and self.project.catalog.get(unique_id)
             if seen.status == "analysed" or listed:
                 relation = unchanged_relation(unique_id, seen, self.dialect)
-                known = self.linked_nodes[unique_id] = LinkedNode(seen, relation, [], {})
-        return known or super().node(unique_id)
+                linked = self.linked_nodes[unique_id] = LinkedNode(seen, relation, [], {})
+        return linked or super().node(unique_id)
 
     def table(self, reader: str, key: str, name: str) -> Relation:
         """The relation behind a name; one that stands in a circle is equal to nothing."""
@@ -115,15 +115,15 @@ class CanonicalLinker(TestLinker):
             # Here, because it takes its time and most comparisons never come here.
             from dbt_ripple.flow.canonical import canonical
 
-            found = canonical(sql, self.dialect, linked, table, self.masking, self.types_of)
+            form = canonical(sql, self.dialect, linked, table, self.masking, self.types_of)
             self.above[unique_id] = above
             self.named_by[unique_id] = named
         except Exception as error:  # a defect of ours is this node's, not the whole project's
             return Code.DEFECT(error=f"{type(error).__name__}: {error}")
-        if found is None:
+        if form is None:
             return {}, linked
-        self.rules[unique_id] = found.rules
-        return {}, found.linked
+        self.rules[unique_id] = form.rules
+        return {}, form.linked
 
     def types_of(self, key: str) -> dict[str, str]:
         """The types of a relation's columns, where it is the same on both sides and base knows them."""

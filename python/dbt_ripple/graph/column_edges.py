@@ -35,7 +35,7 @@ class _Kinds(dict[int, list[tuple[str, str, bool]]]):
     """A mask of kinds -> OpenLineage type, subtype and masking of each, told once per mask."""
 
     def __missing__(self, mask: int) -> list[tuple[str, str, bool]]:
-        kinds = self[mask] = [said for bit, said in _BITS.items() if mask & bit]
+        kinds = self[mask] = [kind for bit, kind in _BITS.items() if mask & bit]
         return kinds
 
 
@@ -199,24 +199,24 @@ def _exposure_edges(
 
     Of a metric and a saved query that is all there is of them: who depends on one reads it.
     """
-    said = referenced_columns(node)
+    declared = referenced_columns(node)
     for declared_parent in linker.project.parents.get(unique_id, ()):
         parent = linker.names.canonical.get(declared_parent, declared_parent)
-        known = everything.get(parent)
-        if known is None:
+        linked = everything.get(parent)
+        if linked is None:
             continue
         yield ColumnEdge(parent, ROWS, unique_id, ROWS, "DIRECT", "IDENTITY", False)
         if is_read_whole(linker.project.nodes.get(parent)):
-            for column in known.analysis.columns:
+            for column in linked.analysis.columns:
                 yield ColumnEdge(parent, column, unique_id, column, "DIRECT", "IDENTITY", False)
             continue
-        names = {fold_stored(n, linker.dialect): n for n in known.analysis.columns}
+        names = {fold_stored(n, linker.dialect): n for n in linked.analysis.columns}
         owners = {
             linker.project.nodes[p].name
             for p in (parent, declared_parent)
             if p in linker.project.nodes
         }
-        for entry in said or ():
+        for entry in declared or ():
             owner, _, column = entry.rpartition(".")
             name = names.get(fold(column, False, linker.dialect))
             if name is not None and (

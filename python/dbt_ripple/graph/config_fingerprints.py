@@ -100,56 +100,56 @@ class ConfigFingerprints:
             columns: whether settings that name columns are part of it; otherwise they are up to
                 the caller, who knows what the columns are.
         """
-        said = self.said(node, columns=columns)
-        return digest(b"config", repr(sorted(said.items())).encode()) if said else b""
+        settings = self.said(node, columns=columns)
+        return digest(b"config", repr(sorted(settings.items())).encode()) if settings else b""
 
     def said(self, node: Node, *, columns: bool = False) -> dict[str, Any]:
         """What of the properties of a node changes its data, by name (see `graph.node_properties`)."""
         config = node.config
-        said: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         if node.is_ephemeral and node.compiled_code is not None:
-            return said  # it is what its readers' SQL shows: no hook of it runs
+            return settings  # it is what its readers' SQL shows: no hook of it runs
         if hooks := hooks_of(node):
-            said["hooks"] = [(when, normalised(sql)) for when, sql in hooks]
-            said["hook macros"] = self.hook_code(node)
-            said["hook vars"] = self.macros.variables(" ".join(sql for _, sql in hooks))
+            settings["hooks"] = [(when, normalised(sql)) for when, sql in hooks]
+            settings["hook macros"] = self.hook_code(node)
+            settings["hook vars"] = self.macros.variables(" ".join(sql for _, sql in hooks))
             if self.hooks_read(node):
-                said["hook references"] = self.references.of(node)
+                settings["hook references"] = self.references.of(node)
         if config.get("sql_header"):
-            said["sql_header"] = normalised(str(config["sql_header"]))
+            settings["sql_header"] = normalised(str(config["sql_header"]))
         materialized = kind_of(node)
         ours = self.macros.of_materialization(materialized)
         if ours:
-            said["materialization"] = ours
+            settings["materialization"] = ours
         if materialized in KEEPING_ROWS:
-            said["kind"] = materialized, place(node)
+            settings["kind"] = materialized, place(node)
         if node.resource_type != "test":
-            said.update(counted(node, self.adapter_type))
+            settings.update(counted(node, self.adapter_type))
             if writing := written_by_declaration(node):
-                said["of columns"] = writing
+                settings["of columns"] = writing
         if columns or materialized not in KEEPING_ROWS:
             for name in OF_COLUMNS if materialized in KEEPING_ROWS else ():
                 if config.get(name):
-                    said[name] = config[name]
+                    settings[name] = config[name]
         if materialized == "incremental":
             if hidden := both_branches(node.raw_code):
-                said["branches"] = hidden
-                said["branch vars"] = self.macros.variables(hidden)
-                said["branch macros"] = self.macros.fingerprint(self.macros.named_in(hidden))
+                settings["branches"] = hidden
+                settings["branch vars"] = self.macros.variables(hidden)
+                settings["branch macros"] = self.macros.fingerprint(self.macros.named_in(hidden))
             elif asking := self.macros.that_ask(node.depends_on.macros):
-                said["branches"] = normalised(node.raw_code)
-                said["branch vars"] = self.macros.variables(node.raw_code)
-                said["branch macros"] = self.macros.fingerprint(asking)
-            if "branches" in said:
-                said["branch references"] = self.references.of(node)
+                settings["branches"] = normalised(node.raw_code)
+                settings["branch vars"] = self.macros.variables(node.raw_code)
+                settings["branch macros"] = self.macros.fingerprint(asking)
+            if "branches" in settings:
+                settings["branch references"] = self.references.of(node)
         unseen = self.unseen(node, hooks)
         if unseen or ours or node.is_python or self.read_by_project_hooks:
             if reads := self.reads(node, unseen):
-                said["read"] = read_of(node, reads)
+                settings["read"] = read_of(node, reads)
             everywhere, kinds = self.reads_everywhere(node, unseen)
             if everywhere:
-                said["read of all nodes"] = self.of_all_nodes(everywhere, kinds)
-        return said
+                settings["read of all nodes"] = self.of_all_nodes(everywhere, kinds)
+        return settings
 
     def of_function(self, node: Node) -> list[tuple[str, Any]]:
         """What of the config of a function decides what it gives back."""
@@ -159,17 +159,17 @@ class ConfigFingerprints:
 
     def reads(self, node: Node, unseen: list[str]) -> Reads:
         """What of a node's properties is read where no compiled SQL shows it: in `unseen`, say."""
-        found = self.read_by_project_hooks
+        reads = self.read_by_project_hooks
         if run := self.macros.run_by(kind_of(node)):
-            found |= self.macros.reads(run)
+            reads |= self.macros.reads(run)
         for text in unseen:
-            found |= reads_of(text, self.macros.internal)
-            found |= self.macros.reads(self.macros.named_in(text))
+            reads |= reads_of(text, self.macros.internal)
+            reads |= self.macros.reads(self.macros.named_in(text))
         if node.is_python:
-            found |= reads_of_python(node.raw_code)
+            reads |= reads_of_python(node.raw_code)
         elif node.compiled_code is None and node.resource_type in WITH_SQL:
-            found |= self.macros.reads(node.depends_on.macros)
-        return found
+            reads |= self.macros.reads(node.depends_on.macros)
+        return reads
 
     def unseen(self, node: Node, hooks: list[tuple[str, str]]) -> list[str]:
         """The pieces of Jinja that run for a node and that its compiled SQL does not show."""
@@ -205,13 +205,13 @@ class ConfigFingerprints:
         for text in texts:
             pieces += self.taken(text)
         asking = [piece for piece in pieces if asks_the_graph(piece)]
-        found = NOTHING
+        reads = NOTHING
         for piece in asking:
-            found |= reads_of(piece, self.macros.internal)
+            reads |= reads_of(piece, self.macros.internal)
         if asking:  # what it finds there, it may hand on
             for piece in pieces:
-                found |= every_word_of(piece)
-        return found, types_in_graph(asking)
+                reads |= every_word_of(piece)
+        return reads, types_in_graph(asking)
 
     def taken(self, text: str) -> list[str]:
         """The texts that run for a hook, where one of them may walk over all nodes."""
@@ -254,11 +254,11 @@ class ConfigFingerprints:
     @cached_property
     def read_by_project_hooks(self) -> Reads:
         """What of any node's properties an ``on-run-*`` hook reads."""
-        found = NOTHING
+        reads = NOTHING
         for hook in self.project.of_type("operation"):
             if hook.package_name != OWN:
-                found |= self.reads_everywhere_by([hook.raw_code])[0]
-        return found
+                reads |= self.reads_everywhere_by([hook.raw_code])[0]
+        return reads
 
     @cached_property
     def references(self) -> References:
@@ -274,7 +274,7 @@ class ConfigFingerprints:
         """
         if node.is_ephemeral:
             return digest(b"ephemeral")
-        said: list[Any] = [
+        settings: list[Any] = [
             sorted(self.said(node, columns=True).items()),
             sorted(run_with(node), key=lambda pair: pair[0]),
             (node.language, place(node), constraints(node), declared(node)),
@@ -282,8 +282,10 @@ class ConfigFingerprints:
         ]
         config = node.config
         if config.get("labels_from_meta") or len(hooks_in(config)) != len(hooks_of(node)):
-            said.append((node.meta, node.tags, [(c.name, c.meta) for c in node.columns.values()]))
-        return digest(b"built with", repr(said).encode())
+            settings.append(
+                (node.meta, node.tags, [(c.name, c.meta) for c in node.columns.values()])
+            )
+        return digest(b"built with", repr(settings).encode())
 
     @cached_property
     def naming(self) -> bytes:
@@ -357,13 +359,13 @@ class ConfigFingerprints:
         bare: set[str] = set()
         for text in (*hooks, *map(self.macros.text, called)):
             plain = without_tags(normalised(text), _BY_JINJA)
-            for found in _DOTTED.finditer(plain):
-                _, _, last = found[0].rpartition(".")
-                if _BY_JINJA in found[0]:
+            for match in _DOTTED.finditer(plain):
+                _, _, last = match[0].rpartition(".")
+                if _BY_JINJA in match[0]:
                     bare.add(last.strip(' `"'))
                 else:
-                    dotted.add(found[0])
-            bare.update(found[1] for found in _READ.finditer(plain))
+                    dotted.add(match[0])
+            bare.update(match[1] for match in _READ.finditer(plain))
         return dotted, bare - {_BY_JINJA}
 
     def words_of_hooks(self, node: Node) -> set[str]:

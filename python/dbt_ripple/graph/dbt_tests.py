@@ -116,16 +116,16 @@ class TestLinker(Linker):
             if config or besides_query or beyond:
                 rows_fp = digest(b"aside", rows_fp, config, besides_query, self.all_of(beyond))
             introspects = self.relations_above(unique_id) if besides_query else []
-            said: Reason | None = None
+            reason: Reason | None = None
             if beyond:
                 reads.update(dict.fromkeys(self.deps_of(beyond.whole)))
                 introspects += [u for u in beyond.whole if u not in introspects]
-                said = self.said_of(beyond)
+                reason = self.said_of(beyond)
             missing = unresolved_names(self, unique_id, node) if linked.missing else []
             analysis = NodeAnalysis(
                 unique_id,
                 "broken" if missing else "analysed",
-                Code.CANNOT_FIND(names=missing) if missing else said,
+                Code.CANNOT_FIND(names=missing) if missing else reason,
                 names,
                 fps,
                 [None] * len(names),
@@ -191,8 +191,8 @@ class TestLinker(Linker):
         given = {str(k).lower() for g in node.given for k in _given_columns(g)}
         all_given = any(not isinstance(g.get("rows"), list) for g in node.given)
         for parent in self.relations_above(model.unique_id):
-            known = self.node(parent)
-            for name, type_ in self.types(parent, known.relation.names).items():
+            linked = self.node(parent)
+            for name, type_ in self.types(parent, linked.relation.names).items():
                 if all_given or name in given or (parent, name) in read:
                     parts.append(digest(parent.encode(), name.encode()))
                     if type_:
@@ -205,13 +205,13 @@ class TestLinker(Linker):
         Of one that is moved there are none, nor of one that is inlined.
         """
         nodes = self.project.nodes
-        found = [self.settings.naming]
+        parts = [self.settings.naming]
         for unique_id in sorted({model, *self.project.parents.get(model, ())}):
             node = nodes[unique_id]
             if node.resource_type in RELATIONS:
                 there = where_it_is(node) if node.resource_type == "source" else place(node)
-                found.append(digest(unique_id.encode(), repr((there, node.is_ephemeral)).encode()))
-        return found
+                parts.append(digest(unique_id.encode(), repr((there, node.is_ephemeral)).encode()))
+        return parts
 
     def types(self, unique_id: str, names: list[str]) -> dict[str, str]:
         """The types of a relation's columns by lower-case name, empty where they are not known."""
@@ -246,7 +246,7 @@ def outcome_fingerprints(project: Project, tests: Mapping[str, NodeAnalysis]) ->
         tests: as they were analysed, by unique_id.
     """
     hooks = repr(not_followed(hooks_that_write(project))).encode()
-    found = {}
+    result = {}
     for unique_id, seen in tests.items():
         config = project.nodes[unique_id].config
         settings = sorted(of_test(project.nodes[unique_id]).items())
@@ -257,7 +257,7 @@ def outcome_fingerprints(project: Project, tests: Mapping[str, NodeAnalysis]) ->
             seen.reason and seen.reason.message,
             settings,
         )
-        found[unique_id] = digest(
+        result[unique_id] = digest(
             b"test", repr(said).encode(), repr(seen.columns if by_name else ()).encode(), hooks
         ).hex()
-    return found
+    return result

@@ -136,10 +136,10 @@ class HookStatements:
         """Whether Jinja runs no statement but by ``run_query``, ``statement`` and what is known."""
         for tag in self.tags[of]:
             plain = _LITERAL.sub("''", tag.inside)
-            said = set(_NAME.findall(plain))
-            if said & _ANYTHING or any(m[1] not in _METHODS for m in _METHOD.finditer(plain)):
+            names = set(_NAME.findall(plain))
+            if names & _ANYTHING or any(m[1] not in _METHODS for m in _METHOD.finditer(plain)):
                 return False
-            if "statement" in said and not _CALLED_STATEMENT.match(plain):
+            if "statement" in names and not _CALLED_STATEMENT.match(plain):
                 return False
             dotted = set(re.findall(r"[A-Za-z_]\w*", plain))
             for name in (dotted & self.macros.internal) - _KNOWN_MACROS:
@@ -270,9 +270,9 @@ class HookStatements:
 
     def returned(self, macro: str, to_run: bool) -> bool:
         """Whether what the user's macros of a name write or return is put together from texts."""
-        found = self.macros.users_by_name.get(macro, ())
+        macros = self.macros.users_by_name.get(macro, ())
         told = self.told_to_run if to_run else self.told
-        for unique_id in found:
+        for unique_id in macros:
             of = self.of_macro.get(unique_id)
             if of is None or (of, "return", to_run) in self.looked:
                 continue
@@ -286,7 +286,7 @@ class HookStatements:
                     continue
                 if not told(tag.inside, of):
                     return False
-        return bool(found)
+        return bool(macros)
 
     def arguments(self, parameter: str, of: int, to_run: bool) -> bool:
         """Whether all that a macro is given for a parameter in these texts is told."""
@@ -338,21 +338,21 @@ def without_conditions(expression: str) -> str:
 def arguments_in(text: str, start: int) -> list[str]:
     """The arguments of a call, as they are written, from behind its bracket."""
     inside = _up_to_its_end(text, start)
-    found = [""]
+    arguments = [""]
     at = depth = 0
     while at < len(inside):
         if (literal := _LITERAL.match(inside, at)) is not None:
-            found[-1] += literal[0]
+            arguments[-1] += literal[0]
             at = literal.end()
             continue
         letter = inside[at]
         depth += (letter in "([{") - (letter in ")]}")
         if letter == "," and not depth:
-            found.append("")
+            arguments.append("")
         else:
-            found[-1] += letter
+            arguments[-1] += letter
         at += 1
-    return [each.strip() for each in found if each.strip()]
+    return [each.strip() for each in arguments if each.strip()]
 
 
 def _values(text: str, tags: list[Tag]) -> dict[str, list[str | None]]:
@@ -360,26 +360,26 @@ def _values(text: str, tags: list[Tag]) -> dict[str, list[str | None]]:
 
     What is set to a block has its text, behind a mark.
     """
-    found: dict[str, list[str | None]] = {}
+    values: dict[str, list[str | None]] = {}
     for i, tag in enumerate(tags):
         statement = _STATEMENT.match(tag.inside) if tag.kind == "{%" else None
         word, rest = statement.groups() if statement is not None else ("", "")
         if word == "set" and (assigned := _ASSIGNED.match(rest)) is not None:
             for name in re.findall(r"(?<![\w.])[A-Za-z_]\w*", assigned[1]):
-                found.setdefault(name, []).append(assigned[2])
+                values.setdefault(name, []).append(assigned[2])
         elif word == "set":
             end = next((t for t in tags[i:] if t.inside.split()[:1] == ["endset"]), None)
             block = text[tag.end : end.start if end is not None else len(text)]
-            found.setdefault(rest.split("|")[0].strip(), []).append(BRANCH + block)
+            values.setdefault(rest.split("|")[0].strip(), []).append(BRANCH + block)
         elif word == "for" and (loop := _LOOP.match(rest)) is not None:
             for name in re.findall(r"[A-Za-z_]\w*", loop[1]):
-                found.setdefault(name, []).append(loop[2])
+                values.setdefault(name, []).append(loop[2])
         elif word == "macro":
             for name in re.findall(r"[(,]\s*(\w+)", rest):
-                found.setdefault(name, []).append(None)
+                values.setdefault(name, []).append(None)
         if (added := _ADDED.search(tag.inside)) is not None:
-            found.setdefault(added[1], []).append(_up_to_its_end(added[2], 0))
-    return found
+            values.setdefault(added[1], []).append(_up_to_its_end(added[2], 0))
+    return values
 
 
 def beginning(text: str, tags: list[Tag]) -> Iterator[tuple[Tag, bool]]:

@@ -306,16 +306,16 @@ class Hooks:
 
     def of_others(self, hook: Hook) -> set[str]:
         """What other hooks write or make, and a hook names: keys of `Linker.left`."""
-        found = {key for key in self.writing.keys() & hook.words if key not in hook.writes}
+        keys = {key for key in self.writing.keys() & hook.words if key not in hook.writes}
         named = self.making.keys() if ANY_NAME in self.making else self.making.keys() & hook.words
-        return found | {f"{name}()" for name in named if name not in hook.makes}
+        return keys | {f"{name}()" for name in named if name not in hook.makes}
 
     def called_in(self, sql: str) -> set[str]:
         """What hooks make and a query names."""
-        found = set(self.making.keys() & {ANY_NAME})
+        functions = set(self.making.keys() & {ANY_NAME})
         if self._made is not None:
-            found.update(word.lower() for word in self._made.findall(sql))
-        return found
+            functions.update(word.lower() for word in self._made.findall(sql))
+        return functions
 
     def _hooks(self) -> Iterator[Hook]:
         yield from self._of_runs()
@@ -497,8 +497,8 @@ class Hooks:
     def with_marks(self, inside: str, mentioned: set[str]) -> str:
         """The inside of a tag with a mark for each relation that it names."""
 
-        def mark(found: re.Match[str]) -> str:
-            relations = frozenset(self.references(found[1], found[2])) or frozenset([GIVEN])
+        def mark(match: re.Match[str]) -> str:
+            relations = frozenset(self.references(match[1], match[2])) or frozenset([GIVEN])
             mentioned.update(relations)
             known = self.marks.get(relations)
             if known is None:
@@ -567,25 +567,25 @@ class Hooks:
 
     def target(self, name: str) -> set[str]:
         """The relations that the target of a statement may mean; there is always one."""
-        found = self.relation(name)
+        unique_ids = self.relation(name)
         self.targets.update(int(given[1]) for given in _NUMBERED.finditer(name))
-        certain = bool(found) and "." in name and not _marked(name)
-        return found if certain or _marked(_last(name)) else {*found, _last(name)}
+        certain = bool(unique_ids) and "." in name and not _marked(name)
+        return unique_ids if certain or _marked(_last(name)) else {*unique_ids, _last(name)}
 
     def named(self, statement: str) -> set[str]:
         """The relations that a statement names, wherever in it."""
-        found: set[str] = set()
+        unique_ids: set[str] = set()
         for match in _DOTTED.finditer(statement):
-            found |= self.relation(match[0])
+            unique_ids |= self.relation(match[0])
         for match in _READ.finditer(statement):
-            found |= self.relation(match["name"])
+            unique_ids |= self.relation(match["name"])
         for match in _FROM.finditer(statement):
             for item in match[1].split(","):
-                found |= self.relation(item.split()[0])
+                unique_ids |= self.relation(item.split()[0])
         for word in _WORD.findall(statement):
             if _marked(word):
-                found |= self.relation(word)
-        return found
+                unique_ids |= self.relation(word)
+        return unique_ids
 
     def relation(self, name: str) -> set[str]:
         """The relations of the project that a name in a hook may mean, or a mark."""

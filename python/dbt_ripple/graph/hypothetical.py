@@ -38,14 +38,16 @@ class HypotheticalChange(msgspec.Struct, frozen=True):
     added: dict[str, str] = {}
 
 
-def relation_after(known: LinkedNode, hypothetical: HypotheticalChange, dialect: str) -> LinkedNode:
+def relation_after(
+    linked: LinkedNode, hypothetical: HypotheticalChange, dialect: str
+) -> LinkedNode:
     """The relation as supposed; of all its columns, those that only their use showed included.
 
     A renamed column keeps its fingerprint: whoever passes it on by ``*`` hands on the same values
     under another name. Nothing else can be read from it than its columns.
     """
-    seen, was = hypothetical.seen, known.relation
-    deps_of = dict(zip(known.analysis.columns, known.deps, strict=False))
+    seen, was = hypothetical.seen, linked.relation
+    deps_of = dict(zip(linked.analysis.columns, linked.deps, strict=False))
     names, fps, deps = [], [], []
     for name, fingerprint in zip(seen.columns, seen.fingerprints, strict=True):
         if hypothetical.gone or name in hypothetical.dropped:
@@ -86,4 +88,4 @@ def relation_after(known: LinkedNode, hypothetical: HypotheticalChange, dialect:
         list(seen.introspects),
         seen.incidental,
     )
-    return LinkedNode(analysis, relation, deps, known.rows)
+    return LinkedNode(analysis, relation, deps, linked.rows)

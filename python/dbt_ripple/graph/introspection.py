@@ -133,12 +133,12 @@ class Introspection:
             return NOTHING
         if signs:
             inside = "\n".join(tags(raw))
-            simple = [(found[1], found[2]) for found in _COLUMN_VALUES.finditer(inside)]
+            simple = [(match[1], match[2]) for match in _COLUMN_VALUES.finditer(inside)]
             if simple:
                 values = tuple(dict.fromkeys(simple))
                 inside = _COLUMN_VALUES.sub(" ", inside)
             sees, exist = _seen(inside)
-        said: set[str] | None = None
+        words: set[str] | None = None
         for unique_id in reached:
             macro = self.macros.macros.get(unique_id)
             if macro is None or unique_id == APPLY_TAGS:
@@ -149,9 +149,9 @@ class Introspection:
                     continue
             elif macro.package_name in INTERNAL and not macro.name.startswith("test_"):
                 # dbt adds what a materialization called to the manifest, once the node has run.
-                if said is None:
-                    said = names(inside if inside is not None else "\n".join(tags(raw)))
-                if plain not in said and macro.name not in said:
+                if words is None:
+                    words = names(inside if inside is not None else "\n".join(tags(raw)))
+                if plain not in words and macro.name not in words:
                     continue
             of_macro, asks, asks_more = self.of_macro(unique_id)
             sees, exist, more = max(sees, of_macro), exist or asks, more or asks_more
@@ -166,7 +166,7 @@ class Introspection:
         known = self._macros.get(unique_id)
         if known is not None:
             return known
-        found = IntrospectedParts.NOTHING
+        parts = IntrospectedParts.NOTHING
         types = exist = more = False
         seen: set[str] = set()
         stack = [unique_id]
@@ -179,20 +179,20 @@ class Introspection:
             if macro.package_name in INTERNAL:
                 less = _INTERNAL.get(dispatched(macro.name))
                 if less is not None:
-                    found = max(found, less)
+                    parts = max(parts, less)
                     continue
             inside = "\n".join(tags(macro.macro_sql))
-            said = names(inside)
+            words = names(inside)
             sees, asks = _seen(inside)
-            found, exist = max(found, sees), exist or asks
-            types = types or not said.isdisjoint(_TYPES)
-            more = more or not said.isdisjoint(_OF_A_RELATION)
+            parts, exist = max(parts, sees), exist or asks
+            types = types or not words.isdisjoint(_TYPES)
+            more = more or not words.isdisjoint(_OF_A_RELATION)
             stack += macro.depends_on.macros
             stack += self.macros.users_by_name.get(dispatched(macro.name), ())
-        if found == IntrospectedParts.NAMES and types:
-            found = IntrospectedParts.COLUMNS
-        self._macros[unique_id] = found, exist, more
-        return found, exist, more
+        if parts == IntrospectedParts.NAMES and types:
+            parts = IntrospectedParts.COLUMNS
+        self._macros[unique_id] = parts, exist, more
+        return parts, exist, more
 
 
 def _seen(inside: str) -> tuple[IntrospectedParts, bool]:
@@ -200,16 +200,16 @@ def _seen(inside: str) -> tuple[IntrospectedParts, bool]:
     if not any(sign in inside for sign in _SIGNS):
         return IntrospectedParts.NOTHING, False
     plain = _LITERAL.sub("''", inside)
-    said = names(plain)
-    exist = not said.isdisjoint(_EXIST)
-    if said & _EVERYTHING:
+    words = names(plain)
+    exist = not words.isdisjoint(_EXIST)
+    if words & _EVERYTHING:
         return IntrospectedParts.EVERYTHING, exist
-    found = (
-        IntrospectedParts.NAMES if "get_columns_in_relation" in said else IntrospectedParts.NOTHING
+    parts = (
+        IntrospectedParts.NAMES if "get_columns_in_relation" in words else IntrospectedParts.NOTHING
     )
     for method in _METHOD.finditer(plain):
         if method[1] == "get_columns_in_relation":
-            found = max(found, IntrospectedParts.NAMES)
+            parts = max(parts, IntrospectedParts.NAMES)
         elif method[1] not in _BENIGN and method[1] != "get_relation":
             return IntrospectedParts.EVERYTHING, exist
-    return (IntrospectedParts.COLUMNS if found and said & _TYPES else found), exist
+    return (IntrospectedParts.COLUMNS if parts and words & _TYPES else parts), exist

@@ -306,13 +306,13 @@ def branches(raw_code: str) -> list[str]:
     the rest it is the whole text.
     """
     text = raw_code
-    found = list(tagged(text))
-    if not any(ASKS_WHETHER_IT_EXISTS.search(tag.inside) for tag in found):
+    all_tags = list(tagged(text))
+    if not any(ASKS_WHETHER_IT_EXISTS.search(tag.inside) for tag in all_tags):
         return []
     parts: list[str] = []
     inside: list[int] = []
     kept_from = -1
-    for tag in found:
+    for tag in all_tags:
         statement = _STATEMENT.match(tag.inside) if tag.kind == "{%" else None
         if statement is None:
             continue
@@ -342,7 +342,7 @@ def branches(raw_code: str) -> list[str]:
             parts.append(_tag(text[tag.start : tag.end]))
     if kept_from >= 0 or inside:
         return [normalised(text)]
-    shown = (t.inside for t in found if t.kind == "{{")
+    shown = (t.inside for t in all_tags if t.kind == "{{")
     if any(ASKS_WHETHER_IT_EXISTS.search(s) for s in shown if not s.lstrip().startswith("config")):
         return [normalised(text)]
     return parts

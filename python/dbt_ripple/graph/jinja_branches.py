@@ -33,7 +33,7 @@ _KEYWORD: Final = re.compile(r"(\w+)\s*=(?!=)\s*(.*)", re.S)
 
 def texts_taken(text: str, macros: Macros) -> list[str]:
     """The text of a hook and those of the user's macros that it reaches, as far as they may run."""
-    found: list[str] = []
+    texts: list[str] = []
     internal: dict[str, list[str]] = {}
     for unique_id, macro in macros.macros.items():
         if unique_id not in macros.user:
@@ -42,13 +42,13 @@ def texts_taken(text: str, macros: Macros) -> list[str]:
     waiting: list[tuple[str, Known]] = [(text, {})]
     while waiting:
         taken = _taken(*waiting.pop())
-        found.append(taken[0])
+        texts.append(taken[0])
         for unique_id, known in _called(*taken, macros, internal):
             key = unique_id, frozenset(known.items())
             if key not in seen and macros.macros[unique_id].package_name != OWN:
                 seen.add(key)
                 waiting.append((macros.macros[unique_id].macro_sql, known))
-    return found
+    return texts
 
 
 def _taken(text: str, known: Known) -> tuple[str, Known]:

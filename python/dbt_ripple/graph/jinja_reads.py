@@ -89,14 +89,14 @@ def reads_of(text: str, internal: Container[str], *, stands_in: bool = False) ->
         parameters = _PARAMETER.findall(signature[1])
         owners.update(p for p in parameters if not _NO_PROPERTY.match(p))
         insides = insides[1:]
-    found = NOTHING
+    reads = NOTHING
     for inside in insides:
-        found |= _read(inside, owners, internal)
-        if found.everything:
+        reads |= _read(inside, owners, internal)
+        if reads.everything:
             break
-    if not found.everything:
-        found |= _of_all_nodes(insides)
-    return found
+    if not reads.everything:
+        reads |= _of_all_nodes(insides)
+    return reads
 
 
 def asks_the_graph(text: str) -> bool:
@@ -129,18 +129,18 @@ def types_in_graph(texts: Iterable[str]) -> frozenset[str] | None:
         >>> types_in_graph(["{% for e in graph.get('exposures') %}"]) is None
         True
     """
-    found: set[str] = set()
+    types: set[str] = set()
     for text in texts:
         for inside in tags(text):
-            said = [token["name"] for token in _TOKEN.finditer(inside)]
+            words = [token["name"] for token in _TOKEN.finditer(inside)]
             parts = [m[1] or m[2] for m in _PART_OF_GRAPH.finditer(inside)]
-            if "results" in said or said.count("graph") > len(parts):
+            if "results" in words or words.count("graph") > len(parts):
                 return None
             for part in parts:
                 if part not in _TYPES:
                     return None
-                found |= _TYPES[part]
-    return frozenset(found)
+                types |= _TYPES[part]
+    return frozenset(types)
 
 
 def every_word_of(text: str) -> Reads:
@@ -151,42 +151,42 @@ def every_word_of(text: str) -> Reads:
 def _of_all_nodes(insides: Iterable[str]) -> Reads:
     """Of a text that walks over all nodes: every word in it may be what it asks them for."""
     tokens = [token for inside in insides for token in _TOKEN.finditer(inside)]
-    said = {token["name"] for token in tokens if token["name"]}
-    if said & _ANYTHING:
+    words = {token["name"] for token in tokens if token["name"]}
+    if words & _ANYTHING:
         return EVERYTHING
-    if not said & _ALL_NODES:
+    if not words & _ALL_NODES:
         return NOTHING
     return _every_word(tokens)
 
 
 def _every_word(tokens: list[re.Match[str]]) -> Reads:
-    said = {token["name"] for token in tokens if token["name"]}
-    if said & _DUMPS:
+    words = {token["name"] for token in tokens if token["name"]}
+    if words & _DUMPS:
         return EVERYTHING
     strings = (word for token in tokens if token["text"] for word in _WORD.findall(token["text"]))
-    return Reads(False, frozenset(said).union(strings))
+    return Reads(False, frozenset(words).union(strings))
 
 
 def _read(inside: str, owners: set[str], internal: Container[str]) -> Reads:
     tokens = list(_TOKEN.finditer(inside))
-    said = [token[0] for token in tokens]
+    words = [token[0] for token in tokens]
     names: set[str] = set()
     parts: set[tuple[str, str]] = set()
     calls: list[str] = []
     seen = 0  # up to where what follows an owner has been looked at
     for i, token in enumerate(tokens):
-        word = said[i]
+        word = words[i]
         if word in ("(", "[", "{"):
-            calls.append(_called(said, i) if word == "(" else "")
+            calls.append(_called(words, i) if word == "(" else "")
         elif word in (")", "]", "}") and calls:
             calls.pop()
-        of_another = bool(i) and said[i - 1] == "."
+        of_another = bool(i) and words[i - 1] == "."
         if token["name"] not in (_OWN if of_another else owners) or (of_another and i < seen):
             continue
-        after = said[i + 1] if i + 1 < len(said) else ""
-        if after == "(" or (after == "=" and (calls or (i and said[i - 1] == "set"))):
+        after = words[i + 1] if i + 1 < len(words) else ""
+        if after == "(" or (after == "=" and (calls or (i and words[i - 1] == "set"))):
             continue  # it sets the config, or is only the name of an argument
-        steps, whole, seen = _steps(said, i + 1)
+        steps, whole, seen = _steps(words, i + 1)
         if word == "config" and steps and not whole:
             parts.add(("meta", steps[0]))  # where dbt looks for what is no config
         while steps and steps[0] in _OWN:
@@ -202,52 +202,52 @@ def _read(inside: str, owners: set[str], internal: Container[str]) -> Reads:
     return Reads(False, frozenset(names), frozenset(parts))
 
 
-def _called(said: list[str], at: int) -> str:
+def _called(words: list[str], at: int) -> str:
     """The name before a bracket that opens, with ``adapter.`` where it is a method of that."""
-    if not at or not said[at - 1].isidentifier():
+    if not at or not words[at - 1].isidentifier():
         return ""
-    of_adapter = at >= 3 and said[at - 2] == "." and said[at - 3] == "adapter"
-    return f"adapter.{said[at - 1]}" if of_adapter else said[at - 1]
+    of_adapter = at >= 3 and words[at - 2] == "." and words[at - 3] == "adapter"
+    return f"adapter.{words[at - 1]}" if of_adapter else words[at - 1]
 
 
-def _steps(said: list[str], at: int) -> tuple[list[str], bool, int]:
+def _steps(words: list[str], at: int) -> tuple[list[str], bool, int]:
     """The keys by which a text goes on from a name, whether it stops where they are not told, and where."""
     steps: list[str] = []
-    while at < len(said):
-        if said[at] == "." and at + 1 < len(said):
-            name = said[at + 1]
-            if at + 2 < len(said) and said[at + 2] == "(":
-                literal = _literal(said, at + 3, (",", ")"))
+    while at < len(words):
+        if words[at] == "." and at + 1 < len(words):
+            name = words[at + 1]
+            if at + 2 < len(words) and words[at + 2] == "(":
+                literal = _literal(words, at + 3, (",", ")"))
                 if name in _GETTERS | _META_GETTERS and literal is not None:
                     steps += ["meta", literal] if name in _META_GETTERS else [literal]
-                    at = _behind(said, at + 2)
+                    at = _behind(words, at + 2)
                     continue
                 if name.startswith("persist_"):
                     return [*steps, "persist_docs"], False, at + 2
                 return steps, True, at + 2
             steps.append(name)
             at += 2
-        elif said[at] == "[" and (literal := _literal(said, at + 1, ("]",))) is not None:
+        elif words[at] == "[" and (literal := _literal(words, at + 1, ("]",))) is not None:
             steps.append(literal)
             at += 3
-        elif said[at] == "[":
+        elif words[at] == "[":
             return steps, True, at
         else:
             break
     return steps, False, at
 
 
-def _literal(said: list[str], at: int, then: tuple[str, ...]) -> str | None:
-    if at + 1 < len(said) and said[at][0] in "'\"" and said[at + 1] in then:
-        return said[at][1:-1]
+def _literal(words: list[str], at: int, then: tuple[str, ...]) -> str | None:
+    if at + 1 < len(words) and words[at][0] in "'\"" and words[at + 1] in then:
+        return words[at][1:-1]
     return None
 
 
-def _behind(said: list[str], at: int) -> int:
+def _behind(words: list[str], at: int) -> int:
     """Where it goes on behind a bracket that opens."""
     depth = 0
-    while at < len(said):
-        depth += (said[at] in "([{") - (said[at] in ")]}")
+    while at < len(words):
+        depth += (words[at] in "([{") - (words[at] in ")]}")
         at += 1
         if not depth:
             break

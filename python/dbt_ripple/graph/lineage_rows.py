@@ -222,16 +222,16 @@ def build_rows(
         "pii_columns": [
             PiiColumnRow(
                 id_,
-                found.unique_id,
-                names[found.unique_id].get(found.column.lower(), found.column),
-                found.pii,
-                found.origin,
-                found.reason,
-                found.source_id,
-                found.source_column,
-                SEPARATOR.join(found.path),
+                pii_column.unique_id,
+                names[pii_column.unique_id].get(pii_column.column.lower(), pii_column.column),
+                pii_column.pii,
+                pii_column.origin,
+                pii_column.reason,
+                pii_column.source_id,
+                pii_column.source_column,
+                SEPARATOR.join(pii_column.path),
             )
-            for found in pii_columns(project, analysis)
+            for pii_column in pii_columns(project, analysis)
         ],
         "snapshots": [
             SnapshotRow(
@@ -264,8 +264,8 @@ def git_commit(folder: Path) -> str | None:
         )
     except (OSError, subprocess.SubprocessError):
         return None
-    said = run.stdout.strip()
-    return said if run.returncode == 0 and re.fullmatch(r"[0-9a-f]{40,64}", said) else None
+    commit = run.stdout.strip()
+    return commit if run.returncode == 0 and re.fullmatch(r"[0-9a-f]{40,64}", commit) else None
 
 
 def _children(
@@ -442,16 +442,16 @@ def _column_rows(
     fingerprints = dict(zip(_lowered(analysed), seen.fingerprints, strict=False)) if seen else {}
     expressions = dict(zip(_lowered(analysed), seen.expressions, strict=False)) if seen else {}
     for position, (key, name) in enumerate(names.items(), start=1):
-        found = catalog.get(key)
+        catalog_column = catalog.get(key)
         said = declared.get(key)
         yield ColumnRow(
             snapshot_id=id_,
             unique_id=unique_id,
             column_name=name,
             position=position,
-            data_type=_data_type(said, found.type if found else None),
+            data_type=_data_type(said, catalog_column.type if catalog_column else None),
             description=(said.description if said else "")
-            or (found.comment if found else "")
+            or (catalog_column.comment if catalog_column else "")
             or None,
             pii=column_pii(said) if said else None,
             fingerprint=fingerprints.get(key) or None,
@@ -461,12 +461,12 @@ def _column_rows(
         )
 
 
-def _data_type(declared: Column | None, found: str | None) -> str | None:
+def _data_type(declared: Column | None, catalog_type: str | None) -> str | None:
     """A column's SQL type: the warehouse's word, unless that only says ``struct`` and the like."""
-    said = declared.data_type if declared else None
-    if not found or (found.lower() in _NESTED and said):
-        return said
-    return _SQL_TYPES.get(found.lower(), found)
+    data_type = declared.data_type if declared else None
+    if not catalog_type or (catalog_type.lower() in _NESTED and data_type):
+        return data_type
+    return _SQL_TYPES.get(catalog_type.lower(), catalog_type)
 
 
 def _lowered(names: Iterable[str]) -> list[str]:

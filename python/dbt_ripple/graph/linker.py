@@ -158,22 +158,22 @@ class Linker(SourcesAndSeeds):
 
     def node(self, unique_id: str) -> LinkedNode:
         """Link one node, its parents first where they are not linked yet."""
-        known = self.linked_nodes.get(unique_id)
-        if known is not None:
-            return known
+        linked = self.linked_nodes.get(unique_id)
+        if linked is not None:
+            return linked
         node = self.project.nodes[unique_id]
         self.in_progress[unique_id] = None
         if node.resource_type in ("source", "seed"):
-            known = self.source_or_seed(unique_id, node)
+            linked = self.source_or_seed(unique_id, node)
         else:
-            known = self.query(unique_id, node)
+            linked = self.query(unique_id, node)
         if unique_id in self.hooks.writing and (left := self.left_in(unique_id)):
-            known = self.after_hooks(unique_id, known, left)
+            linked = self.after_hooks(unique_id, linked, left)
         if unique_id in self.hypothetical:
-            known = relation_after(known, self.hypothetical[unique_id], self.dialect)
+            linked = relation_after(linked, self.hypothetical[unique_id], self.dialect)
         del self.in_progress[unique_id]
-        self.linked_nodes[unique_id] = known
-        return known
+        self.linked_nodes[unique_id] = linked
+        return linked
 
     def table(self, reader: str, key: str, name: str) -> Relation:
         """The relation behind a name in `reader`'s query."""
@@ -185,8 +185,8 @@ class Linker(SourcesAndSeeds):
         if unique_id == reader:
             leaf = digest(b"this")
             return Relation([], [], [], [], [OwnPreviousColumns()], leaf, {}, leaf)
-        known = self.linked_nodes.get(unique_id)
-        if known is None:
+        linked = self.linked_nodes.get(unique_id)
+        if linked is None:
             if unique_id in self.in_progress:
                 leaf = digest(b"cycle", unique_id.encode())
                 return Relation(
@@ -199,8 +199,8 @@ class Linker(SourcesAndSeeds):
                     {(unique_id, ROWS): IDENTITY},
                     leaf,
                 )
-            known = self.node(unique_id)
-        return known.relation
+            linked = self.node(unique_id)
+        return linked.relation
 
     def view(self, reader: str, key: str) -> bytes | None:
         """A digest of the relation behind a name in `reader`'s query, of all that linking sees.
@@ -212,15 +212,15 @@ class Linker(SourcesAndSeeds):
             return digest(b"dataset", key.encode())
         if unique_id == reader:
             return digest(b"this")
-        known = self.linked_nodes.get(unique_id)
-        if known is None:
+        linked = self.linked_nodes.get(unique_id)
+        if linked is None:
             if unique_id in self.in_progress:
                 return digest(b"cycle", unique_id.encode())
-            known = self.node(unique_id)
+            linked = self.node(unique_id)
         try:
             return self.views[unique_id]
         except KeyError:
-            seen = self.views[unique_id] = digest_of_relation(unique_id, known.relation)
+            seen = self.views[unique_id] = digest_of_relation(unique_id, linked.relation)
             return seen
 
     # -- models and snapshots -------------------------------------------------------------------
@@ -393,8 +393,8 @@ class Linker(SourcesAndSeeds):
             for deps in relation.deps:
                 merge(rows, through(FILTER, deps))
         if node.resource_type == "snapshot" or node.materialized == "incremental":
-            said = ((name, node.config.get(name)) for name in OF_COLUMNS if name not in named)
-            parts += [repr(pair).encode() for pair in said if pair[1]]
+            values = ((name, node.config.get(name)) for name in OF_COLUMNS if name not in named)
+            parts += [repr(pair).encode() for pair in values if pair[1]]
         if words := self.settings.words_of_hooks(node):
             parts.append(relation.rows_fp)
             if words & {"insert", "merge", "copy"}:  # values may be told by their places
@@ -551,14 +551,14 @@ class Linker(SourcesAndSeeds):
     def said_of(self, beyond: UnnamedReads) -> Reason:
         """What is said of a node that may read what its query does not name."""
         nodes = self.project.nodes
-        said: list[Reason] = []
+        reasons: list[Reason] = []
         if beyond.whole:
-            said.append(Code.READS_UNNAMED(names=[nodes[u].display_name for u in beyond.whole]))
+            reasons.append(Code.READS_UNNAMED(names=[nodes[u].display_name for u in beyond.whole]))
         if beyond.hooks:
-            said.append(Code.READS_WHAT_HOOKS_MAKE(names=[*beyond.hooks[:3]]))
+            reasons.append(Code.READS_WHAT_HOOKS_MAKE(names=[*beyond.hooks[:3]]))
         if beyond.catalog:
-            said.append(Code.READS_CATALOG())
-        return several(said)
+            reasons.append(Code.READS_CATALOG())
+        return several(reasons)
 
     @cached_property
     def all_code(self) -> bytes:
@@ -568,8 +568,8 @@ class Linker(SourcesAndSeeds):
             if node.resource_type in RELATIONS:
                 config = (node.materialized, node.config.get("contract"))
                 columns = [(c.name, c.data_type) for c in node.columns.values()]
-                said = repr((config, node.identifier, columns, checksum(node)))
-                parts += [unique_id.encode(), code_of(node).encode(), said.encode()]
+                settings = repr((config, node.identifier, columns, checksum(node)))
+                parts += [unique_id.encode(), code_of(node).encode(), settings.encode()]
         return digest(*parts, self.macros.fingerprint(self.macros.user))
 
     # -- what hooks leave in other relations than their own -----------------------------------------
@@ -578,7 +578,7 @@ class Linker(SourcesAndSeeds):
         """A fingerprint of what hooks leave in a relation, or make; empty before it is known."""
         return self.left.get(key, b"")
 
-    def after_hooks(self, unique_id: str, known: LinkedNode, left: bytes) -> LinkedNode:
+    def after_hooks(self, unique_id: str, linked: LinkedNode, left: bytes) -> LinkedNode:
         """A relation as hooks of other nodes have left it."""
         hooks = self.hooks.writing[unique_id]
         read = {
@@ -587,7 +587,7 @@ class Linker(SourcesAndSeeds):
         nodes = self.project.nodes
         owners = list(dict.fromkeys(nodes[hook.owner].display_name for hook in hooks))
         reason = Code.HOOKS_MAY_WRITE(names=owners)
-        return after_hooks(known, left, self.deps_of(sorted(read)), reason)
+        return after_hooks(linked, left, self.deps_of(sorted(read)), reason)
 
     def settle_hooks(self) -> None:
         """Link again what reads what hooks write, until that is known to the end.
@@ -600,7 +600,10 @@ class Linker(SourcesAndSeeds):
         if not hooks.all:
             return
         for _ in range(1 + len(hooks.writing) + len(hooks.making)):
-            left = {key: self.left_by(key, found) for key, found in hooks.writing.items()}
+            left = {
+                key: self.left_by(key, hooks_writing)
+                for key, hooks_writing in hooks.writing.items()
+            }
             left |= {f"{name}()": self.left_by(name, f) for name, f in hooks.making.items()}
             moved = {key for key, fingerprint in left.items() if self.left.get(key) != fingerprint}
             if not moved:
@@ -644,14 +647,14 @@ class Linker(SourcesAndSeeds):
                     *self.named_by_hooks(unique_id, node),
                 ):
                     children.setdefault(parent, []).append(unique_id)
-        found = set(changed)
+        unique_ids = set(changed)
         ahead = list(changed)
         while ahead:
             for child in children.get(ahead.pop(), ()):
-                if child not in found:
-                    found.add(child)
+                if child not in unique_ids:
+                    unique_ids.add(child)
                     ahead.append(child)
-        return [u for u in self.linked_nodes if u in found and u in self.project.nodes]
+        return [u for u in self.linked_nodes if u in unique_ids and u in self.project.nodes]
 
     def relations_above(self, unique_id: str) -> list[str]:
         """The relations a node refers to, each once, but those it is itself part of."""
@@ -674,8 +677,8 @@ class Linker(SourcesAndSeeds):
         dotted, bare = self.settings.named_by_hooks(node)
         if not dotted and not bare:
             return []
-        found = self.names.nodes_named(dotted, bare) - {unique_id, *self.in_progress}
-        return sorted(other for other in found if not self.is_above(unique_id, other))
+        unique_ids = self.names.nodes_named(dotted, bare) - {unique_id, *self.in_progress}
+        return sorted(other for other in unique_ids if not self.is_above(unique_id, other))
 
     def is_above(self, unique_id: str, other: str) -> bool:
         """Whether a node is upstream of another one."""
@@ -850,7 +853,7 @@ Snowflake calls a column what its expression looks like, and ``5--3`` is 8 in My
 def _text_that_names(node: Node) -> str:
     """The part of a node's text in which names of relations can stand: of Python, its strings."""
     if node.is_python:
-        return " ".join(found[0] for found in _PYTHON_STRING.finditer(node.raw_code))
+        return " ".join(match[0] for match in _PYTHON_STRING.finditer(node.raw_code))
     return node.compiled_code or ""
 
 

@@ -114,13 +114,13 @@ class Evaluator:
         return self.contexts[package]
 
     def _context(self, package: str) -> dict[str, Any]:
-        found: dict[str, Any] = {
+        context: dict[str, Any] = {
             name: self.function(self.called(name, package, of)) for name, of in self.by_name.items()
         }
         for of_package in {m.package_name for m in self.project.macros.values()}:
-            if of_package not in found:
-                found[of_package] = _Package(self, of_package)
-        return found | {
+            if of_package not in context:
+                context[of_package] = _Package(self, of_package)
+        return context | {
             "adapter": _Adapter(self, package),
             "api": _Api(self.adapter),
             "execute": True,
@@ -142,11 +142,11 @@ class Evaluator:
         if self.adapter not in _DISPATCHES:
             raise CannotTellError(f"where {self.adapter} dispatches to")
         prefixes = (*_DISPATCHES[self.adapter], "default")
-        found = [m for p in prefixes for m in self.by_name.get(f"{p}__{name}", {}).values()]
-        places = {"dbt" if m.package_name in INTERNAL else m.package_name for m in found}
+        macros = [m for p in prefixes for m in self.by_name.get(f"{p}__{name}", {}).values()]
+        places = {"dbt" if m.package_name in INTERNAL else m.package_name for m in macros}
         if len(places) != 1:  # which of them is first may be configured
             raise CannotTellError(f"what {name} of {package} dispatches to")
-        return self.function(found[0])
+        return self.function(macros[0])
 
 
 _DEEP: Final = 40
@@ -222,10 +222,10 @@ class _Package(_ReadByName):
     def get(self, name: str, *_: Any) -> Any:
         of = self._evaluator.by_name.get(name, {})
         packages = INTERNAL if self._package == "dbt" else {self._package}
-        found = [macro for package, macro in of.items() if package in packages]
-        if len(found) != 1:
+        macros = [macro for package, macro in of.items() if package in packages]
+        if len(macros) != 1:
             raise CannotTellError(f"{self._package}.{name}")
-        return self._evaluator.function(found[0])
+        return self._evaluator.function(macros[0])
 
 
 class _Adapter(_ReadByName):

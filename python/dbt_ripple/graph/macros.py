@@ -96,17 +96,17 @@ class Macros:
 
         A call of a name may also land at a user's macro of that name, dispatched or not.
         """
-        found: set[str] = set()
+        unique_ids: set[str] = set()
         stack = list(start)
         while stack:
             unique_id = stack.pop()
             macro = self.macros.get(unique_id)
-            if macro is None or unique_id in found:
+            if macro is None or unique_id in unique_ids:
                 continue
-            found.add(unique_id)
+            unique_ids.add(unique_id)
             stack += macro.depends_on.macros
             stack += self.users_by_name.get(dispatched(macro.name), ())
-        return found
+        return unique_ids
 
     def fingerprint(self, start: Iterable[str]) -> bytes:
         """Of the texts of the user's macros among those and what they call; empty for none."""
@@ -138,9 +138,9 @@ class Macros:
     def _values(
         known: dict[str, str] | None, text: str, names_in: Callable[[str], set[str]]
     ) -> str:
-        if not known or not (said := names_in(text)):
+        if not known or not (names := names_in(text)):
             return ""
-        used = {n: v for n, v in known.items() if n in said or n == ANY or ANY in said}
+        used = {n: v for n, v in known.items() if n in names or n == ANY or ANY in names}
         return repr(sorted(used.items())) if used else ""
 
     def text(self, unique_id: str) -> str:
@@ -154,8 +154,8 @@ class Macros:
         """The user's macros that a piece of Jinja names."""
         if not self.user:
             return []
-        said = names(" ".join(tags(text)))
-        return [u for name in sorted(said) for u in self.users_by_name.get(name, ())]
+        words = names(" ".join(tags(text)))
+        return [u for name in sorted(words) for u in self.users_by_name.get(name, ())]
 
     def that_ask(self, start: Iterable[str]) -> list[str]:
         """Those of the user's macros that ask whether the model exists, themselves or further."""
@@ -201,7 +201,7 @@ class Macros:
         code, or a name, shows there.
         """
         called: set[str] | None = None
-        found = []
+        macros = []
         for unique_id in sorted(self.user):
             name = dispatched(self.macros[unique_id].name)
             if name not in self.internal or _SHOWN.match(name):
@@ -217,15 +217,15 @@ class Macros:
                 by_name = [u for at_run in _BY_NAME_AT_RUN.values() for u in self._named(at_run)]
                 called = self.closure([*self._materializing(None), *by_name])
             if unique_id not in called:
-                found.append(unique_id)
-        return found
+                macros.append(unique_id)
+        return macros
 
     def reads(self, start: Iterable[str]) -> Reads:
         """What of a node's properties the user's macros among those read, and what they call."""
-        found = NOTHING
+        reads = NOTHING
         for unique_id in self.closure(start) & self.user:
-            found |= self.read_by(unique_id)
-        return found
+            reads |= self.read_by(unique_id)
+        return reads
 
     def read_by(self, unique_id: str) -> Reads:
         """What of a node's properties one macro reads."""
@@ -264,15 +264,15 @@ def environment_in(text: str) -> set[str]:
 
 
 def _asked_for(text: str, function: str) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     by_name, at_all = _ASKING[function]
     for inside in tags(text) if function in text else ():
         named = by_name.findall(inside)
-        found.update(name for _, name in named)
+        names.update(name for _, name in named)
         plain = _STRING.sub("''", inside)
         if len(named) < len(at_all.findall(plain)) or "context" in plain:
-            found.add(ANY)
-    return found
+            names.add(ANY)
+    return names
 
 
 def environment_in_python(code: str) -> set[str]:
@@ -287,8 +287,8 @@ def environment_in_python(code: str) -> set[str]:
     asked = len(_OF_OS.findall(code))
     named = _OF_OS_BY_NAME.findall(code)
     imports = len(_IMPORTED_OF_OS.findall(code))
-    found = {name for _, name in named}
-    return found | {ANY} if len(named) + imports < asked else found
+    names = {name for _, name in named}
+    return names | {ANY} if len(named) + imports < asked else names
 
 
 def dispatched(name: str) -> str:

@@ -232,15 +232,15 @@ def read_of(node: Node, reads: Reads) -> list[Any]:
     if reads.everything:
         names = {*node.config, *_OWN_FIELDS, "alias", "columns", "refs"}
         return [(name, of_name(node, name)) for name in sorted(names)]
-    found: list[Any] = [(name, of_name(node, name)) for name in sorted(reads.names)]
+    values: list[Any] = [(name, of_name(node, name)) for name in sorted(reads.names)]
     for name, key in sorted(reads.parts):
         value = of_name(node, name)
         if isinstance(value, tuple) and all(isinstance(v, dict) or not v for v in value):
             value = [(v or {}).get(key) for v in value]
         elif isinstance(value, dict):
             value = value.get(key)
-        found.append((name, key, value))
-    return [said for said in found if said[-1] is not None]
+        values.append((name, key, value))
+    return [said for said in values if said[-1] is not None]
 
 
 def columns(node: Node) -> list[tuple[Any, ...]]:
@@ -267,15 +267,15 @@ _PLACE: Final = ("alias", "schema", "database")
 
 def of_source(node: Node, adapter: str | None) -> list[Any]:
     """What is said of a source, besides where it is, that can change what a query finds there."""
-    said: list[Any] = [*counted(node, adapter)]
+    values: list[Any] = [*counted(node, adapter)]
     if node.external:
         # Where a table outside of the warehouse has its data, and which columns it has.
-        said.append((node.external, [(c.name, c.data_type) for c in node.columns.values()]))
+        values.append((node.external, [(c.name, c.data_type) for c in node.columns.values()]))
     if quoted := {k: v for k, v in node.quoting.items() if v is not None}:
-        said.append(sorted(quoted.items()))
+        values.append(sorted(quoted.items()))
     if adapter == "duckdb" and not _READ_ELSEWHERE.isdisjoint(node.meta):
-        said.append(node.meta)
-    return said
+        values.append(node.meta)
+    return values
 
 
 _READ_ELSEWHERE: Final = frozenset({"external_location", "formatter", "plugin"})
@@ -287,10 +287,10 @@ _READ_ELSEWHERE: Final = frozenset({"external_location", "formatter", "plugin"})
 
 def place(node: Node) -> tuple[Any, ...]:
     """What the project says of where a relation is, without what only the target decides (rule 6)."""
-    said: list[Any] = [node.name]
+    values: list[Any] = [node.name]
     for name in (*_PLACE, "target_schema", "target_database"):
-        said.append(as_said(node, name, node.config.get(name)))
-    return tuple(said)
+        values.append(as_said(node, name, node.config.get(name)))
+    return tuple(values)
 
 
 def as_said(node: Node, name: str, value: Any) -> Any:
@@ -326,11 +326,13 @@ _ONLY_CHECKED: Final = frozenset({"check", "foreign_key", "not_null", "primary_k
 
 def constraints(node: Node) -> list[tuple[str, Any]]:
     """The constraints of a node, each with the column it is of, empty for the node's own."""
-    found = [("", _without_nothing(said)) for said in node.constraints]
+    listed = [("", _without_nothing(constraint)) for constraint in node.constraints]
     for column in node.columns.values():
         if column.constraints:
-            found += [(column.name, _without_nothing(said)) for said in column.constraints]
-    return found
+            listed += [
+                (column.name, _without_nothing(constraint)) for constraint in column.constraints
+            ]
+    return listed
 
 
 def written_by_declaration(node: Node) -> list[Any]:
@@ -348,12 +350,12 @@ def written_by_declaration(node: Node) -> list[Any]:
     ):
         return []
     writing: list[Any] = [
-        (column, said)
-        for column, said in constraints(node)
-        if said.get("type") not in _ONLY_CHECKED
-        or (said.get("type") != "check" and said.get("expression"))
+        (column, constraint)
+        for column, constraint in constraints(node)
+        if constraint.get("type") not in _ONLY_CHECKED
+        or (constraint.get("type") != "check" and constraint.get("expression"))
     ]
-    writing += [(c.name, said) for c in columns if (said := _more_of(c))]
+    writing += [(c.name, constraint) for c in columns if (constraint := _more_of(c))]
     return writing
 
 
@@ -366,20 +368,20 @@ def declared(node: Node) -> list[Any]:
     """What of the columns a build looks at: under a contract, in comments, and what we do not know."""
     persisted = node.config.get("persist_docs")
     comments = isinstance(persisted, dict) and persisted.get("columns")
-    found: list[Any] = []
+    result: list[Any] = []
     if isinstance(persisted, dict) and persisted.get("relation"):
-        found.append(node.description)
+        result.append(node.description)
     for column in node.columns.values():
-        said: list[Any] = []
+        values: list[Any] = []
         if extra := _more_of(column):
-            said.append(extra)
+            values.append(extra)
         if comments:
-            said += [column.description, column.quote]
+            values += [column.description, column.quote]
         if node.contract_enforced:
-            said += [type_text(column.data_type or ""), column.quote]
-        if said or node.contract_enforced:
-            found.append((column.name, said))
-    return found
+            values += [type_text(column.data_type or ""), column.quote]
+        if values or node.contract_enforced:
+            result.append((column.name, values))
+    return result
 
 
 def _more_of(column: Column) -> list[Any]:
@@ -392,5 +394,5 @@ def _more_of(column: Column) -> list[Any]:
 _OF_COLUMN_CONFIG: Final = frozenset({"meta", "tags"})
 
 
-def _without_nothing(said: dict[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in said.items() if v not in _EMPTY and not k.startswith("warn_")}
+def _without_nothing(values: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in values.items() if v not in _EMPTY and not k.startswith("warn_")}

@@ -43,7 +43,7 @@ def type_text(type_: str) -> str:
         ('varchar( 10 )', "enum('A', 'b  c')")
     """
     parts = (
-        found["kept"] or re.sub(r"\s+", " ", found["plain"].lower())
-        for found in _QUOTED.finditer(type_.strip())
+        match["kept"] or re.sub(r"\s+", " ", match["plain"].lower())
+        for match in _QUOTED.finditer(type_.strip())
     )
     return "".join(parts)

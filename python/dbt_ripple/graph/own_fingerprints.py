@@ -69,11 +69,11 @@ class OwnLinker(TestLinker):
 
     def node(self, unique_id: str) -> LinkedNode:
         """Link one node; its readers see the names of its columns."""
-        known = self.linked_nodes.get(unique_id)
-        if known is None:
-            known = super().node(unique_id)
-            known.relation = self.by_name(unique_id, known.relation)
-        return known
+        linked = self.linked_nodes.get(unique_id)
+        if linked is None:
+            linked = super().node(unique_id)
+            linked.relation = self.by_name(unique_id, linked.relation)
+        return linked
 
     def by_name(self, unique_id: str, relation: Relation) -> Relation:
         """A relation by its name and those of its columns."""
@@ -120,9 +120,9 @@ def own_fingerprints(linker: TestLinker) -> dict[str, Own]:
         if node.resource_type == "test"
     }
     found = {
-        unique_id: Own(_by_name(known.analysis), known.analysis.rows_fingerprint[:LENGTH])
-        for unique_id, known in own.linked_nodes.items()
-        if known.analysis.status != "leaf"
+        unique_id: Own(_by_name(linked.analysis), linked.analysis.rows_fingerprint[:LENGTH])
+        for unique_id, linked in own.linked_nodes.items()
+        if linked.analysis.status != "leaf"
     }
     outcomes = outcome_fingerprints(project, tests)
     return found | {unique_id: Own({}, outcome[:LENGTH]) for unique_id, outcome in outcomes.items()}

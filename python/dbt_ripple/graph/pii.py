@@ -70,29 +70,29 @@ def pii_columns(project: Project, analysis: Analysis) -> list[PiiColumn]:
     Returns:
         One entry for each column, by unique_id and column.
     """
-    found: dict[Vertex, PiiColumn] = {}
+    result: dict[Vertex, PiiColumn] = {}
     names = _Names(project, analysis)
     for unique_id in project.nodes:
         for column, kind in _declared(unique_id, project, names):
             path = (f"{unique_id}.{column}",)
-            found[unique_id, column.lower()] = PiiColumn(
+            result[unique_id, column.lower()] = PiiColumn(
                 unique_id, column, kind, "declared", None, unique_id, column, path
             )
-    frontier = list(found)
-    children = _children(project, analysis, names) if found else {}
-    readers = _readers_of_all(project, analysis) if found else {}
+    frontier = list(result)
+    children = _children(project, analysis, names) if result else {}
+    readers = _readers_of_all(project, analysis) if result else {}
     while frontier:
         following: list[Vertex] = []
         for vertex in frontier:
-            origin = found[vertex]
+            origin = result[vertex]
             below = children.get(vertex, [])
             for unique_id, key in (*below, *((r, vertex[1]) for r in readers.get(vertex[0], ()))):
-                if (unique_id, key) in found:
+                if (unique_id, key) in result:
                     continue
                 column = names.of(unique_id).get(key, origin.column)
-                said = names.declaration(unique_id, key)
-                reason = declassified(said) if said else None
-                found[unique_id, key] = PiiColumn(
+                column_declared = names.declaration(unique_id, key)
+                reason = declassified(column_declared) if column_declared else None
+                result[unique_id, key] = PiiColumn(
                     unique_id,
                     column,
                     origin.pii,
@@ -105,7 +105,7 @@ def pii_columns(project: Project, analysis: Analysis) -> list[PiiColumn]:
                 if not reason:
                     following.append((unique_id, key))
         frontier = following
-    return sorted(found.values(), key=lambda pii: (pii.unique_id, pii.column))
+    return sorted(result.values(), key=lambda pii: (pii.unique_id, pii.column))
 
 
 class _Names:
@@ -142,20 +142,21 @@ class _Names:
 def _declared(unique_id: str, project: Project, names: _Names) -> list[tuple[str, str]]:
     """The columns of a node that are said to hold personal data, with the kind."""
     node = project.nodes[unique_id]
-    found = [
+    columns = [
         (names.of(unique_id).get((column.name or name).lower(), column.name or name), kind)
         for name, column in node.columns.items()
         if (column.meta or column.tags) and (kind := column_pii(column)) is not None
     ]
-    if found or node.resource_type not in BUILT | {"source"}:
-        return found
+    if columns or node.resource_type not in BUILT | {"source"}:
+        return columns
     of_all = column_pii(Column(meta=node.meta, tags=node.tags))
     if of_all is None:
         return []
     return [
         (name, of_all)
         for key, name in names.of(unique_id).items()
-        if (said := names.declaration(unique_id, key)) is None or said.meta.get("pii") is None
+        if (column_declared := names.declaration(unique_id, key)) is None
+        or column_declared.meta.get("pii") is None
     ]
 
 

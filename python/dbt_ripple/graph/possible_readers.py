@@ -58,9 +58,9 @@ def read_by_tests(project: Project, analysis: Analysis) -> Iterator[ColumnEdge]:
     """An edge from each column and row set to each data test and unit test that reads it."""
     for test, parent, column in analysis.test_columns:
         yield ColumnEdge(parent, column, test, ROWS, OF_TESTS, "DATA_TEST", False)
-    for unique_id, found in analysis.unit_tests.items():
+    for unique_id, analysed in analysis.unit_tests.items():
         node = project.nodes[unique_id]
-        parents = {project.nodes[p].name: p for p in project.parents.get(found.model, ())}
+        parents = {project.nodes[p].name: p for p in project.parents.get(analysed.model, ())}
         for given in node.given:
             named = str(given.get("input"))
             above = next(
@@ -69,7 +69,9 @@ def read_by_tests(project: Project, analysis: Analysis) -> Iterator[ColumnEdge]:
             )
             if above is not None:
                 yield from _of_unit_test(project, analysis, above, unique_id, given.get("rows"))
-        yield from _of_unit_test(project, analysis, found.model, unique_id, node.expect.get("rows"))
+        yield from _of_unit_test(
+            project, analysis, analysed.model, unique_id, node.expect.get("rows")
+        )
 
 
 def _of_unit_test(
@@ -78,8 +80,8 @@ def _of_unit_test(
     """What the rows of a fixture name; one that is not a list of rows may name any column."""
     columns = _columns(project, analysis, parent)
     if isinstance(rows, list):
-        said = {str(key).lower() for row in rows if isinstance(row, dict) for key in row}
-        columns = [column for column in columns if column.lower() in said]
+        names = {str(key).lower() for row in rows if isinstance(row, dict) for key in row}
+        columns = [column for column in columns if column.lower() in names]
     for column in columns:
         yield ColumnEdge(parent, column, unique_id, ROWS, OF_TESTS, "UNIT_TEST", False)
 

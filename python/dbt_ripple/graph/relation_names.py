@@ -57,15 +57,15 @@ class RelationNames:
     @cached_property
     def by_suffix(self) -> dict[str, str | None]:
         """Names without their first parts, with None for those that several relations have."""
-        found: dict[str, str | None] = {}
+        by_suffix: dict[str, str | None] = {}
         for key, unique_id in self.by_name.items():
             parts = key.split(".")
             for length in range(2, len(parts)):
                 suffix = ".".join(parts[-length:])
-                other = found.setdefault(suffix, unique_id)
+                other = by_suffix.setdefault(suffix, unique_id)
                 if other != unique_id:
-                    found[suffix] = None
-        return found
+                    by_suffix[suffix] = None
+        return by_suffix
 
     def _key(self, name: str) -> str:
         """The key of a relation's name as it is written in SQL."""
@@ -102,21 +102,21 @@ class RelationNames:
     @cached_property
     def by_identifier(self) -> dict[str, set[str]]:
         """The relations by the last part of their names, in lower case."""
-        found: dict[str, set[str]] = {}
+        unique_ids: dict[str, set[str]] = {}
         for key, unique_id in self.by_name.items():
             if not key.startswith(EPHEMERAL_PREFIX):
                 last = key.rpartition(".")[2].strip('"').lower()
-                found.setdefault(last, set()).add(self.canonical.get(unique_id, unique_id))
-        return found
+                unique_ids.setdefault(last, set()).add(self.canonical.get(unique_id, unique_id))
+        return unique_ids
 
     @cached_property
     def by_dbt_name(self) -> dict[str, list[str]]:
         """The relations by the name that ``ref`` or ``source`` calls them."""
-        found: dict[str, list[str]] = {}
+        unique_ids: dict[str, list[str]] = {}
         for unique_id, node in self.project.nodes.items():
             if node.resource_type in RELATIONS:
-                found.setdefault(node.name, []).append(unique_id)
-        return found
+                unique_ids.setdefault(node.name, []).append(unique_id)
+        return unique_ids
 
     def node_named(self, name: str) -> str | None:
         """The relation of the project that a name with a schema means in SQL."""
@@ -124,13 +124,13 @@ class RelationNames:
 
     def nodes_named(self, dotted: Iterable[str], bare: Iterable[str]) -> set[str]:
         """The relations that a text which is not followed may name, in any schema where it says none."""
-        found = {self.node_of(".".join(self._parts(name))) for name in dotted}
+        unique_ids = {self.node_of(".".join(self._parts(name))) for name in dotted}
         wanted = {fold(name, False, self.dialect) for name in bare}
         if wanted:
             for key, unique_id in self.by_name.items():
                 if key.rpartition(".")[2] in wanted:
-                    found.add(self.canonical.get(unique_id, unique_id))
-        return {unique_id for unique_id in found if unique_id is not None}
+                    unique_ids.add(self.canonical.get(unique_id, unique_id))
+        return {unique_id for unique_id in unique_ids if unique_id is not None}
 
     def node_of(self, key: str) -> str | None:
         """The unique_id of the relation a query names, or None where dbt does not know it."""

@@ -94,9 +94,9 @@ class UnlistedSourceColumns(_UnlistedOfNode):
 
     def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
         """Its fingerprint and what it depends on; None where there is no such column."""
-        known = self.analyser.linked_nodes[self.unique_id]
+        linked = self.analyser.linked_nodes[self.unique_id]
         fp = self._left(digest(self.fingerprint, key.encode()))
-        noted = self.analyser.discover(known, key, name, fp, {})
+        noted = self.analyser.discover(linked, key, name, fp, {})
         if self.analyser.notes is not None:
             self.analyser.notes[self.unique_id, key, name, noted] = None
         return fp, {(self.unique_id, noted): IDENTITY}
@@ -135,8 +135,8 @@ class UnlistedNodeColumns(_UnlistedOfNode):
         if column is None:
             return None
         fp = digest(self.wrapped, column[0]) if self.wrapped else column[0]
-        known = self.analyser.linked_nodes[self.unique_id]
-        name = self.analyser.discover(known, key, name, fp, column[1])
+        linked = self.analyser.linked_nodes[self.unique_id]
+        name = self.analyser.discover(linked, key, name, fp, column[1])
         return fp, {(self.unique_id, name): IDENTITY}
 
     def fp(self) -> bytes:
@@ -165,8 +165,8 @@ class OpaqueNodeColumns(_UnlistedOfNode):
 
     def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
         """Its fingerprint and what it depends on; None where there is no such column."""
-        known = self.analyser.linked_nodes[self.unique_id]
-        name = self.analyser.discover(known, key, name, self.fingerprint, self.deps)
+        linked = self.analyser.linked_nodes[self.unique_id]
+        name = self.analyser.discover(linked, key, name, self.fingerprint, self.deps)
         return self.fingerprint, {(self.unique_id, name): IDENTITY}
 
     def fp(self) -> bytes:
@@ -195,16 +195,16 @@ class OwnPreviousColumns:
         return {}
 
 
-def after_hooks(known: LinkedNode, left: bytes, rows: Deps, reason: Reason) -> LinkedNode:
+def after_hooks(linked: LinkedNode, left: bytes, rows: Deps, reason: Reason) -> LinkedNode:
     """A relation as the hooks of other nodes have left it, all of it other than before.
 
     Args:
-        known: as its own node makes it.
+        linked: as its own node makes it.
         left: a fingerprint of what these hooks do.
         rows: what they read.
         reason: what is said of it where nothing else is.
     """
-    was, analysis = known.relation, known.analysis
+    was, analysis = linked.relation, linked.analysis
     relation = Relation(
         was.names,
         was.keys,
@@ -231,7 +231,7 @@ def after_hooks(known: LinkedNode, left: bytes, rows: Deps, reason: Reason) -> L
     analysis.rows_fingerprint = relation.rows_fp.hex()
     analysis.reason = analysis.reason or reason
     analysis.introspects = list(dict.fromkeys([*analysis.introspects, *(u for u, _ in rows)]))
-    return LinkedNode(analysis, relation, known.deps, union(known.rows, rows))
+    return LinkedNode(analysis, relation, linked.deps, union(linked.rows, rows))
 
 
 def digest_of_relation(unique_id: str, relation: Relation) -> bytes | None:

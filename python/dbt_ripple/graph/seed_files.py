@@ -111,8 +111,12 @@ class SeedFiles:
         header = [name.strip() for name in rows[0]]
         if len({name.lower() for name in header}) < len(header):
             return {}
-        said = node.config.get("column_types")
-        types = {str(k).lower(): str(v) for k, v in said.items()} if isinstance(said, dict) else {}
+        column_types = node.config.get("column_types")
+        types = (
+            {str(k).lower(): str(v) for k, v in column_types.items()}
+            if isinstance(column_types, dict)
+            else {}
+        )
         proved = (
             (name, _proved([row[i] for row in rows[1:]], types.get(name.lower())))
             for i, name in enumerate(header)
@@ -136,10 +140,10 @@ class SeedFiles:
 
 def checksum(node: Node) -> tuple[str, str]:
     """The kind of a seed's checksum, and the checksum; of kind ``path`` it tells no contents."""
-    said = node.checksum
-    if isinstance(said, dict):
-        return str(said.get("name") or ""), str(said.get("checksum") or "")
-    return "", said or ""
+    value = node.checksum
+    if isinstance(value, dict):
+        return str(value.get("name") or ""), str(value.get("checksum") or "")
+    return "", value or ""
 
 
 @lru_cache(maxsize=64)

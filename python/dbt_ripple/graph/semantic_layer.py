@@ -242,15 +242,15 @@ class SemanticLayer:
         except Exception as error:  # a defect of ours is this element's, not the whole project's
             reason = Code.DEFECT(error=f"{type(error).__name__}: {error}")
             return _anything(over, text, reason)
-        found = linked.relation
+        relation = linked.relation
         if others:
             return _anything(over, text, Code.READS_ANOTHER_RELATION())
-        if len(found.fps) != 1 or found.unlisted:
+        if len(relation.fps) != 1 or relation.unlisted:
             return _anything(over, text, Code.NOT_ONE_EXPRESSION())
-        fp = found.fps[0]
-        if found.rows_fp != over.rows_fp:
-            fp = digest(b"over rows", fp, found.rows_fp)
-        value = _Value(fp, found.deps[0])
+        fp = relation.fps[0]
+        if relation.rows_fp != over.rows_fp:
+            fp = digest(b"over rows", fp, relation.rows_fp)
+        value = _Value(fp, relation.deps[0])
         if linked.missing:
             value.fp = digest(b"broken", fp, *(name.encode() for name in linked.missing))
             value.doubtful = self.in_vain(sql, over, stored, surely=False)
@@ -287,24 +287,26 @@ class SemanticLayer:
             return _base(self.surely(parents[0])) if parents else _NO_RELATION
 
         elements: dict[str, _Element] = {}
-        for kind, said in sorted(_elements(node), key=lambda e: (e[0], str(e[1].get("name")))):
-            name = str(said.get("name"))
-            value = self.element(said, over, surely, stored)
-            text = _text_of(said)
+        for kind, definition in sorted(
+            _elements(node), key=lambda e: (e[0], str(e[1].get("name")))
+        ):
+            name = str(definition.get("name"))
+            value = self.element(definition, over, surely, stored)
+            text = _text_of(definition)
             if kind == "measure":
-                text = self.measure_value(value, said, text)
+                text = self.measure_value(value, definition, text)
             if name in elements:  # dbt allows it of kinds that are never mixed up
                 value.fp = digest(elements[name].value.fp, value.fp)
                 value.deps = union(elements[name].value.deps, value.deps)
-            elements[name] = _Element(kind, name, text, value, str(said.get("type") or ""))
+            elements[name] = _Element(kind, name, text, value, str(definition.get("type") or ""))
         made = _SemanticModel(node, over.rows_fp, elements, node.primary_entity)
         if made.primary is None:
             made.primary = next(
                 (e.name for e in elements.values() if e.kind == "entity" and e.type == "primary"),
                 None,
             )
-        for said in node.measures:
-            self.non_additive(made, said)
+        for definition in node.measures:
+            self.non_additive(made, definition)
         self.models[unique_id] = made
         for element in elements.values():
             if element.kind == "measure":
@@ -320,34 +322,41 @@ class SemanticLayer:
         )
 
     def element(
-        self, said: dict[str, Any], over: Relation, surely: Callable[[], Relation], stored: bool
+        self,
+        definition: dict[str, Any],
+        over: Relation,
+        surely: Callable[[], Relation],
+        stored: bool,
     ) -> _Value:
         """What one entity, dimension or measure is made of: its ``expr``, or the column of its name."""
-        text = _text_of(said)
+        text = _text_of(definition)
         if _IDENTIFIER.fullmatch(text):
             column = over.get(fold(text, False, self.dialect), text)
             if column is not None:
                 return _Value(*column)
-            if said.get("expr") is None:  # a name, even where it is a word of SQL
+            if definition.get("expr") is None:  # a name, even where it is a word of SQL
                 there = surely().get(fold(text, False, self.dialect), text)
                 missing = [] if there is not None else [text]
                 return _Value(digest(b"broken", text.encode()), {}, None, missing, [text])
         return self.value(text, over, surely, stored)
 
-    def measure_value(self, value: _Value, said: dict[str, Any], text: str) -> str:
+    def measure_value(self, value: _Value, definition: dict[str, Any], text: str) -> str:
         """Make a measure of its expression; returns how it reads."""
-        aggregation = str(said.get("agg") or "").lower()
+        aggregation = str(definition.get("agg") or "").lower()
         masks = aggregation in _COUNTS  # a count says nothing of the value that is counted
         value.fp = digest(
-            b"measure", aggregation.encode(), settings(said.get("agg_params")).encode(), value.fp
+            b"measure",
+            aggregation.encode(),
+            settings(definition.get("agg_params")).encode(),
+            value.fp,
         )
         value.deps = through(AGGREGATION << MASK_SHIFT if masks else AGGREGATION, value.deps)
         return f"{aggregation}({text})"
 
-    def non_additive(self, model: _SemanticModel, said: dict[str, Any]) -> None:
+    def non_additive(self, model: _SemanticModel, definition: dict[str, Any]) -> None:
         """A measure that is taken at one moment of a dimension, and not added up along it."""
-        rule = said.get("non_additive_dimension")
-        measure = model.elements.get(str(said.get("name")))
+        rule = definition.get("non_additive_dimension")
+        measure = model.elements.get(str(definition.get("name")))
         if not isinstance(rule, dict) or measure is None:
             return
         over = [str(rule.get("name")), *map(str, rule.get("window_groupings") or ())]
@@ -411,8 +420,8 @@ class SemanticLayer:
         fps: list[bytes] = [(node.type or "").encode(), settings(params).encode()]
         deps: Deps = {}
         texts: list[str] = []
-        for role, said in _measures_of(params):
-            fp, of, text = self.input_measure(reading, node, said)
+        for role, definition in _measures_of(params):
+            fp, of, text = self.input_measure(reading, node, definition)
             fps.append(digest(role.encode(), fp))
             merge(deps, of)
             texts.append(text)
@@ -422,8 +431,8 @@ class SemanticLayer:
             merge(deps, of)
             texts.append(text)
         inputs = [
-            (role, said, *self.input_metric(reading, node, said))
-            for role, said in _metrics_of(params)
+            (role, definition, *self.input_metric(reading, node, definition))
+            for role, definition in _metrics_of(params)
         ]
         expression = params.get("expr")
         if inputs and expression is not None and node.type == "derived":
@@ -453,10 +462,10 @@ class SemanticLayer:
         return reading
 
     def input_measure(
-        self, reading: _MetricQuery, node: Node, said: dict[str, Any]
+        self, reading: _MetricQuery, node: Node, definition: dict[str, Any]
     ) -> tuple[bytes, Deps, str]:
         """A measure as a metric takes it, with its own filter."""
-        name = str(said.get("name"))
+        name = str(definition.get("name"))
         model = self.models.get(self.one_of(node, self.measures.get(name, ())) or "")
         if model is None:
             reading.missing[f"measure {name}"] = None
@@ -464,15 +473,15 @@ class SemanticLayer:
         self.rows_of(reading, model)
         declared = next((m for m in model.node.measures if m.get("name") == name), {})
         self.time_of(reading, model, declared.get("agg_time_dimension"))
-        self.filters(reading, f"the filter of measure {name}", said.get("filter"))
-        fp = digest(model.elements[name].value.fp, settings(said).encode())
+        self.filters(reading, f"the filter of measure {name}", definition.get("filter"))
+        fp = digest(model.elements[name].value.fp, settings(definition).encode())
         return fp, {(model.node.unique_id, name): AGGREGATION}, name
 
     def aggregation(
-        self, reading: _MetricQuery, node: Node, said: dict[str, Any]
+        self, reading: _MetricQuery, node: Node, definition: dict[str, Any]
     ) -> tuple[bytes, Deps, str]:
         """A metric that aggregates an expression of its own, without a measure."""
-        name = str(said.get("semantic_model"))
+        name = str(definition.get("semantic_model"))
         model = self.models.get(
             self.one_of(node, self.by_name.get(("semantic_model", name), ())) or ""
         )
@@ -482,11 +491,11 @@ class SemanticLayer:
             reading.missing[f"semantic model {name}"] = None
             return digest(b"broken", name.encode()), {}, name
         self.rows_of(reading, model)
-        self.time_of(reading, model, said.get("agg_time_dimension"))
-        expression = said.get("expr")
+        self.time_of(reading, model, definition.get("agg_time_dimension"))
+        expression = definition.get("expr")
         if expression is None:
             expression = node.type_params.get("expr")
-        measure = {**said, "name": node.name, "expr": expression}
+        measure = {**definition, "name": node.name, "expr": expression}
         value = self.element(
             measure,
             _base(self.relation_of(relations[0])),
@@ -500,21 +509,21 @@ class SemanticLayer:
         return value.fp, value.deps, text
 
     def input_metric(
-        self, reading: _MetricQuery, node: Node, said: dict[str, Any]
+        self, reading: _MetricQuery, node: Node, definition: dict[str, Any]
     ) -> tuple[bytes, Deps, str]:
         """A metric as another one takes it, with the filter and the offset that this one adds."""
-        name = str(said.get("name"))
+        name = str(definition.get("name"))
         unique_id = self.one_of(node, self.by_name.get(("metric", name), ()))
-        found = self.metric(unique_id) if unique_id is not None else None
-        if unique_id is None or found is None:
+        metric = self.metric(unique_id) if unique_id is not None else None
+        if unique_id is None or metric is None:
             reading.missing[f"metric {name}"] = None
             return digest(b"broken", name.encode()), {}, name
-        reading.own.update(found.own)
-        reading.times.update(found.times)
-        reading.row(b"metric", found.rows_fp(), {(unique_id, ROWS): IDENTITY})
-        self.filters(reading, f"the filter of metric {name}", said.get("filter"))
+        reading.own.update(metric.own)
+        reading.times.update(metric.times)
+        reading.row(b"metric", metric.rows_fp(), {(unique_id, ROWS): IDENTITY})
+        self.filters(reading, f"the filter of metric {name}", definition.get("filter"))
         return (
-            digest(found.columns[name][0], settings(said).encode()),
+            digest(metric.columns[name][0], settings(definition).encode()),
             {(unique_id, name): IDENTITY},
             name,
         )
@@ -526,7 +535,9 @@ class SemanticLayer:
         inputs: list[tuple[str, dict[str, Any], bytes, Deps, str]],
     ) -> _Value:
         """The expression of a derived metric, over its inputs."""
-        names = [str(said.get("alias") or said.get("name")) for _, said, *_ in inputs]
+        names = [
+            str(definition.get("alias") or definition.get("name")) for _, definition, *_ in inputs
+        ]
         over = self.relation_with(names, [i[2] for i in inputs], [i[3] for i in inputs])
         value = self.value(expression, over, lambda: over)
         reading.missing.update(dict.fromkeys(value.missing))
@@ -535,22 +546,22 @@ class SemanticLayer:
             reading.unread[_its_expression(why)] = None
         return value
 
-    def conversion(self, reading: _MetricQuery, said: Any) -> None:
+    def conversion(self, reading: _MetricQuery, definition: Any) -> None:
         """What joins the two measures of a conversion metric."""
-        if not isinstance(said, dict):
+        if not isinstance(definition, dict):
             return
-        names = [said.get("entity")]
-        for pair in said.get("constant_properties") or ():
+        names = [definition.get("entity")]
+        for pair in definition.get("constant_properties") or ():
             names += [pair.get("base_property"), pair.get("conversion_property")]
         for name in filter(None, names):
-            found = [
+            entities = [
                 (unique_id, element)
                 for unique_id in reading.own
                 if (element := self.models[unique_id].elements.get(str(name))) is not None
             ]
-            if not found:
+            if not entities:
                 reading.missing[str(name)] = None
-            for unique_id, element in found:
+            for unique_id, element in entities:
                 reading.row(b"conversion", element.value.fp, {(unique_id, element.name): JOIN})
 
     def rows_of(self, reading: _MetricQuery, model: _SemanticModel) -> None:
@@ -634,22 +645,22 @@ class SemanticLayer:
 
     # -- what filters and group-bys ask for -------------------------------------------------------
 
-    def filters(self, reading: _MetricQuery, whose: str, said: Any) -> None:
+    def filters(self, reading: _MetricQuery, whose: str, definition: Any) -> None:
         """Filters: what each asks for decides which rows there are."""
-        for template in filters_of(said):
+        for template in filters_of(definition):
             read = filter_sql(template)
             if read is None:
                 self.anything(reading, Code.PART_UNREAD(part=whose), template)
                 continue
             sql, elements = read
-            found = [self.find(reading, element) for element in elements]
+            columns = [self.find(reading, element) for element in elements]
             over = self.relation_with(
-                [placeholder(i) for i in range(len(found))],
+                [placeholder(i) for i in range(len(columns))],
                 [
                     digest(fp, e.options.encode())
-                    for (fp, _), e in zip(found, elements, strict=True)
+                    for (fp, _), e in zip(columns, elements, strict=True)
                 ],
-                [deps for _, deps in found],
+                [deps for _, deps in columns],
             )
             value = self.value(sql, over, None)
             if value.why or value.doubtful:
@@ -676,14 +687,14 @@ class SemanticLayer:
             return self.find_metric(reading, element)
         parts = element.name.split("__")
         links, name = [*element.path, *parts[:-1]], parts[-1]
-        found = self.candidates(links, name, reading.own)
-        if not found and len(parts) > 1 and (self.is_grain(name) or parts[0] == "metric_time"):
+        models = self.candidates(links, name, reading.own)
+        if not models and len(parts) > 1 and (self.is_grain(name) or parts[0] == "metric_time"):
             links, name = links[:-1], parts[-2]
-            found = self.candidates(links, name, reading.own)
-        if not found and name == "metric_time":
+            models = self.candidates(links, name, reading.own)
+        if not models and name == "metric_time":
             times = sorted(reading.times.items())
             return digest(b"metric_time", *(fp for _, fp in times)), {v: IDENTITY for v, _ in times}
-        if not found:
+        if not models:
             if element.kind == "Entity" and any(m.primary == name for m in self.models.values()):
                 return digest(b"entity", name.encode()), {}  # one that has no column
             kind = "entity" if element.kind == "Entity" else "dimension"
@@ -691,7 +702,7 @@ class SemanticLayer:
             return digest(b"broken", element.name.encode()), {}
         fps: list[bytes] = []
         deps: Deps = {}
-        for model in found:
+        for model in models:
             fps.append(model.elements[name].value.fp)
             merge(deps, {(model.node.unique_id, name): IDENTITY})
             if model.node.unique_id not in reading.own:
@@ -706,12 +717,12 @@ class SemanticLayer:
             m for m in self.models.values() if (e := m.elements.get(name)) and e.kind != "measure"
         ]
         for linkable in (True, False):
-            found = [m for m in there if not links or m.has_entity(links[-1], linkable)]
-            mine = [m for m in found if m.node.unique_id in own]
+            models = [m for m in there if not links or m.has_entity(links[-1], linkable)]
+            mine = [m for m in models if m.node.unique_id in own]
             if mine and len(links) <= 1:
                 return mine
-            if found:
-                return found
+            if models:
+                return models
         return []
 
     def joined(self, reading: _MetricQuery, links: list[str], to: _SemanticModel) -> None:
@@ -736,18 +747,18 @@ class SemanticLayer:
         """A metric in a filter, which is told by entities."""
         own, times = dict(reading.own), dict(reading.times)
         ids = self.by_name.get(("metric", element.name), [])
-        found = self.metric(ids[0]) if ids else None
-        if found is None:
+        metric = self.metric(ids[0]) if ids else None
+        if metric is None:
             reading.missing[f"metric {element.name}"] = None
             return digest(b"broken", element.name.encode()), {}
         by = [
             self.find(reading, SemanticReference("Entity", name, (), "")) for name in element.path
         ]
         reading.own, reading.times = own, times
-        reading.row(b"metric", found.rows_fp(), {(ids[0], ROWS): FILTER})
+        reading.row(b"metric", metric.rows_fp(), {(ids[0], ROWS): FILTER})
         for fp, deps in by:
             reading.row(b"by", fp, through(GROUP_BY, deps))
-        return found.columns[element.name][0], {(ids[0], element.name): IDENTITY}
+        return metric.columns[element.name][0], {(ids[0], element.name): IDENTITY}
 
     def is_grain(self, name: str) -> bool:
         """Whether a name is a granularity of time, or a part of a date."""
@@ -832,10 +843,10 @@ def over_analysis(
     return {
         unique_id: replace(
             analysis.nodes[unique_id],
-            fingerprints=known.analysis.fingerprints,
-            rows_fingerprint=known.analysis.rows_fingerprint,
+            fingerprints=linked.analysis.fingerprints,
+            rows_fingerprint=linked.analysis.rows_fingerprint,
         )
-        for unique_id, known in layer.items()
+        for unique_id, linked in layer.items()
     }
 
 
@@ -870,18 +881,18 @@ def _anything(over: Relation, text: str, why: Reason) -> _Value:
 
 
 def _elements(node: Node) -> Iterator[tuple[str, dict[str, Any]]]:
-    for kind, said in (
+    for kind, definitions in (
         ("entity", node.entities),
         ("dimension", node.dimensions),
         ("measure", node.measures),
     ):
-        for element in said:
+        for element in definitions:
             yield kind, element
 
 
-def _text_of(said: dict[str, Any]) -> str:
-    expression = said.get("expr")
-    return str(said.get("name") if expression is None else expression).strip()
+def _text_of(definition: dict[str, Any]) -> str:
+    expression = definition.get("expr")
+    return str(definition.get("name") if expression is None else expression).strip()
 
 
 def _said_of(elements: Iterable[tuple[_Element, list[str]]]) -> list[Reason]:
@@ -900,29 +911,29 @@ _Said = dict[str, Any]
 def _measures_of(params: dict[str, Any]) -> Iterator[tuple[str, _Said]]:
     """The measures a metric is made of, and what each is to it."""
     conversion = params.get("conversion_type_params") or {}
-    found = {
+    by_role = {
         "measure": params.get("measure"),
         "base": conversion.get("base_measure"),
         "conversion": conversion.get("conversion_measure"),
     }
-    yield from ((role, _input(said)) for role, said in found.items() if said)
+    yield from ((role, _input(definition)) for role, definition in by_role.items() if definition)
 
 
 def _metrics_of(params: dict[str, Any]) -> Iterator[tuple[str, _Said]]:
     """The metrics a metric is made of, and what each is to it."""
     conversion = params.get("conversion_type_params") or {}
-    found = {
+    by_role = {
         "numerator": params.get("numerator"),
         "denominator": params.get("denominator"),
         "cumulative": (params.get("cumulative_type_params") or {}).get("metric"),
         "base": conversion.get("base_metric"),
         "conversion": conversion.get("conversion_metric"),
     }
-    yield from ((role, _input(said)) for role, said in found.items() if said)
+    yield from ((role, _input(definition)) for role, definition in by_role.items() if definition)
     inputs = sorted(map(_input, params.get("metrics") or ()), key=repr)
-    yield from (("input", said) for said in inputs)
+    yield from (("input", definition) for definition in inputs)
 
 
-def _input(said: Any) -> _Said:
+def _input(definition: Any) -> _Said:
     """A measure or a metric that may be named without a word more."""
-    return said if isinstance(said, dict) else {"name": said}
+    return definition if isinstance(definition, dict) else {"name": definition}

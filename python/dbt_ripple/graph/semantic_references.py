@@ -60,8 +60,8 @@ def asked(text: str) -> SemanticReference | None:
     options: list[str] = []
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):  # .grain('month')
         if node.func.attr != "descending":
-            said = [*node.args, *(k.value for k in node.keywords)]
-            options.append(" ".join([node.func.attr, *map(ast.dump, said)]))
+            arguments = [*node.args, *(k.value for k in node.keywords)]
+            options.append(" ".join([node.func.attr, *map(ast.dump, arguments)]))
         node = node.func.value
     if isinstance(node, ast.Name):
         return SemanticReference("Dimension", node.id, (), "; ".join(options))
@@ -104,8 +104,8 @@ def _texts(node: ast.expr) -> tuple[str, ...] | None:
         return ()
     if not isinstance(node, ast.List | ast.Tuple):
         return None
-    found = [_text(item) for item in node.elts]
-    return None if None in found else tuple(text for text in found if text is not None)
+    texts = [_text(item) for item in node.elts]
+    return None if None in texts else tuple(text for text in texts if text is not None)
 
 
 def placeholder(number: int) -> str:
@@ -124,9 +124,9 @@ def filter_sql(template: str) -> tuple[str, list[SemanticReference]] | None:
     elements: list[SemanticReference] = []
     unread = False
 
-    def stand_in(found: re.Match[str]) -> str:
+    def stand_in(match: re.Match[str]) -> str:
         nonlocal unread
-        element = asked(found[1])
+        element = asked(match[1])
         if element is None:
             unread = True
             return ""
@@ -138,15 +138,15 @@ def filter_sql(template: str) -> tuple[str, list[SemanticReference]] | None:
     return None if unread or _OTHER_JINJA.search(sql) else (sql, elements)
 
 
-def filters_of(said: Any) -> list[str]:
+def filters_of(value: Any) -> list[str]:
     """The templates of a filter as dbt writes it; each must hold, in no order."""
-    if not said:
+    if not value:
         return []
-    if isinstance(said, dict):
-        return filters_of(said.get("where_filters") or said.get("where_sql_template"))
-    if isinstance(said, list):
-        return sorted(template for item in said for template in filters_of(item))
-    return [str(said)]
+    if isinstance(value, dict):
+        return filters_of(value.get("where_filters") or value.get("where_sql_template"))
+    if isinstance(value, list):
+        return sorted(template for item in value for template in filters_of(item))
+    return [str(value)]
 
 
 _NAMED: Final = frozenset(
@@ -218,9 +218,9 @@ def _defining(said: Any) -> Any:
     return said
 
 
-def list_of(said: Any) -> list[Any]:
+def list_of(value: Any) -> list[Any]:
     """A list in a manifest; nothing where what stands there is none."""
-    return said if isinstance(said, list) else []
+    return value if isinstance(value, list) else []
 
 
 def listed(names: Iterable[str]) -> str:

@@ -50,31 +50,31 @@ class SourcesAndSeeds:
     def dataset(self, key: str, name: str) -> LinkedNode:
         """A relation that dbt does not know."""
         unique_id = DATASET_PREFIX + key
-        known = self.linked_nodes.get(unique_id)
-        if known is None:
-            known = self.linked_nodes[unique_id] = self.unlisted_relation(
+        linked = self.linked_nodes.get(unique_id)
+        if linked is None:
+            linked = self.linked_nodes[unique_id] = self.unlisted_relation(
                 unique_id, digest(b"leaf", unique_id.encode()), [], False
             )
-        return known
+        return linked
 
     def source_or_seed(self, unique_id: str, node: Node) -> LinkedNode:
         """A source or a seed."""
         if node.resource_type == "seed":
             return self.seed(unique_id, node)
         fingerprint = digest(b"leaf", unique_id.encode(), repr(where_it_is(node)).encode())
-        said = of_source(node, self.project.metadata.adapter_type)
+        settings = of_source(node, self.project.metadata.adapter_type)
         if reads := self.settings.read_by_project_hooks:
-            said += read_of(node, reads)
-        if said:
-            fingerprint = digest(fingerprint, repr(said).encode())
+            settings += read_of(node, reads)
+        if settings:
+            fingerprint = digest(fingerprint, repr(settings).encode())
         listed = self.project.catalog.get(unique_id, [])
         names = [c.name for c in listed]
         closed = bool(names)
         if not closed:
             names = [c.name for c in node.columns.values()]
-        known = self.unlisted_relation(unique_id, fingerprint, names, closed)
-        known.relation.fields = self.fields_of(node, known.relation.fields, listed)
-        return known
+        linked = self.unlisted_relation(unique_id, fingerprint, names, closed)
+        linked.relation.fields = self.fields_of(node, linked.relation.fields, listed)
+        return linked
 
     def fields_of(
         self, node: Node, fields: dict[str, Fields], listed: list[CatalogColumn]
@@ -93,9 +93,9 @@ class SourcesAndSeeds:
             ]
         for name, quoted, text in types:
             key = fold(name, quoted, self.dialect)
-            found = fields_of_type(text, self.dialect) if key not in fields else None
-            if found is not None:
-                fields = {**fields, key: found}
+            fields_read = fields_of_type(text, self.dialect) if key not in fields else None
+            if fields_read is not None:
+                fields = {**fields, key: fields_read}
         return fields
 
     def seed(self, unique_id: str, node: Node) -> LinkedNode:
@@ -110,21 +110,21 @@ class SourcesAndSeeds:
         if hooks_of(node):  # which may make one column out of another
             by_content = False
         # What was read by its delimiter tells what was read, whatever it was.
-        said = (None if by_content else node.config.get("delimiter") or ",", self.quoted(node))
-        config = digest(repr(said).encode(), self.settings.of(node))
+        settings = (None if by_content else node.config.get("delimiter") or ",", self.quoted(node))
+        config = digest(repr(settings).encode(), self.settings.of(node))
         content = b"" if by_content else repr(checksum(node)).encode()
         content += self.seeds.digests.get(unique_id, b"")
         fingerprint = digest(b"seed", unique_id.encode(), config, content)
         closed = bool(names)
         if not closed:
             names = [c.name for c in node.columns.values()]
-        known = self.unlisted_relation(unique_id, fingerprint, names, closed)
-        relation = known.relation
+        linked = self.unlisted_relation(unique_id, fingerprint, names, closed)
+        relation = linked.relation
         if file is not None and by_content:
             values = dict(zip((n.lower() for n in file.header), file.values, strict=True))
             if unique_id in self.seeds.reordered:
                 relation.incidental = digest(b"order of a file", *file.values)
-                known.analysis.incidental = relation.incidental.hex()
+                linked.analysis.incidental = relation.incidental.hex()
                 values = dict.fromkeys(values, file.bag)
             relation.rows_fp = digest(relation.rows_fp, str(file.rows).encode())
             formerly = self.seeds.formerly.get(unique_id, {})
@@ -139,9 +139,9 @@ class SourcesAndSeeds:
             for i, name in enumerate(names):
                 if name.lower() in said_types:
                     relation.fps[i] = digest(relation.fps[i], said_types[name.lower()].encode())
-        known.analysis.fingerprints = [fp.hex() for fp in relation.fps]
-        known.analysis.rows_fingerprint = relation.rows_fp.hex()
-        return known
+        linked.analysis.fingerprints = [fp.hex() for fp in relation.fps]
+        linked.analysis.rows_fingerprint = relation.rows_fp.hex()
+        return linked
 
     def types_of_file(self, unique_id: str) -> bytes | None:
         """A fingerprint of the names and types of a changed seed's columns; None where not known.
@@ -157,13 +157,18 @@ class SourcesAndSeeds:
             or not file.shapes
         ):
             return None
-        said = node.config.get("column_types")
+        column_types = node.config.get("column_types")
         return digest(
             b"types",
             *(name.encode() for name in file.header),
             *file.shapes,
             repr(
-                (sorted(said.items()) if isinstance(said, dict) else said, self.quoted(node))
+                (
+                    sorted(column_types.items())
+                    if isinstance(column_types, dict)
+                    else column_types,
+                    self.quoted(node),
+                )
             ).encode(),
         )
 
@@ -213,29 +218,29 @@ class SourcesAndSeeds:
         )
         return LinkedNode(analysis, relation, [{} for _ in names], {})
 
-    def discover(self, known: LinkedNode, key: str, name: str, fp: bytes, deps: Deps) -> str:
+    def discover(self, linked: LinkedNode, key: str, name: str, fp: bytes, deps: Deps) -> str:
         """Note a column that only its use shows; returns the name it is noted under."""
-        if key in known.relation.columns():
-            return known.analysis.columns[known.relation.keys.index(key)]
-        analysis = known.analysis
-        for other in analysis.columns[len(known.relation.names) :]:
+        if key in linked.relation.columns():
+            return linked.analysis.columns[linked.relation.keys.index(key)]
+        analysis = linked.analysis
+        for other in analysis.columns[len(linked.relation.names) :]:
             if fold(other, False, self.dialect) == key or fold_stored(other, self.dialect) == key:
                 return other
         analysis.columns.append(name)
         analysis.fingerprints.append(fp.hex())
         analysis.expressions.append(None)
-        known.deps.append(deps)
+        linked.deps.append(deps)
         return name
 
 
 def where_it_is(source: Node) -> tuple[str | None, ...]:
     """What a project says of where a source is, without what only the target decides (rule 6)."""
-    said: list[str | None] = [source.identifier or source.name]
+    parts: list[str | None] = [source.identifier or source.name]
     for unrendered, rendered in (
         (source.unrendered_database, source.database),
         (source.unrendered_schema, source.schema),
     ):
-        said.append(unrendered)
+        parts.append(unrendered)
         if unrendered and "target" not in unrendered and "env_var" not in unrendered:
-            said.append(rendered)
-    return tuple(said)
+            parts.append(rendered)
+    return tuple(parts)

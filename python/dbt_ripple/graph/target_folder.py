@@ -150,9 +150,9 @@ class TargetFolder:
         held, self._held = self._held, {}
         project = read_project(self.folder, held, late=self._late)
         if self._sources_only:
-            said = vars(project)["catalog"]  # as it is, so that it is not decoded now
+            catalog = vars(project)["catalog"]  # as it is, so that it is not decoded now
             project.catalog = lambda: sources_of_catalog(
-                project, said() if callable(said) else said
+                project, catalog() if callable(catalog) else catalog
             )
         if self.cache is not None and self._key is None and not _is_dbt_2(project):
             files = _seed_files(project)
@@ -169,14 +169,14 @@ class TargetFolder:
         Raises:
             RippleError: the artifacts cannot be read, or dbt has compiled nothing of them.
         """
-        found = self._kept(b"summary", AnalysisCoverage)
-        if found is None:
+        summary = self._kept(b"summary", AnalysisCoverage)
+        if summary is None:
             self.project  # noqa: B018  (its time is counted)
-            found = analysis_coverage(self.project, self.analysis(tests=False), self.read_seconds)
-            self._keep(b"summary", msgspec.msgpack.encode(found))
+            summary = analysis_coverage(self.project, self.analysis(tests=False), self.read_seconds)
+            self._keep(b"summary", msgspec.msgpack.encode(summary))
         else:
-            found.seconds = {**dict.fromkeys(STAGES, 0.0), "read": round(self.read_seconds, 3)}
-        return found
+            summary.seconds = {**dict.fromkeys(STAGES, 0.0), "read": round(self.read_seconds, 3)}
+        return summary
 
     def analysis(
         self, *, tests: bool = True, expressions: bool = False, own: bool = False
@@ -194,8 +194,8 @@ class TargetFolder:
         started = time.perf_counter()
         kept = self._kept(kind, _CachedRawAnalysis)
         if kept is not None:
-            found = self._unpacked(asked, kept)
-            found.seconds = {"read": time.perf_counter() - started, "parse": 0.0, "link": 0.0}
+            analysis = self._unpacked(asked, kept)
+            analysis.seconds = {"read": time.perf_counter() - started, "parse": 0.0, "link": 0.0}
         else:
             project = self.project
             check_compiled(project)
@@ -204,7 +204,7 @@ class TargetFolder:
             from dbt_ripple.graph.process_pool import cores, in_processes
 
             processes = cores() if self.processes is None else self.processes
-            found = analyse(
+            analysis = analyse(
                 project,
                 tests=tests,
                 expressions=expressions,
@@ -213,11 +213,11 @@ class TargetFolder:
                 lower_many=self._lower_many or in_processes(processes),
             )
             if self._key is not None:
-                assert isinstance(found.edges, Edges)
-                whole = _CachedAnalysis(replace(found, edges=[]), pack_edges(found.edges))
+                assert isinstance(analysis.edges, Edges)
+                whole = _CachedAnalysis(replace(analysis, edges=[]), pack_edges(analysis.edges))
                 self._keep(kind, msgspec.msgpack.encode(whole))
-        self._analyses[asked] = found
-        return found
+        self._analyses[asked] = analysis
+        return analysis
 
     def _unpacked(self, asked: _Asked, kept: _CachedRawAnalysis) -> Analysis:
         said, there = kept.analysis, _NOTHING
@@ -228,9 +228,9 @@ class TargetFolder:
             nodes = _unpack(said.nodes, then.nodes, known.nodes)
             tests = _unpack(said.tests, then.tests, known.tests)
         edges = unpack_edges(kept.edges, nodes)
-        found = Analysis(nodes, edges, said.test_columns, {}, tests, said.unit_tests, said.own)
-        self._said[asked] = said, found
-        return found
+        analysis = Analysis(nodes, edges, said.test_columns, {}, tests, said.unit_tests, said.own)
+        self._said[asked] = said, analysis
+        return analysis
 
     def _whole(self, cache: Cache, files: list[str]) -> bytes:
         return cache.key(b"project", self._artifacts, *(_file_digest(Path(file)) for file in files))
@@ -286,14 +286,14 @@ _NOTHING: Final = _RawAnalysis({}, [], {}, {}, {}), Analysis({}, [], [], {})
 
 
 def _unpack(
-    said: Mapping[str, msgspec.Raw],
+    packed: Mapping[str, msgspec.Raw],
     then: Mapping[str, msgspec.Raw],
     known: Mapping[str, NodeAnalysis],
 ) -> dict[str, NodeAnalysis]:
     """Nodes decoded; what another side says in the same bytes is taken from there."""
     return {
         unique_id: known[unique_id] if then.get(unique_id) == raw else _decode_node(raw)
-        for unique_id, raw in said.items()
+        for unique_id, raw in packed.items()
     }
 
 
@@ -355,12 +355,12 @@ def digest_of(content: bytes) -> bytes:
         try:
             # As Latin-1 each byte is one character, whatever the strings in it come out as.
             text = bytes(view[head.end() : head.end() + _HEAD]).decode("latin-1")
-            said, length = json.JSONDecoder().raw_decode(text)
+            manifest, length = json.JSONDecoder().raw_decode(text)
         except ValueError:
             pass
         else:
-            if isinstance(said, dict):
-                kept = {key: value for key, value in said.items() if key not in _VOLATILE}
+            if isinstance(manifest, dict):
+                kept = {key: value for key, value in manifest.items() if key not in _VOLATILE}
                 hasher.update(json.dumps(kept, sort_keys=True).encode())
                 start = head.end() + length
     for created in _CREATED.finditer(content, start):

@@ -179,17 +179,17 @@ class FactAnalyser(Linker):
 
     def node(self, unique_id: str) -> LinkedNode:
         """A relation with what is known of its rows."""
-        known = self.linked_nodes.get(unique_id)
-        if known is not None:
-            return known
+        linked = self.linked_nodes.get(unique_id)
+        if linked is not None:
+            return linked
         seen = self.analysis.nodes.get(unique_id)
         node = self.project.nodes[unique_id]
         if seen is not None and seen.status == "analysed" and unique_id in self.unmoved:
-            known = self.linked_nodes[unique_id] = self.unchanged(unique_id, seen)
+            linked = self.linked_nodes[unique_id] = self.unchanged(unique_id, seen)
         else:
-            known = super().node(unique_id)
-            known.relation.facts = self.carried(node, known.relation)
-        self.type_columns(unique_id, known.relation)
+            linked = super().node(unique_id)
+            linked.relation.facts = self.carried(node, linked.relation)
+        self.type_columns(unique_id, linked.relation)
         if node.resource_type == "seed":
             self.prove_by_files()
         for test in self.tests_of(unique_id):
@@ -198,7 +198,7 @@ class FactAnalyser(Linker):
             self.waiting[test] -= 1
             if not self.waiting[test]:
                 heapq.heappush(self.ready, (len(self.relations_above(test)), test))
-        return known
+        return linked
 
     def prove_by_files(self) -> None:
         """Note what the files of seeds prove: values that are there, keys, and what is among keys."""
@@ -264,11 +264,11 @@ class FactAnalyser(Linker):
         for parent in parents:
             self.node(parent)
         self.prove()
-        known = super().query(unique_id, node)
+        linked = super().query(unique_id, node)
         steps = self.steps.setdefault(unique_id, {})
         for parent in parents:
             steps.update(self.steps.get(parent, {}))
-        return known
+        return linked
 
     def follow(self, unique_id: str, node: Node) -> tuple[dict[str, str], Linked] | Reason:
         """As without facts, but linked with them; notes which were used."""
@@ -436,16 +436,20 @@ class FactAnalyser(Linker):
         columns = relation.columns()
         types = [(c.name, c.type) for c in self.columns(unique_id)]
         for name, type_ in types or self.types_of_seed(self.project.nodes[unique_id]):
-            known = columns.get(fold_stored(name, self.dialect))
-            if known is not None:
-                self.known_constraints.typed(known[0], type_family(type_))
+            column = columns.get(fold_stored(name, self.dialect))
+            if column is not None:
+                self.known_constraints.typed(column[0], type_family(type_))
 
     def types_of_seed(self, node: Node) -> list[tuple[str, str]]:
         """The types that a seed's columns will have once its file is loaded, as far as that is sure."""
         if node.resource_type != "seed":
             return []
-        said = node.config.get("column_types")
-        types = {str(k): str(v) for k, v in said.items()} if isinstance(said, dict) else {}
+        column_types = node.config.get("column_types")
+        types = (
+            {str(k): str(v) for k, v in column_types.items()}
+            if isinstance(column_types, dict)
+            else {}
+        )
         file = self.seeds.read(node)
         if file is not None:
             own = {name.lower() for name in types}
@@ -489,8 +493,8 @@ def _beyond(rows: Rows, of: Rows) -> list[object] | None:
     return [c for key, c in conditions(rows).items() if key not in own]
 
 
-def _not_null_only(found: Iterable[object], columns: frozenset[bytes]) -> bool:
-    return all(isinstance(c, IsNull) and c.negated and c.column in columns for c in found)
+def _not_null_only(conditions: Iterable[object], columns: frozenset[bytes]) -> bool:
+    return all(isinstance(c, IsNull) and c.negated and c.column in columns for c in conditions)
 
 
 __all__ = ["HOLDS_ITS_QUERY", "RELATIONS", "FactAnalyser", "TestRows"]

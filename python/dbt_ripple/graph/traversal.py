@@ -74,7 +74,7 @@ def reach(
         >>> reach("a", {"a": ["b"], "b": ["d"]}, depth=1)
         {'a': 0, 'b': 1}
     """
-    found = {start: 0}
+    distances = {start: 0}
     frontier = [start]
     distance = 0
     while frontier and (depth is None or distance < depth):
@@ -82,11 +82,11 @@ def reach(
         following: list[V] = []
         for vertex in frontier:
             for neighbour in neighbours.get(vertex, ()):
-                if neighbour not in found and (keep is None or keep(neighbour)):
-                    found[neighbour] = distance
+                if neighbour not in distances and (keep is None or keep(neighbour)):
+                    distances[neighbour] = distance
                     following.append(neighbour)
         frontier = following
-    return found
+    return distances
 
 
 def toward(found: Trace[V], wanted: Callable[[V], bool]) -> Trace[V]:
@@ -143,22 +143,22 @@ def trace(
         depth: how many steps to go at most; ``None`` for as far as it goes.
         keep: a vertex it rejects is left out, and nothing is reached through it.
     """
-    found = Trace(root, direction, depth)
+    result = Trace(root, direction, depth)
     edges: dict[tuple[V, V], None] = {}
     if direction != "downstream":
-        found.upstream = reach(root, parents, depth, keep)
-        for child in found.upstream:
+        result.upstream = reach(root, parents, depth, keep)
+        for child in result.upstream:
             for parent in parents.get(child, ()):
-                if parent in found.upstream:
+                if parent in result.upstream:
                     edges[parent, child] = None
     if direction != "upstream":
-        found.downstream = reach(root, children, depth, keep)
-        for parent in found.downstream:
+        result.downstream = reach(root, children, depth, keep)
+        for parent in result.downstream:
             for child in children.get(parent, ()):
-                if child in found.downstream:
+                if child in result.downstream:
                     edges[parent, child] = None
-    found.edges = list(edges)
-    return found
+    result.edges = list(edges)
+    return result
 
 
 # --- all pairs -------------------------------------------------------------------------------------
@@ -187,7 +187,11 @@ def closure(parents: Mapping[str, Sequence[str]]) -> Iterator[pyarrow.RecordBatc
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    ids = list(dict.fromkeys([*parents, *(p for found in parents.values() for p in found)]))
+    ids = list(
+        dict.fromkeys(
+            [*parents, *(p for parents_of_node in parents.values() for p in parents_of_node)]
+        )
+    )
     position = {unique_id: index for index, unique_id in enumerate(ids)}
     direct = [[position[p] for p in dict.fromkeys(parents.get(node, ()))] for node in ids]
     names = pa.array(ids, pa.string())
@@ -221,8 +225,8 @@ def closure(parents: Mapping[str, Sequence[str]]) -> Iterator[pyarrow.RecordBatc
     seen = [1 << node for node in range(len(ids))]
     frontier = list(enumerate(seen))
     children: list[list[int]] = [[] for _ in ids]
-    for node, found in enumerate(direct):
-        for parent in found:
+    for node, parents_of_node in enumerate(direct):
+        for parent in parents_of_node:
             children[parent].append(node)
     depth = 0
     while frontier:

@@ -70,25 +70,25 @@ def relations_in(called: Sequence[str], names: RelationNames) -> set[str]:
     functions = [name for name in called if name.endswith("(")]
     if functions and all(_LISTS_FILES.fullmatch(name) for name in functions):
         return set()
-    found: set[str] = set()
+    unique_ids: set[str] = set()
     for text in called:
         for word in () if text.endswith("(") else _WORD.findall(text):
             if "." in word and (known := names.node_named(word)) is not None:
-                found.add(known)
-            found |= names.by_identifier.get(word.rpartition(".")[2].strip().lower(), set())
-    return found
+                unique_ids.add(known)
+            unique_ids |= names.by_identifier.get(word.rpartition(".")[2].strip().lower(), set())
+    return unique_ids
 
 
 def relations_named(text: str, names: RelationNames) -> set[str]:
     """The relations that a text which is not followed may name: those of which a word is the name."""
-    found: set[str] = set()
+    unique_ids: set[str] = set()
     for word in set(_WORD.findall(re.sub(r"[`\"\[\]]", "", text))):
         if "." in word:
             known = names.node_named(word)
-            found |= {known} if known is not None else set()
+            unique_ids |= {known} if known is not None else set()
         else:
-            found |= names.by_identifier.get(word.lower(), set())
-    return found
+            unique_ids |= names.by_identifier.get(word.lower(), set())
+    return unique_ids
 
 
 def not_read(node: Node) -> set[str]:
@@ -116,9 +116,9 @@ def not_read(node: Node) -> set[str]:
 
 def _counted(text: str) -> dict[str, int]:
     """How often refs and sources are named, by name."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for reference in _REFERENCE.finditer(text):
         texts = _NAME.findall(reference[1])
         if texts:
-            found[texts[-1]] = found.get(texts[-1], 0) + 1
-    return found
+            counts[texts[-1]] = counts.get(texts[-1], 0) + 1
+    return counts

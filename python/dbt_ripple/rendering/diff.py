@@ -46,8 +46,8 @@ def rows_described(node: NodeDiff) -> Iterator[str]:
 
 def entries(node: NodeDiff) -> Iterator[list[str]]:
     """What changed of a relation: for each the headline, then what stood and what stands there."""
-    if found := list(rows_described(node)):
-        yield found
+    if lines := list(rows_described(node)):
+        yield lines
     by_the_same = [c for c in node.columns if _by_the_rows(node, c)]
     for column in node.columns:
         if column.change != "upstream" and column not in by_the_same:
@@ -68,18 +68,18 @@ def _by_the_rows(node: NodeDiff, column: ColumnDiff) -> bool:
     )
 
 
-def below(found: Diff) -> str:
+def below(differences: Diff) -> str:
     """What is downstream only, in one line; empty where nothing is."""
-    nodes = [node for node in found.nodes if node.change == "downstream"]
+    nodes = [node for node in differences.nodes if node.change == "downstream"]
     columns = sum(len(node.columns) for node in nodes)
     if not nodes:
         return ""
     return f"downstream: {count(columns, 'column')} of {count(len(nodes), 'node')}"
 
 
-def diff_text(found: Diff, base: Project, head: Project) -> Iterator[str]:
+def diff_text(differences: Diff, base: Project, head: Project) -> Iterator[str]:
     """The differences as text, line by line."""
-    for node in found.nodes:
+    for node in differences.nodes:
         if node.change == "downstream":
             continue
         yield styled(f"{name_of(node.unique_id, head, base)} ({node.change})", bold=True)
@@ -90,17 +90,17 @@ def diff_text(found: Diff, base: Project, head: Project) -> Iterator[str]:
             yield f"  {entry[0]}"
             for line in entry[1:]:
                 yield "    " + styled(line, fg="red" if line.startswith("-") else "green")
-    if text := below(found):
+    if text := below(differences):
         yield text
-    if found.broken:
+    if differences.broken:
         yield styled("cannot compile:", bold=True)
-    for broken in found.broken:
+    for broken in differences.broken:
         yield f"  {name_of(broken.unique_id, head, base)}: {broken.reason.message}"
 
 
-def diff_markdown(found: Diff, base: Project, head: Project) -> Iterator[str]:
+def diff_markdown(differences: Diff, base: Project, head: Project) -> Iterator[str]:
     """The differences as Markdown, line by line."""
-    for node in found.nodes:
+    for node in differences.nodes:
         if node.change == "downstream":
             continue
         yield f"### {code(name_of(node.unique_id, head, base))} ({node.change})"
@@ -117,11 +117,11 @@ def diff_markdown(found: Diff, base: Project, head: Project) -> Iterator[str]:
                 yield from (f"  {line}" for line in entry[1:])
                 yield "  ```"
         yield ""
-    if text := below(found):
+    if text := below(differences):
         yield f"{text.capitalize()}."
-    if found.broken:
+    if differences.broken:
         yield ""
         yield "Cannot compile:"
         yield ""
-    for broken in found.broken:
+    for broken in differences.broken:
         yield f"- {code(name_of(broken.unique_id, head, base))}: {prose(broken.reason.message)}"

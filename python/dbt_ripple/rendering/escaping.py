@@ -219,8 +219,8 @@ def _grouped(styles: list[str], text: str) -> Iterator[tuple[str, str]]:
 
 def _rendered(pieces: Iterator[tuple[str, str]] | list[tuple[str, str]], colours: bool) -> str:
     return "".join(
-        f"\x1b[{style}m{said}\x1b[0m" if style and said and colours else said
-        for style, said in pieces
+        f"\x1b[{style}m{text}\x1b[0m" if style and text and colours else text
+        for style, text in pieces
     )
 
 
@@ -266,10 +266,15 @@ def code(text: str) -> str:
         >>> code("fct_orders"), code("a|b")
         ('`fct_orders`', '<code>a&#124;b</code>')
     """
-    said = shown(text)
-    if said and said == said.strip() and "`" not in said and "|" not in said:
-        return f"`{said}`"
-    return f"<code>{markup(said)}</code>"
+    printable = shown(text)
+    if (
+        printable
+        and printable == printable.strip()
+        and "`" not in printable
+        and "|" not in printable
+    ):
+        return f"`{printable}`"
+    return f"<code>{markup(printable)}</code>"
 
 
 def markup(text: str) -> str:
@@ -277,10 +282,10 @@ def markup(text: str) -> str:
 
     GitHub makes a link of what looks like an address of mail, also of one that is spelled in entities.
     """
-    said = "".join(
+    escaped = "".join(
         char if char.isalnum() or not char.isascii() else f"&#{ord(char)};" for char in shown(text)
     )
-    return said.replace("&#64;", "&#64;&#8203;")
+    return escaped.replace("&#64;", "&#64;&#8203;")
 
 
 def prose(text: str) -> str:
@@ -293,15 +298,15 @@ def prose(text: str) -> str:
         >>> prose("a*b of <c> by @everyone")
         'a\\*b of \\<c\\> by @&#8203;everyone'
     """
-    said = shown(text)
-    start = _AT_START.match(said)
+    printable = shown(text)
+    start = _AT_START.match(printable)
     if start is None:
-        return _IN_PROSE.sub(_escaped, said)
-    return _escaped(start) + _IN_PROSE.sub(_escaped, said[start.end() :])
+        return _IN_PROSE.sub(_escaped, printable)
+    return _escaped(start) + _IN_PROSE.sub(_escaped, printable[start.end() :])
 
 
-def _escaped(found: re.Match[str]) -> str:
-    text, kind = found[0], found.lastgroup
+def _escaped(match: re.Match[str]) -> str:
+    text, kind = match[0], match.lastgroup
     if kind == "calls":
         return f"{text}&#8203;"
     if kind == "entity":
@@ -330,10 +335,10 @@ def mermaid(text: str) -> str:
 # --- machines --------------------------------------------------------------------------------------
 
 
-def workflow_command(command: str, said: str, **properties: str | int) -> str:
+def workflow_command(command: str, message: str, **properties: str | int) -> str:
     """A workflow command of GitHub (``::error file=...::...``), for `answer(..., commands=True)`."""
     given = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
-    return f"::{command} {given}::{_data(said)}"
+    return f"::{command} {given}::{_data(message)}"
 
 
 def _data(text: str) -> str:

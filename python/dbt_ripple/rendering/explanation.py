@@ -30,72 +30,76 @@ def _stood_and_stands(found: Explanation) -> tuple[list[str], list[str]]:
     return [one_line(text) for text in before], [one_line(text) for text in after]
 
 
-def _grounds(found: Explanation, head: Project) -> Iterator[tuple[str, str]]:
+def _grounds(explanation: Explanation, head: Project) -> Iterator[tuple[str, str]]:
     """What a proven test rests on, and what blocks a blocked one."""
-    for said, unique_ids in (
-        ("rests on", found.facts),
-        ("blocked by", [found.blocked_by] if found.blocked_by else []),
+    for title, unique_ids in (
+        ("rests on", explanation.facts),
+        ("blocked by", [explanation.blocked_by] if explanation.blocked_by else []),
     ):
         for unique_id in unique_ids:
             node = head.nodes.get(unique_id)
-            yield said, node.display_name if node else unique_id
+            yield title, node.display_name if node else unique_id
 
 
-def _arguments(found: Explanation) -> list[str]:
+def _arguments(explanation: Explanation) -> list[str]:
     """What shows that a proven test cannot fail, or why a blocked one cannot run."""
-    if found.verdict not in {"proven", "blocked"}:
+    if explanation.verdict not in {"proven", "blocked"}:
         return []
-    parts = parts_of(found.reason) if found.reason.code is Code.PROVEN else [found.reason]
+    parts = (
+        parts_of(explanation.reason)
+        if explanation.reason.code is Code.PROVEN
+        else [explanation.reason]
+    )
     return [part.message for part in parts]
 
 
-def explanation_text(found: Explanation, head: Project) -> Iterator[str]:
+def explanation_text(explanation: Explanation, head: Project) -> Iterator[str]:
     """An explanation as text, line by line."""
-    arguments = _arguments(found)
-    reason = f": {found.reason.message}" if not arguments else ", because"
-    yield f"{styled(found.name, bold=True)}: {found.verdict}{reason}"
+    arguments = _arguments(explanation)
+    reason = f": {explanation.reason.message}" if not arguments else ", because"
+    yield f"{styled(explanation.name, bold=True)}: {explanation.verdict}{reason}"
     yield from (f"  - {argument}" for argument in arguments)
-    if found.broken and found.broken != found.reason:
-        yield f"  cannot compile: {found.broken.message}"
-    for depth, step in enumerate(found.path):
+    if explanation.broken and explanation.broken != explanation.reason:
+        yield f"  cannot compile: {explanation.broken.message}"
+    for depth, step in enumerate(explanation.path):
         arrow = "  " * depth + ("└── " if depth else "")
         text = f"  {arrow}{_spoken(step, head)}"
         if step.expression and depth:
             text += styled(f"  {one_line(step.expression)}", dim=True)
         yield text
         if depth == 0:
-            before, after = _stood_and_stands(found)
+            before, after = _stood_and_stands(explanation)
             yield from (styled(f"      - {text}", fg="red") for text in before)
             yield from (styled(f"      + {text}", fg="green") for text in after)
-    yield from (f"  {said} {name}" for said, name in _grounds(found, head))
-    if found.not_proven:
-        yield f"  not proven: {found.not_proven.message}"
+    yield from (f"  {title} {name}" for title, name in _grounds(explanation, head))
+    if explanation.not_proven:
+        yield f"  not proven: {explanation.not_proven.message}"
 
 
-def explanation_markdown(found: Explanation, head: Project) -> Iterator[str]:
+def explanation_markdown(explanation: Explanation, head: Project) -> Iterator[str]:
     """An explanation as Markdown, line by line."""
-    arguments = _arguments(found)
-    because = "Because" if arguments else prose(found.reason.message)
-    yield f"**{code(found.name)}: {found.verdict}.** {because}"
+    arguments = _arguments(explanation)
+    because = "Because" if arguments else prose(explanation.reason.message)
+    yield f"**{code(explanation.name)}: {explanation.verdict}.** {because}"
     if arguments:
         yield ""
         yield from (f"- {prose(argument)}" for argument in arguments)
-    if found.broken and found.broken != found.reason:
+    if explanation.broken and explanation.broken != explanation.reason:
         yield ""
-        yield f"It cannot compile: {prose(found.broken.message)}."
-    if found.path:
+        yield f"It cannot compile: {prose(explanation.broken.message)}."
+    if explanation.path:
         yield ""
-    for step in found.path:
+    for step in explanation.path:
         text = f"1. {code(_spoken(step, head))}"
         yield text + (f": {code(one_line(step.expression))}" if step.expression else "")
-    if found.before or found.after:
+    if explanation.before or explanation.after:
         yield ""
         yield "```diff"
-        before, after = _stood_and_stands(found)
+        before, after = _stood_and_stands(explanation)
         yield from (f"- {text}" for text in before)
         yield from (f"+ {text}" for text in after)
         yield "```"
-    yield from (f"- {said} {code(name)}" for said, name in _grounds(found, head))
-    if found.not_proven:
+    yield from (f"- {title} {code(name)}" for title, name in _grounds(explanation, head))
+    if explanation.not_proven:
         yield ""
-        yield f"Not proven: {prose(found.not_proven.message)}."
+        yield f"Not proven: {prose(explanation.not_proven.message)}."

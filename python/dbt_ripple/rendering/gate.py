@@ -57,33 +57,33 @@ class GateAnswer:
         return self.comparison.base
 
 
-def rendered_gate(said: GateAnswer, style: str, project_dir: Path) -> Iterable[str]:
+def rendered_gate(gate_answer: GateAnswer, style: str, project_dir: Path) -> Iterable[str]:
     """The report in one of the formats of the command, line by line."""
     if style == "json":
-        return as_document(document(said))
+        return as_document(document(gate_answer))
     if style == "text":
-        return _text(said)
+        return _text(gate_answer)
     if style == "markdown":
         from dbt_ripple.rendering.pull_request_comment import comment
 
-        return comment(said)
+        return comment(gate_answer)
     if style == "sarif":
         from dbt_ripple.rendering.sarif import sarif
 
-        return as_json(sarif(said, project_dir))
+        return as_json(sarif(gate_answer, project_dir))
     from dbt_ripple.rendering.github_annotations import github
 
-    return github(said, project_dir)
+    return github(gate_answer, project_dir)
 
 
-def document(said: GateAnswer) -> dict[str, object]:
+def document(gate_answer: GateAnswer) -> dict[str, object]:
     """The report as ``--format json`` prints it."""
-    found = said.report.document()
-    if said.selection is not None:
-        found["selection"] = said.selection
-    if said.ran is not None:
-        found["results"] = said.ran.statuses
-    return found
+    document = gate_answer.report.document()
+    if gate_answer.selection is not None:
+        document["selection"] = gate_answer.selection
+    if gate_answer.ran is not None:
+        document["results"] = gate_answer.ran.statuses
+    return document
 
 
 def subject(finding: Finding, head: Project, base: Project) -> str:
@@ -105,9 +105,9 @@ def known_findings(report: GateReport) -> str:
     return ", ".join(f"{rule} {number:,}" for rule, number in rules.items())
 
 
-def _text(said: GateAnswer) -> Iterator[str]:
+def _text(gate_answer: GateAnswer) -> Iterator[str]:
 
-    report, head, base = said.report, said.head, said.base
+    report, head, base = gate_answer.report, gate_answer.head, gate_answer.base
     decision = styled(report.decision, fg=COLOURS[report.decision], bold=True)
     yield f"{decision}  risk {report.risk_level}, reaches {reach(report.affected)}"
     for finding in new_findings(report):
@@ -122,17 +122,17 @@ def _text(said: GateAnswer) -> Iterator[str]:
     yield from affected_lines(report.affected)
     if report.opaque:
         yield f"not analysed: {', '.join(report.opaque)}"
-    if said.selection is not None:
+    if gate_answer.selection is not None:
         from dbt_ripple.rendering.selection import selection_lines
 
         yield ""
-        yield from selection_lines(said.selection, head)
-    if said.ran is not None:
+        yield from selection_lines(gate_answer.selection, head)
+    if gate_answer.ran is not None:
         from dbt_ripple.selection.result import PASSED
 
         yield from (
             f"  {unique_id}: {status}"
-            for unique_id, status in said.ran.statuses.items()
+            for unique_id, status in gate_answer.ran.statuses.items()
             if status not in PASSED
         )
 
@@ -195,23 +195,23 @@ RUN_RULES: Final = {
 """What is asked of what was run (``--run``); the rules of the gate are about definitions."""
 
 
-def failures(said: GateAnswer) -> Iterator[Failure]:
+def failures(gate_answer: GateAnswer) -> Iterator[Failure]:
     """What was run and did not pass; what dbt skipped stands below one of these."""
     from dbt_ripple.selection.result import PASSED
 
-    if said.ran is None:
+    if gate_answer.ran is None:
         return
-    for unique_id, status in said.ran.statuses.items():
+    for unique_id, status in gate_answer.ran.statuses.items():
         if status in PASSED or status == "skipped":
             continue
-        node = said.head.nodes.get(unique_id)
+        node = gate_answer.head.nodes.get(unique_id)
         is_test = node is None or node.resource_type in ("test", "unit_test")
-        told = " ".join(said.ran.messages.get(unique_id, "").split())
+        told = " ".join(gate_answer.ran.messages.get(unique_id, "").split())
         yield Failure(
             unique_id,
             "test_failed" if is_test else "build_failed",
             "warning" if status == "warn" else "error",
-            f"{name_of(unique_id, said.head, said.base)}: {status}{': ' if told else ''}{told}",
+            f"{name_of(unique_id, gate_answer.head, gate_answer.base)}: {status}{': ' if told else ''}{told}",
         )
 
 

@@ -18,36 +18,40 @@ if TYPE_CHECKING:
 _GITHUB_LEVELS: Final = {"block": "error", "warn": "warning", "approved": "notice"}
 
 
-def github(said: GateAnswer, project_dir: Path) -> Iterator[str]:
+def github(gate_answer: GateAnswer, project_dir: Path) -> Iterator[str]:
     """Workflow commands: each finding becomes an annotation of the line it is about.
 
     So does each test that failed and each model that could not be built. Of the tests that passed, or
     were not run, the number is said: GitHub shows ten annotations of a kind and drops the others.
     """
-    report, head, base = said.report, said.head, said.base
-    places, unfound = Places(head, base, project_dir), MissingNames(said.comparison)
+    report, head, base = gate_answer.report, gate_answer.head, gate_answer.base
+    places, unfound = Places(head, base, project_dir), MissingNames(gate_answer.comparison)
     for finding in new_findings(report):
         place = place_of(finding, places, unfound)
         at: dict[str, str | int] = place._asdict() if place else {}
         message = f"{subject(finding, head, base)}: {finding.reason.message}"
         yield workflow_command(_GITHUB_LEVELS[finding.level], message, **at, title=finding.rule)
-    for failure in failures(said):
+    for failure in failures(gate_answer):
         place = places.of(failure.unique_id)
         at = place._asdict() if place else {}
         yield workflow_command(failure.level, failure.message, **at, title=failure.rule)
-    if (tests := _of_tests(said)) is not None:
-        failed = said.ran is not None and said.ran.failed
+    if (tests := _of_tests(gate_answer)) is not None:
+        failed = gate_answer.ran is not None and gate_answer.ran.failed
         yield workflow_command("error" if failed else "notice", tests, title="dbt-ripple select")
     reached = f"risk {report.risk_level}, reaches {reach(report.affected)}"
     level = {"APPROVED": "notice", "CAUTION": "warning", "BLOCKED": "error"}[report.decision]
     yield workflow_command(level, f"{report.decision}: {reached}", title="dbt-ripple gate")
 
 
-def _of_tests(said: GateAnswer) -> str | None:
+def _of_tests(gate_answer: GateAnswer) -> str | None:
     """How many tests there are to run, or what they said."""
     from dbt_ripple.rendering.pull_request_comment import run_in_short
     from dbt_ripple.rendering.selection import headline
 
-    if said.selection is None:
+    if gate_answer.selection is None:
         return None
-    return headline(said.selection) if said.ran is None else run_in_short(said.selection, said.ran)
+    return (
+        headline(gate_answer.selection)
+        if gate_answer.ran is None
+        else run_in_short(gate_answer.selection, gate_answer.ran)
+    )

@@ -62,10 +62,10 @@ def impact_text(
     yield from affected_lines(affected, expressions=True)
     if reading := [*report.broken_tests, *report.tests]:
         broken = len(report.broken_tests)
-        said = f", {broken:,} of them will not compile" if broken else ""
+        broken_text = f", {broken:,} of them will not compile" if broken else ""
         names = [project.nodes[u].display_name for u in reading[:_SHOWN]]
         more = f" and {len(reading) - len(names):,} more" if len(reading) > len(names) else ""
-        yield f"tests that read it: {len(reading):,}{said} ({', '.join(names)}{more})"
+        yield f"tests that read it: {len(reading):,}{broken_text} ({', '.join(names)}{more})"
     if report.opaque:
         yield f"not analysed: {', '.join(report.opaque)}"
     if owners := sorted({asset.owner for asset in affected if asset.owner and asset.counts}):

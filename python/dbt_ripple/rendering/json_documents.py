@@ -216,15 +216,17 @@ DOCUMENTS: Final[dict[str, type[msgspec.Struct]]] = {
 def schema(command: str) -> dict[str, Any]:
     """The JSON Schema of what a command prints. No field is left out, and none is not listed."""
     type_ = DOCUMENTS[command]
-    (said,), definitions = msgspec.json.schema_components([type_], ref_template="#/$defs/{name}")
-    types = {found.__name__: found for found in _types_in(type_)}
+    (components,), definitions = msgspec.json.schema_components(
+        [type_], ref_template="#/$defs/{name}"
+    )
+    types = {struct.__name__: struct for struct in _types_in(type_)}
     if Reason.__name__ in definitions:
         del definitions[Code.__name__]
         definitions |= _REASON
     for name, definition in definitions.items():
         if name not in _REASON:
             _complete(definition, types[name])
-    root = definitions.pop(said["$ref"].rpartition("/")[2])
+    root = definitions.pop(components["$ref"].rpartition("/")[2])
     return {
         "$schema": DIALECT,
         "$id": f"dbt-ripple/{command}.v{SCHEMA_VERSION}.json",
@@ -338,20 +340,20 @@ _ATTRIBUTE: Final = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 def _types_in(type_: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
     """A type and all that are part of it."""
-    found: dict[type[msgspec.Struct], None] = {}
+    types: dict[type[msgspec.Struct], None] = {}
 
-    def walk(said: Any) -> None:
-        if isinstance(said, msgspec.inspect.StructType):
-            if said.cls in found:
+    def walk(annotation: Any) -> None:
+        if isinstance(annotation, msgspec.inspect.StructType):
+            if annotation.cls in types:
                 return
-            found[said.cls] = None
-            for field in said.fields:
+            types[annotation.cls] = None
+            for field in annotation.fields:
                 walk(field.type)
         for part in ("item_type", "value_type", "key_type"):
-            if hasattr(said, part):
-                walk(getattr(said, part))
-        for part in getattr(said, "types", ()):
+            if hasattr(annotation, part):
+                walk(getattr(annotation, part))
+        for part in getattr(annotation, "types", ()):
             walk(part)
 
     walk(msgspec.inspect.type_info(type_))
-    return list(found)
+    return list(types)

@@ -37,21 +37,21 @@ def _plain_struct(value: msgspec.Struct) -> dict[str, Any]:
     shown = set(msgspec.structs.asdict(value))
     if type_.__struct_config__.omit_defaults:
         shown = {f for f in shown if getattr(value, f) != _defaults(type_).get(f, msgspec.UNSET)}
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for field, name in names:
         item = getattr(value, field)
         if item is msgspec.UNSET or field not in shown:
             continue
         if reasons.get(field) == "one":
-            found[name] = item.message if item is not None else None
-            found[f"{name}_code"] = str(item.code) if item is not None else None
-            found[f"{name}_arguments"] = plain(item)["arguments"] if item is not None else None
+            fields[name] = item.message if item is not None else None
+            fields[f"{name}_code"] = str(item.code) if item is not None else None
+            fields[f"{name}_arguments"] = plain(item)["arguments"] if item is not None else None
         elif reasons.get(field) == "several":
-            found[name] = [reason.message for reason in item]
-            found[f"{name}_coded"] = plain(item)
+            fields[name] = [reason.message for reason in item]
+            fields[f"{name}_coded"] = plain(item)
         else:
-            found[name] = plain(item)
-    return found
+            fields[name] = plain(item)
+    return fields
 
 
 def _defaults(type_: type[msgspec.Struct]) -> dict[str, Any]:
@@ -63,8 +63,8 @@ def _defaults(type_: type[msgspec.Struct]) -> dict[str, Any]:
 @cache
 def of_reasons(type_: type[msgspec.Struct]) -> dict[str, Literal["one", "several"]]:
     """Which fields of a type are a reason, and which are lists of reasons."""
-    found: dict[str, Literal["one", "several"]] = {}
-    for field, said in get_type_hints(type_).items():
-        if said is Reason or Reason in get_args(said):
-            found[field] = "several" if get_origin(said) is list else "one"
-    return found
+    fields: dict[str, Literal["one", "several"]] = {}
+    for field, annotation in get_type_hints(type_).items():
+        if annotation is Reason or Reason in get_args(annotation):
+            fields[field] = "several" if get_origin(annotation) is list else "one"
+    return fields

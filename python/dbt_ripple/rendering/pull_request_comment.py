@@ -129,10 +129,10 @@ class _Part:
             yield from self.after
 
 
-def comment(said: GateAnswer, longest: int = LONGEST) -> Iterator[str]:
+def comment(gate_answer: GateAnswer, longest: int = LONGEST) -> Iterator[str]:
     """The comment, line by line."""
-    parts = [part for part in _parts(said) if part.entries or part.before]
-    heading = list(_heading(said))
+    parts = [part for part in _parts(gate_answer) if part.entries or part.before]
+    heading = list(_heading(gate_answer))
     numbers = [min(len(part.entries), _AT_MOST) for part in parts]
     texts = [list(part.lines(number)) for part, number in zip(parts, numbers, strict=True)]
     while _size(heading) + sum(map(_size, texts)) > longest and any(numbers):
@@ -153,18 +153,18 @@ def _size(lines: Iterable[str]) -> int:
 # --- what stands first -----------------------------------------------------------------------------
 
 
-def _heading(said: GateAnswer) -> Iterator[str]:
+def _heading(gate_answer: GateAnswer) -> Iterator[str]:
     yield MARKER
-    yield f"### {ICONS[said.report.decision]} {said.report.decision}: {why(said)}"
+    yield f"### {ICONS[gate_answer.report.decision]} {gate_answer.report.decision}: {why(gate_answer)}"
     facts = [
-        f"Risk {said.report.risk_level}",
-        f"reaches {reach(said.report.affected)}",
+        f"Risk {gate_answer.report.risk_level}",
+        f"reaches {reach(gate_answer.report.affected)}",
     ]
-    if said.ran is not None and said.selection is not None:
-        facts.append(run_in_short(said.selection, said.ran))
-    elif said.selection is not None:
-        tests = count(said.selection.counts.impacted_tests, "test")
-        units = len(said.selection.unit_tests)
+    if gate_answer.ran is not None and gate_answer.selection is not None:
+        facts.append(run_in_short(gate_answer.selection, gate_answer.ran))
+    elif gate_answer.selection is not None:
+        tests = count(gate_answer.selection.counts.impacted_tests, "test")
+        units = len(gate_answer.selection.unit_tests)
         facts.append(
             f"{tests} and {count(units, 'unit test')} to run" if units else f"{tests} to run"
         )
@@ -172,12 +172,12 @@ def _heading(said: GateAnswer) -> Iterator[str]:
     yield f"{', '.join(facts)}."
 
 
-def why(said: GateAnswer) -> str:
+def why(gate_answer: GateAnswer) -> str:
     """What decided, in a few words: the findings of the gravest level, counted."""
     from dbt_ripple.changes.no_changes import nothing_changed
 
-    findings = new_findings(said.report)
-    grave = "block" if said.report.decision == "BLOCKED" else "warn"
+    findings = new_findings(gate_answer.report)
+    grave = "block" if gate_answer.report.decision == "BLOCKED" else "warn"
     rules = [finding.rule for finding in findings if finding.level == grave]
     if rules:
         # What breaks says the most.
@@ -185,9 +185,9 @@ def why(said: GateAnswer) -> str:
         counted = [_counted(rule, rules.count(rule)) for rule in order if rule in rules]
         more = f" and {count(len(counted) - 3, 'other rule')}" if len(counted) > 4 else ""
         return ", ".join(counted[: 3 if more else 4]) + more
-    if unchanged := nothing_changed(said.comparison):
+    if unchanged := nothing_changed(gate_answer.comparison):
         return prose(unchanged)
-    approver = said.report.approved_by
+    approver = gate_answer.report.approved_by
     if approver and any(finding.level == "approved" for finding in findings):
         return f"nothing breaks, and {prose(_cut(approver, _NAME))} approved what it reaches"
     return "nothing breaks that is read or promised"
@@ -203,31 +203,31 @@ def _counted(rule: str, number: int) -> str:
 # --- the parts -------------------------------------------------------------------------------------
 
 
-def _parts(said: GateAnswer) -> Iterator[_Part]:
-    findings = new_findings(said.report)
+def _parts(gate_answer: GateAnswer) -> Iterator[_Part]:
+    findings = new_findings(gate_answer.report)
     broken = [f for f in findings if f.rule == "reader_broken"]
     rest = [f for f in findings if f.rule != "reader_broken"]
-    unfound = MissingNames(said.comparison)
-    yield _changes(said)
+    unfound = MissingNames(gate_answer.comparison)
+    yield _changes(gate_answer)
     yield _Part(
-        *("What breaks", broken, lambda shown: _broken(shown, said, unfound), "reader"),
+        *("What breaks", broken, lambda shown: _broken(shown, gate_answer, unfound), "reader"),
     )
     todo = {_to_do(f): None for f in rest if f.level != "approved" and f.rule in _TO_DO}
     yield _Part(
-        *("What the rules say", list(_grouped(rest)), lambda g: _rules(g, said), "finding"),
+        *("What the rules say", list(_grouped(rest)), lambda g: _rules(g, gate_answer), "finding"),
         after=[f"What to do: {'; '.join(todo)}."] if todo else [],
     )
-    if known := known_findings(said.report):
+    if known := known_findings(gate_answer.report):
         yield _Part("Already so on base", [], _bullets, "", [known])
-    yield _affected(said)
-    if said.selection is not None:
-        yield from _tests(said.selection, said.ran, said.head)
+    yield _affected(gate_answer)
+    if gate_answer.selection is not None:
+        yield from _tests(gate_answer.selection, gate_answer.ran, gate_answer.head)
     unseen = [
-        f"{code(_cut(name_of(u, said.head, said.base), _NAME))}: {prose(_cut(reason.message))}"
-        for u, reason in said.report.opaque.items()
+        f"{code(_cut(name_of(u, gate_answer.head, gate_answer.base), _NAME))}: {prose(_cut(reason.message))}"
+        for u, reason in gate_answer.report.opaque.items()
     ]
     yield _Part("Not analysed, so they count as changed", unseen, _bullets, "node", folded=True)
-    notes = [prose(_cut(note.message, 2 * _WIDTH)) for note in said.report.notes]
+    notes = [prose(_cut(note.message, 2 * _WIDTH)) for note in gate_answer.report.notes]
     yield _Part("What the answer had to assume", notes, _bullets, "note", folded=True)
 
 
@@ -253,27 +253,29 @@ def _cut(text: str, width: int = _WIDTH) -> str:
     return line if len(line) <= width else f"{line[: width - 1]}…"
 
 
-def _name(finding: Finding, said: GateAnswer) -> str:
+def _name(finding: Finding, gate_answer: GateAnswer) -> str:
     if finding.unique_id is None:
         return "the change"
-    return code(_cut(subject(finding, said.head, said.base), _NAME))
+    return code(_cut(subject(finding, gate_answer.head, gate_answer.base), _NAME))
 
 
-def _broken(findings: Sequence[Finding], said: GateAnswer, unfound: MissingNames) -> Iterator[str]:
+def _broken(
+    findings: Sequence[Finding], gate_answer: GateAnswer, unfound: MissingNames
+) -> Iterator[str]:
     def rows() -> Iterator[Sequence[str]]:
         for finding in findings:
             gone = unfound.of(finding.unique_id or "")
             yield (
                 finding.level,
-                _name(finding, said),
+                _name(finding, gate_answer),
                 prose(_cut(finding.reason.message)),
-                _mend(finding, gone, said),
+                _mend(finding, gone, gate_answer),
             )
 
     yield from _table(("", "reader", "why", "what to do"), rows())
 
 
-def _mend(finding: Finding, gone: list[RemovedColumn], said: GateAnswer) -> str:
+def _mend(finding: Finding, gone: list[RemovedColumn], gate_answer: GateAnswer) -> str:
     """What to do about a reader of what is gone."""
     renamed = [column for column in gone if column.renamed_to]
     dropped = [column for column in gone if not column.renamed_to]
@@ -283,7 +285,7 @@ def _mend(finding: Finding, gone: list[RemovedColumn], said: GateAnswer) -> str:
     ]
     steps += [
         f"do without {code(_cut(c.column, _NAME))}, or bring it back to "
-        f"{code(_cut(name_of(c.unique_id, said.head, said.base), _NAME))}"
+        f"{code(_cut(name_of(c.unique_id, gate_answer.head, gate_answer.base), _NAME))}"
         for c in dropped
     ]
     return "; ".join(steps[:3]) or (
@@ -306,12 +308,12 @@ def _grouped(findings: Iterable[Finding]) -> Iterator[_Group]:
         yield found[0], [finding.column for finding in found if finding.column is not None]
 
 
-def _rules(groups: Sequence[_Group], said: GateAnswer) -> Iterator[str]:
+def _rules(groups: Sequence[_Group], gate_answer: GateAnswer) -> Iterator[str]:
     def rows() -> Iterator[Sequence[str]]:
         for finding, columns in groups:
-            where, what = _name(finding, said), prose(_cut(finding.reason.message))
+            where, what = _name(finding, gate_answer), prose(_cut(finding.reason.message))
             if len(columns) > 1:
-                node = name_of(finding.unique_id or "", said.head, said.base)
+                node = name_of(finding.unique_id or "", gate_answer.head, gate_answer.base)
                 where = f"{code(_cut(node, _NAME))}: {_some(columns)}"
             yield finding.level, f"`{finding.rule}`", where, what
 
@@ -323,16 +325,16 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(code(_cut(name, _NAME)) for name in names[:8]) + more
 
 
-def _changes(said: GateAnswer) -> _Part:
+def _changes(gate_answer: GateAnswer) -> _Part:
     """What changed, column by column, with what stood there and stands there now."""
-    difference = diff(said.comparison)
+    difference = diff(gate_answer.comparison)
     # What was not edited and does not compile stands under "What breaks".
-    only_broken = {b.unique_id for b in difference.broken} - said.comparison.modified
+    only_broken = {b.unique_id for b in difference.broken} - gate_answer.comparison.modified
     found: list[tuple[str, list[str]]] = []
     for node in difference.nodes:
         if node.change == "downstream" or node.unique_id in only_broken:
             continue
-        name = f"{name_of(node.unique_id, said.head, said.base)} ({node.change})"
+        name = f"{name_of(node.unique_id, gate_answer.head, gate_answer.base)} ({node.change})"
         listed = [[count(len(node.columns), "column")]] if node.change == "added" else entries(node)
         found += [(name, entry) for entry in listed] or [(name, [])]
 
@@ -364,13 +366,13 @@ def _diff_lines(entry: list[str]) -> Iterator[str]:
         yield from (shown(_cut(line)) for line in entry[1:])
 
 
-def _affected(said: GateAnswer) -> _Part:
+def _affected(gate_answer: GateAnswer) -> _Part:
     from dbt_ripple.rendering.mermaid import mermaid
 
-    affected = said.report.affected
+    affected = gate_answer.report.affected
     before = []
     if affected:
-        before = ["```mermaid", *mermaid(affected, said.head, said.base), "```"]
+        before = ["```mermaid", *mermaid(affected, gate_answer.head, gate_answer.base), "```"]
         if owners := sorted({asset.owner for asset in affected if asset.owner and asset.counts}):
             some = ", ".join(prose(_cut(owner, _NAME)) for owner in owners[:20])
             more = f" and {len(owners) - 20:,} more" if len(owners) > 20 else ""
@@ -417,14 +419,14 @@ def run_in_short(selection: Selection, ran: SelectionRun) -> str:
     }
     statuses = [ran.statuses.get(unique_id, "skipped") for unique_id in tests]
     passed = sum(status in _PASSED for status in statuses)
-    said = f"{passed:,} of {count(len(statuses), 'test')} passed"
+    text = f"{passed:,} of {count(len(statuses), 'test')} passed"
     for word, kinds in (("warned", ("warn",)), ("failed", ("fail", "error", "runtime error"))):
         if number := sum(status in kinds for status in statuses):
-            said += f", {number:,} {word}"
+            text += f", {number:,} {word}"
     models = [ran.statuses.get(unique_id, "skipped") for unique_id in selection.models]
     if failed := sum(status not in (*_PASSED, "skipped") for status in models):
-        said += f"; {count(failed, 'model')} could not be built"
-    return said
+        text += f"; {count(failed, 'model')} could not be built"
+    return text
 
 
 def _left_out(selection: Selection) -> list[ProvenTest | BlockedTest]:
@@ -454,11 +456,11 @@ def _tests(selection: Selection, ran: SelectionRun | None, head: Project) -> Ite
     def render(shown_rows: Sequence[tuple[str, str]]) -> Iterator[str]:
         def cells() -> Iterator[Sequence[str]]:
             for unique_id, reason in shown_rows:
-                found = [code(_cut(name_of(unique_id, head, head), _NAME)), prose(_cut(reason))]
+                cells = [code(_cut(name_of(unique_id, head, head), _NAME)), prose(_cut(reason))]
                 if ran is not None:
                     told = prose(_cut(messages.get(unique_id, "")))
-                    found.append(f"{_result(statuses.get(unique_id))}{': ' if told else ''}{told}")
-                yield found
+                    cells.append(f"{_result(statuses.get(unique_id))}{': ' if told else ''}{told}")
+                yield cells
 
         columns = ("test", "why", *(["what dbt said"] if ran is not None else []))
         yield from _table(columns, cells())

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 _SARIF_LEVELS: Final = {"block": "error", "warn": "warning", "approved": "note", "known": "note"}
 
 
-def sarif(said: GateAnswer, project_dir: Path) -> dict[str, Any]:
+def sarif(gate_answer: GateAnswer, project_dir: Path) -> dict[str, Any]:
     """A log of SARIF 2.1.0, for code scanners.
 
     What was run and failed is a result, too; the tests to run, and what each said, are properties of
     the run.
     """
-    report, head, base = said.report, said.head, said.base
-    places, unfound = Places(head, base, project_dir), MissingNames(said.comparison)
+    report, head, base = gate_answer.report, gate_answer.head, gate_answer.base
+    places, unfound = Places(head, base, project_dir), MissingNames(gate_answer.comparison)
     rules = {rule.name: (rule.asks, rule.level, f" See {rule.page}.") for rule in RULES.values()}
-    if said.ran is not None:
+    if gate_answer.ran is not None:
         rules |= {name: (asks, "block", "") for name, asks in RUN_RULES.items()}
     names = list(rules)
     project_file = (project_dir / "dbt_project.yml").as_posix()
@@ -47,7 +47,7 @@ def sarif(said: GateAnswer, project_dir: Path) -> dict[str, Any]:
                 },
             }
         )
-    for failure in failures(said):
+    for failure in failures(gate_answer):
         place = places.of(failure.unique_id) or Place(project_file, 1)
         results.append(
             {
@@ -60,12 +60,12 @@ def sarif(said: GateAnswer, project_dir: Path) -> dict[str, Any]:
         "risk_level": report.risk_level,
         "approved_by": report.approved_by,
     }
-    if said.selection is not None:
-        properties["tests"] = [test.unique_id for test in said.selection.tests]
-        properties["unit_tests"] = said.selection.unit_tests
-        properties["models"] = said.selection.models
-    if said.ran is not None:
-        properties["results"] = said.ran.statuses
+    if gate_answer.selection is not None:
+        properties["tests"] = [test.unique_id for test in gate_answer.selection.tests]
+        properties["unit_tests"] = gate_answer.selection.unit_tests
+        properties["models"] = gate_answer.selection.models
+    if gate_answer.ran is not None:
+        properties["results"] = gate_answer.ran.statuses
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",

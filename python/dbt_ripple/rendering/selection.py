@@ -56,29 +56,29 @@ def names(selection: Selection, head: Project) -> list[str]:
     fqns = [node.fqn for node in head.nodes.values() if node.fqn]
     elsewhere = {part for fqn in fqns for part in fqn[:-1]}
     often = Counter(fqn[-1] for fqn in fqns)
-    found = []
+    words = []
     tests = [test.unique_id for test in selection.tests]
     for unique_id in (*selection.models, *selection.unit_tests, *tests):
         node = head.nodes[unique_id]
         name = node.display_name
         unclear = name in elsewhere or node.name in elsewhere or dbt_word(name) != name
         if node.fqn and (unclear or often[node.fqn[-1]] > 1):
-            found.append(".".join(map(dbt_word, node.fqn)))
+            words.append(".".join(map(dbt_word, node.fqn)))
         else:
-            found.append(dbt_word(name))
-    return found
+            words.append(dbt_word(name))
+    return words
 
 
 def headline(selection: Selection) -> str:
     """One line: how many tests, against what dbt would run."""
     counts = selection.counts
-    said = f", {counts.proven_tests:,} proven" if counts.proven_tests else ""
+    counted = f", {counts.proven_tests:,} proven" if counts.proven_tests else ""
     if counts.blocked_tests:
-        said += f", {counts.blocked_tests:,} blocked by what cannot be built"
+        counted += f", {counts.blocked_tests:,} blocked by what cannot be built"
     if selection.critical:
-        said += f", {len(selection.critical):,} only because critical assets are below"
+        counted += f", {len(selection.critical):,} only because critical assets are below"
     return (
-        f"{counts.impacted_tests:,} of {count(counts.all_tests, 'test')}{said}; dbt's "
+        f"{counts.impacted_tests:,} of {count(counts.all_tests, 'test')}{counted}; dbt's "
         f"state:modified+ would run {counts.state_modified_tests:,}"
     )
 
@@ -133,8 +133,8 @@ def _not_proven(selection: Selection) -> list[tuple[str, str]]:
 def _ground(test: ProvenTest, name: Callable[[str], str]) -> str:
     """What a proven test rests on, short: `explain` gives the whole argument."""
     if not test.facts:
-        said = test.reason.message
-        return said if len(said) <= _SHORT else "by how its rows are made (`explain`)"
+        message = test.reason.message
+        return message if len(message) <= _SHORT else "by how its rows are made (`explain`)"
     shown = ", ".join(name(fact) for fact in test.facts[:_FACTS])
     more = len(test.facts) - _FACTS
     return f"rests on {shown}" + (f" and {more:,} more" if more > 0 else "")
@@ -153,10 +153,10 @@ def selection_lines(selection: Selection, head: Project) -> Iterator[str]:
     for title, items in _sections(selection, head):
         if not items:
             continue
-        if any(said for _, said in items):
+        if any(reason for _, reason in items):
             yield f"{title}:"
-            for item, said in items[:_SHOWN]:
-                yield f"  {item}: {said}"
+            for item, reason in items[:_SHOWN]:
+                yield f"  {item}: {reason}"
             if len(items) > _SHOWN:
                 yield f"  and {len(items) - _SHOWN:,} more (--format json has them all)"
         else:
@@ -179,17 +179,17 @@ def _markdown(selection: Selection, head: Project) -> Iterator[str]:
             yield ""
             yield f"{title.capitalize()}:"
             yield ""
-            for item, said in items:
-                yield f"- {code(item)}" + (f": {prose(said)}" if said else "")
+            for item, reason in items:
+                yield f"- {code(item)}" + (f": {prose(reason)}" if reason else "")
 
 
 def show_cutoff(cutoff: Cutoff, head: Project, style: str, nothing: str) -> None:
     """Print what became of a selection, on stdout; ``nothing`` where there is none."""
-    said = cutoff.said()
+    outcome = cutoff.said()
     selection = cutoff.selection
     if style == "json":
         fields = {name: getattr(selection, name) for name in Selection.__struct_fields__}
-        answer(as_document(CutSelection(**fields, cutoff=said)))
+        answer(as_document(CutSelection(**fields, cutoff=outcome)))
         return
     if is_empty(selection):
         answer(nothing)
@@ -200,20 +200,26 @@ def show_cutoff(cutoff: Cutoff, head: Project, style: str, nothing: str) -> None
 
     mark = "**" if style == "markdown" else ""
     lines = [
-        f"{mark}{len(said.tests):,} of {count(selection.counts.all_tests, 'test')} ran, "
-        f"{len(said.stopped):,} that can differ did not, as what they read came out equal; dbt's "
+        f"{mark}{len(outcome.tests):,} of {count(selection.counts.all_tests, 'test')} ran, "
+        f"{len(outcome.stopped):,} that can differ did not, as what they read came out equal; dbt's "
         f"state:modified+ would run {selection.counts.state_modified_tests:,}{mark}"
     ]
     sections = [
-        ("ran", [(t.name, f"{t.reason.message}; {t.rests_on}: {t.because}") for t in said.tests]),
-        ("did not run", [(t.name, t.reason.message) for t in said.stopped]),
-        ("could not run", [(name(u), f"{name(v)} was not built") for u, v in said.skipped.items()]),
-        ("built", [(name(u), why) for u, why in said.built.items()]),
+        (
+            "ran",
+            [(t.name, f"{t.reason.message}; {t.rests_on}: {t.because}") for t in outcome.tests],
+        ),
+        ("did not run", [(t.name, t.reason.message) for t in outcome.stopped]),
+        (
+            "could not run",
+            [(name(u), f"{name(v)} was not built") for u, v in outcome.skipped.items()],
+        ),
+        ("built", [(name(u), why) for u, why in outcome.built.items()]),
         (
             "not built",
             [
                 (name(m.unique_id), f"equal in what it reads: {', '.join(map(name, m.equal))}")
-                for m in said.stopped_models
+                for m in outcome.stopped_models
             ],
         ),
         ("proven", [(name(t.unique_id), t.reason.message) for t in selection.proven]),

@@ -133,9 +133,9 @@ class Places:
         if entry is None:
             return None
         if column:
-            found = _columns_called(entry, column)
-            if len(found) == 1:
-                return _line(found[0])
+            columns = _columns_called(entry, column)
+            if len(columns) == 1:
+                return _line(columns[0])
         return None if only_the_column else _line(entry)
 
 
@@ -162,8 +162,8 @@ def line_of_name(code: str, name: str) -> int | None:
         # Where it is never named without the qualifier, each line names what is meant.
         every = sum(len(re.findall(word, line, re.IGNORECASE)) for line in lines)
         with_it = rf"(?<!\w){re.escape(qualifier)}\.{word}"
-        said = sum(len(re.findall(with_it, line, re.IGNORECASE)) for line in lines)
-        return mentions[0] if said == every else None
+        occurrences = sum(len(re.findall(with_it, line, re.IGNORECASE)) for line in lines)
+        return mentions[0] if occurrences == every else None
     made = [i for i in mentions if re.search(rf"\bas\s+{word}", lines[i - 1], re.IGNORECASE)]
     if not made:
         made = [
@@ -232,15 +232,15 @@ def _called(items: Iterator[Any], name: str) -> list[Any]:
 def _entry_of(root: Any, node: Node) -> Any:
     """What a yml file says of a node; None where that is not said once."""
     if node.resource_type == "source":
-        found = [
+        entries = [
             table
             for source in _called(_items(root, "sources"), node.source_name or "")
             for table in _called(_items(source, "tables"), node.name)
         ]
     else:
         section = _SECTIONS.get(node.resource_type, "")
-        found = _called(_items(root, section), node.name)
-    return found[0] if len(found) == 1 else None
+        entries = _called(_items(root, section), node.name)
+    return entries[0] if len(entries) == 1 else None
 
 
 def _columns_called(entry: Any, column: str) -> list[Any]:
@@ -285,5 +285,5 @@ def _kind_of(item: Any) -> str:
     """The generic test that an item of ``data_tests`` asks for."""
     if isinstance(item.value, str):
         return item.value
-    said = _scalar(item, "test_name")
-    return said or next((name for name, _ in _pairs(item)), "")
+    test_name = _scalar(item, "test_name")
+    return test_name or next((name for name, _ in _pairs(item)), "")

@@ -76,11 +76,11 @@ def node_view(
     def keep(unique_id: str) -> bool:
         return include_tests or nodes[unique_id].resource_type not in HIDDEN
 
-    found = walk(root.unique_id, project.parents, project.children, direction, depth, keep)
+    traced = walk(root.unique_id, project.parents, project.children, direction, depth, keep)
     if wanted is not None:
-        found = toward(found, wanted.__contains__)
+        traced = toward(traced, wanted.__contains__)
     return TraceView(
-        found,
+        traced,
         label=lambda unique_id: _label(project, unique_id),
         kinds=lambda _parent, _child: [],
         expression=lambda _: None,
@@ -95,9 +95,9 @@ def node_view(
                     "resource_type": nodes[unique_id].resource_type,
                     "depth": distance,
                 }
-                for unique_id, distance in found.depths.items()
+                for unique_id, distance in traced.depths.items()
             ],
-            "edges": [{"from": parent, "to": child} for parent, child in found.edges],
+            "edges": [{"from": parent, "to": child} for parent, child in traced.edges],
         },
     )
 
@@ -137,13 +137,13 @@ def column_view(
         return list(dict.fromkeys(_TESTS.get(k.subtype) or f"{k.type} {k.subtype}" for k in kinds))
 
     start = (root.unique_id, column_of(analysis, graph, root, column))
-    found = walk(start, graph.parents, graph.children, direction, depth)
+    traced = walk(start, graph.parents, graph.children, direction, depth)
     if wanted is not None:
-        found = toward(found, lambda vertex: vertex[0] in wanted)
-    known = _surely(found, is_guess)
+        traced = toward(traced, lambda vertex: vertex[0] in wanted)
+    known = _surely(traced, is_guess)
     expression = expressions_of(project)
     return TraceView(
-        found,
+        traced,
         label=lambda vertex: _column_label(project, vertex),
         kinds=said,
         expression=expression,
@@ -162,7 +162,7 @@ def column_view(
                     **({"expression": text} if (text := expression((unique_id, name))) else {}),
                     **({"may_read": True} if (unique_id, name) not in known else {}),
                 }
-                for (unique_id, name), distance in found.depths.items()
+                for (unique_id, name), distance in traced.depths.items()
             ],
             "edges": [
                 {
@@ -175,7 +175,7 @@ def column_view(
                     "masking": kind.masking,
                     **({"may_read": True} if is_guess(parent, child) else {}),
                 }
-                for parent, child in found.edges
+                for parent, child in traced.edges
                 for kind in graph.kinds[parent, child]
             ],
         },
@@ -201,17 +201,17 @@ def expressions_of(project: Project) -> Callable[[Vertex], str | None]:
     return expression
 
 
-def _surely(found: Trace[Vertex], is_guess: Callable[[Vertex, Vertex], bool]) -> set[Vertex]:
+def _surely(traced: Trace[Vertex], is_guess: Callable[[Vertex, Vertex], bool]) -> set[Vertex]:
     """The vertices of a trace that depend on its root, or it on them, as far as is known."""
     from dbt_ripple.graph.traversal import reach
 
     children: dict[Vertex, list[Vertex]] = {}
     parents: dict[Vertex, list[Vertex]] = {}
-    for parent, child in found.edges:
+    for parent, child in traced.edges:
         if not is_guess(parent, child):
             children.setdefault(parent, []).append(child)
             parents.setdefault(child, []).append(parent)
-    return {*reach(found.root, children), *reach(found.root, parents)}
+    return {*reach(traced.root, children), *reach(traced.root, parents)}
 
 
 def column_of(analysis: Analysis, graph: ColumnGraph, root: Node, asked: str) -> str:
@@ -338,9 +338,9 @@ def _following(
         near, far = (parent, child) if direction == "downstream" else (child, parent)
         if near in depths and far in depths:
             following.setdefault(near, []).append(far)
-    branches = {vertex: len(found) for vertex, found in following.items()}
-    for found in following.values():
-        found.sort(key=lambda vertex: (-branches.get(vertex, 0), *_order(view.label(vertex))))
+    branches = {vertex: len(neighbours) for vertex, neighbours in following.items()}
+    for neighbours in following.values():
+        neighbours.sort(key=lambda vertex: (-branches.get(vertex, 0), *_order(view.label(vertex))))
     return following
 
 

@@ -41,12 +41,12 @@ def cannot_be_built(comparison: Comparison, cache: Cache | None = None) -> dict[
     if not broken:
         return {}
     linker = BrokenNodeFinder(head, _unchanged_sources(comparison), cache)
-    found = {
+    looked_for = {
         unique_id: names
         for unique_id in broken
         if (names := _looked_for_on_base(comparison, unique_id, linker.of(unique_id)))
     }
-    return {unique_id: found[unique_id] for unique_id in head.nodes if unique_id in found}
+    return {unique_id: looked_for[unique_id] for unique_id in head.nodes if unique_id in looked_for}
 
 
 def _unchanged_sources(comparison: Comparison) -> dict[str, list[CatalogColumn]]:

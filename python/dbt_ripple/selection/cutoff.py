@@ -452,7 +452,7 @@ class Cutoff:
 
     def above(self, unique_id: str) -> list[str]:
         """The relations that a node refers to or names, through ephemeral models."""
-        found: dict[str, None] = {}
+        unique_ids: dict[str, None] = {}
         seen: set[str] = set()
         ahead = [unique_id]
         while ahead:
@@ -465,8 +465,8 @@ class Cutoff:
                 if _is_ephemeral(self.head, parent):
                     ahead.append(parent)
                 else:
-                    found[parent] = None
-        return list(found)
+                    unique_ids[parent] = None
+        return list(unique_ids)
 
     def reads(self, unique_id: str) -> dict[str, Columns]:
         """What a model or test reads of each relation, on either side, through ephemeral models."""
@@ -618,17 +618,17 @@ class Cutoff:
         node = (self.base, self.head)[side].nodes[unique_id]
         if node.config.get("sql_header"):
             return None
-        said = []
+        hooks = []
         for when, sql in hooks_of(node):
             text = _THIS.sub(THIS, sql)
             if when != "post-hook" or "{" in text or not changes_only(text, self.dialect, THIS):
                 return None
-            said.append(text)
-        return said
+            hooks.append(text)
+        return hooks
 
     def base_parents(self, relation: str) -> list[str]:
         """The relations that base's SQL of a model reads, through ephemeral models."""
-        found: dict[str, None] = {}
+        parents: dict[str, None] = {}
         ahead, seen = [relation], {relation}
         while ahead:
             current = ahead.pop()
@@ -640,8 +640,8 @@ class Cutoff:
                 if _is_ephemeral(self.base, parent):
                     ahead.append(parent)
                 else:
-                    found[parent] = None
-        return list(found)
+                    parents[parent] = None
+        return list(parents)
 
     def base_text(self, relation: str, names: Mapping[str, str]) -> str:
         """Base's SQL of a model over relations in the place of base's, by unique_id."""
@@ -663,11 +663,11 @@ class Cutoff:
         if self.head.nodes[relation].resource_type == "seed":
             return None
         for side in (0, 1):
-            found = self.repeatable(side, relation)
-            if found is None or found.by == Cause.TIES:
-                found = self._unsettled_above(side, relation)
-            if found is not None:
-                return f"it is not the same each time: {found.reason}"
+            reason = self.repeatable(side, relation)
+            if reason is None or reason.by == Cause.TIES:
+                reason = self._unsettled_above(side, relation)
+            if reason is not None:
+                return f"it is not the same each time: {reason.reason}"
         return None
 
     def _unsettled_above(self, side: int, relation: str) -> Nondeterminism | None:
@@ -685,9 +685,9 @@ class Cutoff:
                 if not view and parent not in self.decided.built:
                     continue
                 seen.add(parent)
-                found = self.repeatable(side, parent)
-                if found is not None and found.by >= (Cause.ORDER if view else Cause.CHANCE):
-                    return found
+                reason = self.repeatable(side, parent)
+                if reason is not None and reason.by >= (Cause.ORDER if view else Cause.CHANCE):
+                    return reason
                 ahead.append((parent, stored or not view))
         return None
 
@@ -695,11 +695,11 @@ class Cutoff:
         """Why a node's SQL may give other rows of the same bags of rows, on base or on head."""
         key = (side, unique_id)
         if key not in self._repeatable:
-            found = self._unrepeatable(side, unique_id, frozenset())
-            if found is None and self._unrepeatable(side, unique_id, None) is not None:
+            reason = self._unrepeatable(side, unique_id, frozenset())
+            if reason is None and self._unrepeatable(side, unique_id, None) is not None:
                 # It is a matter of types, and only then the engine is asked for them.
-                found = self._unrepeatable(side, unique_id, self._inexact(unique_id))
-            self._repeatable[key] = found
+                reason = self._unrepeatable(side, unique_id, self._inexact(unique_id))
+            self._repeatable[key] = reason
         return self._repeatable[key]
 
     def _unrepeatable(

@@ -75,14 +75,14 @@ def find_test(head: Project, text: str) -> Node:
         lambda node: node.name.casefold().startswith(wanted),
         lambda node: wanted in node.name.casefold(),
     ):
-        found = [node for node in tests if matches(node)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            some = ", ".join(sorted(node.unique_id for node in found)[:5])
+        matching = [node for node in tests if matches(node)]
+        if len(matching) == 1:
+            return matching[0]
+        if matching:
+            some = ", ".join(sorted(node.unique_id for node in matching)[:5])
             raise RippleError(
-                f"{len(found)} tests have this in their name: {some}"
-                + (", ..." if len(found) > 5 else ""),
+                f"{len(matching)} tests have this in their name: {some}"
+                + (", ..." if len(matching) > 5 else ""),
                 text,
                 "name one by its id",
             )
@@ -105,7 +105,7 @@ def explain(comparison: Comparison, selection: Selection, test: Node) -> Explana
     """
     texts = Texts(comparison)
     unique_id = test.unique_id
-    said = Explanation(
+    explanation = Explanation(
         unique_id=unique_id,
         name=test.name,
         verdict="not selected",
@@ -115,27 +115,31 @@ def explain(comparison: Comparison, selection: Selection, test: Node) -> Explana
     proven = next((t for t in selection.proven if t.unique_id == unique_id), None)
     blocked = next((t for t in selection.blocked if t.unique_id == unique_id), None)
     unfound = MissingNames(comparison)
-    said.broken = unfound.reason(unique_id) if unique_id in unfound.reasons else None
+    explanation.broken = unfound.reason(unique_id) if unique_id in unfound.reasons else None
     if selected is not None:
-        said.verdict, said.reason = "selected", selected.reason
-        said.not_proven = selected.not_proven
-        _put_way(said, comparison, texts, _nearest_moved(comparison, unique_id))
+        explanation.verdict, explanation.reason = "selected", selected.reason
+        explanation.not_proven = selected.not_proven
+        _put_way(explanation, comparison, texts, _nearest_moved(comparison, unique_id))
     elif proven is not None:
-        said.verdict, said.reason, said.facts = "proven", proven.reason, proven.facts
-        _put_way(said, comparison, texts, _nearest_moved(comparison, unique_id))
+        explanation.verdict, explanation.reason, explanation.facts = (
+            "proven",
+            proven.reason,
+            proven.facts,
+        )
+        _put_way(explanation, comparison, texts, _nearest_moved(comparison, unique_id))
     elif blocked is not None:
-        said.verdict, said.reason = "blocked", blocked.reason
-        said.blocked_by = blocked.blocked_by
-        _put_way(said, comparison, texts, _nearest_moved(comparison, unique_id))
+        explanation.verdict, explanation.reason = "blocked", blocked.reason
+        explanation.blocked_by = blocked.blocked_by
+        _put_way(explanation, comparison, texts, _nearest_moved(comparison, unique_id))
     elif test.resource_type == "unit_test":
         if unique_id in selection.unit_tests:
-            said.verdict = "selected"
-            said.reason = _unit_test_reason(comparison, test)
+            explanation.verdict = "selected"
+            explanation.reason = _unit_test_reason(comparison, test)
         else:
-            said.reason = Code.UNIT_TEST_AS_BEFORE()
+            explanation.reason = Code.UNIT_TEST_AS_BEFORE()
     else:
-        _stopped(said, comparison, texts, test)
-    return said
+        _stopped(explanation, comparison, texts, test)
+    return explanation
 
 
 def _nearest_moved(comparison: Comparison, test: str) -> Vertex | None:
@@ -152,25 +156,25 @@ def _nearest_moved(comparison: Comparison, test: str) -> Vertex | None:
 
 
 def _put_way(
-    said: Explanation, comparison: Comparison, texts: Texts, vertex: Vertex | None
+    explanation: Explanation, comparison: Comparison, texts: Texts, vertex: Vertex | None
 ) -> None:
     if vertex is not None:
         way = [vertex]
         while (before := comparison.predecessors[way[-1]]) is not None:
             way.append(before)
         way.reverse()
-        said.path = [_step(texts, step) for step in way]
-        said.before, said.after = _stood_and_stands(comparison, texts, way[0])
-    elif said.unique_id in comparison.base.nodes:
-        then, now = (texts.of(side, said.unique_id) for side in (0, 1))
-        said.before = list((then.clauses - now.clauses).elements())
-        said.after = list((now.clauses - then.clauses).elements())
+        explanation.path = [_step(texts, step) for step in way]
+        explanation.before, explanation.after = _stood_and_stands(comparison, texts, way[0])
+    elif explanation.unique_id in comparison.base.nodes:
+        then, now = (texts.of(side, explanation.unique_id) for side in (0, 1))
+        explanation.before = list((then.clauses - now.clauses).elements())
+        explanation.after = list((now.clauses - then.clauses).elements())
         for name in dict.fromkeys([*then.columns, *now.columns]):
-            a, b = texts.column(said.unique_id, name, name)
+            a, b = texts.column(explanation.unique_id, name, name)
             if a != b:
-                said.before += [a] if a else []
-                said.after += [b] if b else []
-    said.path.append(PathStep(unique_id=said.unique_id))
+                explanation.before += [a] if a else []
+                explanation.after += [b] if b else []
+    explanation.path.append(PathStep(unique_id=explanation.unique_id))
 
 
 def _step(texts: Texts, vertex: Vertex) -> PathStep:
@@ -209,22 +213,22 @@ def _unit_test_reason(comparison: Comparison, test: Node) -> Reason:
     return Code.NOT_ANALYSED_ON_BOTH(model=str(test.model))
 
 
-def _stopped(said: Explanation, comparison: Comparison, texts: Texts, test: Node) -> None:
+def _stopped(explanation: Explanation, comparison: Comparison, texts: Texts, test: Node) -> None:
     """Where the ripple stopped above a test that is not impacted."""
     head = comparison.head
     distance = _above(head, test.unique_id)
     reworded = [u for u in distance if comparison.reworded.get(u)]
     if reworded and not any(u in comparison.changed for u in distance):
         rules = comparison.reworded[reworded[0]]
-        said.reason = Code.MEANS_THE_SAME(name=_name(head, reworded[0]), rules=[*rules])
+        explanation.reason = Code.MEANS_THE_SAME(name=_name(head, reworded[0]), rules=[*rules])
         return
     if not comparison.changed:
-        said.reason = Code.NOTHING_CHANGED()
+        explanation.reason = Code.NOTHING_CHANGED()
         return
     changed = [unique_id for unique_id in distance if unique_id in comparison.changed]
     if not changed:
         names = sorted({_name(head, unique_id) for unique_id, _ in _origins(comparison)})
-        said.reason = Code.NOT_DOWNSTREAM(names=[*names])
+        explanation.reason = Code.NOT_DOWNSTREAM(names=[*names])
         return
     analysis = comparison.head_analysis
     parents: dict[Vertex, list[Vertex]] = {}
@@ -237,12 +241,12 @@ def _stopped(said: Explanation, comparison: Comparison, texts: Texts, test: Node
         vertex = queue.popleft()
         if vertex in comparison.changed_vertices:
             equal = below[vertex]
-            said.path = [_step(texts, vertex)]
+            explanation.path = [_step(texts, vertex)]
             reader = _spoken(head, equal) if equal is not None else "the test"
             if equal is not None:
-                said.path.append(_step(texts, equal))
-            said.reason = Code.EQUAL_AGAIN(reader=reader, changed=_spoken(head, vertex))
-            said.before, said.after = _stood_and_stands(comparison, texts, vertex)
+                explanation.path.append(_step(texts, equal))
+            explanation.reason = Code.EQUAL_AGAIN(reader=reader, changed=_spoken(head, vertex))
+            explanation.before, explanation.after = _stood_and_stands(comparison, texts, vertex)
             return
         for parent in parents.get(vertex, ()):
             if parent not in below:
@@ -252,27 +256,27 @@ def _stopped(said: Explanation, comparison: Comparison, texts: Texts, test: Node
     change = comparison.changed[nearest_changed]
     moved = [column for _, column in change.vertices()] or change.removed or change.added
     read = sorted({column for node, column in below if node == nearest_changed and column != ROWS})
-    said.path = [_step(texts, (nearest_changed, column)) for column in moved[:1]]
+    explanation.path = [_step(texts, (nearest_changed, column)) for column in moved[:1]]
     name = _name(head, nearest_changed)
     what: list[str | Reason] = ["its rows" if column == ROWS else column for column in moved[:5]]
     if not moved:
-        said.reason = Code.ONLY_REORDERED(name=name)
+        explanation.reason = Code.ONLY_REORDERED(name=name)
     elif read:
-        said.reason = Code.READS_ONLY(name=name, changed=what, read=[*read])
+        explanation.reason = Code.READS_ONLY(name=name, changed=what, read=[*read])
     else:
-        said.reason = Code.DOES_NOT_READ(name=name, changed=what)
+        explanation.reason = Code.DOES_NOT_READ(name=name, changed=what)
 
 
 def _above(head: Project, start: str) -> dict[str, int]:
-    found = {start: 0}
+    distances = {start: 0}
     queue = deque([start])
     while queue:
         unique_id = queue.popleft()
         for parent in head.parents.get(unique_id, ()):
-            if parent not in found:
-                found[parent] = found[unique_id] + 1
+            if parent not in distances:
+                distances[parent] = distances[unique_id] + 1
                 queue.append(parent)
-    return found
+    return distances
 
 
 def _origins(comparison: Comparison) -> list[Vertex]:

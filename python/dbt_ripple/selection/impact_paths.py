@@ -39,17 +39,17 @@ class ImpactPaths:
                     above = [v for v in depth if v[0] in seen.introspects]
                     if above:
                         nearest[test] = min(above, key=depth.__getitem__)
-        found = {}
+        reasons = {}
         for test, own in impacted.items():
             vertex_read = nearest.get(test)
             if own is not None:
-                found[test] = (own, [test])
+                reasons[test] = (own, [test])
             elif vertex_read is None:
-                found[test] = (Code.OWN_QUERY_CHANGED(), [test])
+                reasons[test] = (Code.OWN_QUERY_CHANGED(), [test])
             else:
                 way = self.way(vertex_read)
-                found[test] = (self.began(way[0]), [*map(spelled, way), test])
-        return found
+                reasons[test] = (self.began(way[0]), [*map(spelled, way), test])
+        return reasons
 
     def by_target(self, impacted: dict[str, Reason | None]) -> Reason | None:
         """What is said where SQL differs between the sides though its code does not."""

@@ -38,14 +38,14 @@ def to_build(comparison: Comparison) -> list[str]:
     head = comparison.head
     if comparison.everything:
         return [u for u, node in head.nodes.items() if node.resource_type in BUILT]
-    found = {*comparison.changed, *edited_alike(comparison), *built_otherwise(comparison)}
-    found |= set(reordered(comparison))
-    found |= {child for child, *_ in named_in_vain(comparison, ("model", "snapshot"))}
-    for unique_id in list(found):
+    unique_ids = {*comparison.changed, *edited_alike(comparison), *built_otherwise(comparison)}
+    unique_ids |= set(reordered(comparison))
+    unique_ids |= {child for child, *_ in named_in_vain(comparison, ("model", "snapshot"))}
+    for unique_id in list(unique_ids):
         if unique_id in head.nodes and head.nodes[unique_id].is_ephemeral:
-            found |= inlined_by(head, unique_id)[0]
-    found |= by_hooks(comparison, found)
-    return [u for u, n in head.nodes.items() if u in found and n.resource_type in BUILT]
+            unique_ids |= inlined_by(head, unique_id)[0]
+    unique_ids |= by_hooks(comparison, unique_ids)
+    return [u for u, n in head.nodes.items() if u in unique_ids and n.resource_type in BUILT]
 
 
 def reordered(comparison: Comparison) -> Iterator[str]:
@@ -133,12 +133,12 @@ def by_hooks(comparison: Comparison, built: Collection[str]) -> set[str]:
     read, has only what the hooks put into it that run after it.
     """
     head = comparison.head
-    found: set[str] = set()
+    unique_ids: set[str] = set()
     for hook in comparison.hooks:
         written = hook.writes & head.nodes.keys()
         if hook.owner in built or any(u in built and head.children.get(u) for u in written):
-            found |= written | {hook.owner}
-    return found
+            unique_ids |= written | {hook.owner}
+    return unique_ids
 
 
 def edited_alike(comparison: Comparison) -> list[str]:
@@ -171,9 +171,10 @@ def named_in_vain(
     head, seen = comparison.head, comparison.head_analysis
 
     def unresolved_names(unique_id: str) -> set[str]:
-        found = seen.nodes.get(unique_id) or seen.tests.get(unique_id)
+        analysis = seen.nodes.get(unique_id) or seen.tests.get(unique_id)
         return {
-            name.rpartition(".")[2].lower() for name in (found.unresolved_names if found else ())
+            name.rpartition(".")[2].lower()
+            for name in (analysis.unresolved_names if analysis else ())
         }
 
     words: dict[str, set[str]] = {}

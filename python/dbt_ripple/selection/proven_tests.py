@@ -101,8 +101,8 @@ def _passed(base: Project) -> dict[str, int]:
 
 def _counts_rows(node: Node) -> bool:
     """Whether a test's number of failures is the number of rows it returns."""
-    said = str(node.config.get("fail_calc") or "count(*)")
-    return "".join(said.lower().split()) == "count(*)" and node.config.get("limit") is None
+    fail_calc = str(node.config.get("fail_calc") or "count(*)")
+    return "".join(fail_calc.lower().split()) == "count(*)" and node.config.get("limit") is None
 
 
 def _fails_on_rows(node: Node) -> bool:
@@ -371,8 +371,8 @@ class _Proofs:
                 ):
                     continue
                 words = f"each row it could return is one of {nodes[other].name}"
-                said = FactUse(nodes[test].name, words, frozenset({other}))
-                argument = _Argument(sorted({*now.steps, *theirs.steps, said}), True)
+                use = FactUse(nodes[test].name, words, frozenset({other}))
+                argument = _Argument(sorted({*now.steps, *theirs.steps, use}), True)
                 if test not in self.rested_on(argument, arguments):
                     arguments[test] = argument
                     self.repeating.add(test)
@@ -381,14 +381,14 @@ class _Proofs:
     @staticmethod
     def rested_on(argument: _Argument, proven: dict[str, _Argument]) -> set[str]:
         """All tests that an argument rests on, and what these rest on where they are proven."""
-        found: set[str] = set()
+        tests: set[str] = set()
         ahead = [argument]
         while ahead:
             for step in ahead.pop().steps:
-                new = step.tests - found
-                found |= new
+                new = step.tests - tests
+                tests |= new
                 ahead += [proven[test] for test in new if test in proven]
-        return found
+        return tests
 
     def followed(self, test: str) -> TestRows | None:
         """A test's rows on head; None where they are not known."""
@@ -474,20 +474,20 @@ class _Proofs:
         if unique_id not in self.comparison.changed:
             return False
         sides = ((self.base, self.comparison.base), (self.head, self.comparison.head))
-        said = [
+        hooks = [
             (hooks_of(node), analyser.settings.hook_code(node))
             for analyser, side in sides
             if (node := side.nodes.get(unique_id)) is not None and hooks_of(node)
         ]
-        return len(said) == 1 or (len(said) == 2 and said[0] != said[1])
+        return len(hooks) == 1 or (len(hooks) == 2 and hooks[0] != hooks[1])
 
     def what_base_says(self, test: str) -> Reason:
         """Why a test is not known to have passed on base."""
         base = self.comparison.base
-        found = [r for r in base.run_results if r.unique_id == test]
-        if not found:
+        results = [r for r in base.run_results if r.unique_id == test]
+        if not results:
             return Code.NOT_RUN_ON_BASE() if self.passed is not None else Code.RESULTS_NOT_READ()
-        status = found[-1].status
+        status = results[-1].status
         return (
             Code.RESULT_OF_ANOTHER_COMMAND()
             if status == "pass"
@@ -529,7 +529,7 @@ class _Proofs:
 
     def grounds(self, test: str, proven: dict[str, _Argument]) -> set[str]:
         """The tests that a proven test rests on, none of them proven."""
-        found: set[str] = set()
+        tests: set[str] = set()
         looked: set[str] = set()
         ahead = [test]
         while ahead:
@@ -539,32 +539,32 @@ class _Proofs:
                     if ground in proven:
                         ahead.append(ground)
                     else:
-                        found.add(ground)
-        return found
+                        tests.add(ground)
+        return tests
 
     def in_words(
         self, argument: _Argument, proven: dict[str, _Argument], lookers: dict[str, str]
     ) -> Reason:
         """The argument, one part for each fact it uses."""
-        said: list[str | Reason] = []
+        parts: list[str | Reason] = []
         for step in argument.steps:
             if any(self.running(t) and t not in proven for t in step.tests):
-                said.append(Code.FACT_RUNS(fact=step.words, tests=sorted(step.tests)))
+                parts.append(Code.FACT_RUNS(fact=step.words, tests=sorted(step.tests)))
             elif step.tests:
-                said.append(Code.FACT_PASSED(fact=step.words))
+                parts.append(Code.FACT_PASSED(fact=step.words))
             else:
-                said.append(Code.FACT(fact=step.words))
+                parts.append(Code.FACT(fact=step.words))
         if not argument.same:
-            said.append(Code.ROWS_WERE_THERE())
-        elif not said:
-            said.append(Code.SAME_ROWS())
+            parts.append(Code.ROWS_WERE_THERE())
+        elif not parts:
+            parts.append(Code.SAME_ROWS())
         nodes = self.comparison.head.nodes
         for looking, views in groupby(lookers, key=lookers.__getitem__):
             is_test = nodes[looking].resource_type == "test"
             code = Code.TEST_SHOWS if is_test else Code.TABLE_SHOWS
             names = [nodes[view].display_name for view in views]
-            said.append(code(name=nodes[looking].name, views=[*names]))
-        return Code.PROVEN(because=said)
+            parts.append(code(name=nodes[looking].name, views=[*names]))
+        return Code.PROVEN(because=parts)
 
     def lookers(self, proven: dict[str, _Argument]) -> dict[str, dict[str, str]]:
         """For each proven test the views that moved under it, and of each what runs it.
@@ -574,7 +574,7 @@ class _Proofs:
         all that the proven test reads of it. Where neither looks at a view, one proven test is
         taken out of ``proven``.
         """
-        found: dict[str, dict[str, str]] = {}
+        result: dict[str, dict[str, str]] = {}
         # The last first: who looks at a view looks at those below it.
         for view in reversed(list(self.moved_views())):
             tests = self.readers(view)
@@ -582,7 +582,7 @@ class _Proofs:
             for test in tests:
                 table = self.built_of_as_much(test, view) if test in proven else None
                 if table is not None:
-                    found.setdefault(test, {})[view] = table
+                    result.setdefault(test, {})[view] = table
                 elif test in proven:
                     unseen.append(test)
             if not unseen:
@@ -591,10 +591,10 @@ class _Proofs:
             if looking is None:
                 looking = unseen.pop(0)
                 del proven[looking]
-                found.pop(looking, None)
+                result.pop(looking, None)
             for test in unseen:
-                found.setdefault(test, {})[view] = looking
-        return found
+                result.setdefault(test, {})[view] = looking
+        return result
 
     def built_of_as_much(self, test: str, view: str) -> str | None:
         """A table that is built on head of all rows of a view, with the values a test reads of it."""
@@ -654,6 +654,6 @@ def _calls_functions(node: Node) -> bool:
 
 def _passes_without_rows(node: Node) -> bool:
     """Whether a test passes for sure when it returns no row."""
-    said = [node.config.get("error_if"), node.config.get("warn_if")]
-    plain = (s is None or re.fullmatch(r"\s*((!=|<>)\s*0|>\s*\d+)\s*", str(s)) for s in said)
+    limits = [node.config.get("error_if"), node.config.get("warn_if")]
+    plain = (s is None or re.fullmatch(r"\s*((!=|<>)\s*0|>\s*\d+)\s*", str(s)) for s in limits)
     return _counts_rows(node) and all(plain)

@@ -111,16 +111,16 @@ def hashes_of(
 
 
 def _by_type(exact: frozenset[str], cast: str) -> Callable[[str, str], str | None]:
-    def text(column: str, said: str) -> str | None:
+    def text(column: str, type_name: str) -> str | None:
         # What follows the brackets counts: `timestamp(6) with time zone`, `varchar(9) collate x`.
-        plain = re.sub(r"\([^()]*\)", "", said)
+        plain = re.sub(r"\([^()]*\)", "", type_name)
         return cast.format(column) if " ".join(plain.split()) in exact else None
 
     return text
 
 
-def _words(said: str) -> frozenset[str]:
-    return frozenset(name.strip() for name in said.split(",") if name.strip())
+def _words(type_name: str) -> frozenset[str]:
+    return frozenset(name.strip() for name in type_name.split(",") if name.strip())
 
 
 def _with_lengths(length: str, join: str) -> Callable[[Sequence[str]], str]:
@@ -147,12 +147,14 @@ _DUCKDB_EXACT: Final = _words(
 """DuckDB writes every float with the digits that tell it from its neighbours, and the sign of zero."""
 
 
-def _of_duckdb(column: str, said: str) -> str | None:
-    if said.endswith("]") or said.startswith(("struct", "map", "union", "variant", "json")):
+def _of_duckdb(column: str, type_name: str) -> str | None:
+    if type_name.endswith("]") or type_name.startswith(
+        ("struct", "map", "union", "variant", "json")
+    ):
         return None
-    if said.startswith("enum("):
-        said = "enum"
-    plain = re.sub(r"\([^()]*\)", "", said)
+    if type_name.startswith("enum("):
+        type_name = "enum"
+    plain = re.sub(r"\([^()]*\)", "", type_name)
     return f"cast({column} as varchar)" if " ".join(plain.split()) in _DUCKDB_EXACT else None
 
 
@@ -182,8 +184,8 @@ _SPARK: Final = _Engine(
 )
 
 
-def _of_snowflake(column: str, said: str) -> str | None:
-    plain = re.sub(r"\([^()]*\)", "", said)
+def _of_snowflake(column: str, type_name: str) -> str | None:
+    plain = re.sub(r"\([^()]*\)", "", type_name)
     if plain in ("timestamp_ntz", "timestamp_ltz", "timestamp_tz", "datetime"):
         zone = "" if plain in ("timestamp_ntz", "datetime") else "TZHTZM"
         return f"to_varchar({column}, 'YYYY-MM-DD HH24:MI:SS.FF9{zone}')"

@@ -107,7 +107,7 @@ def select_from(
     models = to_build(comparison)
     proven: list[ProvenTest] = []
     blocked: list[BlockedTest] = []
-    said: list[Reason] = []
+    notes: list[Reason] = []
     missing: dict[str, Reason] = {}
     if facts:
         moved = [test for test, own in impacted.items() if own is None and test not in wanted]
@@ -118,7 +118,7 @@ def select_from(
         built = frozenset(models) if chosen is None else chosen.intersection(models)
         blocked = blocked_tests(comparison, moved, built, cache)
         skipped = {test.unique_id for test in blocked}
-        proven, said, missing = proven_tests(
+        proven, notes, missing = proven_tests(
             comparison,
             [test for test in moved if test not in skipped],
             assume_passed=assume_passed,
@@ -170,7 +170,7 @@ def select_from(
             state_modified_tests=len(modified_tests(head, comparison.modified)),
             all_tests=sum(node.resource_type == "test" for node in head.nodes.values()),
         ),
-        notes=[*comparison.notes, *([by_target] if by_target else []), *said],
+        notes=[*comparison.notes, *([by_target] if by_target else []), *notes],
         critical=msgspec.UNSET
         if critical is None
         else [test.unique_id for test in tests if test.unique_id in critical_only],
@@ -248,16 +248,16 @@ def impacted_tests(comparison: Comparison) -> dict[str, Reason | None]:
     """
     base, head = comparison.base, comparison.head
     before, now = comparison.base_analysis.tests, comparison.head_analysis.tests
-    found: dict[str, Reason | None] = {}
+    reasons: dict[str, Reason | None] = {}
     sides: list[ConfigFingerprints] = []
     for unique_id, here in now.items():
         then = before.get(unique_id)
         if then is None:
-            found[unique_id] = Code.NEW_TEST()
+            reasons[unique_id] = Code.NEW_TEST()
             continue
         settings = _settings_changed(base.nodes[unique_id], head.nodes[unique_id])
         if settings:
-            found[unique_id] = Code.SETTINGS_CHANGED(settings=[*settings])
+            reasons[unique_id] = Code.SETTINGS_CHANGED(settings=[*settings])
         elif here is not then and (
             here.rows_fingerprint != then.rows_fingerprint
             or here.fingerprints != then.fingerprints
@@ -266,10 +266,10 @@ def impacted_tests(comparison: Comparison) -> dict[str, Reason | None]:
         ):
             sides = sides or [ConfigFingerprints(side, Macros(side)) for side in (base, head)]
             run = [side.of(side.project.nodes[unique_id]) for side in sides]
-            found[unique_id] = None if run[0] == run[1] else Code.RUN_OTHERWISE()
+            reasons[unique_id] = None if run[0] == run[1] else Code.RUN_OTHERWISE()
         elif comparison.everything:
-            found[unique_id] = comparison.everything[0]
-    return found
+            reasons[unique_id] = comparison.everything[0]
+    return reasons
 
 
 def impacted_unit_tests(comparison: Comparison) -> Iterator[str]:
@@ -356,13 +356,13 @@ def _exposures(comparison: Comparison) -> Iterable[str]:
     for unique_id, node in head.nodes.items():
         if node.resource_type != "exposure":
             continue
-        said = {entry.rpartition(".")[2].lower() for entry in referenced_columns(node) or ()}
+        columns = {entry.rpartition(".")[2].lower() for entry in referenced_columns(node) or ()}
         for parent in head.parents.get(unique_id, ()):
             change = changed.get(parent)
             if change is None:
                 continue
             touched = {column.lower() for _, column in change.vertices() if column != ROWS}
             touched |= {name.lower() for name in change.removed}
-            if change.rows or (touched & said if said else touched):
+            if change.rows or (touched & columns if columns else touched):
                 yield unique_id
                 break

@@ -117,7 +117,7 @@ def lower_on_executors(
 
 def _why(error: Exception) -> str:
     """The executor's own words, where they are in what Spark says."""
-    said = re.findall(
+    causes = re.findall(
         r"^(?:\S+\.)?(?:ModuleNotFoundError|ImportError|NotTheSameError): (.+)$", str(error), re.M
     )
-    return said[-1] if said else first_line(error)
+    return causes[-1] if causes else first_line(error)

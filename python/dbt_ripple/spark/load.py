@@ -155,8 +155,8 @@ def destination(
             project.target_path,
             INSTALL_PACKAGE,
         )
-    said = file_format or (source.meta.get("file_format") if source is not None else None)
-    chosen = str(said or "parquet").lower()
+    format_given = file_format or (source.meta.get("file_format") if source is not None else None)
+    chosen = str(format_given or "parquet").lower()
     if chosen not in _FILE_FORMATS:
         raise RippleError(
             f"the file format {chosen!r} is not known",
@@ -347,8 +347,8 @@ def _insert(session: SparkSession, frame: DataFrame, statement: str) -> None:
 
 
 def _is_published(session: SparkSession, to: Destination, id_: str) -> bool:
-    found = session.sql(f"select 1 from {to.table(COMMIT)} where snapshot_id = '{id_}' limit 1")
-    return bool(found.collect())
+    rows = session.sql(f"select 1 from {to.table(COMMIT)} where snapshot_id = '{id_}' limit 1")
+    return bool(rows.collect())
 
 
 def arrow_frame(session: SparkSession, table: pa.Table) -> DataFrame:

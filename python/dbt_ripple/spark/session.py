@@ -348,8 +348,8 @@ def _causes(error: BaseException) -> list[str]:
 def first_line(error: BaseException) -> str:
     """What an error says, in one line; of a chain of Java exceptions the innermost has the cause."""
     lines = _causes(error)[-1].strip().splitlines()
-    said = re.sub(r"^[\w.$]+(Exception|Error): ", "", lines[0]) if lines else ""
-    return said[:300] or type(error).__name__
+    line = re.sub(r"^[\w.$]+(Exception|Error): ", "", lines[0]) if lines else ""
+    return line[:300] or type(error).__name__
 
 
 def _is_configured() -> bool:

@@ -209,7 +209,7 @@ def is_pure_enough(node: Any, clauses: list[dict[bytes, Any]], dialect: str) -> 
 
 def _atoms(node: Any) -> list[Any]:
     """What AND and OR join, however nested."""
-    found: list[Any] = []
+    atoms: list[Any] = []
     ahead = [node]
     while ahead:
         current = ahead.pop()
@@ -218,8 +218,8 @@ def _atoms(node: Any) -> list[Any]:
         elif isinstance(current, exp.Paren):
             ahead.append(current.this)
         else:
-            found.append(current)
-    return found
+            atoms.append(current)
+    return atoms
 
 
 def _same_shape(clauses: list[dict[bytes, Any]], node: Any) -> bool:
@@ -238,9 +238,9 @@ def _clauses(node: Any) -> list[dict[bytes, Any]]:
     while isinstance(node, exp.Paren):
         node = node.this
     if type(node) is exp.And:
-        found = [clause for part in terms(node, exp.And) for clause in _clauses(part)]
+        clauses = [clause for part in terms(node, exp.And) for clause in _clauses(part)]
     elif type(node) is exp.Or:
-        found = []
+        clauses = []
         parts = [_clauses(part) for part in terms(node, exp.Or)]
         size = 1
         for part in parts:
@@ -251,12 +251,12 @@ def _clauses(node: Any) -> list[dict[bytes, Any]]:
             clause: dict[bytes, Any] = {}
             for piece in choice:
                 clause.update(piece)
-            found.append(clause)
+            clauses.append(clause)
     else:
-        found = [{said(node): node}]
-    if len(found) > 2 * MAX_CLAUSES:
+        clauses = [{said(node): node}]
+    if len(clauses) > 2 * MAX_CLAUSES:
         raise OverflowError
-    return found
+    return clauses
 
 
 def _irreducible(clauses: list[dict[bytes, Any]], condition: bool) -> list[dict[bytes, Any]]:

@@ -75,12 +75,12 @@ def _sources(select: Any) -> list[tuple[str, Any, Any]]:
     from_ = select.args.get("from_")
     if from_ is None or select.args.get("laterals"):
         return []
-    found = [(from_.this.alias_or_name, from_.this, None)]
+    sources = [(from_.this.alias_or_name, from_.this, None)]
     for join in select.args.get("joins") or ():
         if not _given(join) <= {"this", "on", "kind", "side"} or _kind(join) is None:
             return []
-        found.append((join.this.alias_or_name, join.this, join))
-    for alias, relation, _ in found:
+        sources.append((join.this.alias_or_name, join.this, join))
+    for alias, relation, _ in sources:
         if not isinstance(relation, (exp.Table, exp.Subquery)) or not alias:
             return []
         if not _given(relation) <= {"this", "alias", "db", "catalog"}:
@@ -90,7 +90,7 @@ def _sources(select: Any) -> list[tuple[str, Any, Any]]:
         named = relation.args.get("alias")
         if named is not None and named.args.get("columns"):
             return []
-    return found
+    return sources
 
 
 def _kind(join: Any) -> str | None:
@@ -151,15 +151,15 @@ def _is_volatile(node: Any) -> bool:
 
 def _outputs(query: Any) -> dict[str, Any] | None:
     """The expressions behind the columns of a SELECT, by name; None where they are not all told."""
-    found: dict[str, Any] = {}
+    outputs: dict[str, Any] = {}
     for item in query.expressions:
         name = item.alias_or_name
-        if isinstance(item, exp.Star) or item.is_star or not name or name in found:
+        if isinstance(item, exp.Star) or item.is_star or not name or name in outputs:
             return None
         if not isinstance(item, (exp.Alias, exp.Column)):
             return None
-        found[name] = item.this if isinstance(item, exp.Alias) else item
-    return found
+        outputs[name] = item.this if isinstance(item, exp.Alias) else item
+    return outputs
 
 
 def _with_outputs(node: Any, alias: str, outputs: dict[str, Any]) -> Any:
@@ -527,15 +527,15 @@ def _above(select: Any, rewriting: Rewriting) -> list[tuple[Any, Any, str]]:
         for alias, relation, join in _sources(select)
         if isinstance(relation, exp.Subquery) and (join is None or _kind(join) == "INNER")
     }
-    found = []
+    columns = []
     for condition in _where(select) if sources else ():
         read = _tables(condition)
         if len(read) != 1 or not is_pure(condition, rewriting.dialect):
             continue
         (alias,) = read
         if alias in sources and not _aggregates(condition, rewriting.dialect):
-            found.append((condition, sources[alias], alias))
-    return found
+            columns.append((condition, sources[alias], alias))
+    return columns
 
 
 @rule("DISTINCT of groups", exp.Select, of_sources=True, moves=True)

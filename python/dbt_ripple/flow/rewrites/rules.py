@@ -145,13 +145,13 @@ def _let_out(holder: Any) -> Any:
 
 def _by_type(rewriting: Rewriting, *, at_last: bool) -> dict[type, list[NamedRule]]:
     """The rules that may apply to a query, by the class of node they look at."""
-    found: dict[type, list[NamedRule]] = {}
+    rules: dict[type, list[NamedRule]] = {}
     for named in RULES.values():
         if (named.of_sources and not rewriting.apart) or (named.moves and rewriting.order_seen):
             continue
         for t in named.on if named.at_last == at_last else ():
-            found.setdefault(t, []).append(named)
-    return found
+            rules.setdefault(t, []).append(named)
+    return rules
 
 
 def _visit(node: Any, by_type: dict[type, list[NamedRule]], rewriting: Rewriting) -> bool:
@@ -216,7 +216,7 @@ def is_pure(node: Any, dialect: str) -> bool:
 
 def terms(node: Any, joined_by: Any) -> list[Any]:
     """What AND or OR joins, in order."""
-    found: list[Any] = []
+    operands: list[Any] = []
     ahead: list[Any] = [node]
     while ahead:
         current = ahead.pop()
@@ -225,16 +225,16 @@ def terms(node: Any, joined_by: Any) -> list[Any]:
         elif type(current) is joined_by:
             ahead += [current.args["expression"], current.args["this"]]
         else:
-            found.append(current)
-    return found
+            operands.append(current)
+    return operands
 
 
 def joined(parts: Iterable[Any], by: type) -> Any:
     """Expressions joined by AND or OR."""
-    found = None
+    tree = None
     for part in parts:
-        found = part if found is None else by(this=found, expression=part)
-    return found
+        tree = part if tree is None else by(this=tree, expression=part)
+    return tree
 
 
 def conjuncts(node: Any) -> list[Any]:
@@ -275,13 +275,13 @@ def operands_not_null(condition: Any) -> list[Any]:
 
 def _strictly_of(value: Any) -> list[Any]:
     """A value and the parts of it that make it NULL where they are."""
-    found = [value]
+    result = [value]
     if isinstance(value, _STRICT_VALUES) or (type(value) is exp.Add and is_scalar(value)):
         for part in value.iter_expressions():
-            found += _strictly_of(part)
+            result += _strictly_of(part)
     if type(value) is exp.Cast:
-        found += _strictly_of(value.this)
-    return found
+        result += _strictly_of(value.this)
+    return result
 
 
 _SCALARS: Final = (
@@ -330,7 +330,7 @@ def type_of(value: Any, rewriting: Rewriting | None) -> str | None:
 
 def one_type(values: Iterable[Any], rewriting: Rewriting | None) -> str | None:
     """The one type that all of these have, or NULL; None where that is not known."""
-    found = {type_of(value, rewriting) for value in values} - {"NULL"}
-    if not found:
+    types = {type_of(value, rewriting) for value in values} - {"NULL"}
+    if not types:
         return "NULL"
-    return found.pop() if len(found) == 1 else None
+    return types.pop() if len(types) == 1 else None
