@@ -45,3 +45,13 @@ def test_the_files_it_names_exist() -> None:
     assert len(named) > 20
     for path in set(named) - {guard.strip("`") for _, guard in RULES}:
         assert (ROOT / "python" / "dbt_ripple" / path).is_file(), path
+
+
+def test_each_of_the_six_questions_names_one_place() -> None:
+    section = TEXT.partition("## Which file to open\n")[2]
+    rows = re.findall(r"^\| ([^|-][^|]*) \| ([^|]*) \| ([^|]*) \|$", section, re.M)[1:]
+    assert len(rows) == 6
+    for question, place, _ in rows:
+        named = re.fullmatch(r"`([\w/.]+)`", place)
+        assert named is not None, question
+        assert (ROOT / "python" / "dbt_ripple" / named[1]).exists(), (question, place)
