@@ -54,8 +54,8 @@ carried as (
 judged as (
     select
         moved.*,
-        -- Nothing it reads moved, or what the node itself makes of its parents did. A column that came or went, and one of
-        -- a load without own fingerprints, is told by its text.
+        -- Nothing it reads moved, or what the node itself makes of its parents did. A column that came or went,
+        -- and one of a load without own fingerprints, is told by its text.
         carried.child_id is null
         or case
             when moved.change in ('redefined', 'retyped') and moved.old_own_fingerprint is not null
