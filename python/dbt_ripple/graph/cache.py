@@ -106,8 +106,9 @@ def engine() -> bytes:
     parts.append(version("sqlglot").encode())
     package = Path(__file__).parents[1]
     for room in ("artifacts", "flow", "graph"):
-        for file in sorted((package / room).glob("*.py")):
-            parts += [file.name.encode(), file.read_bytes()]
+        of_room = (package / room).rglob("*")
+        for file in sorted(f for f in of_room if f.suffix in (".py", ".txt")):
+            parts += [file.relative_to(package).as_posix().encode(), file.read_bytes()]
     return digest(*parts)
 
 
