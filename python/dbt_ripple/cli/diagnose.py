@@ -7,7 +7,13 @@ from pathlib import Path
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.options import analysis_options, open_cache, open_target, project_options
+from dbt_ripple.cli.options import (
+    analysis_options,
+    format_option,
+    open_cache,
+    open_target,
+    project_options,
+)
 from dbt_ripple.cli.select_option import as_typed
 from dbt_ripple.cli.shell_completion import node_names
 from dbt_ripple.rendering.diagnosis import diagnosis_markdown, diagnosis_text
@@ -29,14 +35,7 @@ Examples:
     help="Folder with the artifacts of when the number was right: what changed since then on the "
     "way is in the answer.",
 )
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "json", "markdown"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
+@format_option("text", "json", "markdown")
 @analysis_options
 @project_options
 def diagnose(

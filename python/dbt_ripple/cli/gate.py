@@ -9,7 +9,12 @@ import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.base_and_head import open_sides, sides_options, state_folder
-from dbt_ripple.cli.options import analysis_options, open_cache, project_options
+from dbt_ripple.cli.options import (
+    analysis_options,
+    format_option,
+    open_cache,
+    project_options,
+)
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.rendering.gate import GateAnswer, rendered_gate
 from dbt_ripple.rendering.output import answer, warn
@@ -49,12 +54,12 @@ Examples:
     is_flag=True,
     help="With --with select: also build the models and run the tests; exit with 1 if one fails.",
 )
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "json", "markdown", "github", "sarif"]),
-    default="text",
-    show_default=True,
+@format_option(
+    "text",
+    "json",
+    "markdown",
+    "github",
+    "sarif",
     help="Output format; markdown is a comment for a pull request, github prints workflow "
     "annotations.",
 )

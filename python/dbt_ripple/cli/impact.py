@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.options import analysis_options, open_cache, open_target, project_options
+from dbt_ripple.cli.options import (
+    analysis_options,
+    format_option,
+    open_cache,
+    open_target,
+    project_options,
+)
 from dbt_ripple.cli.select_option import as_typed
 from dbt_ripple.cli.shell_completion import column_names, node_names
 from dbt_ripple.errors import RippleError
@@ -85,14 +91,7 @@ Examples:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Take the changes from FILE, JSON with `proposed_changes`; NODE may be its `asset_id`.",
 )
-@click.option(
-    "--format",
-    "style",
-    type=click.Choice(["text", "json", "markdown"]),
-    default="text",
-    show_default=True,
-    help="Output format.",
-)
+@format_option("text", "json", "markdown")
 @analysis_options
 @project_options
 def impact(

@@ -1,6 +1,7 @@
 """A query as a person compares two versions of it: the SQL of its columns and clauses.
 
-This is for display: fingerprints decide what an edit means, this shows where it is in the text.
+Fingerprints decide what an edit means; this shows where it is in the text, and says whether the text
+may be SQL to sqlglot alone, so that a test or model runs to show it (`selection.models_to_build`).
 """
 
 from __future__ import annotations
