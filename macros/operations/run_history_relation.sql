@@ -1,5 +1,5 @@
 {% macro run_history_relation() %}
-    {% set existing = dbt_ripple.existing_run_history() %}
+    {% set existing = dbt_ripple.existing_raw_table('run_history') %}
     {% set wanted = dbt_ripple.raw_table_columns()['run_history'] %}
 
     {% if existing is none %}

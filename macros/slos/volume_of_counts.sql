@@ -1,7 +1,7 @@
 {% macro volume_of_counts(relation, sigmas, days, tolerance, of) %}
 {%- set node_id = dbt_ripple.tested_node(whole=true) -%}
 {%- set test_id = dbt_ripple.compiled_test() -%}
-{%- set history = dbt_ripple.existing_run_history() -%}
+{%- set history = dbt_ripple.existing_raw_table('run_history') -%}
 {%- set now = dbt_ripple.now_utc() -%}
 {%- set today = dbt_ripple.day_of(now) -%}
 {%- set double = dbt_ripple.type_double() -%}

@@ -458,6 +458,23 @@ class Code(StrEnum):
         "bypasses_other",
         "reads {name}.{column}, and the canonical {canonical}.{there} is computed in another way",
     )
+    COMES_NOT_FROM = "comes_not_from", "does not come from {name}"
+    COMES_FROM = "comes_from", "comes from {name}.{column}: {path}"
+    COMES_ALSO_FROM = "comes_also_from", "comes from {name}.{column}, too: {path}"
+    COMES_FROM_ROWS = "comes_from_rows", "comes from the number of rows of {name}: {path}"
+    COMES_FROM_PII = "comes_from_pii", "comes from {name}.{column}, which is {pii}: {path}"
+    IS_PII = "is_pii", "is declared to be {pii}"
+    LINEAGE_UNREAD = (
+        "lineage_unread",
+        "whether it comes from {what} is not known, because {name} cannot be analysed: {because}",
+    )
+    LINEAGE_ASKS_NOTHING = "lineage_asks_nothing", "it asks for nothing: say `columns` or `pii`"
+    LINEAGE_CHANGED = "lineage_changed", "{name}.{column} may come from something else"
+    LINEAGE_AS_BEFORE = (
+        "lineage_as_before",
+        "it asks what {name}.{column} comes from, and that is as it was",
+    )
+    NO_SUCH_NAME = "no_such_name", "{name}: {hint}"
     WITHOUT_OWNER = "without_owner", "it has no owner"
     TAG_MISSING = "tag_missing", "it has no {tag}, which {of} needs"
     KEY_UNTESTED = "key_untested", "no data tests check that a key is unique and not null"

@@ -20,7 +20,8 @@ Command = Callable[..., tuple[int, str, str]]
 BROKEN = [name for name in RULES if name != "semantic_removed"]
 """The rules that the bad twin breaks: all but that of the semantic layer, which the twins have not."""
 
-TWIN = Path(__file__).parents[2] / "integration_tests" / "twin"
+REPOSITORY = Path(__file__).parents[2]
+TWIN = REPOSITORY / "integration_tests" / "twin"
 
 
 def expected(name: str) -> list[dict[str, str]]:
@@ -44,6 +45,7 @@ def build(side: str, folder: Path) -> Path:
         TWIN / side, project, ignore=shutil.ignore_patterns("target", "dbt_packages", "logs")
     )
     (project / "packages.yml").unlink()
+    _install_tests(project)
     with pytest.MonkeyPatch.context() as patch, _in(project):
         for name in [name for name in os.environ if name.startswith("DBT_")]:
             patch.delenv(name)
@@ -63,6 +65,14 @@ def build(side: str, folder: Path) -> Path:
             DuckDBConnectionManager.close_all_connections()
             reset_adapters()
     return project
+
+
+def _install_tests(project: Path) -> None:
+    """The package's macros and generic tests, without its models."""
+    package = project / "dbt_packages" / "dbt_ripple"
+    for part in ("macros", "tests/generic"):
+        shutil.copytree(REPOSITORY / part, package / part)
+    (package / "dbt_project.yml").write_text("name: dbt_ripple\nversion: 0.1.0\n")
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ from dbt_ripple.artifacts.node_meta import (
     owner_name,
     referenced_columns,
 )
-from dbt_ripple.artifacts.node_names import did_you_mean, find_node
+from dbt_ripple.artifacts.node_names import NodeFinder, did_you_mean, find_node
 from dbt_ripple.artifacts.project import (
     CatalogColumn,
     Column,
@@ -55,6 +55,7 @@ __all__ = [
     "Macro",
     "Metadata",
     "Node",
+    "NodeFinder",
     "Project",
     "Ref",
     "References",

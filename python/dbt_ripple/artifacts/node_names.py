@@ -44,16 +44,30 @@ def find_node(project: Project, text: str) -> tuple[Node, str | None]:
         >>> found.unique_id, column
         ('model.shop.fct_orders', 'order_total')
     """
-    text = text.strip()
-    for fold in (str, str.casefold):
-        index = _index(project, fold)
-        name, column = text, None
-        while name:
-            if unique_ids := index.get(fold(name)):
-                return project.nodes[_only(unique_ids, text)], column
-            name, _, last = name.rpartition(".")
-            column = last if column is None else f"{last}.{column}"
-    raise _unknown(project, text)
+    return NodeFinder(project).find(text)
+
+
+class NodeFinder:
+    """Finds many names in one project."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+        self._indexes: dict[Callable[[str], str], dict[str, list[str]]] = {}
+
+    def find(self, text: str) -> tuple[Node, str | None]:
+        """The node a person means, and the column if they named one (see `find_node`)."""
+        text = text.strip()
+        for fold in (str, str.casefold):
+            index = self._indexes.get(fold)
+            if index is None:
+                index = self._indexes[fold] = _index(self._project, fold)
+            name, column = text, None
+            while name:
+                if unique_ids := index.get(fold(name)):
+                    return self._project.nodes[_only(unique_ids, text)], column
+                name, _, last = name.rpartition(".")
+                column = last if column is None else f"{last}.{column}"
+        raise _unknown(self._project, text)
 
 
 def did_you_mean(word: str, names: Iterable[str], otherwise: str, prefix: str = "") -> str:

@@ -25,6 +25,7 @@ from dbt_ripple.governance.contracts import Breach
 from dbt_ripple.governance.duplicate_definitions import twin_breaches
 from dbt_ripple.graph.column_edges import edges_into, exposure_edges_of
 from dbt_ripple.graph.lineage import Analysis
+from dbt_ripple.graph.lineage_tests import LineageJudge, LineageTest, Verdict, lineage_tests
 from dbt_ripple.graph.pii import PiiColumn, pii_columns
 from dbt_ripple.reasons import Code, Reason
 
@@ -155,6 +156,43 @@ def _pii(project: Project, analysis: Analysis) -> dict[tuple[str, str, str], Pii
     return found
 
 
+def lineage_breaches(comparison: Comparison) -> Iterator[Breach]:
+    """Tests of lineage that do not hold, or that nobody can answer."""
+    tests = lineage_tests(comparison.head)
+    if not tests:
+        return
+    asked_before = {test.asks: test for test in lineage_tests(comparison.base)}
+    before = {
+        asks: {problem.key for problem in verdict.problems}
+        for asks, verdict in _verdicts(
+            comparison.base,
+            comparison.base_analysis,
+            [asked_before[test.asks] for test in tests if test.asks in asked_before],
+        )
+    }
+    for test, (asks, verdict) in zip(
+        tests, _verdicts(comparison.head, comparison.head_analysis, tests), strict=True
+    ):
+        for problem in verdict.problems:
+            old = problem.key in before.get(asks, ())
+            yield Breach(
+                "lineage_broken",
+                test.node,
+                test.column,
+                _on_base(problem.reason, old),
+                old=old,
+                mild=test.warns or not problem.certain,
+            )
+
+
+def _verdicts(
+    project: Project, analysis: Analysis, tests: list[LineageTest]
+) -> Iterator[tuple[tuple[object, ...], Verdict]]:
+    judge = LineageJudge(project, analysis, (test.node for test in tests))
+    for test in tests:
+        yield test.asks, judge.judge(test)
+
+
 def reader_breaches(comparison: Comparison) -> Iterator[Breach]:
     """Models, snapshots, tests and consumers that read a column that is not there any more."""
     for broken in MissingNames(comparison, incremental=True).broken():
@@ -251,6 +289,7 @@ CHECKS: Final[tuple[Callable[[Comparison], Iterator[Breach]], ...]] = (
     owner_breaches,
     key_breaches,
     pii_breaches,
+    lineage_breaches,
     reader_breaches,
     twin_breaches,
     drift_breaches,

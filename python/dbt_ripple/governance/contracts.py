@@ -34,6 +34,7 @@ class Breach(msgspec.Struct, frozen=True):
     Attributes:
         old: base does not keep it there either.
         usual: base keeps it nowhere: it is a finding only where ripple.yml asks for the rule.
+        mild: it only warns, where the rule blocks.
     """
 
     rule: str
@@ -42,6 +43,7 @@ class Breach(msgspec.Struct, frozen=True):
     reason: Reason
     old: bool = False
     usual: bool = False
+    mild: bool = False
 
 
 def promises(node: Node) -> bool:

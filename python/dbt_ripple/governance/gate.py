@@ -213,7 +213,7 @@ def _finding(breach: Breach, config: Config, approved_by: str | None) -> Finding
     if level == "off" or config.excepts(breach.rule, breach.unique_id, breach.column):
         return None
     reason = breach.reason
-    given: FindingLevel = level
+    given: FindingLevel = "warn" if breach.mild else level
     if breach.usual and breach.rule not in config.levels:
         return None
     if breach.old:

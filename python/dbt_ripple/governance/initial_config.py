@@ -28,6 +28,7 @@ from dbt_ripple.governance.affected_assets import matters
 from dbt_ripple.governance.checks import of_project
 from dbt_ripple.governance.ripple_yml import FILE, REQUIRED, RULES_VAR, config_of_vars
 from dbt_ripple.governance.rules import RULES, Level
+from dbt_ripple.graph.lineage_tests import is_lineage_test
 
 _BUILT: Final = frozenset({"model", "seed", "snapshot"})
 _HEAD: Final = """\
@@ -154,6 +155,8 @@ def _levels(project: Project) -> Iterator[tuple[str, Level, str]]:
         "block" if personal and shown else "warn",
         f"{_of(shown, exposures, 'exposure')} said to be public (meta.public).",
     )
+    asked = sum(is_lineage_test(node) for node in nodes)
+    yield "lineage_broken", "block", f"{asked} test{'' if asked == 1 else 's'} of lineage declared."
     yield "reader_broken", "block", "What is broken is certain."
     metrics = sum(node.resource_type == "metric" for node in nodes)
     yield "semantic_removed", "warn", f"{metrics} metric{'' if metrics == 1 else 's'} declared."

@@ -91,6 +91,11 @@ _ALL: Final = (
         asks="No personal data reaches an exposure that is public.",
     ),
     Rule(
+        name="lineage_broken",
+        level="block",
+        asks="What the tests comes_from and not_from ask of a column's lineage holds.",
+    ),
+    Rule(
         name="reader_broken",
         level="block",
         asks="Nothing reads a column that is not there.",

@@ -15,7 +15,7 @@ from dbt_ripple.artifacts import Project
 from dbt_ripple.graph.broken_nodes import BrokenNodeFinder, believed, judge
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.column_edges import edges_of
-from dbt_ripple.graph.dbt_tests import TestLinker
+from dbt_ripple.graph.dbt_tests import TestLinker, judge_lineage
 from dbt_ripple.graph.hypothetical import HypotheticalChange
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.own_fingerprints import own_fingerprints
@@ -105,7 +105,7 @@ def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:
         "parse": linker.queries.parse_seconds,
         "link": time.perf_counter() - start - linker.queries.parse_seconds,
     }
-    return Analysis(
+    analysis = Analysis(
         nodes={u: linked.analysis for u, linked in (linker.linked_nodes | semantic).items()},
         edges=edges_of(linker, semantic),
         test_columns=test_columns,
@@ -119,6 +119,9 @@ def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:
             and (node_analysis := linker.unit_test(unique_id, node)) is not None
         },
     )
+    if every_test:
+        judge_lineage(project, analysis)
+    return analysis
 
 
 def _semantic_layer(linker: TestLinker) -> dict[str, LinkedNode]:

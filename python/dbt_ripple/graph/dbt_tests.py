@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from dbt_ripple.artifacts import Node, Project
@@ -12,8 +13,9 @@ from dbt_ripple.flow.link import Linked
 from dbt_ripple.flow.relation import Deps, Relation, unlisted_fp
 from dbt_ripple.graph.hooks import hooks_that_write, not_followed
 from dbt_ripple.graph.jinja import normalised
-from dbt_ripple.graph.lineage import NodeAnalysis, UnitTestAnalysis
+from dbt_ripple.graph.lineage import Analysis, NodeAnalysis, UnitTestAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.lineage_tests import LineageJudge, is_lineage_test, lineage_tests
 from dbt_ripple.graph.linker import Linker, NodeTableResolver
 from dbt_ripple.graph.node_properties import of_test, place
 from dbt_ripple.graph.normalized_code import type_text
@@ -93,6 +95,8 @@ class TestLinker(Linker):
 
     def test(self, unique_id: str, node: Node) -> tuple[NodeAnalysis, list[tuple[str, str]]]:
         """A test's fingerprint and what it reads: the columns and row sets its query depends on."""
+        if is_lineage_test(node):
+            return self.of_lineage(unique_id, node)
         followed = self.follow(unique_id, node)
         reads: dict[tuple[str, str], None] = {}
         if isinstance(followed, Reason):
@@ -135,6 +139,15 @@ class TestLinker(Linker):
                 introspection_fingerprint=besides_query.hex(),
             )
         return analysis, list(reads)
+
+    def of_lineage(self, unique_id: str, node: Node) -> tuple[NodeAnalysis, list[tuple[str, str]]]:
+        """A test that asks where a column comes from; `judge_lineage` adds where it does."""
+        called = self.macros.fingerprint(node.depends_on.macros)
+        asks = next((t for t in lineage_tests(self.project, [node])), None)
+        parts = repr(asks and asks.asks).encode("utf-8", "surrogatepass")
+        reads = [] if asks is None else [(asks.node, asks.column)]
+        fingerprint = digest(b"lineage", parts, called).hex()
+        return NodeAnalysis(unique_id, "analysed", rows_fingerprint=fingerprint), reads
 
     def unit_test(self, unique_id: str, node: Node) -> UnitTestAnalysis | None:
         """Rule 9: the model's own query over named columns, the fixture, what dbt types it by.
@@ -233,6 +246,20 @@ def _given_columns(given: dict[str, Any]) -> set[str]:
         if isinstance(rows, list)
         else set()
     )
+
+
+def judge_lineage(project: Project, analysis: Analysis) -> None:
+    """Make the fingerprints of tests of lineage differ wherever the lineage does."""
+    tests = lineage_tests(project)
+    if not tests:
+        return
+    judge = LineageJudge(project, analysis, (test.node for test in tests))
+    for test in tests:
+        seen = analysis.tests[test.unique_id]
+        own = bytes.fromhex(seen.rows_fingerprint)
+        analysis.tests[test.unique_id] = replace(
+            seen, rows_fingerprint=digest(own, judge.judge(test).fingerprint).hex()
+        )
 
 
 def outcome_fingerprints(project: Project, tests: Mapping[str, NodeAnalysis]) -> dict[str, str]:

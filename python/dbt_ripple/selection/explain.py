@@ -13,6 +13,7 @@ from dbt_ripple.changes.diff import Texts
 from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.lineage_tests import lineage_tests
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.selection.result import Selection
 
@@ -216,6 +217,11 @@ def _unit_test_reason(comparison: Comparison, test: Node) -> Reason:
 def _stopped(explanation: Explanation, comparison: Comparison, texts: Texts, test: Node) -> None:
     """Where the ripple stopped above a test that is not impacted."""
     head = comparison.head
+    asked = lineage_tests(head, [test])
+    if asked and comparison.changed:
+        name = _name(head, asked[0].node)
+        explanation.reason = Code.LINEAGE_AS_BEFORE(name=name, column=asked[0].column)
+        return
     distance = _above(head, test.unique_id)
     reworded = [u for u in distance if comparison.reworded.get(u)]
     if reworded and not any(u in comparison.changed for u in distance):

@@ -18,6 +18,7 @@ from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.lineage_tests import lineage_tests
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.node_properties import of_test
 from dbt_ripple.reasons import Code, Reason
@@ -264,6 +265,11 @@ def impacted_tests(comparison: Comparison) -> dict[str, Reason | None]:
             or here.reason != then.reason
             or (here.columns != then.columns and _counts_by_name(head.nodes[unique_id]))
         ):
+            asked = lineage_tests(head, [head.nodes[unique_id]])
+            if asked:
+                name = head.nodes[asked[0].node].display_name
+                reasons[unique_id] = Code.LINEAGE_CHANGED(name=name, column=asked[0].column)
+                continue
             sides = sides or [ConfigFingerprints(side, Macros(side)) for side in (base, head)]
             run = [side.of(side.project.nodes[unique_id]) for side in sides]
             reasons[unique_id] = None if run[0] == run[1] else Code.RUN_OTHERWISE()

@@ -59,7 +59,8 @@ def test_what_base_does_not_keep_either_is_said_and_decides_nothing(bad: Project
     assert report.decision == "APPROVED"
     assert {f.level for f in report.findings} == {"known"}
     assert set(rules(report)) == {
-        *("owner_missing", "tier1_key_untested", "pii_untagged", "pii_exposed", "source_drift")
+        *("owner_missing", "tier1_key_untested", "pii_untagged", "pii_exposed", "source_drift"),
+        "lineage_broken",
     }
     assert all("already so on base" in f.reason.message for f in report.findings)
 

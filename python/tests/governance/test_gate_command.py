@@ -73,7 +73,7 @@ def test_markdown_is_a_comment_that_can_be_found_again(project: Path, command: C
     assert lines[0] == "<!-- dbt-ripple gate -->"
     assert lines[1].startswith("### ⛔ BLOCKED: ")
     assert "flowchart LR" in lines
-    assert sum(line.startswith("| block |") for line in lines) == 4
+    assert sum(line.startswith("| block |") for line in lines) == 5
     assert sum("; approved by Ada" in line for line in lines) == 2
     # Nobody is called by what an owner happens to be named.
     assert "logistics@twin" not in out

@@ -1,6 +1,6 @@
 select
     customers.customer_id,
-    concat(customers.name, ' ', customers.country_code) as label,
+    concat(customers.name, ' ', customers.country_code, customers.segment) as label,
     letters.address_hash
 from {{ ref('stg_customers') }} as customers
 left join {{ ref('mailing_list') }} as letters on customers.customer_id = letters.customer_id
