@@ -56,6 +56,14 @@ def promise_ends(node: Node) -> date | None:
     return _date(node.deprecation_date) or _date(node.meta.get("deprecation_date"))
 
 
+def column_ends(node: Node, column: str) -> date | None:
+    """The day from which a column may be removed: the ``deprecation_date`` of its meta."""
+    for name, declared in node.columns.items():
+        if (declared.name or name).lower() == column.lower():
+            return _date(declared.meta.get("deprecation_date"))
+    return None
+
+
 def _date(said: object) -> date | None:
     if isinstance(said, datetime):
         return said.date()
@@ -93,7 +101,12 @@ def contract_breaches(
         if now is None and then.resource_type in _DEPRECATED:
             for reason in in_grace(then, day):
                 yield Breach("column_removed", unique_id, None, reason)
-        if then.resource_type not in _RELATIONS or not promises(then):
+        if then.resource_type not in _RELATIONS:
+            continue
+        if now is not None:
+            removed_now = _removed(comparison, unique_id, gone.get(unique_id, ()))
+            yield from _removed_in_grace(then, removed_now, day)
+        if not promises(then):
             continue
         if now is None:
             if promise_ends(then) is None and not _is_now_versioned(then, head):
@@ -107,7 +120,7 @@ def contract_breaches(
             continue
         change = comparison.changed.get(unique_id)
         for name in gone.get(unique_id, ()):
-            if change is None or name not in change.removed:
+            if column_ends(then, name) is None and (change is None or name not in change.removed):
                 yield Breach("column_removed", unique_id, name, Code.REMOVED_FROM_SOURCE())
         for name, (was, is_) in retyped(base, head, unique_id).items():
             yield Breach("column_retyped", unique_id, name, Code.RETYPED(was=was, now=is_))
@@ -116,16 +129,40 @@ def contract_breaches(
     yield from _new_versions(comparison)
 
 
+def _removed(comparison: Comparison, unique_id: str, gone: Collection[str]) -> dict[str, str]:
+    """The columns that a relation has no more, each with its new name, if it has one."""
+    change = comparison.changed.get(unique_id)
+    if change is None:
+        return dict.fromkeys(gone, "")
+    renamed = {was: name for name, was in change.renamed.items()}
+    return {name: renamed.get(name, "") for name in dict.fromkeys([*gone, *change.removed])}
+
+
+def _removed_in_grace(then: Node, removed: dict[str, str], day: date) -> Iterator[Breach]:
+    """The columns that are removed before the day that was announced, promised or not."""
+    if not any("deprecation_date" in column.meta for column in then.columns.values()):
+        return
+    for name, renamed in removed.items():
+        ends = column_ends(then, name)
+        if ends is not None and day < ends:
+            rule = "column_renamed" if renamed else "column_removed"
+            reason = Code.REMOVED_IN_GRACE(name=name, date=ends.isoformat())
+            yield Breach(rule, then.unique_id, name, reason)
+
+
 def _columns(
     comparison: Comparison, change: NodeChange, broken: Collection[str]
 ) -> Iterator[Breach]:
     unique_id = change.unique_id
+    then = comparison.base.nodes[unique_id]
     renamed = set(change.renamed.values())
+    # What is announced to go is promised until its day, and no longer.
     for name in change.removed:
-        if name not in renamed:
+        if name not in renamed and column_ends(then, name) is None:
             yield Breach("column_removed", unique_id, name, Code.REMOVED())
     for name, was in change.renamed.items():
-        yield Breach("column_renamed", unique_id, was, Code.RENAMED(to=name))
+        if column_ends(then, was) is None:
+            yield Breach("column_renamed", unique_id, was, Code.RENAMED(to=name))
     if unique_id in broken:
         return
     sides = (comparison.base_analysis, comparison.head_analysis)

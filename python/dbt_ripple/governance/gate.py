@@ -13,7 +13,14 @@ from typing import Literal
 
 import msgspec
 
-from dbt_ripple.artifacts import Project
+from dbt_ripple.artifacts import (
+    Project,
+    domain,
+    owner,
+    owner_channel,
+    owner_email,
+    owner_name,
+)
 from dbt_ripple.changes import Comparison, compare
 from dbt_ripple.governance.affected_assets import (
     Affected,
@@ -39,7 +46,7 @@ Decision = Literal["APPROVED", "CAUTION", "BLOCKED"]
 FindingLevel = Literal["warn", "block", "approved", "known"]
 
 
-class Finding(msgspec.Struct, kw_only=True, rename={"reason": "message"}):
+class Finding(msgspec.Struct, kw_only=True, omit_defaults=True, rename={"reason": "message"}):
     """One place where a rule is not kept.
 
     Attributes:
@@ -47,6 +54,8 @@ class Finding(msgspec.Struct, kw_only=True, rename={"reason": "message"}):
             it is said, and decides nothing.
         unique_id: None where it is about the change as a whole.
         column: None where it is about the whole node.
+        owner: who answers for the node. Where it is declared, JSON also has the owner_name, the
+            owner_email, the owner_channel (Slack) and the domain.
     """
 
     rule: str
@@ -54,6 +63,11 @@ class Finding(msgspec.Struct, kw_only=True, rename={"reason": "message"}):
     unique_id: str | None
     column: str | None
     reason: Reason
+    owner: str | None = None
+    owner_name: str | None = None
+    owner_email: str | None = None
+    owner_channel: str | None = None
+    domain: str | None = None
 
 
 class GateReport(msgspec.Struct, kw_only=True):
@@ -127,7 +141,7 @@ def gate_from(comparison: Comparison, config: Config, approved_by: str | None = 
     findings = [
         finding
         for breach in _breaches(comparison, config, origins, affected)
-        if (finding := _finding(breach, config, approved_by)) is not None
+        if (finding := _finding(breach, config, approved_by, comparison)) is not None
     ]
     place = {name: i for i, name in enumerate(RULES)}
     findings.sort(
@@ -208,7 +222,9 @@ def _reach(
         yield Breach("certified_reached", unique_id, None, what)
 
 
-def _finding(breach: Breach, config: Config, approved_by: str | None) -> Finding | None:
+def _finding(
+    breach: Breach, config: Config, approved_by: str | None, comparison: Comparison
+) -> Finding | None:
     level = config.level(breach.rule)
     if level == "off" or config.excepts(breach.rule, breach.unique_id, breach.column):
         return None
@@ -221,13 +237,24 @@ def _finding(breach: Breach, config: Config, approved_by: str | None) -> Finding
     elif approved_by and RULES[breach.rule].approval:
         given = "approved"
         reason = Code.APPROVED_BY(because=reason, who=approved_by)
-    return Finding(
+    finding = Finding(
         rule=breach.rule,
         level=given,
         unique_id=breach.unique_id,
         column=breach.column,
         reason=reason,
     )
+    # Of what is removed, who answered for it.
+    for project in (comparison.head, comparison.base):
+        node = project.nodes.get(breach.unique_id or "")
+        if node is not None:
+            finding.owner = owner(node, project)
+            finding.owner_name = owner_name(node, project)
+            finding.owner_email = owner_email(node, project)
+            finding.owner_channel = owner_channel(node, project)
+            finding.domain = domain(node, project)
+            break
+    return finding
 
 
 def _unknown_types(comparison: Comparison) -> Iterator[Reason]:

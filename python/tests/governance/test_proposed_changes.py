@@ -11,11 +11,13 @@ from hand_made import node, project
 from twin_project import Command
 
 from dbt_ripple.artifacts import Node, Project, find_node
+from dbt_ripple.artifacts.project import Column
 from dbt_ripple.errors import RippleError
 from dbt_ripple.governance.contracts import contract_breaches
 from dbt_ripple.governance.gate import gate
 from dbt_ripple.governance.impact import Change, ImpactReport, impact
 from dbt_ripple.governance.proposed import read_proposed
+from dbt_ripple.reasons import Code
 
 RAW = node("source.p.raw", columns={"id": "bigint", "code": "string"})
 TWO = node("source.p.two", columns={"id": "bigint", "note": "string"})
@@ -278,3 +280,25 @@ def test_the_words_of_the_command(twin: Path, command: Command) -> None:
     assert "give --deprecate" in command("impact", "stg_orders", "--date", "2999-12-31", *good)[2]
     assert "Missing argument" in command("impact", "--remove", *good)[2]
     assert command("impact", "stg_orders", "--remove", *good)[0] == 1
+
+
+@pytest.mark.parametrize("access", ["public", "protected"])
+@pytest.mark.parametrize("ends", ["2999-01-31", "2001-01-31"])
+@pytest.mark.parametrize("sql", ["select 1 as id", "select 1 as id, 2 as newer"])
+def test_a_column_that_is_announced_to_go(access: str, ends: str, sql: str) -> None:
+    announced = Column(name="older", meta={"deprecation_date": ends})
+    sides = []
+    for text, columns in (("select 1 as id, 2 as older", {"older": announced}), (sql, {})):
+        model = node("model.p.old", text, access=access)
+        model.columns = columns
+        sides.append(project(model, adapter="duckdb"))
+    found = [
+        (f.rule, f.column, f.reason.code)
+        for f in gate(*sides).findings
+        if f.rule in ("column_removed", "column_renamed")
+    ]
+    rule = "column_renamed" if "newer" in sql else "column_removed"
+    in_time = [(rule, "older", Code.REMOVED_IN_GRACE)]
+    assert found == (in_time if ends.startswith("29") else [])
+    report = impact(sides[0], sides[0].nodes["model.p.old"], [Change("drop", "older")])
+    assert report.decision == ("BLOCKED" if ends.startswith("29") else "APPROVED")
