@@ -17,6 +17,7 @@ from dbt_ripple.artifacts.project import WITH_SQL
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, JOIN
 from dbt_ripple.graph.jinja import (
+    ASKS_WHICH_COMMAND,
     both_branches,
     names,
     normalised,
@@ -74,7 +75,9 @@ NAMING: Final = re.compile(r"generate_\w+_name$")
 """Names of the macros by which dbt names relations."""
 
 _WORDS: Final = re.compile(r"\w+|\*")
-_BY_JINJA: Final = "__by_jinja__"
+BY_JINJA: Final = "__by_jinja__"
+"""Stands for what Jinja gives, where names are looked for in a text."""
+
 _PART: Final = r"""(?:`[^`]+`|"[^"]+"|\w+)"""
 _DOTTED: Final = re.compile(rf"{_PART}(?:\s*\.\s*{_PART})+")
 _READ: Final = re.compile(
@@ -107,6 +110,11 @@ class ConfigFingerprints:
         """What of the properties of a node changes its data, by name (see `graph.node_properties`)."""
         config = node.config
         settings: dict[str, Any] = {}
+        if self.asks_which_command(node):
+            settings["commands"] = normalised(node.raw_code)
+            settings["command vars"] = self.macros.variables(node.raw_code)
+            settings["command macros"] = self.macros.fingerprint(node.depends_on.macros)
+            settings["command references"] = self.references.of(node)
         if node.is_ephemeral and node.compiled_code is not None:
             return settings  # it is what its readers' SQL shows: no hook of it runs
         if hooks := hooks_of(node):
@@ -176,7 +184,7 @@ class ConfigFingerprints:
         texts = [sql for _, sql in hooks]
         if node.is_python or node.resource_type not in WITH_SQL:
             return texts
-        if node.compiled_code is None:
+        if node.compiled_code is None or self.asks_which_command(node):
             return [*texts, node.raw_code]
         if node.materialized == "incremental":
             hidden = both_branches(node.raw_code)
@@ -184,6 +192,16 @@ class ConfigFingerprints:
                 hidden = node.raw_code
             texts.append(hidden)
         return [text for text in texts if text]
+
+    def asks_which_command(self, node: Node) -> bool:
+        """Whether a node may be built from other SQL than ``dbt compile`` shows: it asks which runs."""
+        if node.is_python or node.compiled_code is None or node.resource_type not in WITH_SQL:
+            return False
+        if ASKS_WHICH_COMMAND.search(node.raw_code) and any(
+            map(ASKS_WHICH_COMMAND.search, tags(node.raw_code))
+        ):
+            return True
+        return bool(self.macros.that_ask(node.depends_on.macros, ASKS_WHICH_COMMAND))
 
     def reads_everywhere(
         self, node: Node, unseen: list[str]
@@ -358,15 +376,11 @@ class ConfigFingerprints:
         dotted: set[str] = set()
         bare: set[str] = set()
         for text in (*hooks, *map(self.macros.text, called)):
-            plain = without_tags(normalised(text), _BY_JINJA)
-            for match in _DOTTED.finditer(plain):
-                _, _, last = match[0].rpartition(".")
-                if _BY_JINJA in match[0]:
-                    bare.add(last.strip(' `"'))
-                else:
-                    dotted.add(match[0])
-            bare.update(match[1] for match in _READ.finditer(plain))
-        return dotted, bare - {_BY_JINJA}
+            plain = without_tags(normalised(text), BY_JINJA)
+            found = names_in_sql(plain)
+            dotted |= found[0]
+            bare |= found[1]
+        return dotted, bare
 
     def words_of_hooks(self, node: Node) -> set[str]:
         """The words of a node's hooks and of what they call, lower case, ``*`` among them.
@@ -406,6 +420,25 @@ class ConfigFingerprints:
             if isinstance(check, list):
                 for name in check:
                     yield "check_cols", FILTER, str(name)
+
+
+def names_in_sql(text: str) -> tuple[set[str], set[str]]:
+    """What may be names of relations in a piece of SQL: with a schema, and bare.
+
+    Where `BY_JINJA` is a part of a name, its last part is a bare one.
+
+    Example:
+        >>> names_in_sql("select a.b from raw.t join __by_jinja__.u on true, v")
+        ({'a.b', 'raw.t'}, {'u'})
+    """
+    dotted: set[str] = set()
+    bare = {match[1] for match in _READ.finditer(text)}
+    for match in _DOTTED.finditer(text):
+        if BY_JINJA in match[0]:
+            bare.add(match[0].rpartition(".")[2].strip(' `"'))
+        else:
+            dotted.add(match[0])
+    return dotted, bare - {BY_JINJA}
 
 
 def words(text: str) -> set[str]:

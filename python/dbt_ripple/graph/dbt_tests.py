@@ -119,7 +119,10 @@ class TestLinker(Linker):
             beyond = self.beyond(unique_id, node, looks)
             if config or besides_query or beyond:
                 rows_fp = digest(b"aside", rows_fp, config, besides_query, self.all_of(beyond))
-            introspects = self.relations_above(unique_id) if besides_query else []
+            introspects: list[str] = []
+            if besides_query:
+                introspects += self.relations_above(unique_id)
+                introspects += self.named_by_jinja(unique_id, node, looks)
             reason: Reason | None = None
             if beyond:
                 reads.update(dict.fromkeys(self.deps_of(beyond.whole)))

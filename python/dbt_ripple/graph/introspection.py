@@ -8,14 +8,16 @@ macro is not known to query less, that is everything in the node's refs.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.graph.jinja import names, tags
-from dbt_ripple.graph.macros import APPLY_TAGS, INTERNAL, Macros, dispatched
+from dbt_ripple.graph.config_fingerprints import BY_JINJA, names_in_sql
+from dbt_ripple.graph.jinja import names, tags, without_tags
+from dbt_ripple.graph.macros import APPLY_TAGS, INTERNAL, OWN, Macros, dispatched
+from dbt_ripple.graph.unnamed_reads import CATALOG
 
 
 class IntrospectedParts(IntEnum):
@@ -48,6 +50,23 @@ class WarehouseReads:
 
 
 NOTHING: Final = WarehouseReads(IntrospectedParts.NOTHING)
+
+
+class NamesInJinja(NamedTuple):
+    """What a node's Jinja says that may be the name of a relation which it looks at.
+
+    Attributes:
+        dotted: names with a schema.
+        bare: names alone, or behind a schema that Jinja gives.
+        catalog: whether it reads the warehouse's own list of relations.
+        columns: whether it reads there which columns they have.
+    """
+
+    dotted: frozenset[str]
+    bare: frozenset[str]
+    catalog: bool
+    columns: bool
+
 
 _EVERYTHING: Final = frozenset(
     """
@@ -115,6 +134,7 @@ class Introspection:
         self.project = project
         self._macros: dict[str, tuple[IntrospectedParts, bool, bool]] = {}
         self._of: dict[tuple[str, ...], WarehouseReads] = {}
+        self._named: dict[tuple[str, ...], NamesInJinja] = {}
 
     def of(self, node: Node) -> WarehouseReads:
         """What a node looks at, as far as its own Jinja and the macros it reaches tell."""
@@ -160,6 +180,20 @@ class Introspection:
         if exist and (more or names(inside or "\n".join(tags(raw))) & _OF_A_RELATION):
             sees = IntrospectedParts.EVERYTHING
         return WarehouseReads(sees, values, exist and sees != IntrospectedParts.EVERYTHING)
+
+    def named(self, node: Node) -> NamesInJinja:
+        """The names of relations in the strings and the SQL of a node's Jinja and of its macros.
+
+        A relation that is only named in a string is no parent to dbt.
+        """
+        said = node.raw_code, *node.depends_on.macros
+        known = self._named.get(said)
+        if known is None:
+            user = self.macros.closure(node.depends_on.macros) & self.macros.user
+            called = [u for u in sorted(user) if self.macros.macros[u].package_name != OWN]
+            texts = [node.raw_code, *map(self.macros.text, called)]
+            known = self._named[said] = _names_in(texts)
+        return known
 
     def of_macro(self, unique_id: str) -> tuple[IntrospectedParts, bool, bool]:
         """What a macro shows, with all it calls; whether it asks if relations exist, and for more."""
@@ -213,3 +247,34 @@ def _seen(inside: str) -> tuple[IntrospectedParts, bool]:
         elif method[1] not in _BENIGN and method[1] != "get_relation":
             return IntrospectedParts.EVERYTHING, exist
     return (IntrospectedParts.COLUMNS if parts and words & _TYPES else parts), exist
+
+
+def _names_in(texts: Iterable[str]) -> NamesInJinja:
+    dotted: set[str] = set()
+    bare: set[str] = set()
+    catalog = columns = False
+    for text in texts:
+        insides = [_REFERENCE.sub(" ", inside) for inside in tags(text)]
+        strings = [found[0][1:-1] for inside in insides for found in _LITERAL.finditer(inside)]
+        for piece in (without_tags(text, BY_JINJA), *strings):
+            found = names_in_sql(piece)
+            dotted |= found[0]
+            bare |= found[1]
+            bare.update(_BEHIND_A_SCHEMA.findall(piece))
+            if _ONE_NAME.fullmatch(piece):
+                bare.add(piece)
+            if CATALOG.search(piece):
+                catalog = True
+                columns = columns or _LISTS_COLUMNS.search(piece) is not None
+        catalog = catalog or any("list_relations" in inside for inside in insides)
+    return NamesInJinja(frozenset(dotted), frozenset(bare), catalog, columns)
+
+
+_REFERENCE: Final = re.compile(r"\b(?:ref|source|config|var|env_var)\s*\([^()]*\)")
+"""Calls whose strings are no names of relations, or are those of parents."""
+
+_LISTS_COLUMNS: Final = re.compile(r"\.\s*columns\b|_columns\b|pg_attribute|pragma_|pg_stats", re.I)
+"""Where a catalog lists columns, or more, and not relations alone."""
+
+_ONE_NAME: Final = re.compile(r"\w{2,}")
+_BEHIND_A_SCHEMA: Final = re.compile(r"""^["`]?\.\s*["`]?(\w+)""")

@@ -52,6 +52,11 @@ ASKS_WHETHER_IT_EXISTS: Final = re.compile(
 )
 """What a model asks to tell its first run from the later ones."""
 
+ASKS_WHICH_COMMAND: Final = re.compile(
+    r"\b(?:WHICH|EMPTY|SAMPLE|invocation_args_dict|selected_resources)\b|\bflags\b(?!\s*\.\s*[A-Z_]+\b)"
+)
+"""What a node asks to do something else when it is built than ``dbt compile`` shows."""
+
 
 def normalised(text: str) -> str:
     r"""Return SQL with Jinja without comments, every run of white space outside of literals as one.

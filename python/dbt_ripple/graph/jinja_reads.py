@@ -257,7 +257,8 @@ def _behind(words: list[str], at: int) -> int:
 def reads_of_python(code: str) -> Reads:
     """What a model in Python reads: ``dbt.config.get("name")`` by its name, all where it does more.
 
-    With each name comes ``meta``, where dbt looks for what the config itself does not have.
+    With each name comes ``meta``, where dbt looks for what the config itself does not have. What
+    asks for ``dbt.this`` sees where the model is.
 
     Example:
         >>> sorted(reads_of_python("def model(dbt, s): return dbt.config.get('limit')").names)
@@ -284,6 +285,8 @@ def reads_of_python(code: str) -> Reads:
                     names.add("meta")
         if isinstance(node, ast.Attribute) and node.attr == "config" and id(node) not in known:
             return EVERYTHING
+        if isinstance(node, ast.Attribute) and node.attr == "this":
+            names.add("relation_name")
         if isinstance(node, ast.Constant) and node.value == "config":
             return EVERYTHING
     return Reads(False, frozenset(names))

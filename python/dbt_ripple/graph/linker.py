@@ -21,7 +21,7 @@ from dbt_ripple.graph.introspection import IntrospectedParts, Introspection, War
 from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.lineage import NodeAnalysis, Status
 from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.graph.node_properties import declared
+from dbt_ripple.graph.node_properties import declared, place
 from dbt_ripple.graph.normalized_code import code_of, type_text
 from dbt_ripple.graph.query_cache import LowerMany, Note, QueryCache
 from dbt_ripple.graph.relation_names import RelationNames
@@ -276,9 +276,9 @@ class Linker(SourcesAndSeeds):
             status, reason = "opaque", linked.unknown
         if node.contract_enforced and node.materialized in ("table", "incremental"):
             # dbt selects the declared columns, in the declared order.
-            place = {k: i for i, k in enumerate(self.declared_keys(node))}
-            if set(place) == set(keys):
-                order = sorted(range(len(keys)), key=lambda i: place[keys[i]])
+            at = {k: i for i, k in enumerate(self.declared_keys(node))}
+            if set(at) == set(keys):
+                order = sorted(range(len(keys)), key=lambda i: at[keys[i]])
                 names, keys = [names[i] for i in order], [keys[i] for i in order]
                 fps, deps = [fps[i] for i in order], [deps[i] for i in order]
         missing = unresolved_names(self, unique_id, node) if linked.missing else []
@@ -300,6 +300,7 @@ class Linker(SourcesAndSeeds):
         if besides_query:
             introspects += self.relations_above(unique_id)
             introspects += self.named_by_hooks(unique_id, node)
+            introspects += self.named_by_jinja(unique_id, node, looks)
         if beyond:
             rows = union(rows, self.deps_of(beyond.whole))
             introspects += beyond.whole
@@ -477,6 +478,15 @@ class Linker(SourcesAndSeeds):
         for other in self.named_by_hooks(unique_id, node):
             relation = self.node(other).relation
             parts += [other.encode(), relation.all_fp(), relation.rows_fp]
+        for other in self.named_by_jinja(unique_id, node, looks):
+            parts += [other.encode(), repr(_kind(self.project.nodes[other])).encode()]
+            if looks.parts == IntrospectedParts.EVERYTHING:
+                relation = self.node(other).relation
+                parts += [relation.all_fp(), relation.rows_fp]
+        if looks.parts == IntrospectedParts.EVERYTHING:
+            named = self.introspection.named(node)
+            if named.catalog:
+                parts.append(self.all_code if named.columns else self.all_places)
         for name, column in looks.values:
             parents = self.relations_above(unique_id)
             for parent in [p for p in parents if self.project.nodes[p].name == name] or parents:
@@ -572,6 +582,16 @@ class Linker(SourcesAndSeeds):
                 parts += [unique_id.encode(), code_of(node).encode(), settings.encode()]
         return digest(*parts, self.macros.fingerprint(self.macros.user))
 
+    @cached_property
+    def all_places(self) -> bytes:
+        """A fingerprint of which relations there are, where, and of which kind."""
+        parts = [
+            repr((unique_id, place(node), _kind(node))).encode()
+            for unique_id, node in sorted(self.project.nodes.items())
+            if node.resource_type in RELATIONS and not node.is_ephemeral
+        ]
+        return digest(*parts)
+
     # -- what hooks leave in other relations than their own -----------------------------------------
 
     def left_in(self, key: str) -> bytes:
@@ -645,6 +665,7 @@ class Linker(SourcesAndSeeds):
                     *self.refers_to(unique_id),
                     *self.functions_above(unique_id),
                     *self.named_by_hooks(unique_id, node),
+                    *self.named_by_jinja(unique_id, node, self.introspection.of(node)),
                 ):
                     children.setdefault(parent, []).append(unique_id)
         unique_ids = set(changed)
@@ -679,6 +700,17 @@ class Linker(SourcesAndSeeds):
             return []
         unique_ids = self.names.nodes_named(dotted, bare) - {unique_id, *self.in_progress}
         return sorted(other for other in unique_ids if not self.is_above(unique_id, other))
+
+    def named_by_jinja(self, unique_id: str, node: Node, looks: WarehouseReads) -> list[str]:
+        """The relations that Jinja which looks at the warehouse names in its strings, as above."""
+        if not looks.exist and looks.parts != IntrospectedParts.EVERYTHING:
+            return []
+        named = self.introspection.named(node)
+        if not named.dotted and not named.bare:
+            return []
+        found = self.names.nodes_named(named.dotted, named.bare)
+        found -= {unique_id, *self.in_progress, *self.refers_to(unique_id)}
+        return sorted(other for other in found if not self.is_above(unique_id, other))
 
     def is_above(self, unique_id: str, other: str) -> bool:
         """Whether a node is upstream of another one."""

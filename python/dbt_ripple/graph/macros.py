@@ -90,6 +90,7 @@ class Macros:
         self._materializations: dict[str, tuple[frozenset[str], bytes]] = {}
         self._reads: dict[str, Reads] = {}
         self._texts: dict[str, str] = {}
+        self._asks: dict[tuple[str, re.Pattern[str]], bool] = {}
 
     def closure(self, start: Iterable[str]) -> set[str]:
         """The macros that these call, by unique_id, themselves included.
@@ -157,15 +158,25 @@ class Macros:
         words = names(" ".join(tags(text)))
         return [u for name in sorted(words) for u in self.users_by_name.get(name, ())]
 
-    def that_ask(self, start: Iterable[str]) -> list[str]:
-        """Those of the user's macros that ask whether the model exists, themselves or further."""
+    def that_ask(
+        self, start: Iterable[str], what: re.Pattern[str] = ASKS_WHETHER_IT_EXISTS
+    ) -> list[str]:
+        """Those of the user's macros that ask for something, themselves or further.
+
+        Args:
+            start: macros by unique_id.
+            what: how that is written; whether the model exists, if nothing is said.
+        """
         asking = []
         for unique_id in start:
-            if unique_id in self.user and any(
-                ASKS_WHETHER_IT_EXISTS.search(self.text(u))
-                for u in self.closure([unique_id]) & self.user
-            ):
-                asking.append(unique_id)
+            if unique_id in self.user:
+                known = self._asks.get((unique_id, what))
+                if known is None:
+                    known = self._asks[unique_id, what] = any(
+                        what.search(self.text(u)) for u in self.closure([unique_id]) & self.user
+                    )
+                if known:
+                    asking.append(unique_id)
         return asking
 
     def of_materialization(self, name: str) -> bytes:

@@ -1,0 +1,103 @@
+"""What a node's Jinja does when it is built, and ``dbt compile`` does not show: all of it counts.
+
+Each case was first executed by a real dbt, where the test's result differed and nothing said so.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hand_made import LISTED, RAW, check, macro, names, node, orders, project
+
+from dbt_ripple.artifacts import Node, Project
+
+SQL = "select id, 1 as x from s.orders"
+LOWER = "{% if flags.WHICH == 'compile' %}1{% else %}1{% endif %}"
+HIGHER = LOWER.replace("else %}1", "else %}2")
+ASKS = macro("macro.p.asks", f"{{% macro asks() %}}{LOWER}{{% endmacro %}}")
+ASKS_OTHERWISE = macro("macro.p.asks", f"{{% macro asks() %}}{HIGHER}{{% endmacro %}}")
+OUTER = macro("macro.p.outer", "{% macro outer() %}{{ asks() }}{% endmacro %}", ASKS.unique_id)
+LOADED = macro("macro.dbt.run_query", "{% call statement('x') %}{% endcall %}")
+
+
+def side(raw: str, *more: Node, macros: tuple[str, ...] = (), asks: bool = True) -> Project:
+    """A model ``m`` that compiles to `SQL`, with a test of it."""
+    model = node("model.p.m", SQL, RAW, raw=raw, macros=list(macros))
+    test = check("t", "select x from s.m where x > 1", "model.p.m")
+    known = [ASKS if asks else ASKS_OTHERWISE, OUTER, LOADED]
+    return project(orders(), model, test, *more, catalog=LISTED, macros=known, adapter="duckdb")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "counts"),
+    [
+        (LOWER, HIGHER, True),
+        ("{{ 1 if invocation_args_dict.which else 1 }}", "{{ 2 if invocation_args_dict.which else 1 }}", True),
+        ("{% set w = flags %}{{ 1 if w.WHICH }}", "{% set w = flags %}{{ 2 if w.WHICH }}", True),
+        ("{{ 1 if selected_resources else 1 }}", "{{ 2 if selected_resources else 1 }}", True),
+        ("{{ 1 if flags['WHICH'] else 1 }}", "{{ 2 if flags['WHICH'] else 1 }}", True),
+        ("{{ 1 if flags.FULL_REFRESH else 1 }}", "{{ 1 if flags.FULL_REFRESH  else 1 }}", False),
+        (LOWER, LOWER + " {# why #} -- and\n", False),
+        ("-- WHICH flags\n1", "-- which flags\n1", False),
+        (LOWER, LOWER, False),
+    ],
+)  # fmt: skip
+def test_another_branch_for_another_command(before: str, after: str, counts: bool) -> None:
+    assert names(side(before), side(after)) == (["t"] if counts else [])
+
+
+@pytest.mark.parametrize("called", ["asks", "outer"])
+def test_a_macro_that_asks_which_command_runs(called: str) -> None:
+    raw, of = f"{{{{ {called}() }}}}", f"macro.p.{called}"
+    base = side(raw, macros=(of,))
+    assert names(base, side(raw, macros=(of,), asks=False)) == ["t"]
+    assert names(side(SQL), side(SQL, asks=False)) == []
+
+
+def test_a_test_asks_too() -> None:
+    def asking(raw: str) -> Project:
+        test = check("t", "select 1 as x from s.m where false", "model.p.m", raw=raw)
+        model = node("model.p.m", SQL, RAW)
+        return project(orders(), model, test, catalog=LISTED, adapter="duckdb")
+
+    assert names(asking(LOWER), asking(HIGHER)) == ["t"]
+
+
+EXTRA = "select id from s.orders where id > 3"
+
+
+@pytest.mark.parametrize(
+    ("raw", "appears", "moves"),
+    [
+        ("{{ adapter.get_relation(this.database, this.schema, 'extra') }}", True, False),
+        ("{{ run_query('select max(id) from s.extra') }}", True, True),
+        ("{{ run_query('select max(id) from ' ~ target.schema ~ '.extra') }}", True, True),
+        ("{% call statement('q', fetch_result=True) %}select 1 from s.extra{% endcall %}", True, True),
+        ("{% set q %}select 1 from {{ target.schema }}.extra{% endset %}{% do run_query(q) %}", True, True),
+        ("{{ run_query('select table_name from information_schema.tables') }}", True, False),
+        ("{{ run_query('select column_name from information_schema.columns') }}", True, True),
+        ("{{ run_query('select 1 from ' ~ source('raw', 'extra')) }}", False, False),
+        ("{{ run_query('select 1 from s.other') }}", False, False),
+        ("{{ 'extra' }}", False, False),
+    ],
+)  # fmt: skip
+def test_a_relation_that_only_a_string_names(raw: str, appears: bool, moves: bool) -> None:
+    """It is no parent to dbt; what is looked at there may be another one, or be there at last."""
+    base = side(raw, node("model.p.extra", EXTRA, RAW))
+    assert names(side(raw), base) == (["t"] if appears else [])
+    edited = side(raw, node("model.p.extra", EXTRA.replace("3", "4"), RAW))
+    assert names(base, edited) == (["t"] if moves else [])
+    assert names(base, side(raw, node("model.p.extra", EXTRA + " -- the same", RAW))) == []
+
+
+def test_a_python_model_that_asks_where_it_is() -> None:
+    code = "def model(dbt, session):\n    return session.sql(f\"select '{X}' as x\")\n"
+
+    def at(alias: str, read: str) -> Project:
+        model = node("model.p.m", None, RAW, raw=code.replace("X", read), language="python")
+        model.alias, model.relation_name = alias, f"`s`.`{alias}`"
+        model.config["alias"] = alias
+        test = check("t", f"select x from s.{alias} where x = 'm'", "model.p.m")
+        return project(orders(), model, test, catalog=LISTED, adapter="duckdb")
+
+    assert names(at("m", "dbt.this"), at("n", "dbt.this")) == ["t"]
+    assert names(at("m", "dbt.ref"), at("n", "dbt.ref")) == []
