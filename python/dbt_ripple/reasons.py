@@ -116,6 +116,17 @@ class Code(StrEnum):
     )
     CANNOT_FIND = "cannot_find", "cannot find {names:quoted}"
     MAY_NOT_BUILD = "may_not_build", "may not build: {because}"
+    SYNTAX_ERROR = (
+        "syntax_error",
+        "cannot be parsed: {problem} (line {line} of the compiled SQL)",
+    )
+    CHECK_THAT_IT_BUILDS = "check_that_it_builds", "{because}; check that it builds"
+    NOT_CLOSED = "not_closed", "`{mark}` is not closed"
+    NOT_OPENED = "not_opened", "`{mark}` closes nothing"
+    COMMA_TOO_MUCH = "comma_too_much", "a comma too many"
+    COMMA_LEFT_OUT = "comma_left_out", "a comma is missing before `{word}`"
+    NOTHING_AFTER = "nothing_after", "nothing stands after `{word}`"
+    MISSPELT = "misspelt", "`{word}` for `{keyword}`"
     GONE = "gone", "is gone"
     HOOKS_MAY_WRITE = "hooks_may_write", "hooks of {names:3...} may write to it"
     READS_UNNAMED = (

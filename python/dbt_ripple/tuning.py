@@ -1,15 +1,18 @@
-"""What the whole process shares and this package sets: the garbage collector and the recursion limit.
+"""What the whole process shares and this package sets: garbage collector, recursion limit, SIGTERM.
 
-Nothing is set by importing the package. Its functions set both only for as long as they run; the
+Nothing is set by importing the package. Its functions set each only for as long as they run; the
 command line, whose process it is, relaxes the collector to its end.
 """
 
 from __future__ import annotations
 
 import gc
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Final
 
 _RELAXED: Final = (10_000, 100, 1000)
@@ -74,3 +77,20 @@ def deep_recursion() -> Iterator[None]:
         yield
     finally:
         sys.setrecursionlimit(limit)
+
+
+@contextmanager
+def interrupted_by_term() -> Iterator[None]:
+    """Let SIGTERM, by which CI cancels a job, end the process as Ctrl-C does: cleaned up."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -17,8 +17,9 @@ from dbt_ripple.governance.rules import RULES
 Command = Callable[..., tuple[int, str, str]]
 """``dbt-ripple``, as a shell would run it: the exit code, stdout and stderr."""
 
-BROKEN = [name for name in RULES if name != "semantic_removed"]
-"""The rules that the bad twin breaks: all but that of the semantic layer, which the twins have not."""
+_NOT_OF_TWINS = ("semantic_removed", "syntax_error", "unread_sql")
+BROKEN = [name for name in RULES if name not in _NOT_OF_TWINS]
+"""The rules that the bad twin breaks: it has no semantic layer, and dbt builds all its models."""
 
 REPOSITORY = Path(__file__).parents[2]
 TWIN = REPOSITORY / "integration_tests" / "twin"

@@ -28,6 +28,7 @@ from dbt_ripple.changes.equivalent_queries import prove_equivalent
 from dbt_ripple.changes.renamed_nodes import with_names_of_head
 from dbt_ripple.changes.seed_changes import SeedPair, pair_seeds
 from dbt_ripple.changes.state_modified import modified
+from dbt_ripple.changes.syntax_errors import syntax_errors
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.cache import Cache
@@ -125,6 +126,11 @@ class Comparison:
     def predecessors(self) -> dict[Vertex, Vertex | None]:
         """The way to each vertex that moved (see `changes.change_paths`)."""
         return change_paths(self)
+
+    @cached_property
+    def syntax_errors(self) -> dict[str, Reason]:
+        """The nodes and tests that an edit made unparseable (see `changes.syntax_errors`)."""
+        return syntax_errors(self)
 
     @cached_property
     def changed_vertices(self) -> set[Vertex]:

@@ -53,7 +53,7 @@ class MissingNames:
             (`broken_by_incremental`). They may run, so their readers do not count as broken.
 
     Attributes:
-        reasons: what the engine would say of each.
+        reasons: what the engine would say of each; of those that it cannot even parse, too.
         new: those that are not broken on base in the same way; nodes first, then tests.
     """
 
@@ -68,6 +68,7 @@ class MissingNames:
         }
         if incremental:
             self.reasons |= broken_by_incremental(comparison)
+        self.reasons |= comparison.syntax_errors
         before = comparison.base_analysis
         was = before.nodes | before.tests if self.reasons else {}
         self.new = [

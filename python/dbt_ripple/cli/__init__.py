@@ -12,7 +12,7 @@ import click
 from dbt_ripple import __version__
 from dbt_ripple.errors import EXIT_CANNOT_RUN, RippleError
 from dbt_ripple.rendering import terminal
-from dbt_ripple.tuning import keep_all
+from dbt_ripple.tuning import interrupted_by_term, keep_all
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -97,7 +97,8 @@ def main() -> None:
     to_the_end: list[object] = []
     to_the_end.append(to_the_end)
     try:
-        code = cli(prog_name="dbt-ripple", standalone_mode=False, obj=to_the_end)
+        with interrupted_by_term():
+            code = cli(prog_name="dbt-ripple", standalone_mode=False, obj=to_the_end)
     except RippleError as error:
         _complain(str(error))
         sys.exit(EXIT_CANNOT_RUN)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering import terminal
 from dbt_ripple.rendering.output import warn
 from dbt_ripple.tuning import keep_all, relax_collector
@@ -40,8 +41,20 @@ def project_options(command: _Command) -> _Command:
         default=nearest_project,
         show_default="here, or the nearest folder above with dbt_project.yml",
         type=click.Path(path_type=Path),
+        callback=_existing,
         help="The dbt project.",
     )(command)
+
+
+def _existing(context: click.Context, option: click.Parameter, folder: Path) -> Path:
+    """The project's folder: that it is not there is said before all that would be missing in it."""
+    if not context.resilient_parsing and not folder.is_dir():
+        what = "is not a folder" if folder.exists() else "no such folder"
+        source = context.get_parameter_source(option.name or "")
+        given = source is click.core.ParameterSource.ENVIRONMENT and "DBT_PROJECT_DIR"
+        where = f"{given or '--project-dir'} {folder}"
+        raise RippleError(what, where, "name the folder of dbt_project.yml")
+    return folder
 
 
 def nearest_project() -> Path:

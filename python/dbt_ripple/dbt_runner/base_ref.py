@@ -23,16 +23,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
-import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any, Final
 
 import msgspec
@@ -46,6 +43,7 @@ from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.macros import ANY
 from dbt_ripple.graph.target_folder import sources_of_catalog
+from dbt_ripple.tuning import interrupted_by_term
 
 PROJECT_FILE: Final = "dbt_project.yml"
 CHOSEN: Final = "dbt_ripple_chosen"
@@ -282,23 +280,6 @@ def _temporary_folder() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def interrupted_by_term() -> Iterator[None]:
-    """Let SIGTERM, by which CI cancels a job, end the process as Ctrl-C does: cleaned up."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 # --- what base needs of here -----------------------------------------------------------------------

@@ -139,7 +139,7 @@ class Dbt:
             f"`dbt {short(command)}` failed ({why(result)})",
             str(self.project_dir),
             "mend that and try again"
-            if self._says == "none"
+            if self._says == "none" or not self.log_file.exists()
             else f"dbt's log has more: {self.log_file}",
         ) from result.exception
 

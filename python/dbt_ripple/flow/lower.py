@@ -18,7 +18,7 @@ from typing import Any, Final
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from dbt_ripple.flow import alias_resolution
 from dbt_ripple.flow.builtin_names import CASTS, FLATTEN_COLUMNS, GENERATED_COLUMNS
@@ -351,10 +351,26 @@ def _statements(parser: Any, tokens: list[Any], sql: str) -> list[Any]:
         raise Unsupported(Code.CANNOT_PARSE(error=_first_line(error))) from error
 
 
+_REQUIRED: Final = re.compile(r"Required keyword: '\w+' missing for <class '[\w.]*?(\w+)'>")
+_GOT: Final = re.compile(r" but got <Token .*", re.DOTALL)
+
+
 def _first_line(error: Exception) -> str:
-    """The error's first line, without sqlglot's underlining and terminal codes."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0].replace("\x1b[4m", "").replace("\x1b[0m", "")[:200]
+    """What an error says, and where; without the text around it, underlining and Python's names."""
+    if isinstance(error, TokenError):
+        error = next(
+            (e for e in (error.__cause__, error.__context__) if isinstance(e, TokenError)), error
+        )
+    found = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+    said = _GOT.sub("", str(found.get("description") or error)).strip()
+    said = (said.splitlines() or [type(error).__name__])[0][:200]
+    if not found.get("line"):
+        return said
+    said = _REQUIRED.sub(lambda match: f"something is missing in {match[1].upper()}", said)
+    near = " ".join(str(found.get("highlight") or "").split())[:30]
+    said = said.rpartition(" / ")[2].rstrip(".")
+    said = said[:1].lower() + said[1:]
+    return f"{said} (line {found['line']} of the compiled SQL, near `{near}`)"
 
 
 class _Lowering(Expressions):

@@ -19,6 +19,7 @@ from dbt_ripple.artifacts import (
 )
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.removed_columns import MissingNames, vanished
+from dbt_ripple.changes.syntax_errors import edited_texts, not_parsed
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.governance.column_types import catalog_types, declared_types, retyped
 from dbt_ripple.governance.contracts import Breach
@@ -196,8 +197,22 @@ def _verdicts(
 def reader_breaches(comparison: Comparison) -> Iterator[Breach]:
     """Models, snapshots, tests and consumers that read a column that is not there any more."""
     for broken in MissingNames(comparison, incremental=True).broken():
-        yield Breach("reader_broken", broken.unique_id, None, broken.reason)
+        if broken.unique_id not in comparison.syntax_errors:
+            yield Breach("reader_broken", broken.unique_id, None, broken.reason)
     yield from _consumers(comparison)
+
+
+def syntax_breaches(comparison: Comparison) -> Iterator[Breach]:
+    """Edited models, snapshots and tests that no engine can parse, or that are not parsed here."""
+    for unique_id, reason in comparison.syntax_errors.items():
+        yield Breach("syntax_error", unique_id, None, reason)
+    for node in edited_texts(comparison):
+        because = not_parsed(comparison.head_analysis, node.unique_id)
+        if because is None or node.unique_id in comparison.syntax_errors:
+            continue
+        old = not_parsed(comparison.base_analysis, node.unique_id) is not None
+        reason = _on_base(because, old) if old else Code.CHECK_THAT_IT_BUILDS(because=because)
+        yield Breach("unread_sql", node.unique_id, None, reason, old=old)
 
 
 def _consumers(comparison: Comparison) -> Iterator[Breach]:
@@ -291,6 +306,7 @@ CHECKS: Final[tuple[Callable[[Comparison], Iterator[Breach]], ...]] = (
     pii_breaches,
     lineage_breaches,
     reader_breaches,
+    syntax_breaches,
     twin_breaches,
     drift_breaches,
 )

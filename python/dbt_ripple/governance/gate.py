@@ -101,6 +101,7 @@ class GateReport(msgspec.Struct, kw_only=True):
             "blast_radius": self.blast_radius,
             "findings": self.findings,
             "affected": self.affected,
+            "removed": self.removed,
         }
 
 
@@ -158,7 +159,9 @@ def gate_from(comparison: Comparison, config: Config, approved_by: str | None = 
         opaque={
             unique_id: seen.reason or Code.NO_REASON_GIVEN()
             for unique_id, seen in comparison.head_analysis.nodes.items()
-            if seen.status == "opaque" and unique_id in reached
+            if seen.status == "opaque"
+            and unique_id in reached
+            and unique_id not in comparison.syntax_errors
         },
         removed=sorted(comparison.removed),
         notes=[

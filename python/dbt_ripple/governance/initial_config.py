@@ -158,6 +158,8 @@ def _levels(project: Project) -> Iterator[tuple[str, Level, str]]:
     asked = sum(is_lineage_test(node) for node in nodes)
     yield "lineage_broken", "block", f"{asked} test{'' if asked == 1 else 's'} of lineage declared."
     yield "reader_broken", "block", "What is broken is certain."
+    yield "syntax_error", "block", "Only what no engine takes for SQL is one."
+    yield "unread_sql", "warn", "The engine may know more than is known here."
     metrics = sum(node.resource_type == "metric" for node in nodes)
     yield "semantic_removed", "warn", f"{metrics} metric{'' if metrics == 1 else 's'} declared."
     yield "duplicate_introduced", "warn", "A refactoring may have both for a while."

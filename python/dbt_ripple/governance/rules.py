@@ -101,6 +101,16 @@ _ALL: Final = (
         asks="Nothing reads a column that is not there.",
     ),
     Rule(
+        name="syntax_error",
+        level="block",
+        asks="What is edited is SQL that its engine can parse.",
+    ),
+    Rule(
+        name="unread_sql",
+        level="warn",
+        asks="What is edited and cannot be parsed here is known to build.",
+    ),
+    Rule(
         name="semantic_removed",
         level="warn",
         asks="What the semantic layer declares stays: metrics, dimensions and saved queries are asked "

@@ -220,6 +220,10 @@ _PLAIN: Final = re.compile(r"[\w.]+")
 
 def place_of(finding: Finding, places: Places, unfound: MissingNames) -> Place | None:
     """The line that a finding is about; None where it is not certain."""
+    if finding.rule == "syntax_error" and finding.unique_id:
+        return places.of_compiled_line(
+            finding.unique_id, int(str(finding.reason.arguments["line"]))
+        )
     missing = []
     if finding.rule == "reader_broken":
         missing = [n for n in names_missing(finding.reason) if _PLAIN.fullmatch(n)]

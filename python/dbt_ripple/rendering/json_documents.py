@@ -121,6 +121,7 @@ class GateDocument(msgspec.Struct, kw_only=True):
         blast_radius: how many assets break or may change.
         findings: by rule, then by node and column.
         affected: these, and those that only stand below them (severity info), nearest first.
+        removed: unique_ids of what base has and head has not, sources and tests aside, ordered by id.
         selection: the tests the change can break, with ``--with select``.
         results: dbt's status of what was built and run, by unique_id, with ``--run``.
     """
@@ -130,6 +131,7 @@ class GateDocument(msgspec.Struct, kw_only=True):
     blast_radius: int
     findings: list[Finding]
     affected: list[Affected]
+    removed: list[str]
     selection: Selection | msgspec.UnsetType = msgspec.UNSET
     results: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
 

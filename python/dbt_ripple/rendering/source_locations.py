@@ -93,6 +93,18 @@ class Places:
                 return self._at(declared, line)
         return self._at(file, line)
 
+    def of_compiled_line(self, unique_id: str, line: int) -> Place | None:
+        """Where a line of a node's compiled SQL stands: the only line that is the same as written."""
+        place, node = self.of(unique_id), self.head.nodes.get(unique_id)
+        content = self._text(node.original_file_path) if place is not None and node else None
+        compiled = (node.compiled_code or "").splitlines() if node else []
+        if place is None or content is None or not 1 <= line <= len(compiled):
+            return place
+        text = compiled[line - 1].strip()
+        written = [at for at, said in enumerate(content.splitlines(), 1) if said.strip() == text]
+        same = sum(said.strip() == text for said in compiled)
+        return place._replace(line=written[0]) if same == len(written) == 1 else place
+
     def _at(self, file: str, line: int | None) -> Place:
         path = self.project_dir / file
         try:

@@ -65,6 +65,8 @@ def test_what_two_sides_are_compared_by(sides: Sides, edit: str, passed: bool) -
     for flags in ((), ("--with", "select")):
         judged = valid("gate", sides("gate", *flags, *json_).json)
     assert judged["selection"]["counts"] == sides("select", *json_).json["counts"]
+    wanted = ["model.shop.time_spine"] if edit == "a model that is gone" else []
+    assert judged["removed"] == wanted
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from tiny_project import commit, dbt, fingerprint, git, write
 
-from dbt_ripple.dbt_runner.base_ref import CompiledSides, both_sides, interrupted_by_term, worktree
+from dbt_ripple.dbt_runner.base_ref import CompiledSides, both_sides, worktree
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.selection import select
+from dbt_ripple.tuning import interrupted_by_term
 
 pytestmark = pytest.mark.slow
 STG = "select id as order_id, customer, amount * 2 as amount, status from {{ ref('raw_orders') }}"

@@ -52,6 +52,7 @@ def test_json_has_the_shape_of_the_contract(project: Path, command: Command) -> 
         "blast_radius",
         "findings",
         "affected",
+        "removed",
     ]
     people = ("owner", "owner_name", "owner_email", "owner_channel", "domain")
     assert {tuple(k for k in f if k not in people) for f in document["findings"]} == {
