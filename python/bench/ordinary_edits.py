@@ -105,6 +105,16 @@ CLASSIC: Final = [
         before="stg_payments --drop payment_method",
     ),
     _replace(
+        "forget a comma in stg_payments",
+        *(_STG_PAYMENTS, ("        id as payment_id,\n", "        id as payment_id\n")),
+        breaking=True,
+    ),
+    _replace(
+        "forget a bracket in orders",
+        *(_ORDERS, ("sum(amount) as total_amount", "sum(amount as total_amount")),
+        breaking=True,
+    ),
+    _replace(
         "drop orders.amount, which a test reads",
         _ORDERS,
         (
@@ -292,6 +302,11 @@ SHOP: Final = [
         before="customers --drop lifetime_spend",
     ),
     _replace(
+        "forget the END of a CASE in customers",
+        *(_SHOP_CUSTOMERS, ("            else 'new'\n        end as", "            else 'new'\n        as")),
+        breaking=True,
+    ),
+    _replace(
         "add a filter to stg_orders",
         *(
             "models/staging/stg_orders.sql",
@@ -467,6 +482,11 @@ MRR: Final = [
         before="mrr --drop mrr_change",
     ),
     _replace(
+        "a comma too many in mrr",
+        *(_MRR, ("as renewal_amount", "as renewal_amount,,\n        mrr * 12 as arr")),
+        breaking=True,
+    ),
+    _replace(
         "edit a filter: who churned",
         *(_CHURN, ("where is_last_month", "where is_last_month and is_active")),
     ),
@@ -614,6 +634,11 @@ ATTRIBUTION: Final = [
                 "        ) as total_sessions\n",
             ),
         ),
+        breaking=True,
+    ),
+    _replace(
+        "misspell FROM in attribution_touches",
+        *(_TOUCHES, ("select * from with_points", "select * form with_points")),
         breaking=True,
     ),
     _replace(
@@ -792,6 +817,11 @@ OCTOCATALOG: Final = [
     _replace(
         "add a filter to stg_events",
         *(_EVENTS, ("    from source\n", "    from source\n    where public\n")),
+    ),
+    _replace(
+        "a filter of push_events that is not finished",
+        *(_PUSHES, ("    where event_type in ('PushEvent')", "    where")),
+        breaking=True,
     ),
     _replace(
         "edit a filter of push_events",
