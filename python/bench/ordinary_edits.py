@@ -303,7 +303,10 @@ SHOP: Final = [
     ),
     _replace(
         "forget the END of a CASE in customers",
-        *(_SHOP_CUSTOMERS, ("            else 'new'\n        end as", "            else 'new'\n        as")),
+        *(
+            _SHOP_CUSTOMERS,
+            ("            else 'new'\n        end as", "            else 'new'\n        as"),
+        ),
         breaking=True,
     ),
     _replace(
@@ -820,7 +823,7 @@ OCTOCATALOG: Final = [
     ),
     _replace(
         "a filter of push_events that is not finished",
-        *(_PUSHES, ("    where event_type in ('PushEvent')", "    where")),
+        *(_PUSHES, ("        event_type in ('PushEvent')\n", "")),
         breaking=True,
     ),
     _replace(
