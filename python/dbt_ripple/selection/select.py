@@ -7,6 +7,7 @@ between base and head, or base has no such test. No other test is.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Final
 
 import msgspec
 
@@ -251,12 +252,15 @@ def impacted_tests(comparison: Comparison) -> dict[str, Reason | None]:
     before, now = comparison.base_analysis.tests, comparison.head_analysis.tests
     reasons: dict[str, Reason | None] = {}
     sides: list[ConfigFingerprints] = []
+    warned = _warned_otherwise(base, head)
     for unique_id, here in now.items():
         then = before.get(unique_id)
         if then is None:
             reasons[unique_id] = Code.NEW_TEST()
             continue
         settings = _settings_changed(base.nodes[unique_id], head.nodes[unique_id])
+        if unique_id in warned:
+            settings.append("warn_error")
         if settings:
             reasons[unique_id] = Code.SETTINGS_CHANGED(settings=[*settings])
         elif here is not then and (
@@ -305,6 +309,28 @@ def _settings_changed(before: Node, now: Node) -> list[str]:
         return []
     then, here = of_test(before), of_test(now)
     return [name for name in {**then, **here} if then.get(name) != here.get(name)]
+
+
+def _warned_otherwise(base: Project, head: Project) -> set[str]:
+    """The tests that warned on base, where dbt now takes warnings for errors, or no longer does.
+
+    That is no config of a test, but a flag of the project or of the command line, which dbt writes
+    to run_results.json. Where one side has none of it, nothing is known to differ.
+    """
+    warned = {result.unique_id for result in base.run_results if result.status in _MAY_BE_A_WARNING}
+    if not warned or not base.run_args or not head.run_args:
+        return set()
+    return set() if _of_warnings(base.run_args) == _of_warnings(head.run_args) else warned
+
+
+def _of_warnings(args: dict[str, Any]) -> tuple[bool, list[tuple[str, Any]]]:
+    """What the arguments of a command say of warnings, without what says nothing."""
+    options = args.get("warn_error_options")
+    listed = options.items() if isinstance(options, dict) else [("", options)]
+    return bool(args.get("warn_error")), sorted((k, v) for k, v in listed if v)
+
+
+_MAY_BE_A_WARNING: Final = frozenset({"error", "fail", "warn"})
 
 
 def _counts_by_name(test: Node) -> bool:

@@ -5,10 +5,12 @@ Each case was first executed by a real dbt, where the test's result differed and
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hand_made import LISTED, RAW, check, macro, names, node, orders, project
 
-from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.artifacts import Node, Project, RunResult
 
 SQL = "select id, 1 as x from s.orders"
 LOWER = "{% if flags.WHICH == 'compile' %}1{% else %}1{% endif %}"
@@ -101,3 +103,24 @@ def test_a_python_model_that_asks_where_it_is() -> None:
 
     assert names(at("m", "dbt.this"), at("n", "dbt.this")) == ["t"]
     assert names(at("m", "dbt.ref"), at("n", "dbt.ref")) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "before", "now", "counts"),
+    [
+        ("warn", {"warn_error": None}, {"warn_error": True}, True),
+        ("warn", {"warn_error": False}, {"warn_error_options": {"error": ["LogTestResult"]}}, True),
+        ("fail", {"warn_error": True}, {"which": "compile"}, True),
+        ("pass", {"warn_error": False}, {"warn_error": True}, False),
+        ("warn", {"warn_error": False}, {"warn_error_options": {"error": [], "warn": []}}, False),
+        ("warn", {"warn_error": False}, {}, False),
+    ],
+)
+def test_a_warning_that_is_an_error_now(
+    status: str, before: dict[str, Any], now: dict[str, Any], counts: bool
+) -> None:
+    """A flag of the project, which stands in no manifest."""
+    base, head = side(SQL), side(SQL)
+    base.run_results = [RunResult(unique_id="test.p.t", status=status, failures=1)]
+    base.run_args, head.run_args = {"which": "build", **before}, now
+    assert names(base, head) == (["t"] if counts else [])
