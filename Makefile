@@ -78,6 +78,7 @@ campaign: install  ## Edit, build and test thousands of times; every test that c
 	$(PYTEST) python/tests -m campaign
 	for seed in 101 202 303 404; do $(BIN)/python python/tests/campaign/campaign.py --mutants 2500 --seed $$seed --jobs 2; done
 	$(BIN)/python python/tests/campaign/campaign.py --mutants 300 --engine spark
+	$(BIN)/python python/tests/campaign/definitions.py --copies 500
 
 fuzz: install  ## Execute 100,000 pairs of queries; where the result differs, a fingerprint must.
 	$(BIN)/python python/tests/fuzz/fuzz.py --pairs 100000 --jobs 2

@@ -25,7 +25,7 @@ from dbt_ripple.graph.traversal import Vertex
 from dbt_ripple.reasons import Code
 
 
-class _Side:
+class Definitions:
     """The models of one side that can be analysed, and what they compute."""
 
     def __init__(self, project: Project, analysis: Analysis) -> None:
@@ -35,13 +35,16 @@ class _Side:
 
     @cached_property
     def fingerprints(self) -> dict[Vertex, str]:
-        """The fingerprint of each column of the models, by unique_id and lower-case name."""
+        """The fingerprint of each column of the models, by unique_id and lower-case name.
+
+        A metric is one column, of its name.
+        """
         return {
             (unique_id, name.lower()): fingerprint
             for unique_id, seen in self.analysis.nodes.items()
             if seen.status == "analysed"
             and (node := self.project.nodes.get(unique_id)) is not None
-            and node.resource_type == "model"
+            and node.resource_type in ("model", "metric")
             for name, fingerprint in zip(seen.columns, seen.fingerprints, strict=True)
         }
 
@@ -90,6 +93,8 @@ class _Side:
 
     def is_repeatable(self, vertex: Vertex) -> bool:
         """Whether a column has the same values whenever what it reads has: no chance, no time."""
+        if self.project.nodes[vertex[0]].resource_type == "metric":
+            return True  # it has no query of its own
         dialect = dialect_of(self.project.metadata.adapter_type)
         sql = self.project.nodes[vertex[0]].compiled_code
         text = computed(sql, dialect).get(vertex[1]) if sql else None
@@ -98,13 +103,13 @@ class _Side:
 
 def twin_breaches(comparison: Comparison) -> Iterator[Breach]:
     """New duplicates of a definition, and new readers of one that is not the canonical one."""
-    head = _Side(comparison.head, comparison.head_analysis)
-    base = _Side(comparison.base, comparison.base_analysis)
+    head = Definitions(comparison.head, comparison.head_analysis)
+    base = Definitions(comparison.base, comparison.base_analysis)
     yield from _duplicates(comparison, base, head)
     yield from _bypasses(comparison, base, head)
 
 
-def _duplicates(comparison: Comparison, base: _Side, head: _Side) -> Iterator[Breach]:
+def _duplicates(comparison: Comparison, base: Definitions, head: Definitions) -> Iterator[Breach]:
     moved = {
         (unique_id, column.lower()): column for unique_id, column in comparison.changed_vertices
     }
@@ -126,7 +131,7 @@ def _duplicates(comparison: Comparison, base: _Side, head: _Side) -> Iterator[Br
                 break
 
 
-def _bypasses(comparison: Comparison, base: _Side, head: _Side) -> Iterator[Breach]:
+def _bypasses(comparison: Comparison, base: Definitions, head: Definitions) -> Iterator[Breach]:
     canonical = {u for u, node in head.project.nodes.items() if _stands_for_all(node)}
     if not canonical:
         return
@@ -183,6 +188,6 @@ def _rank(project: Project, vertex: Vertex) -> tuple[bool, Vertex]:
     return not is_canonical(project.nodes[vertex[0]]), vertex
 
 
-def _spelled(side: _Side, vertex: Vertex) -> str:
+def _spelled(side: Definitions, vertex: Vertex) -> str:
     columns = side.analysis.nodes[vertex[0]].columns
     return next((name for name in columns if name.lower() == vertex[1]), vertex[1])

@@ -10,6 +10,7 @@ import pytest
 from campaign import KINDS, Task, edit
 from constructs import CONSTRUCTS, constructs_of
 from dbt_builds import Folder
+from definitions import Found, try_copies
 from random_project import Maker
 from refactors import CATALOGUE, IN_OTHER_WORDS
 from report import WORDS, Count, Report, table
@@ -48,6 +49,14 @@ def report(in_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Report:
 def test_every_test_whose_rows_differ_is_selected(report: Report) -> None:
     assert report.misses == []
     assert report.total().tried >= 2 * EDITS
+
+
+def test_copies_are_found_and_what_is_named_has_the_same_values(in_lab: Lab) -> None:
+    found = Found()
+    try_copies(in_lab[0], 30, SEED, found)
+    assert (found.missed, found.wrong) == ([], [])
+    assert found.expected > 20
+    assert found.pairs["same rows"] > 20
 
 
 def test_every_kind_of_edit_is_made(report: Report) -> None:

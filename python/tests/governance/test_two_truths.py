@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hand_made import LISTED, RAW, node, orders, project
+from semantic_world import filtered, shop, simple
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.governance.gate import gate
@@ -114,3 +115,17 @@ def test_a_new_reader_of_another_definition(copy: str, code: Code | None) -> Non
     assert found(head, head) == []
     edited = f"select id, {column} from s.copy where id > 1"
     assert found(head, side(canonical=True, kpi=KPI, copy=copy, report=edited)) == []
+
+
+def test_a_metric_is_a_duplicate_of_the_one_that_asks_the_same() -> None:
+    base = shop()
+    again = {
+        "revenue": simple("sales", "revenue"),
+        "": simple("sales", "revenue", filter=filtered("{{ Dimension('order__status') }} = 'x'")),
+    }
+    for name, new in again.items():
+        head = shop(more=(new,))
+        said = [f for f in gate(base, head).findings if f.rule == "duplicate_introduced"]
+        wanted = [("metric.p.sales", f"computes the same as {name}.{name}")] if name else []
+        assert [(f.unique_id, f.reason.message) for f in said] == wanted
+        assert [f for f in gate(head, head).findings if f.rule == "duplicate_introduced"] == []

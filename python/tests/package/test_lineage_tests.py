@@ -123,9 +123,12 @@ def verdicts(project: Project) -> dict[str, list[str]]:
     }
 
 
-def test_before_the_first_load_no_test_passes(shop: tuple[Path, Project]) -> None:
-    results = dbt(shop[0], "test", "--select", "t00")
-    assert [str(result.status) for result in results] == ["fail"]
+def test_before_the_first_load_dbt_says_that_nothing_is_tested(shop: tuple[Path, Project]) -> None:
+    (result,) = dbt(shop[0], "test", "--select", "t05")
+    assert str(result.status) == "pass"
+    (result,) = dbt(shop[0], "--warn-error", "test", "--select", "t05")
+    assert str(result.status) == "error"
+    assert "no lineage of this project is loaded" in str(result.message)
 
 
 def test_from_artifacts(shop: tuple[Path, Project]) -> None:
