@@ -36,7 +36,12 @@ final as (
             and others.unique_id != firsts.unique_id
             and firsts.place = 1
     -- What chance or the time decides is another value each time.
-    where others.is_repeatable
+    where
+        others.is_repeatable
+        and (
+            coalesce(others.rows_fingerprint = firsts.rows_fingerprint, false)
+            or not (others.is_joined or firsts.is_joined)
+        )
 )
 
 select * from final

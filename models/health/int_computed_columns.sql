@@ -37,6 +37,19 @@ made as (
     having max(case when type = 'DIRECT' and subtype = 'IDENTITY' and parent_column != '*rows*' then 1 else 0 end) = 0
 ),
 
+-- Where relations are joined, other rows may be other pairs, and a value made of a pair another one.
+joined as (
+    select
+        snapshot_id,
+        child_id
+    from edges
+    where child_column = '*rows*'
+    group by snapshot_id, child_id
+    having
+        max(case when subtype = 'JOIN' then 1 else 0 end) = 1
+        or count(distinct case when parent_column = '*rows*' then parent_id end) > 1
+),
+
 computed as (
     select
         nodes.snapshot_id,
@@ -50,7 +63,8 @@ computed as (
         columns.column_name,
         columns.fingerprint,
         columns.expression,
-        columns.is_repeatable
+        columns.is_repeatable,
+        joined.child_id is not null as is_joined
     from nodes
     inner join columns
         on
@@ -65,6 +79,10 @@ computed as (
         on
             nodes.snapshot_id = self_readers.snapshot_id
             and nodes.unique_id = self_readers.child_id
+    left join joined
+        on
+            nodes.snapshot_id = joined.snapshot_id
+            and nodes.unique_id = joined.child_id
     where
         self_readers.child_id is null
         and columns.fingerprint is not null
@@ -83,7 +101,8 @@ final as (
         column_name,
         fingerprint,
         expression,
-        is_repeatable
+        is_repeatable,
+        is_joined
     from computed
 )
 

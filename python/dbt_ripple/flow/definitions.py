@@ -144,6 +144,39 @@ def computed(sql: str, dialect: str) -> dict[str, str]:
     return {name: text for name, text in outputs.items() if is_computed(text)}
 
 
+def pairs_rows(sql: str, dialect: str, of_one_relation: bool) -> bool:
+    """Whether how a query joins may decide what a column's value is, not only which rows there are.
+
+    An inner join pairs rows, and leaves alone a value that is made of one relation's row.
+
+    Args:
+        sql: the query.
+        dialect: its dialect.
+        of_one_relation: whether the column is made of columns of one relation.
+
+    Example:
+        >>> pairs_rows("select a.x from a join b on a.id = b.id", "spark", True)
+        False
+        >>> pairs_rows("select a.x from b left join a on a.id = b.id", "spark", True)
+        True
+    """
+    try:
+        parsed = sqlglot.parse_one(sql, dialect=dialect)
+    except (SqlglotError, ValueError, RecursionError):
+        return True
+    joins = list(parsed.find_all(exp.Join, exp.Lateral))
+    if not joins:
+        return False
+    names = [table.name.lower() for table in parsed.find_all(exp.Table)]
+    return (
+        not of_one_relation
+        or len(set(names)) < len(names)
+        or any(
+            isinstance(j, exp.Lateral) or j.args.get("side") or j.args.get("method") for j in joins
+        )
+    )
+
+
 class _DefinitionReader:
     def __init__(self, dialect: str) -> None:
         self.dialect = dialect

@@ -2,7 +2,8 @@
 
 Two columns are *twins* if they have the same fingerprint and each is computed in its own model: neither
 handed on from somewhere nor constant. They are then the same function of the same source columns. Where
-chance, the time or the order of rows decides, they may have other values all the same, and are no twins.
+chance, the time or the order of rows decides, they may have other values all the same, and are no twins;
+nor are they where the relations have other rows, and joins may pair what the value is made of in another way.
 Two columns *compete* if they have one name, both are computed, and their fingerprints differ. The
 dbt package has both as models, `duplicate_definitions` and `competing_definitions`.
 """
@@ -14,7 +15,7 @@ from functools import cached_property
 
 from dbt_ripple.artifacts import Node, Project, is_canonical
 from dbt_ripple.changes import Comparison
-from dbt_ripple.flow.definitions import computed, is_whole
+from dbt_ripple.flow.definitions import computed, is_whole, pairs_rows
 from dbt_ripple.flow.determinism import is_repeatable
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.governance.contracts import Breach
@@ -32,6 +33,7 @@ class Definitions:
         self.project = project
         self.analysis = analysis
         self._computed: dict[str, set[str]] = {}
+        self._made_of: dict[Vertex, set[str]] = {}
 
     @cached_property
     def fingerprints(self) -> dict[Vertex, str]:
@@ -49,7 +51,7 @@ class Definitions:
         }
 
     @cached_property
-    def same(self) -> dict[str, list[Vertex]]:
+    def by_fingerprint(self) -> dict[str, list[Vertex]]:
         """The columns of each fingerprint."""
         result: dict[str, list[Vertex]] = {}
         for vertex, fingerprint in self.fingerprints.items():
@@ -76,6 +78,8 @@ class Definitions:
             if edge.child_column == ROWS:
                 continue
             made[child].add(column)
+            if edge.type == "DIRECT":
+                self._made_of.setdefault((child, column), set()).add(edge.parent_id)
             if (edge.type, edge.subtype) == ("DIRECT", "IDENTITY") and edge.parent_column != ROWS:
                 handed_on.add((child, column))
         for unique_id, columns in made.items():
@@ -84,12 +88,27 @@ class Definitions:
 
     def twins(self, vertex: Vertex) -> list[Vertex]:
         """The columns of other models that compute the same; none of a column that is not computed."""
-        others = [v for v in self.same.get(self.fingerprints[vertex], ()) if v[0] != vertex[0]]
+        others = [
+            v for v in self.by_fingerprint.get(self.fingerprints[vertex], ()) if v[0] != vertex[0]
+        ]
         self.look_at(unique_id for unique_id, _ in (vertex, *others) if others)
         if not others or not self.computes(vertex):
             return []
-        found = [other for other in others if self.computes(other)]
+        found = [other for other in others if self.computes(other) and self.same(vertex, other)]
         return found if found and self.is_repeatable(vertex) else []
+
+    def same(self, one: Vertex, other: Vertex) -> bool:
+        """Whether two columns of one fingerprint have the same value wherever both have one.
+
+        Of the same rows they have; of other rows, unless joins pair these in another way.
+        """
+        rows = [self.analysis.nodes[v[0]].rows_fingerprint for v in (one, other)]
+        return rows[0] == rows[1] or not (self._pairs_rows(one) or self._pairs_rows(other))
+
+    def _pairs_rows(self, vertex: Vertex) -> bool:
+        sql = self.project.nodes[vertex[0]].compiled_code
+        dialect = dialect_of(self.project.metadata.adapter_type)
+        return sql is None or pairs_rows(sql, dialect, len(self._made_of.get(vertex, ())) == 1)
 
     def is_repeatable(self, vertex: Vertex) -> bool:
         """Whether a column has the same values whenever what it reads has: no chance, no time."""

@@ -42,6 +42,9 @@ SAME = "computes the same as kpi.net"
         ("select amount * 2 as net from s.orders", "net"),
         ("with x as (select * from s.orders), y as (select x.amount*2 as b from x) select b as total from y", "total"),
         ("select o.amount * 2 as n from s.orders as o join s.kpi on kpi.id = o.id where o.id > 7", "n"),
+        # Other rows, in which a join pairs what the value is made of in another way.
+        ("select o.amount * 2 as n from s.orders as x left join s.orders as o on x.id = o.amount", None),
+        ("select o.amount * 2 as n from s.kpi left join s.orders as o on kpi.id = o.id", None),
         # Not the same, or not computed there.
         ("select amount * 3 as net from s.orders", None),
         ("select net from s.kpi", None),

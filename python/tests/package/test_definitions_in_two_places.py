@@ -29,6 +29,10 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "i_python": ("select amount * 2 as net from s.orders", {}),
     "k_chance": ("select amount * random() as r from s.orders", {}),
     "l_chance": ("select amount * random() as r from s.orders", {}),
+    "m_joined": (
+        "select o.amount * 2 as net3 from s.orders p left join s.orders o on p.id = o.amount",
+        {},
+    ),
     "j_names": ("select id, amount * 4 as net from s.orders", {}),
 }
 
