@@ -324,7 +324,12 @@ class FactAnalyser(Linker):
         return b"" if unique_id in self.settled else super().besides_query(unique_id, node, looks)
 
     def left_in(self, key: str) -> bytes:
-        """What hooks leave is not looked into here: it is equal to nothing on the other side."""
+        """What hooks leave is not looked into here: where it moved, it is equal to nothing.
+
+        A relation that is the same on both sides is so with what hooks leave in it.
+        """
+        if key in self.unmoved:
+            return digest(b"left", key.encode())
         return digest(key.encode(), str(id(self)).encode())
 
     def spoken(self, key: str) -> str:
