@@ -476,19 +476,14 @@ class KnownConstraints:
         if type(e) is int:
             return self.types.get(env.ref(e)[0])
         if type(e) is not list:
-            return None
+            return _FAMILY_OF.get(self.literals.get(_constant(e), ""))
         if e[0] in _TEXT:
             return None if self.is_collated(env, e) else "text"
         if e[0] in (b"Cast", b"TryCast") and len(e) == 5 and type(e[4]) is bytes:
             return _CAST_TYPES.get(e[4])
-        if e[0] == b"Coalesce" and e[1] == b"this" and e[3:4] in ([], [b"expressions"]):
-            families = {self.family(env, piece) for piece in (e[2], *e[4:])}
-            return families.pop() if len(families) == 1 else None
-        if e[0] in ("A", "W") and type(e[1]) is list and len(e) == 2:
-            inner = e[1]
-            if inner[0] in (b"Min", b"Max", b"Window"):
-                return self.family(env, inner[2] if inner[0] != b"Window" else inner[1])
-        return None
+        # What is one of several things of one type is of that type; a NULL among them is of any.
+        families = {self.family(env, piece) for piece in _chosen(e) or () if piece != _NULL}
+        return families.pop() if len(families) == 1 else None
 
     def is_collated(self, env: Env, e: Expr) -> bool:
         """Whether a text may be equal to other texts than its letters: it came by COLLATE."""
@@ -733,6 +728,9 @@ class KnownConstraints:
         if not known or len(left.fps) != len(right.fps) or not fps:
             return Facts(OpaqueRows(n))
         columns = frozenset(fps)
+        for fp, (_, _, a, b) in zip(fps, pairs, strict=True):
+            if b is not None and (family := self.types.get(a[0])) is not None:
+                self.typed(fp, family if self.types.get(b[0]) == family else None)
         taken: dict[bytes, frozenset[bytes]] = {}
         for fp, (_, _, a, b) in zip(fps, pairs, strict=True):
             if b is None:
@@ -973,6 +971,7 @@ said: a LAG with a default has more arguments."""
 
 _KIND_OF: Final = {"text": "text", "integer": "number"}
 """Of a family of types: what its constants are."""
+_FAMILY_OF: Final = {kind: family for family, kind in _KIND_OF.items()}
 _A_LIST: Final = [b"this", b"expressions"]
 _QUOTED: Final = re.compile("'((?:[^']|'')*)'")
 _INTEGER: Final = re.compile(r"(?<![\w.])\d{1,15}(?![\w.])")
