@@ -75,6 +75,7 @@ from dbt_ripple.flow.ir import (
 )
 from dbt_ripple.flow.pipe_syntax import without_unknown_pipes
 from dbt_ripple.flow.token_kinds import OPENING, UNARY, has_pipe, marks_of, may_nest
+from dbt_ripple.flow.unused_cte_bodies import empty_unused_ctes
 from dbt_ripple.reasons import Code
 from dbt_ripple.tuning import deep_recursion
 
@@ -216,7 +217,21 @@ def lower(
         texts = definitions(statements[0], dialect) if expressions else {}
         lowering = _Lowering(dialect, masking)
         lowering.tokens = tokens
-        lowered = lowering.statement(statements[0])
+        try:
+            lowered = lowering.statement(statements[0])
+        except Unsupported as why:
+            tree = _statements(parser, tokens, sql)[0]  # the walk has cut the other one
+            if (lost := dropped_tokens(sql, tokens, marks, tree, dialect)).words:
+                return Lowered(None, why.reason)
+            if edit is not None:
+                edit(tree)
+            if not empty_unused_ctes(tree, dialect):
+                return Lowered(None, why.reason)
+            lowering = _Lowering(dialect, masking)
+            lowering.tokens = tokens
+            lowered = lowering.statement(tree, lost.constants)
+            lowered.expressions = texts
+            return lowered
         if not holds(lowering.read.values(), tokens, marks):
             statements = _statements(parser, tokens, sql)  # the walk has cut the tree
             lost = dropped_tokens(sql, tokens, marks, statements[0], dialect)
