@@ -6,6 +6,13 @@
 {% endmacro %}
 
 
+{% macro text_literals(values) %}
+    {%- set literals = [] -%}
+    {%- for value in values -%}{%- do literals.append(dbt_ripple.text_literal(value)) -%}{%- endfor -%}
+    {%- do return(literals | join(', ')) -%}
+{% endmacro %}
+
+
 {% macro default__text_literal(value) %}
     {% do return("'" ~ value | replace("'", "''") ~ "'") %}
 {% endmacro %}
