@@ -13,10 +13,9 @@ pytest.importorskip("dbt.adapters.duckdb")
 
 import duck_project
 from duck_project import dbt, loaded, rows
+from twin_project import TWIN, build
 
-from dbt_ripple.artifacts import Project, read_project
-
-TWIN = duck_project.REPOSITORY / "integration_tests" / "twin"
+from dbt_ripple.artifacts import read_project
 
 
 def test_contract_violations_of_the_bad_twin(
@@ -27,7 +26,7 @@ def test_contract_violations_of_the_bad_twin(
     monkeypatch.chdir(tmp_path)
     package = duck_project.make(tmp_path, {})
     dbt(package, "run", "--select", "package:dbt_ripple")
-    good, bad = (documented(which, monkeypatch) for which in ("good", "bad"))
+    good, bad = (read_project(build(side, tmp_path) / "target") for side in ("good", "bad"))
     assert good.metadata.generated_at is not None
     bad.metadata.generated_at = good.metadata.generated_at + timedelta(hours=1)
     loaded(package, good, "good")
@@ -46,15 +45,3 @@ def test_contract_violations_of_the_bad_twin(
         )
     assert len(expected) == 4
     assert rows(package, query) == expected
-
-
-def documented(which: str, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A twin built on a database of its own, with its catalog."""
-    folder = Path.cwd() / which
-    monkeypatch.setenv("RIPPLE_DUCKDB_PATH", str(folder / "twin.duckdb"))
-    folder.mkdir()
-    for name in ("dbt_project.yml", "profiles.yml", "macros", "models", "tests"):
-        (folder / name).symlink_to(TWIN / which / name)
-    dbt(folder, "run", "--target", "duckdb")
-    dbt(folder, "docs", "generate", "--target", "duckdb")
-    return read_project(folder / "target")
