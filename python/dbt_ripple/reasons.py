@@ -296,6 +296,10 @@ class Code(StrEnum):
         "the query or the settings of {model} changed, or the columns of its inputs",
     )
     GIVEN_TYPE_CHANGED = "given_type_changed", "{name}.{column} was {was} and is {now}"
+    GIVEN_TYPE_MAY_CHANGE = (
+        "given_type_may_change",
+        "{name}.{column}, by whose type dbt types the fixture, may have another type",
+    )
     NOT_ANALYSED_ON_BOTH = (
         "not_analysed_on_both",
         "{model} was not analysed on both sides",

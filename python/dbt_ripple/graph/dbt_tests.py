@@ -203,6 +203,7 @@ class TestLinker(Linker):
             for deps in (relation.rows, *relation.deps):
                 reads.update(dict.fromkeys(deps))
         types: dict[tuple[str, str], str] = {}
+        inputs: list[tuple[str, str]] = []
         read = {(parent, column.lower()) for parent, column in reads}
         given = {str(k).lower() for g in node.given for k in _given_columns(g)}
         all_given = any(not isinstance(g.get("rows"), list) for g in node.given)
@@ -211,9 +212,10 @@ class TestLinker(Linker):
             for name, type_ in self.types(parent, linked.relation.names).items():
                 if all_given or name in given or (parent, name) in read:
                     parts.append(digest(parent.encode(), name.encode()))
+                    inputs.append((parent, name))
                     if type_:
                         types[parent, name] = type_
-        return UnitTestAnalysis(unique_id, tested[0], digest(*parts).hex(), types)
+        return UnitTestAnalysis(unique_id, tested[0], digest(*parts).hex(), types, inputs)
 
     def where_inputs_are(self, model: str) -> list[bytes]:
         """Where the relations are whose columns dbt looks up to type a fixture by.

@@ -80,12 +80,14 @@ class UnitTestAnalysis:
             and the fixture. What the parents hold is no part of it.
         types: of the parents' columns it reads or is given, as far as they are known, by node and
             lower-case name: dbt types the fixture by them.
+        inputs: all of these columns, whether their types are known or not.
     """
 
     unique_id: str
     model: str
     fingerprint: str
     types: dict[tuple[str, str], str] = field(default_factory=dict)
+    inputs: list[tuple[str, str]] = field(default_factory=list)
 
 
 class Own(NamedTuple):

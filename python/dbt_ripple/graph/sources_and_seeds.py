@@ -28,7 +28,7 @@ DATASET_PREFIX: Final = "dataset."
 _type_of: Final = attrgetter("type")
 
 
-_OF_ONE_TEXT: Final = frozenset(
+OF_ONE_TEXT: Final = frozenset(
     {"bigquery", "databricks", "duckdb", "postgres", "snowflake", "spark"}
 )
 """Where dbt makes one type of all text in a seed, however long it is."""
@@ -151,7 +151,7 @@ class SourcesAndSeeds:
         node = self.project.nodes[unique_id]
         if (
             unique_id not in self.seeds.by_content
-            or self.project.metadata.adapter_type not in _OF_ONE_TEXT
+            or self.project.metadata.adapter_type not in OF_ONE_TEXT
             or self.settings.of(node)
             or (file := self.seeds.read(node)) is None
             or not file.shapes

@@ -13,6 +13,7 @@ import msgspec
 
 from dbt_ripple.artifacts import Node, Project, criticality, referenced_columns
 from dbt_ripple.changes import Comparison, compare
+from dbt_ripple.changes.given_types import given_otherwise
 from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.changes.state_modified import modified, modified_tests
 from dbt_ripple.graph.cache import Cache
@@ -295,6 +296,7 @@ def impacted_unit_tests(comparison: Comparison) -> Iterator[str]:
             or comparison.everything
             or then.fingerprint != here.fingerprint
             or any(then.types.get(column, type_) != type_ for column, type_ in here.types.items())
+            or given_otherwise(comparison, here)
         ):
             yield unique_id
 

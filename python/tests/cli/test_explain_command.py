@@ -69,6 +69,8 @@ def test_a_proven_test_with_the_argument_line_by_line(sides: Sides) -> None:
 
 def test_a_unit_test(sides: Sides) -> None:
     sides.write_sql(STG, FROM_RAW.replace("amount,", "amount * 2 as amount,"))
+    assert "may have another type" in sides("explain", UNIT).out
+    sides.write_sql(STG, f"{FROM_RAW} where amount < 100")
     assert "not selected: its model's own query" in sides("explain", UNIT).out
     sides.edit(
         lambda manifest: manifest["unit_tests"][UNIT]["given"][0]["rows"][0].update(amount=3.0)

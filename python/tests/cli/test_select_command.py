@@ -37,6 +37,7 @@ def test_an_edit_as_text_markdown_and_names(sides: Sides) -> None:
         "  no_negative_amount  stg_orders.amount changed\n"
         "to build: dim_customers.v1, dim_customers.v2, eph_orders, py_model, stg_orders, "
         "orders_snapshot\n"
+        "unit tests: amounts_are_summed\n"
         "exposures: daily_revenue_report\n"
         "not analysed:\n"
         "  py_model: a Python model\n"
@@ -52,6 +53,7 @@ def test_an_edit_as_text_markdown_and_names(sides: Sides) -> None:
         "py_model",
         "stg_orders",
         "orders_snapshot",
+        "amounts_are_summed",
         "no_negative_amount",
     ]
 

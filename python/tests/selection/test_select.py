@@ -597,6 +597,24 @@ def test_a_unit_test_does_not_see_what_its_parents_hold() -> None:
     assert units(unit(), unit(STG.replace("status", "status, 1 as one"))) == []
 
 
+@pytest.mark.parametrize(
+    ("made", "counts"),
+    [
+        ("amount * 3 as twice", False),
+        ("amount * 2 > 3 as twice", True),
+        ("cast(amount * 2 as string) as twice", True),
+        ("amount * 2.5 as twice", True),
+        ("amount * 20000000000 as twice", True),
+        ("case when amount > 7 then amount * 2 end as twice", True),
+    ],
+)
+def test_a_unit_test_goes_by_types_that_only_the_sql_above_tells(made: str, counts: bool) -> None:
+    """dbt types the fixture by them; no catalog lists those of head before it is built."""
+    stg = STG.replace("amount * 2 as twice", made)
+    assert (units(unit(), unit(stg)) != []) == counts
+    assert units(unit(stg), unit(stg + " where id > 0")) == []
+
+
 def test_a_unit_test_goes_by_the_columns_it_is_given() -> None:
     assert units(unit(), unit("select id, amount from s.orders")) != []
     ids = {"id": "int", "twice": "int", "status": "string"}
