@@ -2,8 +2,8 @@
     What a column comes from: for each column and node that is reached, whether it is certain that its value is handed
     on. Above the columns of `stops` nothing is looked at.
 
-    The walk is made here and not in SQL: Spark before 4.1 has no recursion, and one query of all the steps takes it
-    minutes to plan. `nodes` keeps what was read, for the next walk.
+    The walk is made here and not in SQL: Spark before 4.1 has no recursion, and one query of all the steps took five
+    times as long as these small ones (35 s against 7 s). `nodes` keeps what was read, for the next walk.
 -#}
 {% macro lineage_walk(tables, snapshot_id, node_id, column, stops, unmasked, nodes) %}
     {%- set reached = {node_id: {column: 1}} -%}
