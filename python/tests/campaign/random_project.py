@@ -927,7 +927,9 @@ class Maker(Constructs):
             rows = self.run(
                 f"select distinct {c} from {name} where {c} is not null order by 1"
             ).fetchall()
+            # dbt writes the values as they are: a quotation mark in one ends the text.
             values = [r[0] for r in rows if not isinstance(r[0], (dict, list))]
+            values = [] if any("'" in str(value) for value in values) else values
             if self.chance(0.15) and values:
                 values.pop()
             if values:

@@ -71,7 +71,7 @@ def test_without_the_package_a_schema_is_needed(project):
 
 
 def test_build_refuses_what_is_no_project(tmp_path):
-    result = run("build", "--project-dir", tmp_path / "missing")
+    result = run("build", "--project-dir", tmp_path)
     assert "no dbt_project.yml in this folder" in str(result.exception)
 
 
