@@ -96,7 +96,7 @@ _SURE_FUNCTIONS: Final = frozenset(
 """Functions whose names are no word of a clause anywhere."""
 _WORDS: Final = frozenset(
     """
-    all any as asof at between by collate connect_by_root contains cross cube current distinct div
+    all any approximate as asof at between by collate connect_by_root contains cross cube current distinct div
     escape except exclude fetch filter final first following for force format from full glob group
     having ignore ilike in inner interval into is isnull join keep last lateral left like limit match
     member minus mod natural not notnull nulls of offset on operator or order outer over overlaps
@@ -314,9 +314,11 @@ class _Text:
         for at, clause in self.clauses():
             if self.is_after_a_cte(at) or self.is_after_a_number(at):
                 yield self.found(Code.COMMA_LEFT_OUT(word=self.tokens[at].text), at)
-            if clause is not T.SELECT or not self.is_after_its_name(at):
+            if clause is not T.SELECT:
                 continue
-            if self.begins_an_expression(at):
+            if (self.is_after_its_name(at) and self.begins_an_expression(at)) or (
+                self.is_a_column(at - 1) and self.is_a_call(at)
+            ):
                 yield self.found(Code.COMMA_LEFT_OUT(word=self.tokens[at].text), at)
 
     def is_after_a_cte(self, at: int) -> bool:
@@ -343,29 +345,34 @@ class _Text:
             return self.kind(name - 2) not in {None, *_BEGINS_A_LIST}
         if self.kind(name - 1) is T.R_PAREN:
             return True
-        before = name - 1
-        if self.kind(before) not in NAMES or self.word(before) in _WORDS:
+        return self.is_a_column(name - 1)
+
+    def is_a_column(self, at: int) -> bool:
+        """Whether a name is a column for certain, qualified or one of what the query reads."""
+        if self.kind(at) not in NAMES or self.word(at) in _WORDS:
             return False
-        if self.kind(before - 1) is T.DOT:
+        if self.kind(at - 1) is T.DOT:
             return True
         return (
-            self.kind(before - 1) in (T.COMMA, T.SELECT)
-            and self.tokens[before].text.lower() in self.columns
+            self.kind(at - 1) in (T.COMMA, T.SELECT)
+            and self.tokens[at].text.lower() in self.columns
         )
 
     def begins_an_expression(self, at: int) -> bool:
         """Whether nothing but an expression can begin with a token that stands after a name."""
         kind, following = self.kind(at), self.kind(at + 1)
-        if kind in VALUES or kind is T.CASE:
+        if kind in VALUES or kind is T.CASE or self.is_a_call(at):
             return True
         word = self.tokens[at].text.lower()
-        if following is T.L_PAREN and word in _SURE_FUNCTIONS:
-            return True
         if kind not in NAMES or self.word(at) in _WORDS:
             return False
         return following is T.DOT or (
             word in self.columns and following in {T.COMMA, T.FROM, T.ALIAS, *_ENDS}
         )
+
+    def is_a_call(self, at: int) -> bool:
+        """Whether a function is called that is one everywhere."""
+        return self.kind(at + 1) is T.L_PAREN and self.tokens[at].text.lower() in _SURE_FUNCTIONS
 
     def misspelt(self) -> Iterator[Reason]:
         """Words that are one letter off the only one that can stand there."""

@@ -32,6 +32,7 @@ WRONG = [
     ("select a b, t.c d t.e from t", "a comma is missing before `t`"),
     ("select sum(a) as d count(*) as n from t", "a comma is missing before `count`"),
     ("select sum(a) d count(*) n from t", "a comma is missing before `count`"),
+    ("select a, b upper(c) as c from t", "a comma is missing before `upper`"),
     ("select a as x b.c as y from t b", "a comma is missing before `b`"),
     ("select a as x b from t", "a comma is missing before `b`"),
     ("select a as x case when b then 1 end as y from t", "a comma is missing before `case`"),
