@@ -19,6 +19,7 @@ from dbt_ripple.flow.ir import FILTER, JOIN
 from dbt_ripple.graph.jinja import (
     ASKS_WHICH_COMMAND,
     both_branches,
+    may_ask_which_command,
     names,
     normalised,
     normalised_macro,
@@ -197,7 +198,7 @@ class ConfigFingerprints:
         """Whether a node may be built from other SQL than ``dbt compile`` shows: it asks which runs."""
         if node.is_python or node.compiled_code is None or node.resource_type not in WITH_SQL:
             return False
-        if ASKS_WHICH_COMMAND.search(node.raw_code) and any(
+        if may_ask_which_command(node.raw_code) and any(
             map(ASKS_WHICH_COMMAND.search, tags(node.raw_code))
         ):
             return True
