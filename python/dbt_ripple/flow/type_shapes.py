@@ -23,6 +23,8 @@ _VALUE_OF: Final = (exp.Alias, exp.Case, exp.Coalesce, exp.If, exp.Paren, exp.Se
 """Where a constant is a value, and no argument that a function may take for a type or a scale."""
 _COMPUTED_BY: Final = (*_VALUE_OF, exp.Add, exp.Div, exp.Mod, exp.Mul, exp.Neg, exp.Sub)
 _CONDITION_OF: Final = (*_VALUE_OF, exp.And, exp.Not, exp.Or)
+_OUTERMOST: Final = (exp.Alias, exp.Select, exp.AggFunc)
+"""Where a computation ends whose type does not depend on the values in it."""
 _SIZES: Final = (7, 8, 15, 16, 31, 32, 63, 64)
 
 
@@ -88,14 +90,24 @@ def _without_values(node: Any, dialect: str) -> Any:
         node.set("this", None)
     elif isinstance(node, exp.If) and isinstance(parent, exp.Case):
         node.set("this", exp.true())
-    elif isinstance(node, (exp.Predicate, exp.Boolean)) and isinstance(parent, _CONDITION_OF):
+    elif isinstance(node, (exp.Predicate, exp.Boolean)) and _is_a_value(node, _CONDITION_OF):
         return exp.true()
     elif not isinstance(node, exp.Literal):
         return node
     elif node.is_string:
-        if dialect in _OF_ONE_TEXT and isinstance(parent, _VALUE_OF):
+        if dialect in _OF_ONE_TEXT and _is_a_value(node, _VALUE_OF):
             return exp.Literal.string("")
-    elif node.this.isdecimal() and isinstance(parent, _COMPUTED_BY):
+    elif node.this.isdecimal() and _is_a_value(node, _COMPUTED_BY):
         size = next((bits for bits in _SIZES if int(node.this) < 2**bits), 128)
         return exp.Literal.number(f"{size}{len(node.this):03}")
     return node
+
+
+def _is_a_value(node: Any, within: tuple[Any, ...]) -> bool:
+    """Whether a constant is only computed with, and is part of no argument: ``(2)`` of ``round(a, (2))``."""
+    above: Any = node.parent
+    if not isinstance(above, within):
+        return False
+    while isinstance(above, within) and not isinstance(above, _OUTERMOST):
+        above = above.parent
+    return isinstance(above, _OUTERMOST)

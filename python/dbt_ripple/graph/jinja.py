@@ -52,23 +52,16 @@ ASKS_WHETHER_IT_EXISTS: Final = re.compile(
 )
 """What a model asks to tell its first run from the later ones."""
 
+_OF_COMMANDS: Final = ("WHICH", "EMPTY", "SAMPLE", "invocation_args_dict", "selected_resources")
 ASKS_WHICH_COMMAND: Final = re.compile(
-    r"\b(?:WHICH|EMPTY|SAMPLE|invocation_args_dict|selected_resources)\b|\bflags\b(?!\s*\.\s*[A-Z_]+\b)"
+    rf"\b(?:{'|'.join(_OF_COMMANDS)})\b|\bflags\b(?!\s*\.\s*[A-Z_]+\b)"
 )
 """What a node asks to do something else when it is built than ``dbt compile`` shows."""
-_OF_COMMANDS: Final = (
-    "WHICH",
-    "EMPTY",
-    "SAMPLE",
-    "invocation_args_dict",
-    "selected_resources",
-    "flags",
-)
 
 
 def may_ask_which_command(text: str) -> bool:
     """Whether `ASKS_WHICH_COMMAND` could be found in a text: nearly always not, and this is quick."""
-    return any(word in text for word in _OF_COMMANDS)
+    return "flags" in text or any(word in text for word in _OF_COMMANDS)
 
 
 def normalised(text: str) -> str:

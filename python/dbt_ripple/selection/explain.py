@@ -10,7 +10,7 @@ from dbt_ripple.artifacts import Node, Project, did_you_mean
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compare import Vertex
 from dbt_ripple.changes.diff import Texts
-from dbt_ripple.changes.given_types import given_otherwise
+from dbt_ripple.changes.given_types import GivenTypes
 from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.lineage_tables import ROWS
@@ -212,7 +212,7 @@ def _unit_test_reason(comparison: Comparison, test: Node) -> Reason:
             was = before.types[parent, column]
             name = _name(comparison.head, parent)
             return Code.GIVEN_TYPE_CHANGED(name=name, column=column, was=was, now=type_)
-    if (given := given_otherwise(comparison, now)) is not None:
+    if (given := GivenTypes(comparison).differ(now)) is not None:
         return Code.GIVEN_TYPE_MAY_CHANGE(name=_name(comparison.head, given[0]), column=given[1])
     return Code.NOT_ANALYSED_ON_BOTH(model=str(test.model))
 

@@ -13,7 +13,7 @@ import msgspec
 
 from dbt_ripple.artifacts import Node, Project, criticality, referenced_columns
 from dbt_ripple.changes import Comparison, compare
-from dbt_ripple.changes.given_types import given_otherwise
+from dbt_ripple.changes.given_types import GivenTypes
 from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.changes.state_modified import modified, modified_tests
 from dbt_ripple.graph.cache import Cache
@@ -286,6 +286,7 @@ def impacted_tests(comparison: Comparison) -> dict[str, Reason | None]:
 def impacted_unit_tests(comparison: Comparison) -> Iterator[str]:
     """The unit tests to run, in head's order (rule 9)."""
     before, now = comparison.base_analysis.unit_tests, comparison.head_analysis.unit_tests
+    given = GivenTypes(comparison)
     for unique_id, node in comparison.head.nodes.items():
         if node.resource_type != "unit_test":
             continue
@@ -296,7 +297,7 @@ def impacted_unit_tests(comparison: Comparison) -> Iterator[str]:
             or comparison.everything
             or then.fingerprint != here.fingerprint
             or any(then.types.get(column, type_) != type_ for column, type_ in here.types.items())
-            or given_otherwise(comparison, here)
+            or given.differ(here)
         ):
             yield unique_id
 

@@ -13,7 +13,7 @@ from dbt_ripple.flow.type_shapes import type_shape
 TABLE = """
     create table t as select 1::tinyint a, 200::utinyint u, 1.5::decimal(10, 2) d, 7 i, 9::bigint b,
         'x' s, 1.5::double f, date '2020-01-01' dt, timestamp '2020-01-01' ts, true q, [1, 2] l,
-        {'k': 1} st
+        {'k': 1} st, {'k': 1, 'v': 'x'} st2
 """
 NUMBERS = ("1", "2", "9", "10", "100", "127", "128", "200", "256", "300", "40000", "3000000000")
 EXPRESSIONS = (
@@ -28,7 +28,11 @@ EXPRESSIONS = (
         f"case i when {n} then {v} end"
         for n, v in product("12", ("'a'", "'bb'", "1", "2", "300", "1.5"))
     ),
-    *(f"round(d, {n})" for n in "123"),
+    *(f"round(d, {n})" for n in ("1", "2", "(1)", "(2)", "1 + 0", "1 + 1", "-1", "-2", "3 - 2")),
+    *(f"round(d, case when true then {n} else 1 end)" for n in "12"),
+    *(f"struct_extract(st2, {name})" for name in ("'k'", "'v'", "('k')", "('v')")),
+    *(f"date_trunc({part}, dt)" for part in ("'day'", "'hour'", "('day')", "('hour')")),
+    *(f"sum({c} * {n})" for c, n in product("aid", ("2", "3", "300"))),
     *(f"d::decimal(10, {n})" for n in "123"),
     *(f"-{n}" for n in NUMBERS),
     *NUMBERS,

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from hand_made import LISTED, RAW, check, generic, macro, names, node, orders, picked, project
 
-from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.artifacts import Column, Node, Project
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.rendering.json_values import plain
@@ -613,6 +613,20 @@ def test_a_unit_test_goes_by_types_that_only_the_sql_above_tells(made: str, coun
     stg = STG.replace("amount * 2 as twice", made)
     assert (units(unit(), unit(stg)) != []) == counts
     assert units(unit(stg), unit(stg + " where id > 0")) == []
+
+
+@pytest.mark.parametrize("how", ["own hook", "a contract keeps it"])
+def test_a_unit_test_goes_by_types_that_no_sql_tells(how: str) -> None:
+    """A hook may make other types of the same SQL; an enforced contract keeps them."""
+    base, head = unit(), unit(STG.replace("* 2", "* 2.5") if how.startswith("a ") else STG)
+    for side, type_ in ((base, "int"), (head, "string")):
+        stg = side.nodes["model.p.stg"]
+        if how == "own hook":
+            stg.config["post-hook"] = [{"sql": f"alter table s.stg alter twice type {type_}"}]
+        else:
+            stg.config["contract"] = {"enforced": True}
+            stg.columns = {"twice": Column(name="twice", data_type="int")}
+    assert (units(base, head) != []) == (not how.startswith("a "))
 
 
 def test_a_unit_test_goes_by_the_columns_it_is_given() -> None:
