@@ -208,6 +208,14 @@ def run_command(target: Path, timeout: float, extra: Sequence[str], cache: Path 
     return run
 
 
+def compiled_once() -> dict[str, str]:
+    """This process's environment, in which Python keeps the bytecode that it compiles.
+
+    What pip installs is compiled; a variable that forbids it would time the compiler at each start.
+    """
+    return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+
+
 def environment() -> dict[str, str]:
     """The environment of every contender: nobody phones home, nobody writes into a home folder."""
     home = WORK / "home"

@@ -32,8 +32,7 @@ def relax_collector() -> None:
 def collector_relaxed() -> Iterator[None]:
     """The same for a while: millions of small tuples and few cycles would double the time.
 
-    Where the process has relaxed it to its end there is nothing to put back, which itself would
-    cost a full collection.
+    Afterwards all there is counts as old. The thresholds put back would else have it walked at once.
     """
     thresholds = gc.get_threshold()
     if thresholds[0] >= _RELAXED[0]:
@@ -43,6 +42,7 @@ def collector_relaxed() -> Iterator[None]:
     try:
         yield
     finally:
+        _count_as_old()
         gc.set_threshold(*thresholds)
 
 
@@ -58,9 +58,14 @@ def collector_paused() -> Iterator[None]:
         yield
     finally:
         if was_on:
-            gc.freeze()
-            gc.unfreeze()  # into the oldest generation
+            _count_as_old()
             gc.enable()
+
+
+def _count_as_old() -> None:
+    """Move all there is into the oldest generation, without walking any of it."""
+    gc.freeze()
+    gc.unfreeze()
 
 
 def keep_all() -> None:

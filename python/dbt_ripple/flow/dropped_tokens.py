@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from sqlglot import TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 
-from dbt_ripple.flow.token_kinds import NAMES, VALUES, has_pipe, marks_of, said
+from dbt_ripple.flow.token_kinds import NAMES, VALUES, has_pipe, marks_of, said, texts_of
 
 _STRINGS: Final = VALUES - {TokenType.NUMBER}
 _WORD: Final = re.compile(r"\w+")
@@ -62,7 +62,14 @@ NOTHING: Final = DroppedTokens([], [])
 
 def holds(read: Collection[str], tokens: list[Any], marks: bytes) -> bool:
     """Whether what was read of a tree holds every name and value of its text: nearly always so."""
-    there, here = Counter(said(tokens, marks, not has_pipe(marks))), Counter(read)
+    here = Counter(read)
+    names = not has_pipe(marks)
+    as_written = Counter(
+        texts_of(tokens, marks, names)
+    )  # nearly always in lower case, as `read` is
+    if all(map(le, as_written.values(), map(here.__getitem__, as_written))):
+        return True
+    there = Counter(said(tokens, marks, names))
     return all(map(le, there.values(), map(here.__getitem__, there)))
 
 

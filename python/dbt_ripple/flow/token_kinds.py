@@ -6,6 +6,7 @@ bytes needs no loop in Python.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import compress
 from operator import attrgetter
 from typing import Any, Final
@@ -95,8 +96,8 @@ def has_pipe(marks: bytes) -> bool:
     return _PIPE in marks
 
 
-def said(tokens: list[Any], marks: bytes, names: bool = True) -> list[str]:
-    """The values of a text and its names, but for what is called: ``f`` of ``f(a)``.
+def texts_of(tokens: list[Any], marks: bytes, names: bool = True) -> Iterator[str]:
+    """The values of a text and its names as they are written, but for what is called: ``f`` of ``f(a)``.
 
     Args:
         tokens: of the text.
@@ -105,4 +106,9 @@ def said(tokens: list[Any], marks: bytes, names: bool = True) -> list[str]:
     """
     kept = marks.replace(_VALUE + _L_PAREN, b"\0\0").replace(_NAME + _L_PAREN, b"\0\0")
     kept = kept.translate(_ONLY_WORDS if names else _ONLY_VALUES)
-    return list(map(lowered.__getitem__, map(_text_of, compress(tokens, kept))))
+    return map(_text_of, compress(tokens, kept))
+
+
+def said(tokens: list[Any], marks: bytes, names: bool = True) -> list[str]:
+    """The same in lower case."""
+    return list(map(lowered.__getitem__, texts_of(tokens, marks, names)))

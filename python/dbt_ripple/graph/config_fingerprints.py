@@ -19,7 +19,6 @@ from dbt_ripple.flow.ir import FILTER, JOIN
 from dbt_ripple.graph.jinja import (
     ASKS_WHICH_COMMAND,
     both_branches,
-    may_ask_which_command,
     names,
     normalised,
     normalised_macro,
@@ -94,6 +93,7 @@ class ConfigFingerprints:
         self.macros = macros
         self._of_all_nodes: dict[tuple[Reads, frozenset[str] | None], bytes] = {}
         self._taken: dict[str, list[str]] = {}
+        self._asking: dict[str, bool] = {}
         self.adapter_type = project.metadata.adapter_type
 
     def of(self, node: Node, *, columns: bool = False) -> bytes:
@@ -198,11 +198,12 @@ class ConfigFingerprints:
         """Whether a node may be built from other SQL than ``dbt compile`` shows: it asks which runs."""
         if node.is_python or node.compiled_code is None or node.resource_type not in WITH_SQL:
             return False
-        if may_ask_which_command(node.raw_code) and any(
-            map(ASKS_WHICH_COMMAND.search, tags(node.raw_code))
-        ):
-            return True
-        return bool(self.macros.that_ask(node.depends_on.macros, ASKS_WHICH_COMMAND))
+        known = self._asking.get(node.unique_id)
+        if known is None:
+            known = self._asking[node.unique_id] = any(
+                map(ASKS_WHICH_COMMAND.search, tags(node.raw_code))
+            ) or bool(self.macros.that_ask(node.depends_on.macros, ASKS_WHICH_COMMAND))
+        return known
 
     def reads_everywhere(
         self, node: Node, unseen: list[str]

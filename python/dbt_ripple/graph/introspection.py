@@ -148,11 +148,12 @@ class Introspection:
         sees, exist, more = IntrospectedParts.NOTHING, False, False
         values: tuple[tuple[str, str], ...] = ()
         inside: str | None = None
-        signs = any(sign in raw for sign in _SIGNS)
+        insides = "\n".join(tags(raw))
+        signs = any(sign in insides for sign in _SIGNS)
         if not reached and not signs:
             return NOTHING
         if signs:
-            inside = "\n".join(tags(raw))
+            inside = insides
             simple = [(match[1], match[2]) for match in _COLUMN_VALUES.finditer(inside)]
             if simple:
                 values = tuple(dict.fromkeys(simple))
@@ -170,14 +171,14 @@ class Introspection:
             elif macro.package_name in INTERNAL and not macro.name.startswith("test_"):
                 # dbt adds what a materialization called to the manifest, once the node has run.
                 if words is None:
-                    words = names(inside if inside is not None else "\n".join(tags(raw)))
+                    words = names(inside if inside is not None else insides)
                 if plain not in words and macro.name not in words:
                     continue
             of_macro, asks, asks_more = self.of_macro(unique_id)
             sees, exist, more = max(sees, of_macro), exist or asks, more or asks_more
         if sees == IntrospectedParts.NAMES and inside is not None and names(inside) & _TYPES:
             sees = IntrospectedParts.COLUMNS
-        if exist and (more or names(inside or "\n".join(tags(raw))) & _OF_A_RELATION):
+        if exist and (more or names(inside or insides) & _OF_A_RELATION):
             sees = IntrospectedParts.EVERYTHING
         return WarehouseReads(sees, values, exist and sees != IntrospectedParts.EVERYTHING)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 _BEGIN: Final = re.compile(
@@ -23,6 +24,9 @@ _TO_THE_END: Final = {
     "{{": re.compile(rf"{_STRING}|(?P<ends>-?\}}\}})|(?P<opens>[({{\[])", re.S),
     "{%": re.compile(rf"{_STRING}|(?P<ends>[-+]?%\}})|(?P<opens>[({{\[])", re.S),
 }
+_PLAIN_INSIDE: Final = r"""([^'"{}%]*(?:(?:'[^'\\{}%]*'|"[^"\\{}%]*")[^'"{}%]*)*)"""
+_PLAIN_TAG: Final = re.compile(rf"\{{(?:\{{{_PLAIN_INSIDE}\}}|%{_PLAIN_INSIDE}%)\}}")
+"""A tag that has no brace, no per cent sign and no backslash in it: nearly every tag of a model."""
 _STATEMENT: Final = re.compile(r"\s*(\w+)(.*)", re.S)
 _LITERAL: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"", re.S)
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
@@ -57,11 +61,6 @@ ASKS_WHICH_COMMAND: Final = re.compile(
     rf"\b(?:{'|'.join(_OF_COMMANDS)})\b|\bflags\b(?!\s*\.\s*[A-Z_]+\b)"
 )
 """What a node asks to do something else when it is built than ``dbt compile`` shows."""
-
-
-def may_ask_which_command(text: str) -> bool:
-    """Whether `ASKS_WHICH_COMMAND` could be found in a text: nearly always not, and this is quick."""
-    return "flags" in text or any(word in text for word in _OF_COMMANDS)
 
 
 def normalised(text: str) -> str:
@@ -230,7 +229,37 @@ def tags(text: str) -> list[str]:
         >>> tags("{{ f('}}') ~ g({'a': {'b': 1}}) }}")
         [" f('}}') ~ g({'a': {'b': 1}}) "]
     """
-    return [tag.inside for tag in tagged(text)]
+    return list(_insides(text))
+
+
+@lru_cache(maxsize=64)  # several questions are asked of one text after another
+def _insides(text: str) -> tuple[str, ...]:
+    plain = _PLAIN_TAG.findall(text)
+    # Every brace opens one of these: no comment, and no tag that is less plain.
+    braces = sum([2 if expression else 1 if statement else 0 for expression, statement in plain])
+    if (
+        "raw" not in text
+        and text.count("{") == braces
+        and all(_closes_its_brackets(expression or statement) for expression, statement in plain)
+    ):
+        return tuple(
+            [
+                _without_signs(expression or statement, "-" if expression else "-+")
+                for expression, statement in plain
+            ]
+        )
+    return tuple([tag.inside for tag in tagged(text)])
+
+
+def _closes_its_brackets(inside: str) -> bool:
+    return inside.count("(") == inside.count(")") and inside.count("[") == inside.count("]")
+
+
+def _without_signs(inside: str, last: str) -> str:
+    """The inside of a tag without the signs that tell Jinja what to do with white space."""
+    if inside[:1] in ("-", "+"):
+        inside = inside[1:]
+    return inside[:-1] if inside[-1:] and inside[-1] in last else inside
 
 
 def argument(inside: str, name: str) -> str | None:
