@@ -214,7 +214,7 @@ class Scope:
         self.aggregated = False
         self.place = alias_resolution.SELECT
         self.windowed = False
-        self.volatile: dict[str, int] = {}
+        self.volatile = False
         self.collates = False
         self.aliases: dict[str, int] = {}
         self.as_stored: list[int] = []
@@ -265,6 +265,8 @@ class Expressions:
         self.scopes: list[Scope] = []
         self.visible_ctes: list[dict[str, int]] = []
         self.cte_count = 0
+        self.volatile_calls: dict[str, int] = {}
+        self.evaluated: bytes | None = None
         self.tables: dict[str, None] = {}
         self.called: dict[str, None] = {}
         self.lambdas: list[dict[str, bytes]] = []
@@ -1067,12 +1069,19 @@ class Expressions:
         return self.another(function_name(node), self.generic(node, kind))
 
     def another(self, name: str, e: Expr) -> Expr:
-        """A call of a volatile function: the second one of a SELECT is not the first."""
+        """A call of a volatile function: the second one of a query is not the first.
+
+        A CTE that is read twice gives the same values twice, two subqueries of one text do not.
+        """
         if not self.scopes:
             return e
-        calls = self.scopes[-1].volatile
+        self.scopes[-1].volatile = True
+        calls = self.volatile_calls
         calls[name] = calls.get(name, 0) + 1
-        return ["G", merkle([b"another", str(calls[name]).encode(), e])]
+        pieces: list[Expr] = [b"another", str(calls[name]).encode(), e]
+        if self.evaluated is not None:
+            pieces.append(self.evaluated)
+        return ["G", merkle(pieces)]
 
     def call(self, node: exp.Anonymous, kind: int) -> Expr:
         """A function sqlglot does not know: its folded name and its arguments in order."""

@@ -141,7 +141,7 @@ def _args(names: str) -> frozenset[str]:
 # Which arguments of a node its rule reads. What is set besides goes into the rows and all columns
 # of the SELECT it stands in (`beyond`), or makes the query opaque (`nothing_beyond`).
 _READ_OF_WITH: Final = _args("expressions recursive")
-_READ_OF_CTE: Final = _args("this alias materialized")  # MATERIALIZED: how, not what
+_READ_OF_CTE: Final = _args("this alias materialized")
 _READ_OF_SELECT: Final = _args(
     """
     with_ hint distinct expressions from_ laterals joins prewhere where group having qualify
@@ -483,7 +483,12 @@ class _Lowering(Expressions):
             ephemeral = key.startswith(EPHEMERAL_PREFIX)
             if recursive:
                 visible[key] = index
+            evaluated = self.evaluated
+            if (materialized := cte.args.get("materialized")) is not None:
+                # Whether it runs once or for each reader: of what is volatile that is other values.
+                self.evaluated = b"once" if materialized else b"for each"
             rel = Table(key, alias.name) if ephemeral else self.query(cte.this)
+            self.evaluated = evaluated
             if ephemeral:
                 self.tables[key] = None
             if any(name in self.tables and name not in before for name in ahead[len(ctes) + 1 :]):

@@ -17,8 +17,11 @@ from dbt_ripple.artifacts.project import WITH_SQL
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, JOIN
 from dbt_ripple.graph.jinja import (
+    ASKS_FOR_FULL_REFRESH,
     ASKS_WHICH_COMMAND,
+    LOOKS_AT_IT,
     both_branches,
+    looks_and_itself,
     names,
     normalised,
     normalised_macro,
@@ -36,6 +39,7 @@ from dbt_ripple.graph.jinja_reads import (
     types_in_graph,
 )
 from dbt_ripple.graph.macros import (
+    CALLS_BY_NAME,
     OWN,
     Macros,
     dispatched,
@@ -65,11 +69,6 @@ _WITHOUT_KEY: Final = frozenset({"append", "insert_overwrite", "microbatch"})
 _APPLIES_TAGS: Final = re.compile(r"\s*\{\{-?\s*dbt_ripple\.apply_tags\(\s*\)\s*-?\}\}\s*")
 """See `graph.macros.APPLY_TAGS`."""
 
-_CALLS_BY_NAME: Final = re.compile(
-    r"\bcontext\b|\bdispatch\s*\(\s*(?!(?:macro_name\s*=\s*)?(['\"])\w+\1\s*[,)])"
-)
-"""What calls a macro by a name that stands in no text."""
-
 _RUN: Final = frozenset({"model", "seed", "snapshot", "test"})
 NAMING: Final = re.compile(r"generate_\w+_name$")
 """Names of the macros by which dbt names relations."""
@@ -94,6 +93,8 @@ class ConfigFingerprints:
         self._of_all_nodes: dict[tuple[Reads, frozenset[str] | None], bytes] = {}
         self._taken: dict[str, list[str]] = {}
         self._asking: dict[str, bool] = {}
+        self._looking: dict[str, bool] = {}
+        self._called: dict[tuple[str, ...], list[str]] = {}
         self.adapter_type = project.metadata.adapter_type
 
     def of(self, node: Node, *, columns: bool = False) -> bytes:
@@ -111,7 +112,7 @@ class ConfigFingerprints:
         """What of the properties of a node changes its data, by name (see `graph.node_properties`)."""
         config = node.config
         settings: dict[str, Any] = {}
-        if self.asks_which_command(node):
+        if self.asks_which_command(node) or self.looks_at_itself(node):
             settings["commands"] = normalised(node.raw_code)
             settings["command vars"] = self.macros.variables(node.raw_code)
             settings["command macros"] = self.macros.fingerprint(node.depends_on.macros)
@@ -185,7 +186,11 @@ class ConfigFingerprints:
         texts = [sql for _, sql in hooks]
         if node.is_python or node.resource_type not in WITH_SQL:
             return texts
-        if node.compiled_code is None or self.asks_which_command(node):
+        if (
+            node.compiled_code is None
+            or self.asks_which_command(node)
+            or self.looks_at_itself(node)
+        ):
             return [*texts, node.raw_code]
         if node.materialized == "incremental":
             hidden = both_branches(node.raw_code)
@@ -200,10 +205,42 @@ class ConfigFingerprints:
             return False
         known = self._asking.get(node.unique_id)
         if known is None:
+            asked = [ASKS_WHICH_COMMAND]
+            if node.materialized != "incremental":  # of those, `branches` are told apart
+                asked.append(ASKS_FOR_FULL_REFRESH)
             known = self._asking[node.unique_id] = any(
-                map(ASKS_WHICH_COMMAND.search, tags(node.raw_code))
-            ) or bool(self.macros.that_ask(node.depends_on.macros, ASKS_WHICH_COMMAND))
+                any(map(what.search, tags(node.raw_code)))
+                or bool(self.macros.that_ask(node.depends_on.macros, what))
+                for what in asked
+            )
         return known
+
+    def looks_at_itself(self, node: Node) -> bool:
+        """Whether a node may be built from other SQL where its own relation is there, or is not."""
+        if node.is_python or node.compiled_code is None or node.resource_type not in WITH_SQL:
+            return False
+        called = tuple(node.depends_on.macros)
+        if not called and not any(word in node.raw_code for word in LOOKS_AT_IT):
+            return False
+        known = self._looking.get(node.unique_id)
+        if known is None:
+            name = node.alias or node.name
+            incremental = node.materialized == "incremental"
+            texts = [node.raw_code, *self._texts_called(called)]
+            seen = [looks_and_itself(t, name, as_incremental=incremental) for t in texts]
+            known = any(looks for looks, _ in seen) and any(itself for _, itself in seen)
+            self._looking[node.unique_id] = known
+        return known
+
+    def _texts_called(self, start: tuple[str, ...]) -> list[str]:
+        """The texts of the user's macros among those and what they call."""
+        texts = self._called.get(start)
+        if texts is None:
+            called = self.macros.closure(start) & self.macros.user
+            macros = [self.project.macros[u] for u in sorted(called)]
+            texts = [m.macro_sql for m in macros if m.package_name != OWN]
+            self._called[start] = texts
+        return texts
 
     def reads_everywhere(
         self, node: Node, unseen: list[str]
@@ -327,7 +364,7 @@ class ConfigFingerprints:
         """
         taken = [self.taken(sql) for _, sql in hooks_of(node)]
         pieces = {normalised_macro(piece) for pieces in taken for piece in pieces}
-        if not all(taken) or any(map(_CALLS_BY_NAME.search, pieces)):
+        if not all(taken) or any(map(CALLS_BY_NAME.search, pieces)):
             return self.macros.fingerprint(self.hook_macros(node))
         parts = (f"{piece}{self.macros.variables(piece)}".encode() for piece in sorted(pieces))
         return digest(b"macros taken", *parts)

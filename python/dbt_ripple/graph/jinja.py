@@ -56,11 +56,27 @@ ASKS_WHETHER_IT_EXISTS: Final = re.compile(
 )
 """What a model asks to tell its first run from the later ones."""
 
+ASKS_FOR_FULL_REFRESH: Final = re.compile(
+    r"\b(?:should_full_refresh|FULL_REFRESH|full_refresh)\b(?!\s*=[^=])"
+)
+"""What a table or a view asks to do something else under ``--full-refresh``."""
+
 _OF_COMMANDS: Final = ("WHICH", "EMPTY", "SAMPLE", "invocation_args_dict", "selected_resources")
 ASKS_WHICH_COMMAND: Final = re.compile(
     rf"\b(?:{'|'.join(_OF_COMMANDS)})\b|\bflags\b(?!\s*\.\s*[A-Z_]+\b)"
 )
 """What a node asks to do something else when it is built than ``dbt compile`` shows."""
+
+
+LOOKS_AT_IT: Final = (
+    *("adapter", "context", "get_columns_in_relation", "get_relation", "load_cached_relation"),
+    *("load_relation", "run_query", "statement"),
+)
+"""One of these is in every text that looks at the warehouse by itself."""
+_LOOKS_AT_IT: Final = re.compile(
+    rf"\badapter\s*\.\s*(?!dispatch\b|quote|type\b)\w|\b(?:{'|'.join(LOOKS_AT_IT[1:])})\b"
+)
+_ITSELF: Final = re.compile(r"\bthis\b|\bmodel\s*[.\[]")
 
 
 def normalised(text: str) -> str:
@@ -283,6 +299,45 @@ def argument(inside: str, name: str) -> str | None:
         depth += (piece.lastgroup == "opens") - (piece.lastgroup == "closes")
         at = piece.end()
     return inside[begin.end() :].strip()
+
+
+def looks_and_itself(text: str, name: str, *, as_incremental: bool) -> tuple[bool, bool]:
+    """Whether a piece of Jinja looks at the warehouse, and whether it names the relation it builds.
+
+    What does both may write other SQL where that relation is not there yet, or is another.
+
+    Args:
+        text: of a node, or of a macro that it calls.
+        name: the relation's.
+        as_incremental: whether what stands below ``is_incremental()`` is left out, which `branches`
+            has.
+
+    Example:
+        >>> looks_and_itself("{% if load_relation(this) %} 1 {% endif %}", "m", as_incremental=False)
+        (True, True)
+        >>> looks_and_itself("{{ star(ref('a')) }} '{{ this }}'", "m", as_incremental=False)
+        (False, True)
+    """
+    insides = " ".join(_outside_of_branches(text) if as_incremental else tags(text))
+    itself = _ITSELF.search(insides) or re.search(rf"\b{re.escape(name)}\b", insides)
+    return _LOOKS_AT_IT.search(insides) is not None, itself is not None
+
+
+def _outside_of_branches(text: str) -> Iterator[str]:
+    """The insides of the tags that stand in no ``if`` which asks whether the model exists."""
+    open_: list[bool] = []
+    for inside in tags(text):
+        statement = _STATEMENT.match(inside)
+        word, rest = statement.groups() if statement is not None else ("", "")
+        asks = ASKS_WHETHER_IT_EXISTS.search(rest) is not None
+        if word == "if":
+            open_.append(asks)
+        elif word == "elif" and open_:
+            open_[-1] = open_[-1] or asks
+        if not any(open_):
+            yield inside
+        if word == "endif" and open_:
+            open_.pop()
 
 
 def without_tags(text: str, instead: str) -> str:

@@ -58,6 +58,12 @@ _ASKING: Final = {
     )
     for function in ("var", "env_var")
 }
+_BY_NAME: Final = ("context", "dispatch", "render")
+CALLS_BY_NAME: Final = re.compile(
+    r"\bcontext\b|\bdispatch\s*\(\s*(?!(?:macro_name\s*=\s*)?(['\"])\w+\1\s*[,)])|(?<![\w.])render\s*\("
+)
+"""What calls a macro by a name that stands in no text, or what stands in a string."""
+
 _OF_OS: Final = re.compile(r"\b(?:environ|getenv)\b")
 _OF_OS_BY_NAME: Final = re.compile(
     r"""\b(?:environ\s*(?:\[|\.\s*get\s*\()|getenv\s*\()\s*(['"])(\w+)\1\s*[\],)]"""
@@ -91,11 +97,13 @@ class Macros:
         self._reads: dict[str, Reads] = {}
         self._texts: dict[str, str] = {}
         self._asks: dict[tuple[str, re.Pattern[str]], bool] = {}
+        self._calls_any: dict[str, bool] = {}
 
     def closure(self, start: Iterable[str]) -> set[str]:
         """The macros that these call, by unique_id, themselves included.
 
-        A call of a name may also land at a user's macro of that name, dispatched or not.
+        A call of a name may also land at a user's macro of that name, dispatched or not, and a call
+        by a name that is put together at any user's macro.
         """
         unique_ids: set[str] = set()
         stack = list(start)
@@ -107,7 +115,17 @@ class Macros:
             unique_ids.add(unique_id)
             stack += macro.depends_on.macros
             stack += self.users_by_name.get(dispatched(macro.name), ())
+            if unique_id in self.user and self._calls_any_macro(unique_id):
+                stack += self.user - unique_ids
         return unique_ids
+
+    def _calls_any_macro(self, unique_id: str) -> bool:
+        known = self._calls_any.get(unique_id)
+        if known is None:
+            macro = self.macros[unique_id]
+            any_macro = macro.package_name != OWN and calls_any_macro(macro.macro_sql)
+            known = self._calls_any[unique_id] = any_macro
+        return known
 
     def fingerprint(self, start: Iterable[str]) -> bytes:
         """Of the texts of the user's macros among those and what they call; empty for none."""
@@ -152,9 +170,11 @@ class Macros:
         return text
 
     def named_in(self, text: str) -> list[str]:
-        """The user's macros that a piece of Jinja names."""
+        """The user's macros that a piece of Jinja names; all of them where it calls by another's name."""
         if not self.user:
             return []
+        if calls_any_macro(text):
+            return sorted(self.user)
         words = names(" ".join(tags(text)))
         return [u for name in sorted(words) for u in self.users_by_name.get(name, ())]
 
@@ -250,6 +270,20 @@ class Macros:
                 else reads_of(macro.macro_sql, self.internal, stands_in=stands_in)
             )
         return known
+
+
+def calls_any_macro(text: str) -> bool:
+    """Whether a text calls macros by names that do not stand in it as such, or renders other Jinja.
+
+    Example:
+        >>> calls_any_macro("{{ context['tidy_' ~ target.name]() }}")
+        True
+        >>> calls_any_macro("{{ adapter.dispatch('tidy', 'shop')() }} {{ this.render() }}")
+        False
+    """
+    if not any(word in text for word in _BY_NAME):
+        return False
+    return any(map(CALLS_BY_NAME.search, tags(text)))
 
 
 def variables_in(text: str) -> set[str]:

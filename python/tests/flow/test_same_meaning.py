@@ -119,6 +119,14 @@ def test_the_same_in_other_words(one: str, other: str, data: duckdb.DuckDBPyConn
 
 
 OTHER = [
+    (
+        "with r as (select random() as v) select (select v from r) v, (select v from r) w",
+        "select (select random() as v) v, (select random() as v) w",
+    ),
+    (
+        "with r as materialized (select uuid() as v) select count(*) from r join r s using (v)",
+        "with r as not materialized (select uuid() as v) select count(*) from r join r s using (v)",
+    ),
     ("select p and q as v from a", "select p or q as v from a"),
     ("select p and (q or r) as v from a", "select (p and q) or r as v from a"),
     ("select p and q as v from a", "select p and q and q as v from a where p"),

@@ -38,6 +38,8 @@ def side(raw: str, *more: Node, macros: tuple[str, ...] = (), asks: bool = True)
         ("{{ 1 if selected_resources else 1 }}", "{{ 2 if selected_resources else 1 }}", True),
         ("{{ 1 if flags['WHICH'] else 1 }}", "{{ 2 if flags['WHICH'] else 1 }}", True),
         ("{{ 1 if flags.FULL_REFRESH else 1 }}", "{{ 1 if flags.FULL_REFRESH  else 1 }}", False),
+        ("{{ 1 if flags.FULL_REFRESH else 1 }}", "{{ 2 if flags.FULL_REFRESH else 1 }}", True),
+        ("{{ config(full_refresh=false) }}1", "{{ config(full_refresh = false) }}{% set a = 1 %}1", False),
         (LOWER, LOWER + " {# why #} -- and\n", False),
         ("-- WHICH flags\n1", "-- which flags\n1", False),
         (LOWER, LOWER, False),
@@ -124,3 +126,65 @@ def test_a_warning_that_is_an_error_now(
     base.run_results = [RunResult(unique_id="test.p.t", status=status, failures=1)]
     base.run_args, head.run_args = {"which": "build", **before}, now
     assert names(base, head) == (["t"] if counts else [])
+
+
+THERE = "{{ 1 if adapter.get_relation(this.database, this.schema, this.identifier) else 1 }}"
+COLUMNS = "{% set c = adapter.get_columns_in_relation(this) %}{% if c %}1{% else %}1{% endif %}"
+
+
+@pytest.mark.parametrize("materialized", ["table", "view", "incremental"])
+@pytest.mark.parametrize(
+    ("before", "counts"),
+    [
+        (THERE, True),
+        (COLUMNS, True),
+        ("{% set me = this %}{% if load_relation(me) %}1{% else %}1{% endif %}", True),
+        ("{% if load_relation(api.Relation.create(identifier='m')) %}1{% else %}1{% endif %}", True),
+        ("{% if guard() %}1{% else %}1{% endif %}", True),
+        ("{% if adapter.get_relation('d', 's', 'orders') %}1{% else %}1{% endif %}", False),
+        ("{% if this %}1{% else %}1{% endif %}", False),
+    ],
+)  # fmt: skip
+def test_a_branch_for_a_relation_that_is_not_there_yet(
+    before: str, counts: bool, materialized: str
+) -> None:
+    """The relation is there when both sides compile, and not in the empty schema of CI."""
+    guard = macro("macro.p.guard", "{% macro guard() %}{{ load_relation(this) }}{% endmacro %}")
+
+    def of(raw: str) -> Project:
+        calls = [guard.unique_id] if "guard" in raw else []
+        config = {"materialized": materialized}
+        model = node("model.p.m", SQL, RAW, raw=raw, macros=calls, config=config)
+        test = check("t", "select x from s.m where x > 1", "model.p.m")
+        return project(orders(), model, test, catalog=LISTED, macros=[guard], adapter="duckdb")
+
+    after = before.replace("else 1", "else 2").replace("else %}1", "else %}2")
+    assert names(of(before), of(after)) == (["t"] if counts else [])
+    assert names(of(before), of(before.replace("}}", "  }}") + "{# why #}")) == []
+
+
+@pytest.mark.parametrize(
+    ("hook", "counts"),
+    [
+        ("{{ context['ti' ~ 'dy']() }}", True),
+        ("{{ context['tidy']() }}", True),
+        ("{{ adapter.dispatch('ti' ~ 'dy', 'p')() }}", True),
+        ("update s.m set x = {{ render('{{ tidy() }}') }}", True),
+        ("{{ by_name('dy') }}", True),
+        ("{{ other() }}", False),
+        ("update {{ this.render() }} set x = 1", False),
+    ],
+)
+def test_a_macro_that_a_hook_calls_by_a_name_put_together(hook: str, counts: bool) -> None:
+    by_name = "{% macro by_name(n) %}{{ context['ti' ~ n]() }}{% endmacro %}"
+
+    def of(value: int) -> Project:
+        tidy = f"{{% macro tidy() %}}update {{{{ this }}}} set x = {value}{{% endmacro %}}"
+        known = [macro("macro.p.tidy", tidy), macro("macro.p.by_name", by_name)]
+        known.append(macro("macro.p.other", "{% macro other() %}select 1{% endmacro %}"))
+        model = node("model.p.m", SQL, RAW, config={"post-hook": [{"sql": hook}]})
+        test = check("t", "select x from s.m where x > 1", "model.p.m")
+        return project(orders(), model, test, catalog=LISTED, macros=known, adapter="duckdb")
+
+    assert names(of(1), of(2)) == (["t"] if counts else [])
+    assert names(of(1), of(1)) == []
