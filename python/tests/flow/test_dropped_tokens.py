@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
+import duckdb
 import pytest
 import sqlglot
 from lineage_fixtures import read_fixtures
@@ -110,6 +111,28 @@ def test_what_is_only_said_otherwise_is_followed(dialect: str, sql: str) -> None
 def test_no_fixture_loses_a_word() -> None:
     lost = [f.id for f in read_fixtures() if "drops" in str(lower(f.sql, f.dialect).reason)]
     assert not lost
+
+
+def test_the_length_of_text_says_nothing_on_duckdb() -> None:
+    con = duckdb.connect()
+    con.execute("create table t as select 'abcdef' as a, 'xyz' as b")
+    written = "select cast(a as {0}) as x, b::{0} as y, try_cast(null as {0}) as z from t"
+    results = set()
+    meanings = set()
+    for text in ("varchar", "varchar(2)", "varchar(3)", "char(1)", "text(20)", "string"):
+        sql = written.format(text)
+        results.add(str(con.execute(sql).fetchall()))
+        assert lower(sql, "duckdb").reason is None
+        meanings.add(str(meaning(sql, "duckdb")))
+    assert len(results) == len(meanings) == 1
+
+
+@pytest.mark.parametrize(
+    "kept", ["a::varchar(3)[]", "text(3)", "varchar(3, 4)"], ids=["array", "call", "two"]
+)
+def test_a_length_hides_no_other_number(kept: str) -> None:
+    sql = f"select b::varchar(3) as y, {kept} as z, quantile_cont(a, 0.5, 3) as x from t"
+    assert str(lower(sql, "duckdb").reason) == "sqlglot drops `3`"
 
 
 def builders() -> Iterator[tuple[str, str]]:
