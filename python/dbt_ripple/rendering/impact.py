@@ -65,7 +65,7 @@ def impact_text(
         broken_text = f", {broken:,} of them will not compile" if broken else ""
         names = [project.nodes[u].display_name for u in reading[:_SHOWN]]
         more = f" and {len(reading) - len(names):,} more" if len(reading) > len(names) else ""
-        yield f"tests that read it: {len(reading):,}{broken_text} ({', '.join(names)}{more})"
+        yield f"tests it can break: {len(reading):,}{broken_text} ({', '.join(names)}{more})"
     if report.opaque:
         yield f"not analysed: {', '.join(report.opaque)}"
     if owners := sorted({asset.owner for asset in affected if asset.owner and asset.counts}):
@@ -103,7 +103,7 @@ def impact_markdown(
             yield f"and {len(affected) - SHOWN:,} more; `--format json` has them all"
     for title, unique_ids in (
         ("Tests that will not compile", report.broken_tests),
-        ("Tests that read it", report.tests),
+        ("Tests it can break", report.tests),
     ):
         if unique_ids:
             yield ""
