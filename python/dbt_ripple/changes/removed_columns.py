@@ -8,15 +8,21 @@ now.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
-from dbt_ripple.artifacts import Project
+from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes.compare import Comparison
 from dbt_ripple.graph.broken_nodes import missing_without
 from dbt_ripple.graph.column_edges import edges_into
+from dbt_ripple.graph.jinja import tags, without_tags
+from dbt_ripple.graph.macros import Macros
 from dbt_ripple.reasons import Code, Reason, names_missing
+
+_WORD: Final = re.compile(r"\w+")
 
 
 class RemovedColumn(msgspec.Struct, kw_only=True):
@@ -49,15 +55,15 @@ class MissingNames:
 
     Args:
         comparison: of base and head.
-        incremental: also those of which either they are broken or an incremental model is
-            (`broken_by_incremental`). They may run, so their readers do not count as broken.
+        lost: also those that read a column which an edit took out of a query
+            (`broken_by_lost_columns`). They may run, so their readers do not count as broken.
 
     Attributes:
         reasons: what the engine would say of each; of those that it cannot even parse, too.
         new: those that are not broken on base in the same way; nodes first, then tests.
     """
 
-    def __init__(self, comparison: Comparison, incremental: bool = False) -> None:
+    def __init__(self, comparison: Comparison, lost: bool = False) -> None:
         self.comparison = comparison
         now = comparison.head_analysis
         self.reasons = {
@@ -66,8 +72,8 @@ class MissingNames:
             for unique_id, seen in side.items()
             if seen.status == "broken"
         }
-        if incremental:
-            self.reasons |= broken_by_incremental(comparison)
+        if lost:
+            self.reasons |= broken_by_lost_columns(comparison)
         self.reasons |= comparison.syntax_errors
         before = comparison.base_analysis
         was = before.nodes | before.tests if self.reasons else {}
@@ -129,16 +135,43 @@ class MissingNames:
                 yield RemovedColumn(unique_id=parent, column=name)
 
 
-def broken_by_incremental(comparison: Comparison) -> dict[str, Reason]:
-    """Who reads a column that the query of an incremental model has no longer.
+def broken_by_lost_columns(comparison: Comparison) -> dict[str, Reason]:
+    """Who reads a column that its relation may still have, though the edit took it out of the query.
 
-    The column may still be in the model's table. But then dbt's insert, which lists the table's
-    columns, cannot find it in the query; ``on_schema_change: fail`` refuses it, and
-    ``sync_all_columns`` takes it away. Only ``append_new_columns`` keeps it and goes on.
+    The one side alone does not tell whether the relation still has it; the edit does
+    (`_lost_from_table`, `_lost_from_text`).
+    """
+    head, now = comparison.head, comparison.head_analysis
+    doubtful = [
+        unique_id
+        for side in (now.nodes, now.tests)
+        for unique_id, seen in side.items()
+        if seen.reason is not None and seen.reason.code is Code.MAY_NOT_BUILD
+    ]
+    if not doubtful:
+        return {}
+    lost = {**_lost_from_table(comparison), **_lost_from_text(comparison)}
+    if not lost:
+        return {}
+    found = missing_without(head, doubtful, {unique_id: now.nodes[unique_id] for unique_id in lost})
+    columns = {column for removed in lost.values() for column in removed}
+    certain = {
+        unique_id: [name for name in names if any(_names(name, column) for column in columns)]
+        for unique_id, names in found.items()
+    }
+    return {u: Code.CANNOT_FIND(names=names) for u, names in certain.items() if names}
+
+
+def _lost_from_table(comparison: Comparison) -> dict[str, list[str]]:
+    """The columns that the query of an incremental model has no longer.
+
+    They may still be in the model's table. But then dbt's insert, which lists the table's columns,
+    cannot find them in the query; ``on_schema_change: fail`` refuses it, and ``sync_all_columns``
+    takes them away. Only ``append_new_columns`` keeps them and goes on.
     """
     base, head, now = comparison.base.nodes, comparison.head, comparison.head_analysis
-    lost = {
-        unique_id: now.nodes[unique_id]
+    return {
+        unique_id: change.removed
         for unique_id, change in comparison.changed.items()
         if change.removed
         and unique_id in base
@@ -146,18 +179,42 @@ def broken_by_incremental(comparison: Comparison) -> dict[str, Reason]:
         and (node := head.nodes[unique_id]).materialized == "incremental"
         and node.config.get("on_schema_change") != "append_new_columns"
     }
-    readers = [
-        unique_id
-        for side in (now.nodes, now.tests)
-        for unique_id, seen in side.items()
-        if seen.reason is not None
-        and seen.reason.code is Code.MAY_NOT_BUILD
-        and not lost.keys().isdisjoint(head.parents.get(unique_id, ()))
-    ]
-    if not readers:
-        return {}
-    found = missing_without(head, readers, lost)
-    return {unique_id: Code.CANNOT_FIND(names=names) for unique_id, names in found.items()}
+
+
+def _lost_from_text(comparison: Comparison) -> dict[str, list[str]]:
+    """The columns that were written out in a query which also queries the warehouse as it compiles.
+
+    It may compile to another text when it is built. But where the edit only took a column out of
+    the SQL, and left the Jinja, the macros and what they look at as they were, no answer of the
+    warehouse brings the column back that did not make two of them on base.
+    """
+    base, head = comparison.base, comparison.head
+    before, now = comparison.base_analysis.nodes, comparison.head_analysis.nodes
+    found: dict[str, list[str]] = {}
+    for unique_id, change in comparison.changed.items():
+        then, node = base.nodes.get(unique_id), head.nodes.get(unique_id)
+        if not (change.removed and then and node and unique_id in now):
+            continue
+        looks_at = now[unique_id].introspects
+        if not looks_at or node.materialized not in ("table", "view"):
+            continue
+        if tags(then.raw_code) != tags(node.raw_code) or _macros(base, then) != _macros(head, node):
+            continue
+        if any(before.get(above) != now.get(above) for above in looks_at):
+            continue
+        was, written = (
+            Counter(_WORD.findall(without_tags(n.raw_code, " ").lower())) for n in (then, node)
+        )
+        gone = [c for c in change.removed if was[c.lower()] > written[c.lower()]]
+        if gone:
+            found[unique_id] = gone
+    return found
+
+
+def _macros(project: Project, node: Node) -> dict[str, str]:
+    """The text of every macro that a node may call."""
+    called = Macros(project).closure(node.depends_on.macros)
+    return {unique_id: project.macros[unique_id].macro_sql for unique_id in called}
 
 
 def broken_by(reason: Reason, gone: Iterable[Reason]) -> Reason:

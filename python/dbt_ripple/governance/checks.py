@@ -196,7 +196,7 @@ def _verdicts(
 
 def reader_breaches(comparison: Comparison) -> Iterator[Breach]:
     """Models, snapshots, tests and consumers that read a column that is not there any more."""
-    for broken in MissingNames(comparison, incremental=True).broken():
+    for broken in MissingNames(comparison, lost=True).broken():
         if broken.unique_id not in comparison.syntax_errors:
             yield Breach("reader_broken", broken.unique_id, None, broken.reason)
     yield from _consumers(comparison)

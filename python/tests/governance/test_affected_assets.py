@@ -186,3 +186,44 @@ def test_a_column_that_an_incremental_model_keeps_breaks_nobody() -> None:
     # what nobody reads may go in any case
     unread = "select id, code from s.raw"
     assert gate(incremental_world(BASE), incremental_world(unread)).decision == "APPROVED"
+
+
+LOOKS = "{% set names = adapter.get_columns_in_relation(ref('raw_seed')) %}"
+AMOUNT_RAW = "select {{ names | join(', ') }}, amount_cents as amount from s.raw_seed"
+
+
+def looking_world(raw: str, compiled: str, seed: str = "id", **more: object) -> Project:
+    return project(
+        node("seed.p.raw_seed", columns=["id", "amount_cents", seed]),
+        node("model.p.stg", compiled, "seed.p.raw_seed", raw=LOOKS + raw),
+        node("model.p.through", "select * from s.stg", "model.p.stg"),
+        node("model.p.top", "select id, amount from s.through", "model.p.through"),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize("reads", ["amount_cents", "id"], ids=["unread otherwise", "read again"])
+def test_a_column_that_an_edit_takes_out_of_sql_beside_jinja_is_gone(reads: str) -> None:
+    """The model looks at the warehouse as it compiles, but that does not bring the column back."""
+    base = looking_world(AMOUNT_RAW, "select id, amount_cents as amount from s.raw_seed")
+    new = AMOUNT_RAW.replace("amount_cents as amount", f"{reads} as total")
+    head = looking_world(new, f"select id, {reads} as total from s.raw_seed")
+    report = gate(base, head)
+    assert report.decision == "BLOCKED"
+    assert [(f.rule, f.unique_id) for f in report.findings][:1] == [
+        ("reader_broken", "model.p.top")
+    ]
+
+
+def test_a_column_that_jinja_may_bring_back_is_not_known_to_be_gone() -> None:
+    compiled = "select id, amount_cents as amount from s.raw_seed", "select id from s.raw_seed"
+    base = looking_world(AMOUNT_RAW, compiled[0])
+    without = AMOUNT_RAW.replace(", amount_cents as amount", "")
+    others = {
+        "other Jinja": looking_world(without.replace("join(', ')", "join(',')"), compiled[1]),
+        "what it looks at": looking_world(without, compiled[1], seed="amount"),
+    }
+    for head in others.values():
+        report = gate(base, head)
+        assert "reader_broken" not in [f.rule for f in report.findings]
+        assert report.decision == "CAUTION"
