@@ -217,6 +217,8 @@ class DbtEdits:
                 continue
             if made[0].tables[unique_id] != base[0].tables.get(unique_id):
                 outcome.relations.add(unique_id)
+        # Base's results are of the data of its own run.
+        outdated = {test for test in self.passed if base[0].rows.get(test)}
         for test, rows in made[0].rows.items():
             parents = {
                 *self.world.stored_parents(head, test),
@@ -230,12 +232,7 @@ class DbtEdits:
             before = base[0].rows.get(test)
             if rows != before:
                 outcome.tests.add(test)
-                if before and test in self.passed:
-                    # Base's results are of the data of its own run. On this data it fails on base's code,
-                    # too: what was proved of it rests on what is not so any more.
-                    outcome.drifted.add(test)
-                else:
-                    outcome.undrifted.add(test)
+                outcome.outdated[test] = outdated & outcome.outdated.get(test, outdated)
 
     @contextmanager
     def as_it_was(self) -> Iterator[dict[Path, str]]:

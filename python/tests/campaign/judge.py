@@ -93,11 +93,12 @@ class Judge:
         for test in sorted(outcome.tests):
             if test not in verdict.selected_without_facts:
                 verdict.missed.append(f"{test} differs and is not selected")
-            elif test in outcome.drifted - outcome.undrifted:
+            elif test in verdict.selected:
                 continue
-            elif test not in verdict.selected and not any(
+            grounds = {test, *(proven[test].facts if test in proven else ())}
+            if grounds.isdisjoint(outcome.outdated.get(test, ())) and not any(
                 fact in verdict.selected and fact in (outcome.tests | outcome.failing)
-                for fact in (proven[test].facts if test in proven else ())
+                for fact in grounds
             ):
                 said_of = proven.get(test) or blocked[test]
                 verdict.missed.append(f"{test} differs and is left out: {said_of.reason}")

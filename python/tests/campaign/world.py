@@ -81,8 +81,8 @@ class Outcome:
         tests: tests whose rows differ, or whose query now fails.
         failing: tests that return rows on head (among those run again).
         blocked: tests that could not be run because a model under them was not built.
-        drifted: of `tests`, those that base's code fails, too, on data that came after base's own run.
-        undrifted: of `tests`, those that differ where base's code passes as its results say.
+        outdated: for each of `tests`, which tests passed in base's results and fail on base's code, too,
+            on the data on which it differs: what rests on those results is not so any more.
         columns: names and types of what was built anew.
         cut: what ``--cutoff`` left of the selections, with facts and without, where it was tried.
     """
@@ -93,8 +93,7 @@ class Outcome:
     tests: set[str] = field(default_factory=set)
     failing: set[str] = field(default_factory=set)
     blocked: set[str] = field(default_factory=set)
-    drifted: set[str] = field(default_factory=set)
-    undrifted: set[str] = field(default_factory=set)
+    outdated: dict[str, set[str]] = field(default_factory=dict)
     columns: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     cut: list[Cut] = field(default_factory=list)
 
