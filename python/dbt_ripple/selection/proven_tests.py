@@ -323,6 +323,11 @@ class _Proofs:
 
     def proven(self, tests: list[str]) -> list[ProvenTest]:
         """Which of these tests are proven."""
+        # Base first: its catalog has the types of columns in relations that moved, and a column of
+        # the same fingerprint has the same type on head.
+        for test in tests:
+            if self.rows(test) is not None:
+                self.base.rows_of(test)
         arguments = {}
         for test in tests:
             argument = self.argument(test)

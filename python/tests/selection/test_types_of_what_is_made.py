@@ -33,7 +33,7 @@ ONE_TYPE = {
 }
 
 
-def side(made: str, where: str = "true") -> Project:
+def side(made: str, where: str = "true", types: dict[str, dict[str, str]] | None = None) -> Project:
     """Each order with a group of keys that are made, which are unique; its own id is, too."""
     sql = f"select k from ({made.format(where)}) as made group by k"
     found = project(
@@ -47,7 +47,7 @@ def side(made: str, where: str = "true") -> Project:
         ),
         check("once", "select id from s.orders group by id having count(*) > 1", RAW),
         check("still", "select id from s.a group by id having count(*) > 1", "model.p.a"),
-        types=TYPES,
+        types=TYPES | (types or {}),
         adapter="duckdb",
     )
     found.run_results = [
@@ -75,3 +75,13 @@ def test_a_join_on_what_is_of_one_type_repeats_nothing(made: str, one_type: bool
             rows = f"from s.orders as l left join ({keys}) as r on l.id = r.k"
             twice = f"select l.id {rows} group by l.id having count(*) > 1"
             assert connection.execute(twice).fetchall() == []
+
+
+@pytest.mark.parametrize(("type_", "one_type"), [("INTEGER", True), ("VARCHAR", False)])
+def test_the_catalog_of_base_has_the_type_where_the_relation_moved(
+    type_: str, one_type: bool
+) -> None:
+    made = "select id + 1 as k from s.orders where {}"
+    base = side(made, types={"model.p.keys": {"k": type_}})
+    found = select(base, side(made, "amount is not null"))
+    assert ("test.p.still" in {t.unique_id for t in found.proven}) == one_type
