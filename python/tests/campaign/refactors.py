@@ -20,6 +20,7 @@ from world import Edit, World, relation, with_inlined, without_inlined
 
 from dbt_ripple.artifacts import Node
 from dbt_ripple.artifacts.project import Contract
+from dbt_ripple.flow.functions import functions
 
 Refactor = Callable[[World, str], Edit | None]
 
@@ -341,6 +342,14 @@ def imported(tree: Any, table: Any) -> Any:
     return table
 
 
+def may_give_rows(call: exp.Func) -> bool:
+    """Whether a call may give several rows for one, or one for several."""
+    known = functions("duckdb").kind(
+        call.name.lower() if isinstance(call, exp.Anonymous) else call.sql_name().lower()
+    )
+    return known != "scalar" if isinstance(call, exp.Anonymous) else known == "generator"
+
+
 def expression_moved(world: World, unique_id: str) -> Edit | None:
     """An expression over one parent's columns is computed in that parent."""
     nodes = world.project.nodes
@@ -377,6 +386,7 @@ def expression_moved(world: World, unique_id: str) -> Edit | None:
                 isinstance(inner, (exp.Column, exp.Star))
                 or not columns
                 or inner.find(exp.Query, exp.Window, exp.AggFunc, exp.Star)
+                or any(map(may_give_rows, inner.find_all(exp.Func)))
                 or any(c.name not in held for c in columns)
                 or any(c.table != table.alias_or_name for c in columns if c.table or joined)
             ):
