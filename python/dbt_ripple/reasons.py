@@ -346,6 +346,17 @@ class Code(StrEnum):
         "hooks, Python and code that is not compiled ({names:3...}) are compared as if all others "
         "were equal on both sides",
     )
+    MACRO_ORDER_UNSEEN = (
+        "macro_order_unseen",
+        "which package's version of a macro runs ({names:3...}) is up to `dispatch` and the flags in "
+        "dbt_project.yml, which dbt writes into no artifact: they are taken as equal on both sides; "
+        "`--base-ref` compares them, too",
+    )
+    FILES_UNSEEN = (
+        "files_unseen",
+        "what files hold that queries and Python models read is not compared ({names:3...}): they "
+        "are taken as equal on both sides",
+    )
     SEED_TOO_LARGE = (
         "seed_too_large",
         "seed {name} is too large for dbt to compute a checksum: {because}",

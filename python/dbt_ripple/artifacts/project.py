@@ -394,6 +394,9 @@ class Project:
         run_args: the arguments of the command that wrote run_results.json.
         variables: the vars that are not the same on the two sides of a comparison, with their
             values here; None where that is not known (dbt writes no vars into its manifest).
+        macro_order: what the project file says of which package's macro runs; None where that is not
+            known (dbt writes it nowhere), or the same on the two sides.
+        macro_order_known: whether it was compared.
         environment: the environment variables that are known not to be the same on the two sides, with
             their values here; dbt writes only those of `CUSTOM_ENVIRONMENT` into its manifest.
         same_environment: whether the others are known to be the same, too.
@@ -420,6 +423,8 @@ class Project:
     run_results: Later[list[RunResult]] = Later(list)
     run_args: Later[dict[str, Any]] = Later(dict)
     variables: dict[str, str] | None = None
+    macro_order: str | None = None
+    macro_order_known: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     same_environment: bool = False
     blind: frozenset[str] = frozenset()

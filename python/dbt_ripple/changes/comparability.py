@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.artifacts.project import CUSTOM_ENVIRONMENT, WITH_SQL
 from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.errors import RippleError
-from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
+from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
 from dbt_ripple.graph.hooks import Hook, not_followed, when_it_runs
 from dbt_ripple.graph.introspection import Introspection
 from dbt_ripple.graph.jinja import normalised
-from dbt_ripple.graph.macros import ANY, Macros, environment_in, project_hooks
+from dbt_ripple.graph.macros import ANY, Macros, dispatched, environment_in, project_hooks
+from dbt_ripple.graph.node_properties import kind_of
 from dbt_ripple.reasons import Code, Reason
 
 
@@ -41,7 +45,60 @@ def check(base: Project, head: Project) -> list[Reason]:
     notes: list[Reason] = []
     if before.dbt_version != now.dbt_version and before.dbt_version and now.dbt_version:
         notes.append(Code.OTHER_DBT_VERSIONS(base=before.dbt_version, head=now.dbt_version))
-    return [*notes, *_unseen_variables(base, head)]
+    return [
+        *notes,
+        *_unseen_variables(base, head),
+        *_unseen_order(base, head),
+        *_unseen_files(head),
+    ]
+
+
+_PATH: Final = r"(?:[^':]|:(?!//))+"
+_FILE_READ: Final = re.compile(
+    rf"\b(?:read_\w+|parquet_scan|sniff_csv|glob)\s*\(\s*\[?\s*'({_PATH})'"
+    rf"|\b(?:from|join)\s*'({_PATH}\.[a-z]\w*)'",
+    re.I,
+)
+"""A file of this machine that DuckDB reads by its name."""
+
+
+def _unseen_order(base: Project, head: Project) -> list[Reason]:
+    """Whether the order of packages decides which macro runs where nothing compiled shows it."""
+    if base.macro_order_known and head.macro_order_known:
+        return []
+    macros = Macros(head)
+    if not macros.in_order:
+        return []
+    settings = ConfigFingerprints(head, macros)
+    run: set[str] = set()
+    for node in head.nodes.values():
+        if node.resource_type in WITH_SQL or node.resource_type == "seed":
+            run |= macros.run_by(kind_of(node))
+            run |= macros.closure(settings.hook_macros(node)) if hooks_of(node) else set()
+    for hook in head.of_type("operation"):
+        run |= macros.closure(macros.named_in(hook.raw_code))
+    named = {dispatched(macros.macros[u].name) for u in run & macros.in_order}
+    return [Code.MACRO_ORDER_UNSEEN(names=sorted(named))] if named else []
+
+
+def _unseen_files(head: Project) -> list[Reason]:
+    """The files beside the project that queries and Python models read: nothing compares these."""
+    files: dict[str, None] = {}
+    if head.metadata.adapter_type == "duckdb":
+        for node in head.nodes.values():
+            if node.compiled_code and "'" in node.compiled_code:
+                found = _FILE_READ.finditer(node.compiled_code)
+                files.update(dict.fromkeys(read[1] or read[2] for read in found))
+    modules = _IMPORTED.findall("\n".join(n.raw_code for n in head.of_type("model") if n.is_python))
+    folder = Path(head.target_path).absolute().parent
+    for module in dict.fromkeys(modules):
+        for file in (folder / f"{module}.py", folder / module / "__init__.py"):
+            if file.is_file():
+                files[file.relative_to(folder).as_posix()] = None
+    return [Code.FILES_UNSEEN(names=sorted(files))] if files else []
+
+
+_IMPORTED: Final = re.compile(r"^\s*(?:import|from)\s+(\w+)", re.M)
 
 
 def _unseen_variables(base: Project, head: Project) -> list[Reason]:
@@ -141,6 +198,17 @@ def with_variables(
     return (
         base.having(variables={name: before.get(name, "") for name in differ}),
         head.having(variables={name: now.get(name, "") for name in differ}),
+    )
+
+
+def with_macro_order(
+    base: Project, head: Project, before: str, now: str
+) -> tuple[Project, Project]:
+    """Both sides with what their project files say of which package's macro runs."""
+    same = before == now
+    return (
+        base.having(macro_order=None if same else before, macro_order_known=True),
+        head.having(macro_order=None if same else now, macro_order_known=True),
     )
 
 

@@ -37,7 +37,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from dbt_ripple.artifacts import Project, read_project
-from dbt_ripple.changes.comparability import with_variables
+from dbt_ripple.changes.comparability import with_macro_order, with_variables
 from dbt_ripple.changes.compiled_sql_reuse import CompileConditions, ReusedSql, reuse_compiled_sql
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions
 from dbt_ripple.errors import RippleError
@@ -46,6 +46,7 @@ from dbt_ripple.graph.target_folder import sources_of_catalog
 from dbt_ripple.tuning import interrupted_by_term
 
 PROJECT_FILE: Final = "dbt_project.yml"
+_OVERRIDES: Final = "require_explicit_package_overrides_for_builtin_materializations"
 CHOSEN: Final = "dbt_ripple_chosen"
 """The tag by which dbt is told which nodes to take, however many there are: names on a command line
 have a limit, and dbt compares each of them with every node."""
@@ -123,6 +124,8 @@ def both_sides(
         )
         values = (_values(d, options.variables) for d in (base_dir, project_dir))
         base, head = with_variables(base, head, *values)
+        orders = (_macro_order(d) for d in (base_dir, project_dir))
+        base, head = with_macro_order(base, head, *orders)
         yield CompiledSides(base, head, taken, notes)
 
 
@@ -349,6 +352,16 @@ def _variables(project_dir: Path) -> Any:
         return content.get("vars"), content.get("dispatch"), _text(project_dir / "vars.yml")
     except (YAMLError, AttributeError):
         return text
+
+
+def _macro_order(project_dir: Path) -> str:
+    """What a project file says of which package's macro runs."""
+    text = _text(project_dir / PROJECT_FILE)
+    try:
+        content = YAML(typ="safe").load(text or "")
+        return repr((content.get("dispatch"), (content.get("flags") or {}).get(_OVERRIDES)))
+    except (YAMLError, AttributeError):
+        return text or ""
 
 
 def _values(project_dir: Path, given: str | None) -> dict[str, str]:

@@ -133,10 +133,33 @@ class Macros:
         if not reached:
             return b""
         texts = map(self.text, reached)
-        parts = (
+        parts = [
             f"{u}\n{t}{self.variables(t)}".encode() for u, t in zip(reached, texts, strict=True)
-        )
+        ]
+        if self.project.macro_order is not None and not self.in_order.isdisjoint(reached):
+            parts.append(self.project.macro_order.encode())
         return digest(b"macros", *parts)
+
+    @cached_property
+    def in_order(self) -> frozenset[str]:
+        """The user's macros that are one of the versions in several packages of one name.
+
+        Which of them runs, ``dispatch`` and the flags of the project file decide. That the root
+        project's come before dbt's goes without saying.
+        """
+        versions: dict[str, list[str]] = {}
+        for unique_id, macro in self.macros.items():
+            plain = dispatched(macro.name)
+            if plain != macro.name or _materializes(macro, None):
+                versions.setdefault(plain, []).append(unique_id)
+        known = frozenset({self.project.name})
+        found: set[str] = set()
+        for unique_ids in versions.values():
+            if len(unique_ids) > 1:
+                packages = {self.macros[u].package_name for u in unique_ids} - {OWN}
+                if len(packages) > 1 and packages - known - INTERNAL:
+                    found.update(unique_ids)
+        return frozenset(found & self.user)
 
     def variables(self, text: str) -> str:
         """What differs between the sides, of the vars and environment variables a text uses.

@@ -1,0 +1,90 @@
+"""What dbt writes into no artifact is said, or compared where the project files are at hand.
+
+Each case was first executed by a real dbt: a test's result differed, and nothing said so.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hand_made import LISTED, RAW, check, macro, names, node, orders, project
+
+from dbt_ripple.artifacts import Macro, Project
+from dbt_ripple.changes.comparability import check as compared
+from dbt_ripple.changes.comparability import with_macro_order
+
+TIDY = macro(
+    "macro.q.tidy", "{% macro tidy() %}{{ adapter.dispatch('tidy', 'q')() }}{% endmacro %}"
+)
+
+
+def version(package: str, name: str) -> Macro:
+    text = f"{{% macro default__{name}() %}}update {{{{ this }}}} set x = 1{{% endmacro %}}"
+    return macro(f"macro.{package}.default__{name}", text)
+
+
+def materialization(package: str) -> Macro:
+    name = "materialization_table_duckdb"
+    text = "{% materialization table, adapter='duckdb' %}{% endmaterialization %}"
+    return macro(f"macro.{package}.{name}", text)
+
+
+def side(
+    *macros: Macro, hook: str = "", materialized: str = "table", sql: str = "select 1 as x"
+) -> Project:
+    config = {"materialized": materialized, "post-hook": [{"sql": hook}] if hook else []}
+    model = node("model.p.m", sql, RAW, config=config)
+    other = node("model.p.n", "select 1 as x", config={"materialized": "view"})
+    tests = (
+        check("t", "select x from s.m", "model.p.m"),
+        check("u", "select x from s.n", "model.p.n"),
+    )
+    known = list(macros)
+    return project(orders(), model, other, *tests, catalog=LISTED, macros=known, adapter="duckdb")
+
+
+@pytest.mark.parametrize(
+    ("made", "counts"),
+    [
+        (side(TIDY, version("q", "tidy"), version("p", "tidy"), hook="{{ q.tidy() }}"), True),
+        (side(TIDY, version("q", "tidy"), hook="{{ q.tidy() }}"), False),
+        (side(TIDY, version("q", "tidy"), version("p", "tidy")), False),
+        (side(materialization("dbt_duckdb"), materialization("q")), True),
+        (side(materialization("dbt_duckdb"), materialization("p")), False),
+    ],
+)
+def test_the_order_in_which_packages_are_looked_for_macros(made: Project, counts: bool) -> None:
+    said = {reason.code.name for reason in compared(made, made)}
+    assert ("MACRO_ORDER_UNSEEN" in said) == counts
+    base, head = with_macro_order(made, made, "['q', 'dbt']", "['p', 'q']")
+    assert names(base, head) == (["t"] if counts else [])
+    assert "MACRO_ORDER_UNSEEN" not in {reason.code.name for reason in compared(base, head)}
+    assert names(*with_macro_order(made, made, "['q']", "['q']")) == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "files"),
+    [
+        ("select * from read_csv('data/a.csv')", ["data/a.csv"]),
+        ("select * from read_parquet(['data/a.parquet']) join 'b.csv' using (x)", ["b.csv", "data/a.parquet"]),
+        ("select * from read_csv('s3://bucket/a.csv')", []),
+        ("select extract(year from '2026-01-01 10:00:00.5') as x from s.orders", []),
+        ("select 'read.csv' as x from s.orders where x = 'a.csv'", []),
+    ],
+)  # fmt: skip
+def test_a_file_that_a_query_reads(sql: str, files: list[str]) -> None:
+    made = side(sql=sql)
+    said = [r.arguments["names"] for r in compared(made, made) if r.code.name == "FILES_UNSEEN"]
+    assert said == ([files] if files else [])
+
+
+def test_a_module_beside_the_project_that_a_python_model_imports(tmp_path: Path) -> None:
+    (tmp_path / "rates.py").write_text("TAX = 19\n")
+    code = "import pandas\nfrom rates import TAX\ndef model(dbt, session):\n    return None\n"
+    made = side()
+    made.nodes["model.p.m"].language, made.nodes["model.p.m"].raw_code = "python", code
+    made.nodes["model.p.m"].compiled_code = None
+    made.target_path = str(tmp_path / "target")
+    said = [r.arguments["names"] for r in compared(made, made) if r.code.name == "FILES_UNSEEN"]
+    assert said == [["rates.py"]]
