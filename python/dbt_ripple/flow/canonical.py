@@ -27,6 +27,7 @@ from dbt_ripple.flow.lower import lower_tree, parse
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.rewrites import RULES, Rewriting, rewrite, settle
 from dbt_ripple.flow.rewrites.queries import sees_order
+from dbt_ripple.flow.unused_cte_bodies import empty_unused_ctes
 from dbt_ripple.tuning import deep_recursion
 
 logging.getLogger("sqlglot").addFilter(lambda record: "optimizer" not in record.pathname)
@@ -162,7 +163,10 @@ def _prepared(
         lowered = lower_tree(tree, tokens, dialect, masking)
         return _is_same(_linked(lowered, dialect, table), plain)
 
-    if tree is None or not is_same(tree):
+    if tree is None:
+        return None
+    # As `lower` does it: what cannot be followed may stand in a CTE that nothing refers to.
+    if not is_same(tree) and not (empty_unused_ctes(tree, dialect) and is_same(tree)):
         return None
     if tree.find(*_UNMOVED) is not None:
         return None

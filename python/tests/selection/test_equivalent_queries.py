@@ -41,6 +41,18 @@ def test_a_condition_in_other_words_selects_nothing() -> None:
     assert any("stg (De Morgan" in note.message for note in found.notes)
 
 
+def test_other_words_are_seen_beside_a_cte_that_nothing_refers_to() -> None:
+    """DuckDB does not look into it, so it may hold what cannot be followed."""
+    beside = "with unread as (select coalesce(*columns('i.')) as c from s.orders where {}) " + STG
+    same = beside.format("1 = 1").replace(STG, SAME)
+    other = beside.format("1 = 1").replace(STG, OTHER)
+    base, head, changed = side(beside.format("true")), side(same), side(other)
+    for project_ in (base, head, changed):
+        project_.metadata.adapter_type = "duckdb"
+    assert names(picked(base, head)) == []
+    assert names(picked(base, changed)) == ["on_id", "on_paid"]
+
+
 def test_what_is_not_the_same_still_selects() -> None:
     assert names(picked(side(), side(OTHER))) == ["on_id", "on_paid"]
 
