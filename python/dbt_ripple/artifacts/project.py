@@ -10,7 +10,7 @@ some fields, or adds some, can be read.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -196,6 +196,11 @@ class Node(msgspec.Struct, kw_only=True, gc=False):
         """The materialization, for example ``table``; ``None`` where dbt gives none."""
         value = self.config.get("materialized")
         return value if isinstance(value, str) else None
+
+    def calling(self, macros: Iterable[str]) -> Node:
+        """The same node with other macros that it calls."""
+        depends_on = DependsOn(nodes=self.depends_on.nodes, macros=sorted(macros))
+        return msgspec.structs.replace(self, depends_on=depends_on)
 
     @property
     def is_ephemeral(self) -> bool:

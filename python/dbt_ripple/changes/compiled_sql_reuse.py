@@ -170,7 +170,13 @@ def _taken(head: Project, sides: _Sides) -> ReusedSql:
             texts[node.unique_id] = text.sql
         else:
             rest[node.unique_id] = text
-    return ReusedSql(head.with_compiled(texts), list(texts), rest)
+    reused = head.with_compiled(texts)
+    nodes = dict(reused.nodes)
+    for unique_id in texts:  # dbt notes some macros only as it compiles, and base's hold head's
+        noted = {*nodes[unique_id].depends_on.macros}
+        if not noted.issuperset(of_base := sides.base.nodes[unique_id].depends_on.macros):
+            nodes[unique_id] = nodes[unique_id].calling(noted.union(of_base))
+    return ReusedSql(reused.having(nodes=nodes), list(texts), rest)
 
 
 @dataclass

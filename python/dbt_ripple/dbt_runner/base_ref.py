@@ -179,9 +179,12 @@ def compile_rest(
     )
     nodes = dict(head.nodes)
     for unique_id in rest:
-        text = getattr(manifest.nodes[unique_id], "compiled_code", None)
+        compiled = manifest.nodes[unique_id]
+        text = getattr(compiled, "compiled_code", None)
         nodes[unique_id] = msgspec.structs.replace(
-            nodes[unique_id], compiled_code=text, compiled=text is not None
+            nodes[unique_id].calling(compiled.depends_on.macros),
+            compiled_code=text,
+            compiled=text is not None,
         )
     return head.having(nodes=nodes)
 

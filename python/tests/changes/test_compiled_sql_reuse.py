@@ -10,8 +10,14 @@ import pytest
 
 from dbt_ripple.artifacts import Macro, Metadata, Node, Project, Ref
 from dbt_ripple.artifacts.project import DependsOn, TestMetadata
-from dbt_ripple.changes.compiled_sql_reuse import CompileConditions, rename, reuse_compiled_sql
+from dbt_ripple.changes.compiled_sql_reuse import (
+    CompileConditions,
+    rename,
+    reuse_compiled_sql,
+    reuse_compiled_sql_of_artifacts,
+)
 from dbt_ripple.reasons import Code
+from dbt_ripple.selection import select
 
 ALL = CompileConditions(variables=True, environment=True, target=True, command=True)
 
@@ -71,6 +77,31 @@ def why(base: Project, head: Project, conditions: CompileConditions = ALL) -> st
     """Why the model `top` is compiled; None where it is taken over."""
     reason = reuse_compiled_sql(base, head, conditions).rest.get("model.shop.top")
     return reason and reason.message
+
+
+def test_a_test_whose_arguments_call_macros_is_as_it_was() -> None:
+    """dbt notes the macros of a test's arguments only when it compiles the test."""
+    types = macro("types", "{{ return([run_query('select int from t')]) }}")
+    arguments = {"model": "{{ get_where_subquery(ref('orders')) }}", "types": "{{ types() }}"}
+    test = node(
+        "typed",
+        "{{ p.test_typed(**_dbt_generic_test_kwargs) }}",
+        "select 1 from prod.orders",
+        "orders",
+        unique_id="test.shop.typed",
+        resource_type="test",
+        relation_name=None,
+        config={"materialized": "test"},
+        test_metadata=TestMetadata(name="typed", kwargs=arguments),
+    )
+    base = project(ORDERS, test, macros=(types,))
+    head = parsed(base)
+    test.depends_on.macros.append(types.unique_id)
+    taken = reuse_compiled_sql_of_artifacts(base, head)
+    assert "test.shop.typed" in taken.taken
+    assert select(base, taken.head).tests == []
+    head.macros[types.unique_id].macro_sql = types.macro_sql.replace("int", "text")
+    assert "test.shop.typed" not in reuse_compiled_sql_of_artifacts(base, head).taken
 
 
 def test_an_unchanged_project_is_taken_over_whole() -> None:
