@@ -898,6 +898,265 @@ OCTOCATALOG: Final = [
 _OCTO_USERS = next(i for i, e in enumerate(OCTOCATALOG) if e.what.endswith("its tests with it"))
 OCTOCATALOG[_OCTO_USERS].files[_MART_YML] = [("- name: actor_id", "- name: user_id")]
 
+# --- revenue and churn of a software company -------------------------------------------------------
+
+_SUBSCRIPTIONS, _ACCOUNTS = (
+    "models/staging/stg_subscriptions.sql",
+    "models/staging/stg_accounts.sql",
+)
+_CHURNED = "models/staging/stg_churn_events.sql"
+_SUB_REVENUE = "models/intermediate/int_subscription_revenue.sql"
+_SUB_MONTHS = "models/intermediate/int_subscription_months.sql"
+_USAGE = "models/intermediate/int_account_feature_usage.sql"
+_SUPPORT = "models/intermediate/int_account_support_load.sql"
+_ACCOUNT_MRR = "models/marts/finance/fct_account_month_mrr.sql"
+_ANALYTICS = "models/marts/finance/fct_account_month_analytics.sql"
+_CHURN_ML = "models/marts/finance/fct_account_month_churn_ml.sql"
+_ACCOUNT_CHURN = "models/marts/finance/fct_account_revenue_churn.sql"
+
+SAAS: Final = [
+    Edit(
+        "rename int_subscription_revenue.normalized_mrr, readers with it",
+        {
+            _SUB_REVENUE: [(") as normalized_mrr", ") as mrr")],
+            _SUB_MONTHS: [
+                (
+                    "        normalized_mrr\n    from {{",
+                    "        mrr as normalized_mrr\n    from {{",
+                )
+            ],
+            _ACCOUNT_CHURN: [("sum(normalized_mrr)", "sum(mrr)")],
+        },
+    ),
+    _replace(
+        "rename int_subscription_revenue.normalized_mrr, one reader forgotten",
+        _SUB_REVENUE,
+        (") as normalized_mrr", ") as mrr"),
+        breaking=True,
+        before="int_subscription_revenue --rename normalized_mrr:mrr",
+    ),
+    _replace(
+        "rename a column that a `a.*` passes on: stg_accounts.industry",
+        *(_ACCOUNTS, ("    industry,", "    industry as sector,")),
+        breaking=True,
+        before="stg_accounts --rename industry:sector",
+    ),
+    _replace(
+        "rename int_account_support_load.avg_satisfaction_score in its last select only",
+        *(
+            _SUPPORT,
+            ("    avg_satisfaction_score,\n    escalated", "    avg_satisfaction,\n    escalated"),
+        ),
+        breaking=True,
+    ),
+    _replace(
+        "the same number otherwise: twelve months as 12.0",
+        *(_SUB_REVENUE, ("arr_amount / 12\n", "arr_amount / 12.0\n")),
+    ),
+    _replace(
+        "edit a default: no revenue is null",
+        *(_ACCOUNT_CHURN, ("coalesce(r.total_mrr, 0) as", "coalesce(r.total_mrr, null) as")),
+    ),
+    _replace(
+        "a cast: seats as bigint",
+        *(_ACCOUNTS, ("    seats,", "    cast(seats as bigint) as seats,")),
+    ),
+    _replace(
+        "a cast to varchar(20), in which DuckDB ignores the 20",
+        *(_ACCOUNTS, ("    country,", "    cast(country as varchar(20)) as country,")),
+    ),
+    _replace(
+        "the same as a shorter expression: churn_next_month_flag",
+        _CHURN_ML,
+        (
+            "        case\n            when c.first_churn_month = a.month_start + interval '1 month'\n"
+            "                then 1\n            else 0\n        end as",
+            "        case when a.month_start + interval '1 month' = c.first_churn_month then 1 else 0"
+            " end as",
+        ),
+    ),
+    _replace(
+        "a flag as a boolean",
+        *(
+            _CHURN_ML,
+            (
+                "                then 1\n            else 0\n",
+                "                then true\n            else false\n",
+            ),
+        ),
+    ),
+    _replace(
+        "add a column to int_account_support_load, and to its last select",
+        _SUPPORT,
+        (
+            "        count(*) as ticket_count,",
+            "        count(*) as ticket_count,\n        count(closed_at) as closed_tickets,",
+        ),
+        ("    ticket_count,\n    avg", "    ticket_count,\n    closed_tickets,\n    avg"),
+    ),
+    _replace(
+        "a column of a CTE that is not there",
+        *(_USAGE, ("        is_beta_feature\n", "        is_beta_feature,\n        feature_id\n")),
+        breaking=True,
+    ),
+    _replace(
+        "drop stg_subscriptions.auto_renew_flag, which nothing reads",
+        *(
+            _SUBSCRIPTIONS,
+            ("    billing_frequency,\n    auto_renew_flag", "    billing_frequency"),
+        ),
+        before="stg_subscriptions --drop auto_renew_flag",
+    ),
+    _replace(
+        "drop stg_subscriptions.is_trial, which a CTE reads and nobody below",
+        *(_SUBSCRIPTIONS, ("    is_trial,\n", "")),
+        breaking=True,
+        before="stg_subscriptions --drop is_trial",
+    ),
+    _replace(
+        "drop int_account_churn_month.first_churn_month, a part of its reader",
+        *(
+            "models/intermediate/int_account_churn_month.sql",
+            (
+                "select\n    account_id,\n    first_churn_month\nfrom",
+                "select\n    account_id\nfrom",
+            ),
+        ),
+        breaking=True,
+        before="int_account_churn_month --drop first_churn_month",
+    ),
+    _replace(
+        "edit a filter: usage of accounts only",
+        *(
+            _USAGE,
+            ("where account_id is not null", "where account_id is not null and usage_count > 0"),
+        ),
+    ),
+    _replace(
+        "edit a filter of an ancestor of everything",
+        *(_SUBSCRIPTIONS, ("_subscriptions') }}", "_subscriptions') }}\nwhere not is_trial")),
+    ),
+    _replace(
+        "a join of fct_account_revenue_churn from left to inner",
+        *(_ACCOUNT_CHURN, ("left join revenue", "inner join revenue")),
+    ),
+    _replace(
+        "a join with USING as a join with ON, its key qualified",
+        *(
+            _ACCOUNT_CHURN,
+            (
+                "left join churn c using (account_id)",
+                "left join churn c on a.account_id = c.account_id",
+            ),
+        ),
+    ),
+    _replace(
+        "full outer joins as left joins",
+        *(
+            _ANALYTICS,
+            ("full outer join usage", "left join usage"),
+            ("full outer join support", "left join support"),
+        ),
+    ),
+    _replace(
+        "a test that passed on base gets a where",
+        *(
+            "tests/stg_churn_events.yml",
+            (
+                "          - not_null\n          - unique",
+                "          - not_null:\n              config: {where: account_id <> ''}\n          - unique",
+            ),
+        ),
+    ),
+    _replace(
+        "a new test, of a column that is not there",
+        *(
+            "tests/stg_accounts.yml",
+            (
+                "      - name: churn_flag",
+                "      - name: churned\n        tests: [not_null]\n      - name: churn_flag",
+            ),
+        ),
+        breaking=True,
+    ),
+    _replace(
+        "an owner and a tag in yml",
+        *(
+            "tests/fct_account_revenue_churn.yml",
+            (
+                "    columns:\n",
+                "    config: {tags: [finance], meta: {owner: finance}}\n    columns:\n",
+            ),
+        ),
+    ),
+    _replace(
+        "reformat: trailing commas, capitals and no CTE at the end",
+        _SUB_MONTHS,
+        (
+            "\n)\n\nselect\n    subscription_id,\n    account_id,\n    month_start,\n"
+            "    normalized_mrr as mrr_amount\nfrom subscription_months",
+            "\n)\n\nSELECT subscription_id, account_id, month_start, normalized_mrr AS mrr_amount,\n"
+            "FROM subscription_months",
+        ),
+    ),
+    _replace(
+        "marts as views, in dbt_project.yml",
+        *(
+            "dbt_project.yml",
+            ("    marts:\n      +materialized: table", "    marts:\n      +materialized: view"),
+        ),
+    ),
+    _replace(
+        "a var for a number",
+        _SUB_REVENUE,
+        ("arr_amount / 12\n", "arr_amount / {{ var('months', 12) }}\n"),
+    ),
+    Edit(
+        "a model as an incremental one, with what it adds",
+        {
+            _CHURNED: [
+                ("select\n", "{{ config(materialized='incremental') }}\nselect\n"),
+                (
+                    "churn_events') }}",
+                    "churn_events') }}\n{% if is_incremental() %}\n"
+                    "where churn_date > (select max(churn_date) from {{ this }})\n{% endif %}",
+                ),
+            ]
+        },
+    ),
+    Edit(
+        "remove a model that nothing reads: fct_account_month_churn_ml",
+        {_CHURN_ML: None},
+        before="fct_account_month_churn_ml --remove",
+    ),
+    Edit(
+        "remove int_account_churn_month, which a mart reads",
+        {"models/intermediate/int_account_churn_month.sql": None},
+        breaking=True,
+        before="int_account_churn_month --remove",
+    ),
+    _replace(
+        "a value of a seed",
+        *(
+            "seeds/ravenstack_accounts.csv",
+            ("A-2e4581,Company_0,EdTech", "A-2e4581,Company_0,FinTech"),
+        ),
+    ),
+    _replace(
+        "rename a header of a seed, readers forgotten",
+        *("seeds/ravenstack_churn_events.csv", ("account_id,churn_date", "account_id,churned_on")),
+        breaking=True,
+        before="ravenstack_churn_events --rename churn_date:churned_on",
+    ),
+    _replace(
+        "fix the example: no row without an id",
+        *(
+            "models/example/my_first_dbt_model.sql",
+            ("-- where id is not null", "where id is not null"),
+        ),
+    ),
+]
+
 PROJECTS: Final[dict[str, list[Edit]]] = {
     "jaffle_shop": CLASSIC,
     "jaffle_shop_duckdb": CLASSIC,
@@ -905,8 +1164,10 @@ PROJECTS: Final[dict[str, list[Edit]]] = {
     "octocatalog": OCTOCATALOG,
     "mrr-playbook": MRR,
     "attribution-playbook": ATTRIBUTION,
+    "saas-finance-dbt-duckdb": SAAS,
 }
-"""Edits by the project's repository on GitHub: gwenwindflower/octocatalog, the others of dbt-labs."""
+"""Edits by the project's repository on GitHub: gwenwindflower/octocatalog,
+Abs-23/saas-finance-dbt-duckdb, the others of dbt-labs."""
 
 _VARS: Final = {"jaffle-shop": "{load_source_data: true}"}
 """Its seeds are what its sources are."""
@@ -970,7 +1231,7 @@ class Project:
         shutil.rmtree(self.state, ignore_errors=True)
         shutil.copytree(self.folder / "target", self.state)
         self.base = self.results()
-        if broken := [n for n, (status, _) in self.base.items() if status in ("error", "skipped")]:
+        if broken := [n for n, (status, _) in self.base.items() if status == "error"]:
             raise SystemExit(f"{name} cannot be built: {', '.join(broken)}")
         self.reset()
 
@@ -1099,11 +1360,12 @@ class Project:
     def missed(self, edit: Edit, selection: dict[str, Any]) -> str:
         """What the build says and the answer does not."""
         head = self.results()
-        failed = [n for n, said in head.items() if said[0] == "error" and n in self.base]
+        failed = [n for n, said in head.items() if said[0] == "error"]
         if self.builds and bool(failed) != edit.breaking and not self.only_semantic(selection):
             return f"the build says otherwise: {failed}"
         known = {s["unique_id"] for s in (*selection["tests"], *selection["blocked"])}
-        ran = (n for n in self.base.keys() & head.keys() if head[n][0] != "skipped")
+        both = self.base.keys() & head.keys()
+        ran = (n for n in both if "skipped" not in (head[n][0], self.base[n][0]))
         unseen = [n for n in ran if n[:5] == "test." and head[n] != self.base[n] and n not in known]
         return f"not selected: {', '.join(sorted(unseen))}" if unseen else ""
 
