@@ -393,6 +393,8 @@ class Project:
         edited_macros: those macros as they are written for which ``macros`` has the other side's text,
             because they give the same (`changes.equivalent_macros`).
         catalog: the columns of every relation in catalog.json, in order; empty without one.
+        whole_catalog: the same of all relations where ``catalog`` is limited to the sources, because the
+            other side has none; else None.
         catalog_is_older: whether catalog.json was written before the manifest, by another command:
             what it lists may not be all that there is.
         run_results: of run_results.json; empty without one.
@@ -424,6 +426,7 @@ class Project:
     groups: dict[str, Group] = field(default_factory=dict)
     hidden: dict[str, Node] = field(default_factory=dict)
     catalog: Later[Mapping[str, list[CatalogColumn]]] = Later(dict)
+    whole_catalog: Later[Mapping[str, list[CatalogColumn]] | None] = Later(lambda: None)
     catalog_is_older: Later[bool] = Later(bool)
     run_results: Later[list[RunResult]] = Later(list)
     run_args: Later[dict[str, Any]] = Later(dict)
@@ -438,6 +441,11 @@ class Project:
     edited_macros: dict[str, Macro] = field(default_factory=dict)
     digest: Later[str] = Later(str)
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def types(self) -> Mapping[str, list[CatalogColumn]]:
+        """The columns and types that the warehouse has of relations, as far as catalog.json says."""
+        return self.catalog if self.whole_catalog is None else self.whole_catalog
 
     @property
     def name(self) -> str:

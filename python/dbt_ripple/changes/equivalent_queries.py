@@ -70,7 +70,7 @@ def prove_equivalent(comparison: Comparison, cache: Cache | None = None) -> bool
             and (then.status, then.order, then.incidental, then.columns)
             == (now.status, now.order, now.incidental, now.columns)
         )
-    catalog = comparison.base.catalog
+    catalog = comparison.base.types
     one = CanonicalLinker(
         comparison.base, base, unmoved, edited, catalog, cache, comparison.seeds.base
     )

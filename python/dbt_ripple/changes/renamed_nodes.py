@@ -104,6 +104,7 @@ def _renamed(project: Project, names: dict[str, str]) -> Project:
         parents={known(u): [*map(known, above)] for u, above in project.parents.items()},
         children={known(u): [*map(known, below)] for u, below in project.children.items()},
         catalog={known(u): columns for u, columns in project.catalog.items()},
+        whole_catalog={known(u): columns for u, columns in project.types.items()},
         run_results=[
             replace(result, unique_id=known(result.unique_id)) for result in project.run_results
         ],

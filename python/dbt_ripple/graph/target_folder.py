@@ -91,6 +91,7 @@ class TargetFolder:
         started = time.perf_counter()
         self.folder = folder
         self._sources_only = sources_of is not None
+        self._has_catalog = sources_of == folder
         self.cache = cache
         self.processes = processes
         self._lower_many = lower_many
@@ -150,9 +151,11 @@ class TargetFolder:
         held, self._held = self._held, {}
         project = read_project(self.folder, held, late=self._late)
         if self._sources_only:
-            catalog = vars(project)["catalog"]  # as it is, so that it is not decoded now
+            whole = vars(project)["catalog"]  # as it is, so that it is not decoded now
+            if self._has_catalog:
+                project.whole_catalog = whole
             project.catalog = lambda: sources_of_catalog(
-                project, catalog() if callable(catalog) else catalog
+                project, whole() if callable(whole) else whole
             )
         if self.cache is not None and self._key is None and not _is_dbt_2(project):
             files = _seed_files(project)

@@ -80,7 +80,7 @@ def proven_tests(
             return [], [note], dict.fromkeys(impacted, Code.NO_RESULTS())
     proofs = _Proofs(comparison, frozenset(impacted), passed, runs, built, cache)
     proven = proofs.proven(impacted)
-    typed = base.catalog or len(proven) == len(impacted)
+    typed = base.types or len(proven) == len(impacted)
     notes = [] if typed else [Code.TYPES_UNKNOWN()]
     return proven, notes, proofs.missing(impacted, {test.unique_id for test in proven})
 
@@ -155,7 +155,7 @@ class _Proofs:
         settled = frozenset(self.settled())
         known_constraints = KnownConstraints()
         seeds = comparison.seeds
-        columns = base.catalog
+        columns = base.types
 
         def of_unmoved(unique_id: str) -> Iterable[CatalogColumn]:
             return columns.get(unique_id, ()) if unique_id in unmoved else ()

@@ -282,3 +282,14 @@ def test_what_two_sides_say_alike_is_one_object(folder: Path) -> None:
         ) == warm
         changed = here.nodes["model.shop.stg_orders"], there.nodes["model.shop.stg_orders"]
         assert changed[0].rows_fingerprint != changed[1].rows_fingerprint
+
+
+def test_only_the_side_with_the_catalog_knows_the_types_of_its_models(folder: Path) -> None:
+    other = folder.parent / "head"
+    shutil.copytree(folder, other)
+    (other / "catalog.json").unlink()
+    base, head = (TargetFolder(side, sources_of=folder).project for side in (folder, other))
+    assert {u.split(".")[0] for u in base.catalog} == {"source"}
+    assert dict(base.catalog) == dict(head.catalog) == dict(head.types)
+    assert {u.split(".")[0] for u in base.types} > {"source"}
+    assert dict(base.types) == dict(read_project(folder).catalog)
