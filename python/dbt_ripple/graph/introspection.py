@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.graph.config_fingerprints import BY_JINJA, names_in_sql
-from dbt_ripple.graph.jinja import names, tags, without_tags
+from dbt_ripple.graph.jinja import names, tagged, tags, without_tags
 from dbt_ripple.graph.macros import APPLY_TAGS, INTERNAL, OWN, Macros, dispatched
 from dbt_ripple.graph.unnamed_reads import CATALOG
 
@@ -216,7 +216,7 @@ class Introspection:
                 if less is not None:
                     parts = max(parts, less)
                     continue
-            inside = "\n".join(tags(macro.macro_sql))
+            inside = "\n".join(_insides(macro.macro_sql))
             words = names(inside)
             sees, asks = _seen(inside)
             parts, exist = max(parts, sees), exist or asks
@@ -228,6 +228,44 @@ class Introspection:
             parts = IntrospectedParts.COLUMNS
         self._macros[unique_id] = parts, exist, more
         return parts, exist, more
+
+
+def _insides(text: str) -> list[str]:
+    """The tags of a macro, without the name ``adapter`` where that is a variable of its own.
+
+    It is from the first tag on that names it, if this sets it for all of the macro: outside of every
+    ``if`` and loop. A macro with other statements before it is left as it is.
+
+    Example:
+        >>> _insides("{% set adapter = target.type %}{% if adapter == 'x' %}")
+        [' set  = target.type ', " if  == 'x' "]
+        >>> _insides("{% if x %}{% set adapter = 1 %}{% endif %}{{ adapter }}")
+        [' if x ', ' set adapter = 1 ', ' endif ', ' adapter ']
+    """
+    insides = tags(text)
+    if "adapter" not in text or not any(map(_OWN_ADAPTER.fullmatch, insides)):
+        return insides
+    inner = 0
+    for at, tag in enumerate(tagged(text)):
+        if _ADAPTER.search(tag.inside):
+            own = _OWN_ADAPTER.fullmatch(tag.inside) if tag.kind == "{%" else None
+            if inner or own is None or _ADAPTER.search(own["value"]):
+                return insides
+            return [*insides[:at], *(_ADAPTER.sub("", later) for later in insides[at:])]
+        if tag.kind == "{%":
+            statement = _STATEMENT.match(tag.inside)
+            if statement is None:
+                return insides
+            inner += _DEPTH.get(statement[1], 0)
+    return insides
+
+
+_ADAPTER: Final = re.compile(r"\badapter\b")
+_OWN_ADAPTER: Final = re.compile(r"\s*set\s+adapter\s*=(?!=)(?P<value>.*)", re.S)
+_STATEMENT: Final = re.compile(
+    r"\s*(?:(macro|if|elif|else|endif|for|endfor|do)\b|set\s+\w+\s*=(?!=))"
+)
+_DEPTH: Final = {"if": 1, "for": 1, "endif": -1, "endfor": -1}
 
 
 def _seen(inside: str) -> tuple[IntrospectedParts, bool]:

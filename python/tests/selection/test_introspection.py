@@ -362,3 +362,24 @@ def test_whether_a_relation_is_there_does_not_move_with_its_rows() -> None:
     # What the text does not name counts whole, as it may come to be named.
     gone = "select cast(null as int) as a"
     assert set(names(side(sql=gone), side(sql=gone, where=" where id > 1"))) == {"constant", "rows"}
+
+
+@pytest.mark.parametrize(
+    ("text", "looks"),
+    [
+        ("{% set adapter = target.type %}{% if adapter in ['duckdb'] %} 1 {% endif %}", False),
+        ("{% if x %}{{ end_date }}{% endif %}{% set adapter = 1 %}{{ adapter.a }}", False),
+        ("{% if x %}{{ endif }}{% set adapter = 1 %}{% endif %}{{ adapter.execute(x) }}", True),
+        ("{% for a in b %}{% set adapter = 1 %}{% endfor %}{{ adapter.execute(x) }}", True),
+        ("{{ adapter.execute(x) }}{% set adapter = 1 %}", True),
+        ("{% set adapter = adapter %}{{ adapter.execute(x) }}", True),
+        ("{% set y %} {% set adapter = 1 %} {% endset %}{{ adapter.execute(x) }}", True),
+        ("{% set adapter == 1 %}{{ adapter.execute(x) }}", True),
+        ("{% set adapter = 1 %}{{ run_query(x) }}", True),
+    ],
+)
+def test_a_variable_of_its_own_that_is_called_adapter_is_not_dbts(text: str, looks: bool) -> None:
+    mine = macro("macro.p.m", "{% macro m(x) %}" + text + "{% endmacro %}")
+    side = project(orders(), macros=[mine])
+    parts, *_ = Introspection(side, Macros(side)).of_macro(mine.unique_id)
+    assert (parts is IntrospectedParts.EVERYTHING) == looks
