@@ -225,9 +225,16 @@ class ConfigFingerprints:
         known = self._looking.get(node.unique_id)
         if known is None:
             name = node.alias or node.name
-            incremental = node.materialized == "incremental"
             texts = [node.raw_code, *self._texts_called(called)]
-            seen = [looks_and_itself(t, name, as_incremental=incremental) for t in texts]
+            seen = [
+                looks_and_itself(
+                    text,
+                    name,
+                    as_incremental=node.materialized == "incremental",
+                    of_test=node.resource_type == "test",
+                )
+                for text in texts
+            ]
             known = any(looks for looks, _ in seen) and any(itself for _, itself in seen)
             self._looking[node.unique_id] = known
         return known

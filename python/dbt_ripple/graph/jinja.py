@@ -76,7 +76,10 @@ LOOKS_AT_IT: Final = (
 _LOOKS_AT_IT: Final = re.compile(
     rf"\badapter\s*\.\s*(?!dispatch\b|quote|type\b)\w|\b(?:{'|'.join(LOOKS_AT_IT[1:])})\b"
 )
-_ITSELF: Final = re.compile(r"\bthis\b|\bmodel\s*[.\[]")
+_THIS: Final = re.compile(r"\bthis\b")
+_CONFIG: Final = re.compile(r"\s*config\s*\((?:[^()]|\([^()]*\))*\)\s*\Z")
+"""A tag that is a call of ``config`` and nothing else: the name it gives is for dbt."""
+_ITSELF: Final = re.compile(rf"{_THIS.pattern}|\bmodel\s*[.\[]")
 
 
 def normalised(text: str) -> str:
@@ -301,7 +304,9 @@ def argument(inside: str, name: str) -> str | None:
     return inside[begin.end() :].strip()
 
 
-def looks_and_itself(text: str, name: str, *, as_incremental: bool) -> tuple[bool, bool]:
+def looks_and_itself(
+    text: str, name: str, *, as_incremental: bool = False, of_test: bool = False
+) -> tuple[bool, bool]:
     """Whether a piece of Jinja looks at the warehouse, and whether it names the relation it builds.
 
     What does both may write other SQL where that relation is not there yet, or is another.
@@ -311,16 +316,23 @@ def looks_and_itself(text: str, name: str, *, as_incremental: bool) -> tuple[boo
         name: the relation's.
         as_incremental: whether what stands below ``is_incremental()`` is left out, which `branches`
             has.
+        of_test: whether it is of a data test, where ``model`` is what is tested, and whose name is only
+            that of the table of its failures.
 
     Example:
-        >>> looks_and_itself("{% if load_relation(this) %} 1 {% endif %}", "m", as_incremental=False)
+        >>> looks_and_itself("{% if load_relation(this) %} 1 {% endif %}", "m")
         (True, True)
-        >>> looks_and_itself("{{ star(ref('a')) }} '{{ this }}'", "m", as_incremental=False)
+        >>> looks_and_itself("{{ star(ref('a')) }} '{{ this }}'", "m")
         (False, True)
+        >>> looks_and_itself("{{ adapter.get_columns_in_relation(model.x) }}", "t", of_test=True)
+        (True, False)
     """
-    insides = " ".join(_outside_of_branches(text) if as_incremental else tags(text))
-    itself = _ITSELF.search(insides) or re.search(rf"\b{re.escape(name)}\b", insides)
-    return _LOOKS_AT_IT.search(insides) is not None, itself is not None
+    insides = [*(_outside_of_branches(text) if as_incremental else tags(text))]
+    named = _THIS if of_test else re.compile(rf"{_ITSELF.pattern}|\b{re.escape(name)}\b")
+    return (
+        any(map(_LOOKS_AT_IT.search, insides)),
+        any(named.search(inside) for inside in insides if not _CONFIG.match(inside)),
+    )
 
 
 def _outside_of_branches(text: str) -> Iterator[str]:

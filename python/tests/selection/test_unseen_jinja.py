@@ -11,6 +11,7 @@ import pytest
 from hand_made import LISTED, RAW, check, macro, names, node, orders, project
 
 from dbt_ripple.artifacts import Node, Project, RunResult
+from dbt_ripple.selection import select
 
 SQL = "select id, 1 as x from s.orders"
 LOWER = "{% if flags.WHICH == 'compile' %}1{% else %}1{% endif %}"
@@ -142,6 +143,8 @@ COLUMNS = "{% set c = adapter.get_columns_in_relation(this) %}{% if c %}1{% else
         ("{% if load_relation(api.Relation.create(identifier='m')) %}1{% else %}1{% endif %}", True),
         ("{% if guard() %}1{% else %}1{% endif %}", True),
         ("{% if adapter.get_relation('d', 's', 'orders') %}1{% else %}1{% endif %}", False),
+        ("{{ config(alias='m') }}{% if load_relation(x) %}1{% else %}1{% endif %}", False),
+        ("{{ config(alias='n') }}{% if load_relation('m') %}1{% else %}1{% endif %}", True),
         ("{% if this %}1{% else %}1{% endif %}", False),
     ],
 )  # fmt: skip
@@ -161,6 +164,24 @@ def test_a_branch_for_a_relation_that_is_not_there_yet(
     after = before.replace("else 1", "else 2").replace("else %}1", "else %}2")
     assert names(of(before), of(after)) == (["t"] if counts else [])
     assert names(of(before), of(before.replace("}}", "  }}") + "{# why #}")) == []
+
+
+def test_a_test_that_looks_at_the_columns_of_what_it_tests_has_no_such_branch() -> None:
+    """In a data test ``model`` is the tested relation, and it builds none of its own."""
+    listed = macro(
+        "macro.p.test_has",
+        "{% test has(model) %}{{ adapter.get_columns_in_relation(model) }} {{ model.name }}"
+        "{% endtest %}",
+    )
+
+    def of(where: str) -> Project:
+        model = node("model.p.m", f"{SQL}{where}", RAW)
+        has = check("has", "select x from s.m where x > 1", "model.p.m", macros=[listed.unique_id])
+        return project(orders(), model, has, catalog=LISTED, macros=[listed], adapter="duckdb")
+
+    found = select(of(""), of(" where id > 1"), assume_passed=True)
+    assert [test.name for test in found.tests] == []
+    assert [test.unique_id for test in found.proven] == ["test.p.has"]
 
 
 @pytest.mark.parametrize(
