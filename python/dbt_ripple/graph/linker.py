@@ -41,6 +41,7 @@ from dbt_ripple.graph.unnamed_reads import (
     CATALOG,
     UnnamedReads,
     not_read,
+    reads_nothing,
     relations_in,
     relations_named,
 )
@@ -511,6 +512,8 @@ class Linker(SourcesAndSeeds):
             return None
         whole: dict[str, None] = {}
         unnamed = [p for p in self.relations_above(unique_id) if p not in named]
+        if node.resource_type == "test" and not named and not called:
+            unnamed = [] if reads_nothing(node.compiled_code or "") else unnamed
         if unnamed and not self.sees_everything(node, looks):
             apart = not_read(node)
             whole.update((p, None) for p in unnamed if self.project.nodes[p].name not in apart)

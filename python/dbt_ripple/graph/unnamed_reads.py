@@ -91,6 +91,27 @@ def relations_named(text: str, names: RelationNames) -> set[str]:
     return unique_ids
 
 
+_BEFORE_A_BRACKET: Final = re.compile(r"""([\w"'`\].$]*)\s*\(""")
+_READS_NOTHING: Final = frozenset(
+    "all and as between by case cast else exists from having in join not on or select then union when where".split()
+).union([""])
+"""Words of SQL before a bracket that call nothing."""
+
+
+def reads_nothing(sql: str) -> bool:
+    """Whether a query that names no table cannot read one in any other way: it calls no function.
+
+    So is a test that compares names of columns, which its Jinja has asked for.
+
+    Example:
+        >>> reads_nothing("with t as (select cast('id' as text) as c) select * from t where not (1 = 1)")
+        True
+        >>> [reads_nothing(f"select {call}") for call in ("size_of()", '"size_of" ()', "s.size_of()")]
+        [False, False, False]
+    """
+    return _READS_NOTHING.issuperset(_BEFORE_A_BRACKET.findall(sql.lower()))
+
+
 def not_read(node: Node) -> set[str]:
     """The names of refs and sources of which a node's own code shows that its query reads none.
 

@@ -185,6 +185,31 @@ def test_a_test_that_looks_at_the_columns_of_what_it_tests_has_no_such_branch() 
 
 
 @pytest.mark.parametrize(
+    ("of_name", "asked"),
+    [
+        ("select * from (select cast('id' as text) as c, 0 as at) as t where not (at >= 0)", False),
+        ("select * from (select 1 as at) as t where at < size_of()", True),
+        ('select * from (select 1 as at) as t where at < "size_of" ()', True),
+        ("select * from (select 1 as at) as t where at < (select count(*) from m)", True),
+    ],
+)
+def test_a_test_that_compares_names_of_columns_reads_no_row(of_name: str, asked: bool) -> None:
+    listed = macro(
+        "macro.p.test_has",
+        "{% test has(model) %}{{ adapter.get_columns_in_relation(model) }}{% endtest %}",
+    )
+
+    def of(query: str) -> Project:
+        model = node("model.p.m", query, RAW)
+        has = check("has", of_name, "model.p.m", macros=[listed.unique_id])
+        return project(orders(), model, has, catalog=LISTED, macros=[listed], adapter="duckdb")
+
+    assert names(of(SQL), of(SQL + " where id > 1")) == (["has"] if asked else [])
+    # What the columns of the model are called, it does ask.
+    assert names(of(SQL), of(SQL.replace("as x", "as x, 2 as y"))) == ["has"]
+
+
+@pytest.mark.parametrize(
     ("hook", "counts"),
     [
         ("{{ context['ti' ~ 'dy']() }}", True),
