@@ -219,11 +219,13 @@ class ConfigFingerprints:
         """Whether a node may be built from other SQL where its own relation is there, or is not."""
         if node.is_python or node.compiled_code is None or node.resource_type not in WITH_SQL:
             return False
-        called = tuple(node.depends_on.macros)
-        if not called and not any(word in node.raw_code for word in LOOKS_AT_IT):
-            return False
         known = self._looking.get(node.unique_id)
         if known is None:
+            called = tuple(node.depends_on.macros)
+            insides = "" if called else "\n".join(tags(node.raw_code))
+            if not called and not any(word in insides for word in LOOKS_AT_IT):
+                self._looking[node.unique_id] = False
+                return False
             name = node.alias or node.name
             texts = [node.raw_code, *self._texts_called(called)]
             seen = [
