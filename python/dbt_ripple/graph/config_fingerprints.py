@@ -476,8 +476,9 @@ def names_in_sql(text: str) -> tuple[set[str], set[str]]:
     Where `BY_JINJA` is a part of a name, its last part is a bare one.
 
     Example:
-        >>> names_in_sql("select a.b from raw.t join __by_jinja__.u on true, v")
-        ({'a.b', 'raw.t'}, {'u'})
+        >>> dotted, bare = names_in_sql("select a.b from raw.t join __by_jinja__.u on true, v")
+        >>> sorted(dotted), bare
+        (['a.b', 'raw.t'], {'u'})
     """
     dotted: set[str] = set()
     bare = {match[1] for match in _READ.finditer(text)}
