@@ -67,9 +67,8 @@ def holds(read: Collection[str], tokens: list[Any], marks: bytes) -> bool:
     """Whether what was read of a tree holds every name and value of its text: nearly always so."""
     here = Counter(read)
     names = not has_pipe(marks)
-    as_written = Counter(
-        texts_of(tokens, marks, names)
-    )  # nearly always in lower case, as `read` is
+    # Nearly always in lower case, as what is read is: then nothing has to be folded.
+    as_written = Counter(texts_of(tokens, marks, names))
     if all(map(le, as_written.values(), map(here.__getitem__, as_written))):
         return True
     there = Counter(said(tokens, marks, names))
