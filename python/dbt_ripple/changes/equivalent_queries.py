@@ -1,7 +1,7 @@
 """Queries that differ only in words: the second comparison, of canonical forms.
 
 Nodes and tests whose fingerprints differ are the same on both sides if their fingerprints in
-canonical form (`graph.canonical_linker`) are equal. Each node is taken as a whole from one of the two
+canonical form (`graph.linking.canonical_mode`) are equal. Each node is taken as a whole from one of the two
 comparisons: one of them shows that two of its columns stay in the same row, never half of each.
 """
 
@@ -16,11 +16,14 @@ from dbt_ripple.flow.identifiers import dialect_of, keeps_case
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.lineage_tests import is_lineage_test
+from dbt_ripple.graph.linking.canonical_mode import CanonicalMode
+from dbt_ripple.graph.linking.compared_side import ComparedSide
+from dbt_ripple.graph.linking.data_tests import link_data_test
+from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.reasons import Code, Reason
 
 if TYPE_CHECKING:
     from dbt_ripple.changes.compare import Comparison
-    from dbt_ripple.graph.canonical_linker import CanonicalLinker
 
 
 def prove_equivalent(comparison: Comparison, cache: Cache | None = None) -> bool:
@@ -58,8 +61,6 @@ def prove_equivalent(comparison: Comparison, cache: Cache | None = None) -> bool
     }
     if not edited:
         return False
-    from dbt_ripple.graph.canonical_linker import CanonicalLinker
-
     unmoved = frozenset[str]()
     if not keeps_case(dialect_of(comparison.head.metadata.adapter_type)):
         unmoved = frozenset(
@@ -70,13 +71,7 @@ def prove_equivalent(comparison: Comparison, cache: Cache | None = None) -> bool
             and (then.status, then.order, then.incidental, then.columns)
             == (now.status, now.order, now.incidental, now.columns)
         )
-    catalog = comparison.base.types
-    one = CanonicalLinker(
-        comparison.base, base, unmoved, edited, catalog, cache, comparison.seeds.base
-    )
-    other = CanonicalLinker(
-        comparison.head, head, unmoved, edited, catalog, cache, comparison.seeds.head
-    )
+    one, other = _in_canonical_form(comparison, unmoved, edited, cache)
     nodes = _nodes(comparison, one, other, moved)
     proven = _tests(comparison, one, other, tests, nodes)
     if nodes or proven:
@@ -86,6 +81,26 @@ def prove_equivalent(comparison: Comparison, cache: Cache | None = None) -> bool
     if comparison.reworded:
         comparison.notes.append(_in_words(comparison))
     return bool(nodes)
+
+
+def _in_canonical_form(
+    comparison: Comparison, unmoved: frozenset[str], edited: set[str], cache: Cache | None
+) -> tuple[CanonicalMode, CanonicalMode]:
+    """Base and head, linked in canonical form."""
+    seeds, types = comparison.seeds, comparison.base.types
+    sides = (
+        (comparison.base, comparison.base_analysis, seeds.base),
+        (comparison.head, comparison.head_analysis, seeds.head),
+    )
+    one, other = (
+        CanonicalMode(
+            ComparedSide.of(ProjectContext(project), analysis, unmoved, cache, files),
+            edited,
+            types,
+        )
+        for project, analysis, files in sides
+    )
+    return one, other
 
 
 def _in_words(comparison: Comparison) -> Reason:
@@ -124,7 +139,7 @@ def _is_followed(seen: NodeAnalysis | None) -> bool:
 
 
 def _nodes(
-    comparison: Comparison, one: CanonicalLinker, other: CanonicalLinker, moved: list[str]
+    comparison: Comparison, one: CanonicalMode, other: CanonicalMode, moved: list[str]
 ) -> dict[str, NodeAnalysis]:
     """The nodes of which less has moved than their plain fingerprints say, as head has them now."""
     from dbt_ripple.changes.compare import node_change
@@ -135,7 +150,7 @@ def _nodes(
             continue
         then = comparison.base_analysis.nodes[unique_id]
         now = comparison.head_analysis.nodes[unique_id]
-        before, here = (linker.node(unique_id).analysis for linker in (one, other))
+        before, here = (side.linker.node(unique_id).analysis for side in (one, other))
         if not (
             _comparable(before, here) and (before.status, here.status) == (then.status, now.status)
         ):
@@ -169,34 +184,35 @@ def _nodes(
 
 
 def _same_order(
-    unique_id: str, comparison: Comparison, one: CanonicalLinker, other: CanonicalLinker
+    unique_id: str, comparison: Comparison, one: CanonicalMode, other: CanonicalMode
 ) -> bool:
     """Whether all that a node refers to hands on its rows in the order that it had.
 
     What cannot be followed may take the first row of something.
     """
     sides = []
-    for linker, project in ((one, comparison.base), (other, comparison.head)):
+    for mode, project in ((one, comparison.base), (other, comparison.head)):
+        linker = mode.linker
         above = {*project.parents.get(unique_id, ()), *linker.above.get(unique_id, ())}
-        seen = [linker.node(u).analysis for u in sorted(above) if u in linker.analysis.nodes]
+        seen = [linker.node(u).analysis for u in sorted(above) if u in mode.analysis.nodes]
         sides.append([(a.unique_id, a.order, a.incidental) for a in seen])
     return sides[0] == sides[1]
 
 
 def _may_be_less(
-    unique_id: str, comparison: Comparison, one: CanonicalLinker, found: Collection[str]
+    unique_id: str, comparison: Comparison, one: CanonicalMode, found: Collection[str]
 ) -> bool:
     """Whether less can have moved than is said: in other words, or below something of which it has."""
     if unique_id in one.edited:
         return True
     parents = comparison.head.parents.get(unique_id, ())
-    return any(one.names.canonical.get(parent, parent) in found for parent in parents)
+    return any(one.linker.names.canonical.get(parent, parent) in found for parent in parents)
 
 
 def _tests(
     comparison: Comparison,
-    one: CanonicalLinker,
-    other: CanonicalLinker,
+    one: CanonicalMode,
+    other: CanonicalMode,
     tests: list[str],
     nodes: Collection[str],
 ) -> dict[str, NodeAnalysis]:
@@ -207,7 +223,10 @@ def _tests(
             continue
         then = comparison.base_analysis.tests[test]
         now = comparison.head_analysis.tests[test]
-        before, here = one.of_test(test), other.of_test(test)
+        before, here = (
+            link_data_test(side.linker, test, side.linker.project.nodes[test]).analysis
+            for side in (one, other)
+        )
         if (
             _comparable(before, here)
             and (before.status, here.status) == (then.status, now.status)
@@ -261,9 +280,9 @@ def _other(fingerprint: str) -> str:
     return digest(b"in canonical form", fingerprint.encode()).hex()
 
 
-def _rules(unique_id: str, one: CanonicalLinker, other: CanonicalLinker) -> list[str]:
+def _rules(unique_id: str, one: CanonicalMode, other: CanonicalMode) -> list[str]:
     """The rules that make one form of two texts: where some were used on one only, these."""
-    then, now = (linker.project.nodes[unique_id].compiled_code for linker in (one, other))
+    then, now = (side.linker.project.nodes[unique_id].compiled_code for side in (one, other))
     if then == now:
         return []
     here, there = one.rules.get(unique_id, []), other.rules.get(unique_id, [])

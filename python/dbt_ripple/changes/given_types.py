@@ -1,7 +1,7 @@
 """Whether dbt may give the fixture of a unit test other types than on base.
 
 dbt types a fixture by the columns of the relations that it stands for. What `catalog.json` and
-contracts say of their types is compared elsewhere (`graph.dbt_tests`); a catalog is of what was
+contracts say of their types is compared elsewhere (`graph.linking.unit_tests`); a catalog is of what was
 built, so that it does not have what an edit makes of them.
 """
 
@@ -15,8 +15,8 @@ from dbt_ripple.artifacts import Node
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
 from dbt_ripple.graph.hooks import Hook, hooks_that_write
+from dbt_ripple.graph.linking.seeds import OF_ONE_TEXT
 from dbt_ripple.graph.macros import Macros
-from dbt_ripple.graph.sources_and_seeds import OF_ONE_TEXT
 
 if TYPE_CHECKING:
     from dbt_ripple.changes.compare import Comparison

@@ -19,6 +19,7 @@ from dbt_ripple.changes.compare import Comparison
 from dbt_ripple.graph.broken_nodes import missing_without
 from dbt_ripple.graph.column_edges import edges_into
 from dbt_ripple.graph.jinja import tags, without_tags
+from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.reasons import Code, Reason, names_missing
 
@@ -153,7 +154,9 @@ def broken_by_lost_columns(comparison: Comparison) -> dict[str, Reason]:
     lost = {**_lost_from_table(comparison), **_lost_from_text(comparison)}
     if not lost:
         return {}
-    found = missing_without(head, doubtful, {unique_id: now.nodes[unique_id] for unique_id in lost})
+    found = missing_without(
+        ProjectContext(head), doubtful, {unique_id: now.nodes[unique_id] for unique_id in lost}
+    )
     columns = {column for removed in lost.values() for column in removed}
     certain = {
         unique_id: [name for name in names if any(_names(name, column) for column in columns)]

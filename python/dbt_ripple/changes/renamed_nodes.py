@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes.compiled_sql_reuse import other_names, rename
 from dbt_ripple.graph.jinja import normalised
-from dbt_ripple.graph.sources_and_seeds import where_it_is
+from dbt_ripple.graph.linking.sources import where_it_is
 
 
 def with_names_of_head(base: Project, head: Project) -> tuple[Project, Project]:

@@ -13,6 +13,7 @@ from dbt_ripple.artifacts import Node
 from dbt_ripple.flow.identifiers import DIALECTS
 from dbt_ripple.graph.broken_nodes import BrokenNodeFinder, believed
 from dbt_ripple.graph.lineage import Analysis
+from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.reasons import Code, Reason
 
 if TYPE_CHECKING:
@@ -36,13 +37,14 @@ def syntax_errors(comparison: Comparison) -> dict[str, Reason]:
     }
     if not wrong:
         return {}
-    finder = BrokenNodeFinder(head, believed(head))
+    context = ProjectContext(head)
+    finder = BrokenNodeFinder(context, believed(head))
     # What Jinja finds in the warehouse may be another text when it is built (rule 11).
     run = {
         unique_id
         for unique_id in wrong
         if finder.runs_its_query(node := head.nodes[unique_id])
-        and not finder.introspection.of(node)
+        and not context.introspection.of(node)
     }
     return {
         unique_id: reason

@@ -210,7 +210,7 @@ class KnownConstraints:
 
     Attributes:
         types: the family of types of a column, by its ``V``; None where two were said.
-        steps: the facts used since the list was last taken away (`graph.tested_constraints` does, per query).
+        steps: the facts used since the list was last taken away (`graph.linking.fact_mode` does, per query).
         reader: whose query is being linked.
         named: what a joined relation is called in words.
         collates: whether any query so far has a COLLATE.

@@ -15,12 +15,16 @@ from dbt_ripple.artifacts import Project
 from dbt_ripple.graph.broken_nodes import BrokenNodeFinder, believed, judge
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.column_edges import edges_of
-from dbt_ripple.graph.dbt_tests import TestLinker, judge_lineage
 from dbt_ripple.graph.hypothetical import HypotheticalChange
 from dbt_ripple.graph.lineage import Analysis
+from dbt_ripple.graph.lineage_tests import judge_lineage
+from dbt_ripple.graph.linking.data_tests import link_data_test, may_discover
+from dbt_ripple.graph.linking.linker import Linker
+from dbt_ripple.graph.linking.project_context import ProjectContext
+from dbt_ripple.graph.linking.unit_tests import link_unit_test
 from dbt_ripple.graph.own_fingerprints import own_fingerprints
-from dbt_ripple.graph.query_cache import LowerMany
-from dbt_ripple.graph.relations import RELATIONS, LinkedNode, topological
+from dbt_ripple.graph.query_cache import LowerMany, QueryCache
+from dbt_ripple.graph.relations import LinkedNode
 from dbt_ripple.graph.seed_files import SeedFiles
 from dbt_ripple.graph.semantic_layer import SemanticLayer
 from dbt_ripple.graph.semantic_references import SEMANTIC
@@ -59,9 +63,10 @@ def analyse(
         on what a model says: that model is then opaque or broken, with the reason.
     """
     with collector_relaxed():
-        linker = TestLinker(project, expressions, cache, lower_many, seeds or SeedFiles())
-        linker.hypothetical.update(hypothetical or {})
-        linker.queries.again = own
+        context = ProjectContext(project)
+        queries = QueryCache(context.dialect, expressions, cache, lower_many, context.masking)
+        queries.again = own
+        linker = Linker(context, queries, seeds=seeds, hypothetical=hypothetical)
         result = _run(linker, read_seconds, tests)
         if own:
             start = time.perf_counter()
@@ -70,7 +75,7 @@ def analyse(
         return result
 
 
-def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:
+def _run(linker: Linker, read_seconds: float, every_test: bool) -> Analysis:
     start = time.perf_counter()
     project = linker.project
     wanted = ("model", "snapshot", "test") if every_test else ("model", "snapshot")
@@ -79,18 +84,12 @@ def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:
         for node in project.nodes.values()
         if node.resource_type in wanted and node.compiled_code and not node.is_python
     )
-    for unique_id in topological(project):
-        if (
-            project.nodes[unique_id].resource_type in RELATIONS
-            and unique_id not in linker.names.canonical
-        ):
-            linker.node(unique_id)
-    linker.settle_hooks()
+    linker.link_all()
     semantic = _semantic_layer(linker)
     tests = {
-        unique_id: linker.test(unique_id, node)
+        unique_id: link_data_test(linker, unique_id, node)
         for unique_id, node in project.nodes.items()
-        if node.resource_type == "test" and (every_test or linker.may_discover(unique_id))
+        if node.resource_type == "test" and (every_test or may_discover(linker, unique_id))
     }
     seen = [
         *(linked.analysis for linked in linker.linked_nodes.values()),
@@ -116,7 +115,7 @@ def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:
             for unique_id, node in project.nodes.items()
             if every_test
             and node.resource_type == "unit_test"
-            and (node_analysis := linker.unit_test(unique_id, node)) is not None
+            and (node_analysis := link_unit_test(linker, unique_id, node)) is not None
         },
     )
     if every_test:
@@ -124,7 +123,7 @@ def _run(linker: TestLinker, read_seconds: float, every_test: bool) -> Analysis:
     return analysis
 
 
-def _semantic_layer(linker: TestLinker) -> dict[str, LinkedNode]:
+def _semantic_layer(linker: Linker) -> dict[str, LinkedNode]:
     """Semantic models, metrics and saved queries, over the relations as they are linked."""
     project = linker.project
     if not project.of_type(*SEMANTIC):
@@ -132,13 +131,13 @@ def _semantic_layer(linker: TestLinker) -> dict[str, LinkedNode]:
 
     @once
     def certain() -> BrokenNodeFinder:
-        catalog = believed(project)
-        return BrokenNodeFinder(project, catalog, linker.queries.cache, linker.hypothetical)
+        catalog, cache = believed(project), linker.queries.cache
+        return BrokenNodeFinder(linker.context, catalog, cache, linker.hypothetical)
 
     return SemanticLayer(
         project,
         linker.dialect,
         linker.queries,
         lambda unique_id: linker.node(linker.names.canonical.get(unique_id, unique_id)).relation,
-        lambda unique_id: certain().node(unique_id).relation,
+        lambda unique_id: certain().linker.node(unique_id).relation,
     ).link()

@@ -20,12 +20,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Final
 
 from dbt_ripple.artifacts import CatalogColumn, Node, Project
 from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.flow.link import Linked, link
+from dbt_ripple.flow.link import link
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.unused_ctes import checked
 from dbt_ripple.graph.cache import Cache
@@ -33,9 +32,12 @@ from dbt_ripple.graph.config_fingerprints import words
 from dbt_ripple.graph.hypothetical import HypotheticalChange
 from dbt_ripple.graph.jinja import both_branches, normalised
 from dbt_ripple.graph.lineage import NodeAnalysis
-from dbt_ripple.graph.linker import Linker
+from dbt_ripple.graph.linking.linker import Linker
+from dbt_ripple.graph.linking.modes import FollowedQuery, LinkingMode
+from dbt_ripple.graph.linking.project_context import ProjectContext
+from dbt_ripple.graph.linking.sources import unlisted_relation
+from dbt_ripple.graph.query_cache import QueryCache
 from dbt_ripple.graph.relations import RELATIONS, LinkedNode, why_unreadable
-from dbt_ripple.graph.seed_files import SeedFiles
 from dbt_ripple.graph.unresolved_names import engine_says, reads_stored, without_words
 from dbt_ripple.reasons import Code, Reason
 
@@ -55,26 +57,31 @@ _MAY_ADD_COLUMNS: Final = frozenset(
 """Words of a hook that may add columns to a relation, or put another one in its place."""
 
 
-class BrokenNodeFinder(Linker):
+class BrokenNodeFinder(LinkingMode):
     """One side of a project, linked by what is certain of it, as far as it is asked for.
 
     Args:
-        project: the side.
+        context: of the project.
         catalog: the columns of the sources whose columns are believed.
         cache: where lowered queries may be found.
         hypothetical: relations whose columns are to be taken as other than they are.
+
+    Attributes:
+        linker: of the project, in this mode.
     """
 
     def __init__(
         self,
-        project: Project,
+        context: ProjectContext,
         catalog: Mapping[str, list[CatalogColumn]],
         cache: Cache | None = None,
         hypothetical: Mapping[str, HypotheticalChange] | None = None,
     ) -> None:
-        super().__init__(replace(project, catalog=catalog), False, cache, None, SeedFiles())
-        self.hypothetical.update(hypothetical or {})
-        self.own: dict[str, tuple[list[str], set[str]]] = {}
+        self.context = context
+        self.project = context.project
+        queries = QueryCache(context.dialect, False, cache, None, context.masking)
+        self.linker = Linker(context, queries, self, catalog=catalog, hypothetical=hypothetical)
+        self._searched: dict[str, tuple[list[str], set[str]]] = {}
 
     def of(self, unique_id: str) -> list[str]:
         """The names for want of which a node certainly is not built; those of what it inlines, too."""
@@ -100,7 +107,7 @@ class BrokenNodeFinder(Linker):
         return (
             materialized in RUNS_ITS_QUERY
             and not late
-            and not self.macros.of_materialization(materialized)
+            and not self.context.macros.of_materialization(materialized)
         )
 
     def is_run_inlined(self, unique_id: str) -> bool:
@@ -138,35 +145,38 @@ class BrokenNodeFinder(Linker):
 
     def missing_in(self, unique_id: str) -> tuple[list[str], set[str]]:
         """The names a node's own query looks for in vain, and the relations it reads."""
-        known = self.own.get(unique_id)
-        if known is None:
-            self.own[unique_id] = [], set()  # a cycle ends here
-            known = self.own[unique_id] = self.look(unique_id, self.project.nodes[unique_id])
-        return known
+        searched = self._searched.get(unique_id)
+        if searched is None:
+            self._searched[unique_id] = [], set()  # a cycle ends here
+            searched = self._search(unique_id, self.project.nodes[unique_id])
+            self._searched[unique_id] = searched
+        return searched
 
-    def look(self, unique_id: str, node: Node) -> tuple[list[str], set[str]]:
+    def _search(self, unique_id: str, node: Node) -> tuple[list[str], set[str]]:
         """What `missing_in` keeps."""
         if why_unreadable(node) is not None:
             return [], set()
         reads: set[str] = set()
 
         def table(key: str, name: str) -> Relation:
-            above = self.names.node_of(key)
+            above = self.linker.names.node_of(key)
             if above in self.project.nodes and above != unique_id:
                 reads.add(above)
-            return self.table(unique_id, key, name)
+            return self.linker.table(unique_id, key, name)
 
-        lowered, follows = without_words(node.compiled_code or "", self.dialect, unsure=True)
+        lowered, follows = without_words(node.compiled_code or "", self.linker.dialect, unsure=True)
         if lowered.rel is None:
             return [], set()
-        linked = link(checked(lowered, self.dialect, surely=True), table, self.dialect)
-        if not follows or self.introspection.of(node):
+        linked = link(
+            checked(lowered, self.linker.dialect, surely=True), table, self.linker.dialect
+        )
+        if not follows or self.context.introspection.of(node):
             return [], reads
         stored = reads_stored(self.project, unique_id)
         return [
             name
             for name in linked.missing
-            if engine_says(linked, name, self.dialect, stored) is True
+            if engine_says(linked, name, self.linker.dialect, stored) is True
             and not self.only_in_a_branch(node, name)
         ], reads
 
@@ -174,7 +184,7 @@ class BrokenNodeFinder(Linker):
         """Whether a name stands only where an incremental model asks whether it is there already."""
         if node.materialized != "incremental":
             return False
-        if self.macros.that_ask(node.depends_on.macros):
+        if self.context.macros.that_ask(node.depends_on.macros):
             return True
         plain = name.rpartition(".")[2].lower()
         hidden = _WORD.findall(both_branches(node.raw_code).lower())
@@ -184,16 +194,18 @@ class BrokenNodeFinder(Linker):
 
     # -- relations whose columns are certain ----------------------------------------------------
 
-    def node(self, unique_id: str) -> LinkedNode:
-        """A relation; one whose columns its text does not tell for sure is open."""
-        if (
-            unique_id not in self.linked_nodes
-            and unique_id not in self.hypothetical
-            and not self.has_the_columns_of_its_text(unique_id)
-        ):
-            leaf = digest(b"open", unique_id.encode())
-            self.linked_nodes[unique_id] = self.unlisted_relation(unique_id, leaf, [], False)
-        return super().node(unique_id)
+    def stand_in(self, linker: Linker, unique_id: str) -> LinkedNode | None:
+        """A relation whose columns its text does not tell for sure is open."""
+        if unique_id in linker.hypothetical or self.has_the_columns_of_its_text(unique_id):
+            return None
+        return unlisted_relation(linker, unique_id, digest(b"open", unique_id.encode()), [], False)
+
+    def follow(self, linker: Linker, unique_id: str, node: Node) -> FollowedQuery | Reason:
+        """A node's query, for the columns that its readers see."""
+        lowered = linker.queries.lowered(node.compiled_code or "")
+        if lowered.rel is None:
+            return lowered.reason or Code.NO_QUERY()
+        return {}, link(lowered, lambda k, n: linker.table(unique_id, k, n), linker.dialect)
 
     def has_the_columns_of_its_text(self, unique_id: str) -> bool:
         """Whether a relation's columns are those of its query, or of its file."""
@@ -206,8 +218,8 @@ class BrokenNodeFinder(Linker):
             return True
         return (
             node.materialized in _ONLY_ITS_QUERY
-            and not self.introspection.of(node)
-            and not self.macros.of_materialization(node.materialized)
+            and not self.context.introspection.of(node)
+            and not self.context.macros.of_materialization(node.materialized)
         )
 
     def writing_by_hooks(self, unique_id: str) -> list[Node]:
@@ -218,7 +230,7 @@ class BrokenNodeFinder(Linker):
         nodes = self.project.nodes
         return [
             nodes[hook.owner]
-            for hook in self.hooks.all
+            for hook in self.context.hooks.all
             if unique_id in hook.writes
             or (hook.anything and nodes[hook.owner].resource_type != "operation")
         ]
@@ -226,22 +238,15 @@ class BrokenNodeFinder(Linker):
     def may_add_columns(self, node: Node) -> bool:
         """Whether the hooks of a node, or an on-run hook, may add columns to a relation."""
         if node.resource_type == "operation":
-            called = self.macros.closure(self.macros.named_in(node.raw_code))
-            texts = [node.raw_code, *map(self.macros.text, called & self.macros.user)]
+            called = self.context.macros.closure(self.context.macros.named_in(node.raw_code))
+            texts = [
+                node.raw_code,
+                *map(self.context.macros.text, called & self.context.macros.user),
+            ]
             found = words(" ".join(texts))
         else:
-            found = self.settings.words_of_hooks(node)
+            found = self.context.settings.words_of_hooks(node)
         return not found.isdisjoint(_MAY_ADD_COLUMNS)
-
-    def follow(self, unique_id: str, node: Node) -> tuple[dict[str, str], Linked] | Reason:
-        """A node's query, for the columns that its readers see."""
-        reason = why_unreadable(node)
-        if reason is not None:
-            return reason
-        lowered = self.queries.lowered(node.compiled_code or "")
-        if lowered.rel is None:
-            return lowered.reason or Code.NO_QUERY()
-        return {}, link(lowered, lambda k, n: self.table(unique_id, k, n), self.dialect)
 
 
 def believed(project: Project) -> dict[str, list[CatalogColumn]]:
@@ -266,7 +271,7 @@ def judge(linker: Linker, seen: Iterable[NodeAnalysis], cache: Cache | None = No
     ]
     if not judged:
         return
-    certain = BrokenNodeFinder(project, believed(project), cache, linker.hypothetical)
+    certain = BrokenNodeFinder(linker.context, believed(project), cache, linker.hypothetical)
     for analysed in judged:
         if names := certain.of_own_text(analysed.unique_id):
             analysed.reason = Code.CANNOT_FIND(names=names)
@@ -277,12 +282,12 @@ def judge(linker: Linker, seen: Iterable[NodeAnalysis], cache: Cache | None = No
 
 
 def missing_without(
-    project: Project, readers: Iterable[str], relations: Mapping[str, NodeAnalysis]
+    context: ProjectContext, readers: Iterable[str], relations: Mapping[str, NodeAnalysis]
 ) -> dict[str, list[str]]:
     """What nodes and tests look for in vain if some relations have no column but their query's.
 
     Args:
-        project: the side.
+        context: of the side.
         readers: unique_ids of models, snapshots and data tests.
         relations: those relations, as they were analysed.
 
@@ -290,6 +295,6 @@ def missing_without(
         The names, by unique_id; who finds all of them is left out.
     """
     hypothetical = {unique_id: HypotheticalChange(seen) for unique_id, seen in relations.items()}
-    certain = BrokenNodeFinder(project, believed(project), hypothetical=hypothetical)
+    certain = BrokenNodeFinder(context, believed(context.project), hypothetical=hypothetical)
     found = {unique_id: certain.of_own_text(unique_id) for unique_id in readers}
     return {unique_id: names for unique_id, names in found.items() if names}

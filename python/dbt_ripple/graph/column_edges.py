@@ -18,7 +18,7 @@ from dbt_ripple.graph.lineage import ColumnEdge, NodeAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
 
 if TYPE_CHECKING:
-    from dbt_ripple.graph.linker import Linker
+    from dbt_ripple.graph.linking.linker import Linker
     from dbt_ripple.graph.relations import LinkedNode
 
 DependsOn = tuple[Sequence[str], Sequence[Deps], Deps]

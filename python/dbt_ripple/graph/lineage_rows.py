@@ -49,7 +49,6 @@ from dbt_ripple.artifacts import (
 from dbt_ripple.flow.definitions import is_computed, is_whole
 from dbt_ripple.flow.determinism import is_repeatable
 from dbt_ripple.flow.identifiers import dialect_of
-from dbt_ripple.graph.dbt_tests import outcome_fingerprints
 from dbt_ripple.graph.lineage import Analysis, NodeAnalysis, Own, column_names
 from dbt_ripple.graph.lineage_tables import (
     ROWS,
@@ -64,6 +63,7 @@ from dbt_ripple.graph.lineage_tables import (
     SnapshotRow,
     TestColumnRow,
 )
+from dbt_ripple.graph.linking.data_tests import outcome_fingerprints
 from dbt_ripple.graph.pii import BUILT, SEPARATOR, pii_columns
 from dbt_ripple.graph.traversal import closure, reach
 

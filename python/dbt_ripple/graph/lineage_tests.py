@@ -120,6 +120,20 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
+def judge_lineage(project: Project, analysis: Analysis) -> None:
+    """Make the fingerprints of tests of lineage differ wherever the lineage does."""
+    tests = lineage_tests(project)
+    if not tests:
+        return
+    judge = LineageJudge(project, analysis, (test.node for test in tests))
+    for test in tests:
+        seen = analysis.tests[test.unique_id]
+        own = bytes.fromhex(seen.rows_fingerprint)
+        analysis.tests[test.unique_id] = replace(
+            seen, rows_fingerprint=digest(own, judge.judge(test).fingerprint).hex()
+        )
+
+
 class LineageJudge:
     """Judges tests of lineage by one side's artifacts.
 

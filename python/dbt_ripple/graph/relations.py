@@ -65,10 +65,10 @@ class ColumnDiscoverer(Protocol):
 class _UnlistedOfNode:
     """Columns of a node that nothing lists. Subclasses say what one is, and what all are."""
 
-    __slots__ = ("analyser", "unique_id")
+    __slots__ = ("linker", "unique_id")
 
-    def __init__(self, analyser: ColumnDiscoverer, unique_id: str) -> None:
-        self.analyser = analyser
+    def __init__(self, linker: ColumnDiscoverer, unique_id: str) -> None:
+        self.linker = linker
         self.unique_id = unique_id
 
     def whole(self) -> Deps:
@@ -83,22 +83,22 @@ class UnlistedSourceColumns(_UnlistedOfNode):
 
     def __init__(
         self,
-        analyser: ColumnDiscoverer,
+        linker: ColumnDiscoverer,
         unique_id: str,
         fingerprint: bytes,
         left: tuple[bytes, ...] = (),
     ) -> None:
-        super().__init__(analyser, unique_id)
+        super().__init__(linker, unique_id)
         self.fingerprint = fingerprint
         self.left = left
 
     def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
         """Its fingerprint and what it depends on; None where there is no such column."""
-        linked = self.analyser.linked_nodes[self.unique_id]
+        linked = self.linker.linked_nodes[self.unique_id]
         fp = self._left(digest(self.fingerprint, key.encode()))
-        noted = self.analyser.discover(linked, key, name, fp, {})
-        if self.analyser.notes is not None:
-            self.analyser.notes[self.unique_id, key, name, noted] = None
+        noted = self.linker.discover(linked, key, name, fp, {})
+        if self.linker.notes is not None:
+            self.linker.notes[self.unique_id, key, name, noted] = None
         return fp, {(self.unique_id, noted): IDENTITY}
 
     def fp(self) -> bytes:
@@ -108,7 +108,7 @@ class UnlistedSourceColumns(_UnlistedOfNode):
     def after(self, left: bytes) -> UnlistedSourceColumns:
         """The same columns, as hooks have left them: told as those are that something lists."""
         return UnlistedSourceColumns(
-            self.analyser, self.unique_id, self.fingerprint, (*self.left, left)
+            self.linker, self.unique_id, self.fingerprint, (*self.left, left)
         )
 
     def _left(self, fp: bytes) -> bytes:
@@ -123,9 +123,9 @@ class UnlistedNodeColumns(_UnlistedOfNode):
     __slots__ = ("inner", "wrapped")
 
     def __init__(
-        self, analyser: ColumnDiscoverer, unique_id: str, inner: Relation, wrapped: bytes
+        self, linker: ColumnDiscoverer, unique_id: str, inner: Relation, wrapped: bytes
     ) -> None:
-        super().__init__(analyser, unique_id)
+        super().__init__(linker, unique_id)
         self.inner = inner
         self.wrapped = wrapped
 
@@ -135,8 +135,8 @@ class UnlistedNodeColumns(_UnlistedOfNode):
         if column is None:
             return None
         fp = digest(self.wrapped, column[0]) if self.wrapped else column[0]
-        linked = self.analyser.linked_nodes[self.unique_id]
-        name = self.analyser.discover(linked, key, name, fp, column[1])
+        linked = self.linker.linked_nodes[self.unique_id]
+        name = self.linker.discover(linked, key, name, fp, column[1])
         return fp, {(self.unique_id, name): IDENTITY}
 
     def fp(self) -> bytes:
@@ -147,7 +147,7 @@ class UnlistedNodeColumns(_UnlistedOfNode):
     def after(self, left: bytes) -> UnlistedNodeColumns:
         """The same columns, as hooks have left them."""
         return UnlistedNodeColumns(
-            self.analyser, self.unique_id, self.inner, digest(left, self.wrapped)
+            self.linker, self.unique_id, self.inner, digest(left, self.wrapped)
         )
 
 
@@ -157,16 +157,16 @@ class OpaqueNodeColumns(_UnlistedOfNode):
     __slots__ = ("deps", "fingerprint")
 
     def __init__(
-        self, analyser: ColumnDiscoverer, unique_id: str, fingerprint: bytes, deps: Deps
+        self, linker: ColumnDiscoverer, unique_id: str, fingerprint: bytes, deps: Deps
     ) -> None:
-        super().__init__(analyser, unique_id)
+        super().__init__(linker, unique_id)
         self.fingerprint = fingerprint
         self.deps = deps
 
     def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
         """Its fingerprint and what it depends on; None where there is no such column."""
-        linked = self.analyser.linked_nodes[self.unique_id]
-        name = self.analyser.discover(linked, key, name, self.fingerprint, self.deps)
+        linked = self.linker.linked_nodes[self.unique_id]
+        name = self.linker.discover(linked, key, name, self.fingerprint, self.deps)
         return self.fingerprint, {(self.unique_id, name): IDENTITY}
 
     def fp(self) -> bytes:
@@ -176,7 +176,7 @@ class OpaqueNodeColumns(_UnlistedOfNode):
     def after(self, left: bytes) -> OpaqueNodeColumns:
         """The same columns, as hooks have left them."""
         fingerprint = digest(left, self.fingerprint)
-        return OpaqueNodeColumns(self.analyser, self.unique_id, fingerprint, self.deps)
+        return OpaqueNodeColumns(self.linker, self.unique_id, fingerprint, self.deps)
 
 
 class OwnPreviousColumns:

@@ -33,8 +33,10 @@ from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.column_edges import edges_into
 from dbt_ripple.graph.config_fingerprints import hooks_of
 from dbt_ripple.graph.introspection import IntrospectedParts, Introspection
+from dbt_ripple.graph.linking.compared_side import ComparedSide
+from dbt_ripple.graph.linking.fact_mode import Evidence, FactMode, TestRows
+from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.macros import Macros
-from dbt_ripple.graph.tested_constraints import FactAnalyser, TestRows
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.selection.result import ProvenTest
 
@@ -160,35 +162,22 @@ class _Proofs:
         def of_unmoved(unique_id: str) -> Iterable[CatalogColumn]:
             return columns.get(unique_id, ()) if unique_id in unmoved else ()
 
-        self.base = FactAnalyser(
-            base,
-            before,
-            unmoved,
+        loaded = self.loaded_on_base()
+        # What moved is loaded anew, or CI is red.
+        loaded_on_head = [
+            node.unique_id
+            for node in head.of_type("seed")
+            if node.unique_id in built or (node.unique_id in loaded and node.unique_id in unmoved)
+        ]
+        self.base = FactMode(
+            ComparedSide.of(ProjectContext(base), before, unmoved, cache, seeds.base),
+            Evidence(self.empty, lambda u: columns.get(u, ()), settled, loaded),
             known_constraints,
-            self.empty,
-            lambda unique_id: columns.get(unique_id, ()),
-            cache,
-            seeds.base,
-            settled,
-            loaded := self.loaded_on_base(),
         )
-        self.head = FactAnalyser(
-            head,
-            now,
-            unmoved,
+        self.head = FactMode(
+            ComparedSide.of(ProjectContext(head), now, unmoved, cache, seeds.head),
+            Evidence(self.holds_on_head, of_unmoved, settled, loaded_on_head),
             known_constraints,
-            self.holds_on_head,
-            of_unmoved,
-            cache,
-            seeds.head,
-            settled,
-            [
-                node.unique_id
-                for node in head.of_type("seed")
-                # What moved is loaded anew, or CI is red.
-                if node.unique_id in built
-                or (node.unique_id in loaded and node.unique_id in unmoved)
-            ],
         )
         self.embeddings = Embeddings()
         self.repeating: set[str] = set()
@@ -480,8 +469,8 @@ class _Proofs:
             return False
         sides = ((self.base, self.comparison.base), (self.head, self.comparison.head))
         hooks = [
-            (hooks_of(node), analyser.settings.hook_code(node))
-            for analyser, side in sides
+            (hooks_of(node), mode.linker.context.settings.hook_code(node))
+            for mode, side in sides
             if (node := side.nodes.get(unique_id)) is not None and hooks_of(node)
         ]
         return len(hooks) == 1 or (len(hooks) == 2 and hooks[0] != hooks[1])
@@ -514,7 +503,7 @@ class _Proofs:
 
     def of_its_own(self, test: str) -> Reason | None:
         node = self.comparison.head.nodes[test]
-        if self.head.settings.of(node):
+        if self.head.linker.context.settings.of(node):
             return Code.MACRO_STANDS_IN()
         if self.comparison.head_analysis.tests[test].introspects:
             return Code.QUERIES_OR_READS_UNNAMED()

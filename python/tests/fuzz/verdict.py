@@ -55,7 +55,7 @@ class Seen:
         relation = self.relation
         ours = relation.names
         if not relation.unlisted and len(ours) == len(names) and not ours[at].isidentifier():
-            # Of a name that the engine makes up, the warehouse knows better (`graph.linker`).
+            # Of a name that the engine makes up, the warehouse knows better (`graph.linking.query_result`).
             return self.said(relation.fps[at])
         found = relation.get(fold_stored(names[at], self.dialect), names[at])
         return None if found is None else self.said(found[0])

@@ -1,0 +1,142 @@
+"""Data tests: what their queries read, and their fingerprints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.link import Linked
+from dbt_ripple.flow.relation import unlisted_fp
+from dbt_ripple.graph.hooks import hooks_that_write, not_followed
+from dbt_ripple.graph.lineage import NodeAnalysis
+from dbt_ripple.graph.lineage_tests import is_lineage_test, lineage_tests
+from dbt_ripple.graph.linking.besides_query import (
+    besides_query,
+    looked_at,
+    unnamed_fingerprint,
+    unnamed_reads,
+    whole_relations,
+    why_unnamed,
+)
+from dbt_ripple.graph.linking.opaque_nodes import link_opaque
+from dbt_ripple.graph.node_properties import of_test
+from dbt_ripple.graph.unresolved_names import unresolved_names
+from dbt_ripple.reasons import Code, Reason
+
+if TYPE_CHECKING:
+    from dbt_ripple.graph.linking.linker import Linker
+
+
+class LinkedTest(NamedTuple):
+    """A data test, linked.
+
+    Attributes:
+        analysis: its fingerprints; of the columns, too, that it returns.
+        reads: the columns and the row sets that its query depends on, by unique_id and name.
+    """
+
+    analysis: NodeAnalysis
+    reads: list[tuple[str, str]]
+
+
+def may_discover(linker: Linker, unique_id: str) -> bool:
+    """Whether a test can show a column that nothing lists: it reads an open relation."""
+    for declared_parent in linker.project.parents.get(unique_id, ()):
+        parent = linker.names.canonical.get(declared_parent, declared_parent)
+        linked = linker.linked_nodes.get(parent)
+        if linked is not None and linked.relation.unlisted:
+            return True
+    return False
+
+
+def link_data_test(linker: Linker, unique_id: str, node: Node) -> LinkedTest:
+    """A data test; opaque where its query cannot be followed."""
+    if is_lineage_test(node):
+        return _link_lineage_test(linker, unique_id, node)
+    followed = linker.follow(unique_id, node)
+    if isinstance(followed, Reason):
+        opaque = link_opaque(linker, unique_id, node, followed)
+        return LinkedTest(opaque.analysis, list(opaque.rows))
+    return _link_query(linker, unique_id, node, followed[1])
+
+
+def _link_query(linker: Linker, unique_id: str, node: Node, query: Linked) -> LinkedTest:
+    """A test whose query was followed."""
+    relation = query.relation
+    reads: dict[tuple[str, str], None] = {}
+    for deps in (relation.rows, *relation.deps):
+        reads.update(dict.fromkeys(deps))
+    names, fps = list(relation.names), [fp.hex() for fp in relation.fps]
+    if relation.unlisted:  # what a test shows counts, with or without a name
+        names.append("*")
+        fps.append(unlisted_fp(relation.unlisted).hex())
+    rows_fp = relation.rows_fp
+    config = linker.context.settings.of(node)
+    looks = linker.context.introspection.of(node)
+    besides = besides_query(linker, unique_id, node, looks)
+    unnamed = unnamed_reads(linker, unique_id, node, looks)
+    if config or besides or unnamed:
+        of_unnamed = unnamed_fingerprint(linker, unnamed)
+        rows_fp = digest(b"aside", rows_fp, config, besides, of_unnamed)
+    introspects: list[str] = []
+    if besides:
+        introspects += looked_at(linker, unique_id, node, looks)
+    reason: Reason | None = None
+    if unnamed:
+        reads.update(dict.fromkeys(whole_relations(linker, unnamed.whole)))
+        introspects += [u for u in unnamed.whole if u not in introspects]
+        reason = why_unnamed(linker, unnamed)
+    missing = unresolved_names(linker, unique_id, node) if query.missing else []
+    analysis = NodeAnalysis(
+        unique_id,
+        "broken" if missing else "analysed",
+        Code.CANNOT_FIND(names=missing) if missing else reason,
+        columns=names,
+        fingerprints=fps,
+        expressions=[None] * len(names),
+        rows_fingerprint=rows_fp.hex(),
+        introspects=introspects,
+        unresolved_names=[name for name in query.missing if name not in missing],
+        introspection_fingerprint=besides.hex(),
+    )
+    return LinkedTest(analysis, list(reads))
+
+
+def _link_lineage_test(linker: Linker, unique_id: str, node: Node) -> LinkedTest:
+    """A test that asks where a column comes from; `lineage_tests.judge_lineage` adds where it does."""
+    called = linker.context.macros.fingerprint(node.depends_on.macros)
+    asks = next((t for t in lineage_tests(linker.project, [node])), None)
+    parts = repr(asks and asks.asks).encode("utf-8", "surrogatepass")
+    fingerprint = digest(b"lineage", parts, called).hex()
+    analysis = NodeAnalysis(unique_id, "analysed", rows_fingerprint=fingerprint)
+    return LinkedTest(analysis, [] if asks is None else [(asks.node, asks.column)])
+
+
+def outcome_fingerprints(project: Project, tests: Mapping[str, NodeAnalysis]) -> dict[str, str]:
+    """Of each data test, a hash of all that decides its outcome.
+
+    It differs between two loads exactly where `selection.select` without facts selects the test:
+    what its query reads and does, its own settings, and the hooks that may write to any relation.
+
+    Args:
+        project: its artifacts.
+        tests: as they were analysed, by unique_id.
+    """
+    hooks = repr(not_followed(hooks_that_write(project))).encode()
+    result = {}
+    for unique_id, seen in tests.items():
+        config = project.nodes[unique_id].config
+        settings = sorted(of_test(project.nodes[unique_id]).items())
+        by_name = config.get("fail_calc") not in (None, "count(*)")
+        outcome = (
+            seen.rows_fingerprint,
+            seen.fingerprints,
+            seen.reason and seen.reason.message,
+            settings,
+        )
+        result[unique_id] = digest(
+            b"test", repr(outcome).encode(), repr(seen.columns if by_name else ()).encode(), hooks
+        ).hex()
+    return result

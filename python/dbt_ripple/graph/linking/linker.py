@@ -1,0 +1,201 @@
+"""Links the relations of a project, each after its parents.
+
+`Linker` knows what is linked so far. How a node is linked is up to the module of its resource type:
+`sources`, `seeds`, `models`, `snapshots`; and, as they are read by nobody, `data_tests` and `unit_tests`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from dbt_ripple.artifacts import CatalogColumn, Node
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.identifiers import fold, fold_stored
+from dbt_ripple.flow.relation import Deps, Relation
+from dbt_ripple.graph.hypothetical import HypotheticalChange, relation_after
+from dbt_ripple.graph.linking.hook_effects import as_hooks_leave_it, settle_hooks
+from dbt_ripple.graph.linking.models import link_model
+from dbt_ripple.graph.linking.modes import FollowedQuery, LinkingMode
+from dbt_ripple.graph.linking.project_context import ProjectContext
+from dbt_ripple.graph.linking.seeds import link_seed
+from dbt_ripple.graph.linking.snapshots import link_snapshot
+from dbt_ripple.graph.linking.sources import DATASET_PREFIX, link_source, unlisted_relation
+from dbt_ripple.graph.query_cache import Note, QueryCache
+from dbt_ripple.graph.relations import (
+    RELATIONS,
+    LinkedNode,
+    OwnPreviousColumns,
+    digest_of_relation,
+    topological,
+    why_unreadable,
+)
+from dbt_ripple.graph.seed_files import SeedFiles
+from dbt_ripple.reasons import Code, Reason
+
+_LINK: Final[Mapping[str, Callable[[Linker, str, Node], LinkedNode]]] = {
+    "model": link_model,
+    "seed": link_seed,
+    "snapshot": link_snapshot,
+    "source": link_source,
+}
+"""How a relation is linked, by its resource type."""
+
+
+class Linker:
+    """Every relation's columns, fingerprints and what they depend on.
+
+    Args:
+        context: of the project.
+        queries: lowers and links single queries.
+        mode: what is done otherwise than an analysis does it.
+        seeds: the files of seeds.
+        catalog: the columns of relations, instead of those that the project's catalog lists.
+        hypothetical: relations whose columns are to be taken as other than they are, by unique_id.
+
+    Attributes:
+        linked_nodes: the relations that are linked, by unique_id.
+        in_progress: those that are being linked, outermost first.
+        named_by: the relations that each node's query names. A query may be asked about again, when
+            hooks have been settled or by a unit test of its model.
+        above: the same, with what the node reads besides, once that is known.
+        called: what the FROM clause of each node's query calls.
+        left: a fingerprint of what hooks leave in each relation that they write to.
+        notes: the columns that only their use shows, while they are gathered.
+    """
+
+    def __init__(
+        self,
+        context: ProjectContext,
+        queries: QueryCache,
+        mode: LinkingMode | None = None,
+        *,
+        seeds: SeedFiles | None = None,
+        catalog: Mapping[str, Sequence[CatalogColumn]] | None = None,
+        hypothetical: Mapping[str, HypotheticalChange] | None = None,
+    ) -> None:
+        self.context = context
+        self.project = context.project
+        self.dialect = context.dialect
+        self.names = context.names
+        self.queries = queries
+        self.mode = mode or LinkingMode()
+        self.seeds = seeds or SeedFiles()
+        self.catalog = context.project.catalog if catalog is None else catalog
+        self.hypothetical = hypothetical or {}
+        self.linked_nodes: dict[str, LinkedNode] = {}
+        self.in_progress: dict[str, None] = {}
+        self.functions: dict[str, bytes] = {}
+        self.views: dict[str, bytes | None] = {}
+        self.above: dict[str, set[str]] = {}
+        self.named_by: dict[str, set[str]] = {}
+        self.called: dict[str, Sequence[str]] = {}
+        self.left: dict[str, bytes] = {}
+        self.notes: dict[Note, None] | None = None
+
+    def link_all(self) -> None:
+        """Link every relation, as hooks leave it."""
+        nodes = self.project.nodes
+        for unique_id in topological(self.project):
+            if (
+                nodes[unique_id].resource_type in RELATIONS
+                and unique_id not in self.names.canonical
+            ):
+                self.node(unique_id)
+        settle_hooks(self)
+
+    def node(self, unique_id: str) -> LinkedNode:
+        """Link one node, its parents first where they are not linked yet."""
+        linked = self.linked_nodes.get(unique_id)
+        if linked is not None:
+            return linked
+        linked = self.mode.stand_in(self, unique_id)
+        if linked is None:
+            node = self.project.nodes[unique_id]
+            self.in_progress[unique_id] = None
+            self.mode.before(self, unique_id, node)
+            linked = _LINK[node.resource_type](self, unique_id, node)
+            if unique_id in self.context.hooks.writing and (left := self.left_in(unique_id)):
+                linked = as_hooks_leave_it(self, unique_id, linked, left)
+            if unique_id in self.hypothetical:
+                linked = relation_after(linked, self.hypothetical[unique_id], self.dialect)
+            del self.in_progress[unique_id]
+        self.linked_nodes[unique_id] = linked
+        self.mode.after(self, unique_id, linked)
+        return linked
+
+    def follow(self, unique_id: str, node: Node) -> FollowedQuery | Reason:
+        """A node's query, linked, with the SQL behind its outputs; or why it cannot be followed."""
+        reason = why_unreadable(node)
+        if reason is not None:
+            return reason
+        try:
+            return self.mode.follow(self, unique_id, node)
+        except Exception as error:  # a defect of ours is this node's, not the whole project's
+            return Code.DEFECT(error=f"{type(error).__name__}: {error}")
+
+    def table(self, reader: str, key: str, name: str) -> Relation:
+        """The relation behind a name in `reader`'s query."""
+        unique_id = self.names.node_of(key)
+        self.above.setdefault(reader, set()).add(unique_id or DATASET_PREFIX + key)
+        self.named_by.setdefault(reader, set()).add(unique_id or DATASET_PREFIX + key)
+        if unique_id is None:
+            return self.dataset(key).relation
+        if unique_id == reader:
+            leaf = digest(b"this")
+            return Relation([], [], [], [], [OwnPreviousColumns()], leaf, {}, leaf)
+        linked = self.linked_nodes.get(unique_id)
+        if linked is None:
+            if unique_id in self.in_progress:
+                return self.mode.in_circle(self, unique_id)
+            linked = self.node(unique_id)
+        return linked.relation
+
+    def view(self, reader: str, key: str) -> bytes | None:
+        """A digest of the relation behind a name in `reader`'s query, of all that linking sees.
+
+        None where the relation has columns that are found through another query.
+        """
+        unique_id = self.names.node_of(key)
+        if unique_id is None:
+            return digest(b"dataset", key.encode())
+        if unique_id == reader:
+            return digest(b"this")
+        linked = self.linked_nodes.get(unique_id)
+        if linked is None:
+            if unique_id in self.in_progress:
+                return digest(b"cycle", unique_id.encode())
+            linked = self.node(unique_id)
+        try:
+            return self.views[unique_id]
+        except KeyError:
+            seen = self.views[unique_id] = digest_of_relation(unique_id, linked.relation)
+            return seen
+
+    def dataset(self, key: str) -> LinkedNode:
+        """A relation that dbt does not know."""
+        unique_id = DATASET_PREFIX + key
+        linked = self.linked_nodes.get(unique_id)
+        if linked is None:
+            fingerprint = digest(b"leaf", unique_id.encode())
+            linked = unlisted_relation(self, unique_id, fingerprint, [], False)
+            self.linked_nodes[unique_id] = linked
+        return linked
+
+    def discover(self, linked: LinkedNode, key: str, name: str, fp: bytes, deps: Deps) -> str:
+        """Note a column that only its use shows; returns the name it is noted under."""
+        if key in linked.relation.columns():
+            return linked.analysis.columns[linked.relation.keys.index(key)]
+        analysis = linked.analysis
+        for other in analysis.columns[len(linked.relation.names) :]:
+            if fold(other, False, self.dialect) == key or fold_stored(other, self.dialect) == key:
+                return other
+        analysis.columns.append(name)
+        analysis.fingerprints.append(fp.hex())
+        analysis.expressions.append(None)
+        linked.deps.append(deps)
+        return name
+
+    def left_in(self, key: str) -> bytes:
+        """A fingerprint of what hooks leave in a relation, or make; empty before it is known."""
+        return self.mode.left_by_hooks(self, key)

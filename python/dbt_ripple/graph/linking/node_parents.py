@@ -1,0 +1,71 @@
+"""What is above a node: the relations and functions it refers to, and those its hooks and Jinja name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.graph.introspection import IntrospectedParts, WarehouseReads
+from dbt_ripple.graph.relations import RELATIONS
+
+if TYPE_CHECKING:
+    from dbt_ripple.graph.linking.linker import Linker
+
+
+def relations_above(linker: Linker, unique_id: str) -> list[str]:
+    """The relations a node refers to, each once, but those it is itself part of."""
+    return [p for p in refers_to(linker, unique_id) if p not in linker.in_progress]
+
+
+def refers_to(linker: Linker, unique_id: str) -> dict[str, None]:
+    """The relations a node refers to, each once."""
+    parents = (
+        linker.names.canonical.get(p, p)
+        for p in linker.project.parents.get(unique_id, ())
+        if linker.project.nodes[p].resource_type in RELATIONS
+    )
+    return dict.fromkeys(parents)
+
+
+def functions_above(project: Project, unique_id: str) -> list[str]:
+    """The functions a node calls."""
+    nodes = project.nodes
+    return [p for p in project.parents.get(unique_id, ()) if nodes[p].resource_type == "function"]
+
+
+def named_by_hooks(linker: Linker, unique_id: str, node: Node) -> list[str]:
+    """The relations that a node's hooks name literally, but those that are made of it.
+
+    Of one that is, a hook sees what an earlier run left, as a model does of itself (rule 6).
+    """
+    dotted, bare = linker.context.settings.named_by_hooks(node)
+    if not dotted and not bare:
+        return []
+    unique_ids = linker.names.nodes_named(dotted, bare) - {unique_id, *linker.in_progress}
+    return sorted(u for u in unique_ids if not is_above(linker.project, unique_id, u))
+
+
+def named_by_jinja(linker: Linker, unique_id: str, node: Node, looks: WarehouseReads) -> list[str]:
+    """The relations that Jinja which looks at the warehouse names in its strings, as above."""
+    if not looks.exist and looks.parts != IntrospectedParts.EVERYTHING:
+        return []
+    named = linker.context.introspection.named(node)
+    if not named.dotted and not named.bare:
+        return []
+    unique_ids = linker.names.nodes_named(named.dotted, named.bare)
+    unique_ids -= {unique_id, *linker.in_progress, *refers_to(linker, unique_id)}
+    return sorted(u for u in unique_ids if not is_above(linker.project, unique_id, u))
+
+
+def is_above(project: Project, unique_id: str, other: str) -> bool:
+    """Whether a node is upstream of another one."""
+    seen = {other}
+    ahead = [other]
+    while ahead:
+        for parent in project.parents.get(ahead.pop(), ()):
+            if parent == unique_id:
+                return True
+            if parent not in seen:
+                seen.add(parent)
+                ahead.append(parent)
+    return False

@@ -1,0 +1,132 @@
+"""Nodes that cannot be analysed, Python models among them: they may use all that their parents hold."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from dbt_ripple.artifacts import Node
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.identifiers import fold_stored
+from dbt_ripple.flow.ir import IDENTITY, TRANSFORMATION
+from dbt_ripple.flow.relation import Deps, Relation, merge, through
+from dbt_ripple.graph.jinja import normalised
+from dbt_ripple.graph.lineage import NodeAnalysis
+from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.linking.functions import functions_called
+from dbt_ripple.graph.linking.node_parents import is_above, relations_above
+from dbt_ripple.graph.node_properties import declared
+from dbt_ripple.graph.normalized_code import code_of
+from dbt_ripple.graph.relations import LinkedNode, OpaqueNodeColumns
+from dbt_ripple.graph.unnamed_reads import CATALOG, relations_named
+from dbt_ripple.reasons import Reason
+
+if TYPE_CHECKING:
+    from dbt_ripple.graph.linking.linker import Linker
+
+MAX_OPAQUE_EDGES: Final = 20_000
+"""Of an opaque node, parent columns times own columns above which the pairs are not spelled out:
+its parents' columns then lead to its rows, and its columns come from its parents' rows."""
+
+_PYTHON_STRING: Final = re.compile(
+    r"""'''.*?'''|\"{3}.*?\"{3}|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", re.S
+)
+
+_LAYOUT_SAYS_NOTHING: Final = frozenset({"databricks", "duckdb", "postgres", "redshift", "spark"})
+"""Dialects where comments and white space decide nothing, not even what a column is called.
+
+Snowflake calls a column what its expression looks like, and ``5--3`` is 8 in MySQL.
+"""
+
+
+def link_opaque(linker: Linker, unique_id: str, node: Node, reason: Reason) -> LinkedNode:
+    """A node that cannot be analysed, for this reason."""
+    named = relations_named(_text_that_names(node), linker.names)
+    above = dict.fromkeys(relations_above(linker, unique_id))
+    for other in sorted(named - {unique_id, *above, *linker.in_progress}):
+        if not is_above(linker.project, unique_id, other):
+            above[other] = None
+    linker.above.setdefault(unique_id, set()).update(above)
+    relations = [linker.node(p).relation for p in above]
+    fingerprint = digest(
+        b"opaque",
+        _text(linker, unique_id, node).encode("utf-8", "surrogatepass"),
+        linker.context.settings.of(node, columns=True),
+        repr(declared(node) if node.contract_enforced else []).encode(),
+        *functions_called(linker, unique_id),
+        *_left_for(linker, unique_id, node),
+        *(fp for r in relations for fp in (r.all_fp(), r.rows_fp)),
+    )
+    in_catalog = [c.name for c in linker.catalog.get(unique_id, ())]
+    closed = bool(in_catalog)
+    names = in_catalog or [c.name for c in node.columns.values()]
+    everything: Deps = {}
+    pairs = sum(len(r.names) for r in relations) * max(len(names), 1)
+    for r in relations:
+        merge(everything, through(TRANSFORMATION, r.rows))
+        if pairs <= MAX_OPAQUE_EDGES:
+            for d in r.deps:
+                merge(everything, through(TRANSFORMATION, d))
+    rows: Deps = {}
+    for r in relations:
+        merge(rows, through(TRANSFORMATION, r.rows))
+        for d in r.deps:
+            merge(rows, through(TRANSFORMATION, d))
+    keys = [fold_stored(n, linker.dialect) for n in names]
+    rest = OpaqueNodeColumns(linker, unique_id, fingerprint, everything)
+    relation = Relation(
+        names=list(names),
+        keys=keys,
+        fps=[digest(fingerprint, k.encode()) for k in keys],
+        deps=[{(unique_id, n): IDENTITY} for n in names],
+        unlisted=[] if closed else [rest],
+        rows_fp=digest(fingerprint, b"rows"),
+        rows={(unique_id, ROWS): IDENTITY},
+        side_key=digest(b"leaf", unique_id.encode()),
+    )
+    analysis = NodeAnalysis(
+        unique_id,
+        "opaque",
+        reason,
+        columns=names,
+        fingerprints=[fp.hex() for fp in relation.fps],
+        expressions=[None] * len(names),
+        rows_fingerprint=relation.rows_fp.hex(),
+    )
+    return LinkedNode(analysis, relation, [everything for _ in names], rows)
+
+
+def _left_for(linker: Linker, unique_id: str, node: Node) -> list[bytes]:
+    """What hooks make or write, and the catalog, where a node that was not analysed names it."""
+    hooks = linker.context.hooks
+    text = node.compiled_code or node.raw_code
+    made = [f"{name}()" for name in hooks.called_in(text)]
+    if hooks.writing:
+        made += hooks.writing.keys() & set(re.findall(r"\w+", text.lower()))
+    linker.above.setdefault(unique_id, set()).update(made)
+    parts = [part for key in sorted(made) for part in (key.encode(), linker.left_in(key))]
+    return [*parts, linker.context.all_code] if CATALOG.search(text) else parts
+
+
+def _text(linker: Linker, unique_id: str, node: Node) -> str:
+    """The text of a node that cannot be analysed, relations by unique_id (rule 6)."""
+    macros = linker.context.macros
+    if node.is_python or node.compiled_code is None:
+        called = macros.fingerprint(node.depends_on.macros).hex()
+        variables = macros.variables_of(node)
+        references = linker.context.settings.references.of(node)
+        return f"{code_of(node)}{variables}\n{references!r}\n{called}"
+    text = node.compiled_code
+    for other in (unique_id, *linker.project.parents.get(unique_id, ())):
+        if name := linker.project.nodes[other].relation_name:
+            text = text.replace(name, other)
+    if linker.dialect not in _LAYOUT_SAYS_NOTHING or "/*+" in text or "/*!" in text:
+        return text
+    return normalised(text)
+
+
+def _text_that_names(node: Node) -> str:
+    """The part of a node's text in which names of relations can stand: of Python, its strings."""
+    if node.is_python:
+        return " ".join(match[0] for match in _PYTHON_STRING.finditer(node.raw_code))
+    return node.compiled_code or ""

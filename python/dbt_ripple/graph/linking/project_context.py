@@ -1,0 +1,78 @@
+"""What a project says of its nodes before any of them is linked."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from dbt_ripple.artifacts import Node, Project, masking_functions
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.identifiers import dialect_of
+from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
+from dbt_ripple.graph.hooks import Hooks
+from dbt_ripple.graph.introspection import Introspection
+from dbt_ripple.graph.macros import Macros
+from dbt_ripple.graph.node_properties import place
+from dbt_ripple.graph.normalized_code import code_of
+from dbt_ripple.graph.relation_names import RelationNames
+from dbt_ripple.graph.relations import RELATIONS
+from dbt_ripple.graph.seed_files import checksum
+
+
+class ProjectContext:
+    """A project's macros, config, names, hooks and Jinja, each analysed once.
+
+    It depends on the manifest alone: not on a catalog, and not on how the project is linked. So all
+    linkers of a project share one.
+
+    Attributes:
+        dialect: of its SQL.
+        macros: what they call, and their fingerprints.
+        settings: which config changes data (rule 7).
+        names: which name in SQL is which node (rule 6).
+        introspection: what Jinja looks at in the warehouse (rule 11).
+        masking: the functions that mask their arguments, besides those that are known to.
+        plain_types: types of columns that were found to be no structs.
+    """
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.dialect = dialect_of(project.metadata.adapter_type)
+        self.macros = Macros(project)
+        self.settings = ConfigFingerprints(project, self.macros)
+        self.names = RelationNames(project, self.dialect)
+        self.introspection = Introspection(project, self.macros)
+        self.masking = tuple(sorted(masking_functions(project)))
+        self.plain_types: set[str | None] = set()
+
+    @cached_property
+    def hooks(self) -> Hooks:
+        """The hooks that do something to other relations than their own."""
+        return Hooks(self.project, self.macros, self.names)
+
+    @cached_property
+    def all_code(self) -> bytes:
+        """A fingerprint of the code of the whole project: what stands in the catalog is of it."""
+        parts = []
+        for unique_id, node in sorted(self.project.nodes.items()):
+            if node.resource_type in RELATIONS:
+                config = (node.materialized, node.config.get("contract"))
+                columns = [(c.name, c.data_type) for c in node.columns.values()]
+                settings = repr((config, node.identifier, columns, checksum(node)))
+                parts += [unique_id.encode(), code_of(node).encode(), settings.encode()]
+        return digest(*parts, self.macros.fingerprint(self.macros.user))
+
+    @cached_property
+    def all_places(self) -> bytes:
+        """A fingerprint of which relations there are, where, and of which kind."""
+        parts = [
+            repr((unique_id, place(node), kind_of_relation(node))).encode()
+            for unique_id, node in sorted(self.project.nodes.items())
+            if node.resource_type in RELATIONS and not node.is_ephemeral
+        ]
+        return digest(*parts)
+
+
+def kind_of_relation(node: Node) -> list[Any]:
+    """What an adapter tells of a relation that is there: whether it is a table, and which."""
+    return [node.materialized, node.config.get("table_format"), node.config.get("file_format")]

@@ -1,0 +1,243 @@
+"""The relation that a model's or a snapshot's query gives, put together step by step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dbt_ripple.artifacts import Node
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.identifiers import MADE_UP, fold, fold_stored
+from dbt_ripple.flow.ir import IDENTITY
+from dbt_ripple.flow.relation import Relation, union
+from dbt_ripple.graph.lineage import NodeAnalysis, Status
+from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.linking.besides_query import (
+    besides_query,
+    looked_at,
+    unnamed_fingerprint,
+    unnamed_reads,
+    whole_relations,
+    why_unnamed,
+)
+from dbt_ripple.graph.linking.kept_rows import config_with_columns
+from dbt_ripple.graph.linking.modes import FollowedQuery
+from dbt_ripple.graph.linking.struct_fields import struct_fields
+from dbt_ripple.graph.normalized_code import type_text
+from dbt_ripple.graph.relations import LinkedNode, UnlistedNodeColumns
+from dbt_ripple.graph.unresolved_names import unresolved_names
+from dbt_ripple.reasons import Code, Reason
+
+if TYPE_CHECKING:
+    from dbt_ripple.graph.linking.linker import Linker
+
+
+class QueryResult:
+    """What a query returns, and what dbt makes of it.
+
+    Each method is a step; `models` and `snapshots` say which of them are taken, and in which order.
+
+    Args:
+        linker: of the project.
+        unique_id: of the node.
+        node: a model or a snapshot.
+        followed: its query.
+
+    Attributes:
+        names: of its columns; ``keys``, ``fps`` and ``deps`` run in parallel (`flow.relation.Relation`).
+        rows: what its rows depend on.
+        wrapped: a fingerprint of what counts for all columns and the rows; empty for nothing.
+        config: a fingerprint of its settings; empty for nothing.
+        missing: the names for want of which the query may not run.
+        introspects: the relations that count besides its query.
+    """
+
+    __slots__ = (
+        "config",
+        "deps",
+        "expressions",
+        "fps",
+        "introspection_fingerprint",
+        "introspects",
+        "is_open",
+        "keys",
+        "linker",
+        "missing",
+        "names",
+        "node",
+        "query",
+        "reason",
+        "rows",
+        "status",
+        "unique_id",
+        "wrapped",
+    )
+
+    def __init__(self, linker: Linker, unique_id: str, node: Node, followed: FollowedQuery) -> None:
+        self.linker = linker
+        self.unique_id = unique_id
+        self.node = node
+        self.expressions, self.query = followed
+        relation = self.query.relation
+        self.names, self.keys = list(relation.names), relation.keys
+        self.fps, self.deps = list(relation.fps), list(relation.deps)
+        self.rows = relation.rows
+        self.is_open = bool(relation.unlisted)
+        self.status: Status = "analysed"
+        self.reason: Reason | None = None
+        self.wrapped = b""
+        self.config = b""
+        self.missing: list[str] = []
+        self.introspects: list[str] = []
+        self.introspection_fingerprint = b""
+
+    def list_columns(self) -> None:
+        """Take the columns of a ``*``, and names that the engine makes up, from the warehouse."""
+        relation, dialect = self.query.relation, self.linker.dialect
+        keys = self.keys
+        listed = self.linker.catalog.get(self.unique_id, [])
+        if self.is_open:
+            # The warehouse knows what the text does not: which columns the * has.
+            shown = [c.name for c in listed] or [c.name for c in self.node.columns.values()]
+            have = {k.removeprefix(MADE_UP) for k in keys}
+            keys = self.keys = list(keys)
+            for name in shown:
+                key = fold_stored(name, dialect)
+                if key in have:
+                    continue
+                column = relation.get(key, name)
+                if column is not None:
+                    have.add(key)
+                    self.names.append(name)
+                    keys.append(key)
+                    self.fps.append(column[0])
+                    self.deps.append(column[1])
+            if listed:
+                self.is_open = False
+            else:
+                self.status, self.reason = "opaque", _why_unknown(relation)
+        elif len(listed) == len(self.names) and (
+            len(set(keys)) < len(keys) or not all(map(str.isidentifier, keys))
+        ):
+            # Of a name that the engine makes up, or tells apart, the warehouse knows better.
+            self.names = [
+                n if k.isidentifier() and keys.count(k) == 1 else c.name
+                for c, n, k in zip(listed, self.names, keys, strict=True)
+            ]
+            self.keys = [fold_stored(n, dialect) for n in self.names]
+        if self.query.unknown and self.status == "analysed" and not listed:
+            self.status, self.reason = "opaque", self.query.unknown
+
+    def put_in_declared_order(self) -> None:
+        """Dbt selects the columns that an enforced contract declares, in its order."""
+        at = {k: i for i, k in enumerate(self._declared_keys())}
+        if set(at) == set(self.keys):
+            order = sorted(range(len(self.keys)), key=lambda i: at[self.keys[i]])
+            self.names, self.keys = [self.names[i] for i in order], [self.keys[i] for i in order]
+            self.fps, self.deps = [self.fps[i] for i in order], [self.deps[i] for i in order]
+
+    def cast_to_declared_types(self) -> None:
+        """An enforced contract casts a column to its declared type."""
+        types = {
+            key: column.data_type
+            for key, column in zip(self._declared_keys(), self.node.columns.values(), strict=True)
+            if column.data_type
+        }
+        self.fps = [
+            digest(b"type", fp, type_text(types[key]).encode()) if key in types else fp
+            for key, fp in zip(self.keys, self.fps, strict=True)
+        ]
+
+    def _declared_keys(self) -> list[str]:
+        """The folded names of the columns that its properties declare."""
+        dialect = self.linker.dialect
+        return [fold(c.name, bool(c.quote), dialect) for c in self.node.columns.values()]
+
+    def find_missing(self) -> None:
+        """All of a relation moves with the names that its query looks for in vain (rule 5)."""
+        if self.query.missing:
+            self.missing = unresolved_names(self.linker, self.unique_id, self.node)
+        if self.missing:
+            self.wrapped = digest(b"broken", *(m.encode() for m in self.missing))
+
+    def add_config(self) -> None:
+        """Settings that change data are part of all of it (rule 7)."""
+        self.config = self.linker.context.settings.of(self.node)
+        if self.config:
+            self.config, self.rows = config_with_columns(
+                self.linker, self.node, self.query.relation, self.config, self.rows
+            )
+
+    def add_what_it_reads_besides(self) -> None:
+        """So is what its query does not name: see `linking.besides_query`. After `add_config`."""
+        linker, unique_id, node = self.linker, self.unique_id, self.node
+        looks = linker.context.introspection.of(node)
+        besides = self.introspection_fingerprint = besides_query(linker, unique_id, node, looks)
+        unnamed = unnamed_reads(linker, unique_id, node, looks)
+        if self.config or besides or unnamed:
+            of_unnamed = unnamed_fingerprint(linker, unnamed)
+            self.wrapped = digest(b"aside", self.wrapped, self.config, besides, of_unnamed)
+        if besides:
+            self.introspects += looked_at(linker, unique_id, node, looks)
+        if unnamed:
+            self.rows = union(self.rows, whole_relations(linker, unnamed.whole))
+            self.introspects += unnamed.whole
+            self.reason = self.reason or why_unnamed(linker, unnamed)
+            if unnamed.catalog and self.status == "analysed":
+                self.status = "opaque"
+
+    def break_where_missing(self) -> None:
+        """A query that looks for a name in vain is broken, as far as is known."""
+        if self.missing:
+            self.status, self.reason = "broken", Code.CANNOT_FIND(names=self.missing)
+
+    def linked(self) -> LinkedNode:
+        """The node, as its readers see it."""
+        unique_id, of_query, names, wrapped = (
+            self.unique_id,
+            self.query.relation,
+            self.names,
+            self.wrapped,
+        )
+        fps, rows_fp = self.fps, of_query.rows_fp
+        if wrapped:
+            fps = [digest(wrapped, fp) for fp in fps]
+            rows_fp = digest(wrapped, rows_fp)
+        rest = UnlistedNodeColumns(self.linker, unique_id, of_query, wrapped)
+        relation = Relation(
+            names=list(names),
+            keys=list(self.keys),
+            fps=fps,
+            deps=[{(unique_id, n): IDENTITY} for n in names],
+            unlisted=[rest] if self.is_open else [],
+            rows_fp=rows_fp,
+            rows={(unique_id, ROWS): IDENTITY},
+            side_key=of_query.side_key,
+            joins=of_query.joins,
+            order=of_query.order,
+            incidental=of_query.incidental,
+        )
+        listed = self.linker.catalog.get(unique_id, [])
+        relation.fields = struct_fields(self.linker, self.node, of_query.fields, listed)
+        expressions: list[str | None] = [None] * len(names)
+        if self.expressions:
+            expressions = [self.expressions.get(key) for key in self.keys]
+        analysis = NodeAnalysis(
+            unique_id,
+            self.status,
+            self.reason,
+            columns=names,
+            fingerprints=list(map(bytes.hex, fps)),
+            expressions=expressions,
+            rows_fingerprint=rows_fp.hex(),
+            order=of_query.order.hex(),
+            introspects=list(dict.fromkeys(self.introspects)),
+            incidental=of_query.incidental.hex(),
+            unresolved_names=[name for name in self.query.missing if name not in self.missing],
+            introspection_fingerprint=self.introspection_fingerprint.hex(),
+        )
+        return LinkedNode(analysis, relation, self.deps, self.rows)
+
+
+def _why_unknown(relation: Relation) -> Reason:
+    parents = sorted({parent for parent, _ in relation.rows})
+    return Code.STAR_UNKNOWN(parents=[*parents[:3]] or ["its source"])

@@ -1,0 +1,83 @@
+"""Sources, and relations that dbt does not know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from dbt_ripple.artifacts import Node
+from dbt_ripple.flow.fingerprint import digest, hashed
+from dbt_ripple.flow.identifiers import fold_stored
+from dbt_ripple.flow.ir import IDENTITY
+from dbt_ripple.flow.relation import Relation, UnlistedColumns
+from dbt_ripple.graph.lineage import NodeAnalysis
+from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.linking.struct_fields import struct_fields
+from dbt_ripple.graph.node_properties import of_source, read_of
+from dbt_ripple.graph.relations import LinkedNode, UnlistedSourceColumns
+
+if TYPE_CHECKING:
+    from dbt_ripple.graph.linking.linker import Linker
+
+DATASET_PREFIX: Final = "dataset."
+"""unique_id prefix of a relation that a query reads and dbt does not know."""
+
+
+def link_source(linker: Linker, unique_id: str, node: Node) -> LinkedNode:
+    """A source, by its name and the settings by which it is read."""
+    fingerprint = digest(b"leaf", unique_id.encode(), repr(where_it_is(node)).encode())
+    settings = of_source(node, linker.project.metadata.adapter_type)
+    if reads := linker.context.settings.read_by_project_hooks:
+        settings += read_of(node, reads)
+    if settings:
+        fingerprint = digest(fingerprint, repr(settings).encode())
+    listed = linker.catalog.get(unique_id, [])
+    names = [c.name for c in listed]
+    closed = bool(names)
+    if not closed:
+        names = [c.name for c in node.columns.values()]
+    linked = unlisted_relation(linker, unique_id, fingerprint, names, closed)
+    linked.relation.fields = struct_fields(linker, node, linked.relation.fields, listed)
+    return linked
+
+
+def unlisted_relation(
+    linker: Linker, unique_id: str, fingerprint: bytes, names: list[str], closed: bool
+) -> LinkedNode:
+    """A relation of these columns, and of any other that is read unless it is closed."""
+    keys = [fold_stored(n, linker.dialect) for n in names]
+    prefix = fingerprint + b"\x00"
+    fps = [hashed(prefix + k.encode()) for k in keys]  # what `digest` of the two gives
+    rest: list[UnlistedColumns] = [UnlistedSourceColumns(linker, unique_id, fingerprint)]
+    relation = Relation(
+        names=list(names),
+        keys=keys,
+        fps=fps,
+        deps=[{(unique_id, n): IDENTITY} for n in names],
+        unlisted=[] if closed else rest,
+        rows_fp=digest(fingerprint, b"rows"),
+        rows={(unique_id, ROWS): IDENTITY},
+        side_key=fingerprint,
+        unresolved=rest if closed else None,
+    )
+    analysis = NodeAnalysis(
+        unique_id,
+        "leaf",
+        columns=list(names),
+        fingerprints=[fp.hex() for fp in fps],
+        expressions=[None] * len(names),
+        rows_fingerprint=relation.rows_fp.hex(),
+    )
+    return LinkedNode(analysis, relation, [{} for _ in names], {})
+
+
+def where_it_is(source: Node) -> tuple[str | None, ...]:
+    """What a project says of where a source is, without what only the target decides (rule 6)."""
+    parts: list[str | None] = [source.identifier or source.name]
+    for unrendered, rendered in (
+        (source.unrendered_database, source.database),
+        (source.unrendered_schema, source.schema),
+    ):
+        parts.append(unrendered)
+        if unrendered and "target" not in unrendered and "env_var" not in unrendered:
+            parts.append(rendered)
+    return tuple(parts)
