@@ -13,6 +13,8 @@ from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
     open_cache,
+    open_joined,
+    other_projects_option,
     project_options,
 )
 from dbt_ripple.dbt_runner.invoke import DbtOptions
@@ -43,6 +45,7 @@ Examples:
     metavar="NAME",
     help="Name of the person who approves findings of blast_radius and certified_reached; the answer records it.",
 )
+@other_projects_option("who there reads what this project builds is judged, too")
 @click.option(
     "--with",
     "also",
@@ -76,6 +79,7 @@ def gate(
     base_ref: str | None,
     fail_on: str,
     approved_by: str | None,
+    others: tuple[Path, ...],
     also: str | None,
     run: bool,
     style: str,
@@ -128,7 +132,8 @@ def gate(
             head_analysis=head.analysis(),
             cache=cache,
         )
-        report = gate_from(comparison, config, name or None)
+        joined = open_joined(head, others, cache, threads, comparison.base)
+        report = gate_from(comparison, config, name or None, joined)
         critical = config.critical if also else None
         selection = select_from(comparison, critical=critical, cache=cache) if also else None
     ran = None
@@ -138,7 +143,7 @@ def gate(
         folder = artifacts_folder(project_dir, target_path)
         deferred = state_folder(project_dir, state) if state is not None else None
         ran = run_selection(selection, project_dir, folder, options, state=deferred)
-    gate_answer = GateAnswer(report, comparison, selection, ran)
+    gate_answer = GateAnswer(report, comparison, selection, ran, joined)
     for note in report.notes:
         warn(note.message)
     for unique_id, reason in report.opaque.items():

@@ -12,7 +12,9 @@ from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
     open_cache,
+    open_joined,
     open_target,
+    other_projects_option,
     project_options,
 )
 from dbt_ripple.cli.select_option import as_typed
@@ -35,6 +37,7 @@ Examples:
   dbt-ripple impact raw_orders --changes proposed_changes.json --format json
   dbt-ripple impact dim_customers.v1 --deprecate --date 2027-03-31 --format markdown
   dbt-ripple impact metric:revenue --remove
+  dbt-ripple impact fct_orders --drop channel --other-project ../finance/target
   dbt-ripple impact semantic_model:orders --drop order__status
 """,
 )
@@ -91,6 +94,7 @@ Examples:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Take the changes from FILE, JSON with `proposed_changes`; NODE may be its `asset_id`.",
 )
+@other_projects_option("who there reads what this project builds is in the answer, too")
 @format_option("text", "json", "markdown")
 @analysis_options
 @project_options
@@ -104,6 +108,7 @@ def impact(
     ends: str,
     remove: bool,
     file: Path | None,
+    others: tuple[Path, ...],
     style: str,
     cache_dir: Path | None,
     no_cache: bool,
@@ -153,15 +158,19 @@ def impact(
                 f"name {found.spoken_name}, and say what to do with the column: --drop {column}",
             )
         _check_compiled(project, found)
-        report = simulate(project, found, changes, analysis=target.analysis(), cache=cache)
+        joined = open_joined(target, others, cache, threads)
+        report = simulate(
+            *(project, found, changes), analysis=target.analysis(), cache=cache, joined=joined
+        )
+    shown = project if joined is None else joined.union
     for unique_id, reason in report.opaque.items():
         warn(f"{unique_id} cannot be analysed ({reason.message}): it may read any column")
     if style == "json":
         answer(as_document(report.document()))
     elif style == "markdown":
-        answer(impact_markdown(report, found.spoken_name, changes, project))
+        answer(impact_markdown(report, found.spoken_name, changes, shown))
     else:
-        answer(impact_text(report, found.spoken_name, changes, project), fit="wrap")
+        answer(impact_text(report, found.spoken_name, changes, shown), fit="wrap")
     return int(report.decision == "BLOCKED")
 
 

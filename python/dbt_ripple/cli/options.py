@@ -19,6 +19,7 @@ from dbt_ripple.tuning import keep_all, relax_collector
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
     from dbt_ripple.graph.cache import Cache
+    from dbt_ripple.graph.joined_projects import JoinedProjects
     from dbt_ripple.graph.query_cache import LowerMany
     from dbt_ripple.graph.target_folder import TargetFolder
 
@@ -157,6 +158,57 @@ def open_target(
 def _freeze(project: Project) -> None:
     keep_all()
     say_notes(project.notes, len(project.notes))
+
+
+def other_projects_option(what: str) -> Callable[[_Command], _Command]:
+    """Add ``--other-project``, handed on as ``others``, for `open_joined`.
+
+    Args:
+        what: what the command does with them, as the help says it.
+    """
+    return click.option(
+        "--other-project",
+        "others",
+        metavar="DIR",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        help=f"The artifacts of another dbt project, or its folder: {what}. May be repeated.",
+    )
+
+
+def open_joined(
+    target: TargetFolder,
+    others: Sequence[Path],
+    cache: Cache | None,
+    threads: int | None,
+    formerly: Project | None = None,
+) -> JoinedProjects | None:
+    """A project and those that ``--other-project`` names; None where it names none.
+
+    What cannot be joined is said on stderr.
+
+    Raises:
+        RippleError: there are no artifacts in a folder.
+    """
+    if not others:
+        return None
+    from dbt_ripple.graph.joined_projects import JoinedProjects, Member
+
+    members = [Member(target.project, target.analysis)]
+    for folder in others:
+        if not (folder / "manifest.json").is_file() and (folder / "dbt_project.yml").is_file():
+            folder = artifacts_folder(folder, None)
+        if not (folder / "manifest.json").is_file():
+            what = "no manifest.json in this folder" if folder.is_dir() else "no such folder"
+            raise RippleError(
+                what, f"--other-project {folder}", "name a folder of artifacts, or of a dbt project"
+            )
+        other = open_target(folder, cache, threads)
+        members.append(Member(other.project, other.analysis))
+    joined = JoinedProjects(members, formerly, cache)
+    for note in joined.notes:
+        warn(note)
+    return joined
 
 
 def say_notes(notes: Sequence[str], of: int) -> None:

@@ -13,16 +13,20 @@ from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
     open_cache,
+    open_joined,
     open_target,
+    other_projects_option,
     project_options,
 )
 from dbt_ripple.cli.select_option import as_typed, chosen, selection_options
 from dbt_ripple.cli.shell_completion import node_names
+from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering import terminal
 from dbt_ripple.rendering.output import answer
 from dbt_ripple.rendering.trace import TraceView, column_view, node_view, render
 
 if TYPE_CHECKING:
+    from dbt_ripple.artifacts import Node, Project
     from dbt_ripple.artifacts.node_selection import Operators
     from dbt_ripple.graph.traversal import Direction
 
@@ -36,6 +40,7 @@ Examples:
   dbt-ripple trace +models/marts/fct_orders.sql
   dbt-ripple trace raw_orders --select resource_type:exposure
   dbt-ripple trace dim_customers.v2 --format mermaid > lineage.mmd
+  dbt-ripple trace fct_orders.amount --other-project ../finance
 """,
 )
 @click.argument("node", metavar="NODE[.COLUMN]", shell_complete=node_names)
@@ -51,6 +56,7 @@ Examples:
 @click.option(
     "--depth", type=click.IntRange(min=0), help="Number of steps to follow.  [default: all]"
 )
+@other_projects_option("the trace goes on where it reads what this one builds, or the reverse")
 @click.option("--include-tests", is_flag=True, help="Show data tests, unit tests and hooks, too.")
 @format_option(
     "tree", "text", "json", "mermaid", "markdown", help="Output format; text is the same as tree."
@@ -64,6 +70,7 @@ def trace(
     include_tests: bool,
     selected: tuple[str, ...],
     excluded: tuple[str, ...],
+    others: tuple[Path, ...],
     style: str,
     cache_dir: Path | None,
     no_cache: bool,
@@ -86,20 +93,43 @@ def trace(
 
     with open_cache(cache_dir, no_cache) as cache:
         target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
-        project = target.project
-        root, column, asked = named(project, as_typed(node, project_dir))
+        project, whose = target.project, {}
+        joined = open_joined(target, others, cache, threads)
+        typed = as_typed(node, project_dir)
+        if joined is not None:
+            root, column, asked = _named_in(project, joined.union, typed)
+            project, whose = joined.union, joined.project_of
+        else:
+            root, column, asked = named(project, typed)
         direction, depth = _way(asked, direction, depth)
         wanted = chosen(project, selected, excluded, project_dir)
-        analysis = target.analysis(tests=include_tests) if column is not None else None
+        analysis = None
+        if column is not None and joined is not None:
+            analysis = joined.united(joined.analyses())
+        elif column is not None:
+            analysis = target.analysis(tests=include_tests)
     view: TraceView[Any]
     if column is None or analysis is None:
-        view = node_view(project, root, direction, depth, include_tests, wanted)
+        view = node_view(project, root, direction, depth, include_tests, wanted, whose)
     else:
         view = column_view(
-            *(project, analysis, root, column, direction, depth, include_tests, wanted)
+            *(project, analysis, root, column, direction, depth, include_tests, wanted, whose)
         )
     width = terminal.width_of(sys.stdout)
     answer(render(view, style, width), fit="cut" if style in ("tree", "text") else None)
+
+
+def _named_in(project: Project, union: Project, typed: str) -> tuple[Node, str | None, Operators]:
+    """What is meant: a node of the project itself, if it has one of this name, or else of another."""
+    from dbt_ripple.artifacts.node_selection import named
+
+    try:
+        return named(project, typed)
+    except RippleError as unknown:
+        try:
+            return named(union, typed)
+        except RippleError:
+            raise unknown from None
 
 
 def _way(asked: Operators, direction: Direction, depth: int | None) -> tuple[Direction, int | None]:

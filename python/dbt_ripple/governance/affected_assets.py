@@ -73,6 +73,8 @@ class Affected(msgspec.Struct, kw_only=True, omit_defaults=True):
         asset_type: as `artifacts.asset_type`.
         affected_references: what it reads of the change, under the name at the changed node; where
             several nodes were changed, after the node's name and a dot. Rows are ``*rows*``.
+        project: the dbt project it is of, where that is another one; JSON has it where it is so. Its
+            references are then those to the sources that stand for the changed relations there.
         owner: who is to be told; None where nobody is named. Where it is declared, JSON also has the
             owner_email, the owner_channel (Slack) and the domain.
         path: unique_ids from the changed node down to this one, both included.
@@ -93,6 +95,12 @@ class Affected(msgspec.Struct, kw_only=True, omit_defaults=True):
     owner_email: str | None = None
     owner_channel: str | None = None
     domain: str | None = None
+    project: str | None = None
+
+    @property
+    def full_name(self) -> str:
+        """The name; of another project after its name and a dot."""
+        return f"{self.project}.{self.name}" if self.project else self.name
 
     @property
     def counts(self) -> bool:
@@ -178,16 +186,31 @@ def affected_by(
     Returns:
         Nearest first, then the worst, then by unique_id; tests are not assets.
     """
-    return _Ripple(comparison, origins, contract_types).assets()
+    return Ripple(comparison, origins, contract_types).assets()
 
 
-class _Ripple:
-    """The walk. Columns are compared in lower case: one side may spell them otherwise."""
+class Ripple:
+    """The walk. Columns are compared in lower case: one side may spell them otherwise.
+
+    Args:
+        comparison: as for `affected_by`, like the next two.
+        origins: the relations the change was made in.
+        contract_types: models whose enforced contract will not hold.
+        reached: of origins that another project builds, the columns and rows that the change reaches
+            there; what else of them moved only stands below what will not compile there.
+        lost: those of them whose data is lost.
+    """
 
     def __init__(
-        self, comparison: Comparison, origins: Collection[str], contract_types: Collection[str]
+        self,
+        comparison: Comparison,
+        origins: Collection[str],
+        contract_types: Collection[str] = (),
+        reached: Collection[Vertex] | None = None,
+        lost: Collection[Vertex] = (),
     ) -> None:
         self.comparison = comparison
+        self.given, self.given_lost = reached, lost
         self.origins = origins
         self.broken = newly_broken(comparison)
         self.contract_types = contract_types
@@ -222,12 +245,25 @@ class _Ripple:
     def _begin(self) -> None:
         began = [v for v, up in self.predecessors.items() if up is None and v[0] in self.origins]
         began = [v for v in began if v[0] not in self.broken or v[0] in self.lost]
-        for vertex in [*(v for v in self.gone if v[0] in self.origins), *began]:
+        began = [*(v for v in self.gone if v[0] in self.origins), *began]
+        if self.given is not None:
+            began = [v for v in self.given if v in self.moved or v in self.gone]
+        for vertex in began:
             if vertex not in self.mask:
                 self.mask[vertex] = self.surely[vertex] = 1 << len(self.starts)
                 self.starts.append(vertex)
-                if self.gone.get(vertex):
+                if self.gone.get(vertex) or vertex in self.given_lost:
                     self.loss.add(vertex)
+
+    def reached(self, unique_id: str) -> set[str]:
+        """The columns (in lower case) and rows of a relation that the change reaches."""
+        if unique_id in self.origins and unique_id not in self.broken:
+            return {v[1] for v in (*self.moved, *self.gone) if v[0] == unique_id}
+        return {v[1] for v in (*self.mask, *self.gone) if v[0] == unique_id}
+
+    def lost_columns(self, unique_id: str) -> set[str]:
+        """Those of them whose data is lost."""
+        return {v[1] for v in self.loss if v[0] == unique_id}
 
     # -- along the lineage ------------------------------------------------------------------------
 
@@ -380,7 +416,8 @@ class _Ripple:
             start = vertex
             while (before := predecessors.get(start)) is not None:
                 start = before
-            if start[0] not in self.broken:
+            shaken = self.given is not None and start[0] in self.origins
+            if start[0] not in self.broken and not (shaken and _folded(start) not in self.mask):
                 return False
         return True
 
@@ -430,6 +467,7 @@ class _Ripple:
     # -- the answer -------------------------------------------------------------------------------
 
     def assets(self) -> list[Affected]:
+        """What it reaches, as `affected_by` gives it."""
         head = self.comparison.head
         paths = self._paths()
         single = len({vertex[0] for vertex in self.starts}) == 1

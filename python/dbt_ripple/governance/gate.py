@@ -8,12 +8,13 @@ change is not stopped because of older problems.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import msgspec
 
 from dbt_ripple.artifacts import (
+    Node,
     Project,
     domain,
     owner,
@@ -24,8 +25,8 @@ from dbt_ripple.artifacts import (
 from dbt_ripple.changes import Comparison, compare
 from dbt_ripple.governance.affected_assets import (
     Affected,
+    Ripple,
     RiskLevel,
-    affected_by,
     counted,
     edited,
     matters,
@@ -34,11 +35,14 @@ from dbt_ripple.governance.affected_assets import (
 )
 from dbt_ripple.governance.checks import CHECKS
 from dbt_ripple.governance.contracts import Breach, contract_breaches
+from dbt_ripple.governance.other_projects import Elsewhere, reached_projects
+from dbt_ripple.governance.recommendations import spoken
 from dbt_ripple.governance.ripple_yml import Config
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.governance.semantic_layer import layer_breaches
 from dbt_ripple.governance.tags import tag_breaches
 from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.joined_projects import JoinedProjects
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.reasons import Code, Reason
 
@@ -54,6 +58,7 @@ class Finding(msgspec.Struct, kw_only=True, omit_defaults=True, rename={"reason"
             it is said, and decides nothing.
         unique_id: None where it is about the change as a whole.
         column: None where it is about the whole node.
+        project: the dbt project it is of, where that is another one.
         owner: who answers for the node. Where it is declared, JSON also has the owner_name, the
             owner_email, the owner_channel (Slack) and the domain.
     """
@@ -68,6 +73,7 @@ class Finding(msgspec.Struct, kw_only=True, omit_defaults=True, rename={"reason"
     owner_email: str | None = None
     owner_channel: str | None = None
     domain: str | None = None
+    project: str | None = None
 
 
 class GateReport(msgspec.Struct, kw_only=True):
@@ -135,15 +141,33 @@ def gate(
     return gate_from(comparison, config or Config(), approved_by)
 
 
-def gate_from(comparison: Comparison, config: Config, approved_by: str | None = None) -> GateReport:
-    """The gate's word on a comparison that is at hand; arguments as in `gate`."""
+def gate_from(
+    comparison: Comparison,
+    config: Config,
+    approved_by: str | None = None,
+    joined: JoinedProjects | None = None,
+) -> GateReport:
+    """The gate's word on a comparison that is at hand; arguments as in `gate`.
+
+    Args:
+        comparison: base and head.
+        config: levels and thresholds.
+        approved_by: who says yes to what needs approval.
+        joined: head's project and those that read what it builds, where they are to be asked, too.
+    """
     origins = edited(comparison)
-    affected = affected_by(comparison, origins)
+    ripple = Ripple(comparison, origins)
+    elsewhere = Elsewhere()
+    if joined is not None:
+        elsewhere = Elsewhere(joined, reached_projects(joined, comparison, ripple))
+    affected = elsewhere.and_here(ripple.assets())
+    nodes = {**elsewhere.nodes, **comparison.head.nodes}
     findings = [
         finding
-        for breach in _breaches(comparison, config, origins, affected)
+        for breach in _breaches(comparison, config, origins, affected, nodes)
         if (finding := _finding(breach, config, approved_by, comparison)) is not None
     ]
+    findings += _elsewhere(elsewhere, config, approved_by, comparison)
     place = {name: i for i, name in enumerate(RULES)}
     findings.sort(
         key=lambda f: (place[f.rule], f.unique_id or "", f.column or "", f.reason.message)
@@ -151,7 +175,7 @@ def gate_from(comparison: Comparison, config: Config, approved_by: str | None = 
     reached = {asset.unique_id for asset in affected} | origins
     return GateReport(
         decision=decision(findings),
-        risk_level=_risk(findings, risk_level(affected, comparison.head)),
+        risk_level=_risk(findings, risk_level(affected, comparison.head.having(nodes=nodes))),
         blast_radius=counted(affected),
         findings=findings,
         affected=affected,
@@ -162,7 +186,8 @@ def gate_from(comparison: Comparison, config: Config, approved_by: str | None = 
             if seen.status == "opaque"
             and unique_id in reached
             and unique_id not in comparison.syntax_errors
-        },
+        }
+        | elsewhere.opaque,
         removed=sorted(comparison.removed),
         notes=[
             *(n for n in comparison.notes if n.code is not Code.EVERY_TEST_SELECTED),
@@ -183,23 +208,55 @@ def _risk(findings: list[Finding], reach: RiskLevel) -> RiskLevel:
     return "medium" if reach == "low" and decision(findings) == "BLOCKED" else reach
 
 
+def _elsewhere(
+    elsewhere: Elsewhere, config: Config, approved_by: str | None, comparison: Comparison
+) -> Iterator[Finding]:
+    """Readers in other projects that do not find their columns any more."""
+    joined = elsewhere.joined
+    for unique_id, breaches in elsewhere.broken.items():
+        for breach in breaches if joined is not None and unique_id in joined.project_of else ():
+            finding = _finding(
+                msgspec.structs.replace(breach, unique_id=unique_id),
+                config,
+                approved_by,
+                comparison,
+            )
+            if finding is None or joined is None:
+                continue
+            node, project = joined.union.nodes[unique_id], joined.union
+            finding.project = joined.project_of[unique_id]
+            finding.owner = owner(node, project)
+            finding.owner_name = owner_name(node, project)
+            finding.owner_email = owner_email(node, project)
+            finding.owner_channel = owner_channel(node, project)
+            finding.domain = domain(node, project)
+            yield finding
+
+
 def _breaches(
-    comparison: Comparison, config: Config, origins: set[str], affected: list[Affected]
+    comparison: Comparison,
+    config: Config,
+    origins: set[str],
+    affected: list[Affected],
+    every: Mapping[str, Node],
 ) -> Iterator[Breach]:
     yield from contract_breaches(comparison, newly_broken(comparison))
     for check in (*CHECKS, layer_breaches):
         yield from check(comparison)
     yield from tag_breaches(comparison, config.required)
-    yield from _reach(comparison, config.threshold("blast_radius"), origins, affected)
+    yield from _reach(comparison, config.threshold("blast_radius"), origins, affected, every)
 
 
 def _reach(
-    comparison: Comparison, above: int, origins: set[str], affected: list[Affected]
+    comparison: Comparison,
+    above: int,
+    origins: set[str],
+    affected: list[Affected],
+    every: Mapping[str, Node],
 ) -> Iterator[Breach]:
     reached = [asset for asset in affected if asset.counts]
     if len(reached) > above:
-        spoken = comparison.head.nodes
-        names: list[str | Reason] = [spoken[a.unique_id].spoken_name for a in reached]
+        names: list[str | Reason] = [spoken(a, every[a.unique_id]) for a in reached]
         reason = (
             Code.REACHES_MORE_THAN(assets=names, most=above)
             if above
@@ -210,7 +267,7 @@ def _reach(
     reasons = {
         asset.unique_id: Code.CERTIFIED_REACHED()
         for asset in affected
-        if asset.counts and matters(nodes[asset.unique_id])
+        if asset.counts and matters(every[asset.unique_id])
     }
     for unique_id in origins:
         change = comparison.changed.get(unique_id)

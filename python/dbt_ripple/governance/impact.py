@@ -10,7 +10,7 @@ same change, with the default levels of its rules.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, Literal, NamedTuple
 
@@ -23,6 +23,7 @@ from dbt_ripple.flow.data_types import TYPE_NAMES, canonical_type, same_type
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.governance.affected_assets import (
     Affected,
+    Ripple,
     RiskLevel,
     affected_by,
     counted,
@@ -33,11 +34,14 @@ from dbt_ripple.governance.affected_assets import (
 from dbt_ripple.governance.checks import reader_breaches
 from dbt_ripple.governance.column_types import types_of
 from dbt_ripple.governance.contracts import contract_breaches, in_grace, promise_ends, promises
+from dbt_ripple.governance.other_projects import Elsewhere, reached_projects
+from dbt_ripple.governance.recommendations import listed, recommendation
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.governance.semantic_layer import layer_after, layer_breaches
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.hypothetical import HypotheticalChange
+from dbt_ripple.graph.joined_projects import JoinedProjects
 from dbt_ripple.graph.lineage import Analysis, column_names
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.relations import RELATIONS
@@ -130,6 +134,7 @@ def impact(
     analysis: Analysis | None = None,
     cache: Cache | None = None,
     today: date | None = None,
+    joined: JoinedProjects | None = None,
 ) -> ImpactReport:
     """Who breaks if a relation were changed so.
 
@@ -140,6 +145,7 @@ def impact(
         analysis: `analyse(project)`, where it is at hand.
         cache: for the analyses that are made here.
         today: the day by which a grace period is over; by default this one, in UTC.
+        joined: this project and those that read what it builds, where they are to be asked, too.
 
     Raises:
         RippleError: a change is malformed: no such column or type, a new name that is taken, or two
@@ -167,6 +173,7 @@ def impact(
                 f"--rename {change.column}:{change.to}",
                 "give a new name",
             )
+    elsewhere = Elsewhere()
     if node.resource_type in SEMANTIC:
         after = layer_after(project, node, changes)
         comparison = compare(project, after, base_analysis=seen, cache=cache)
@@ -180,13 +187,28 @@ def impact(
         comparison = compare(project, project, base_analysis=seen, head_analysis=then)
         contract_types = _broken_contracts(project, seen, node.unique_id, hypothetical.retyped)
         contract_types |= _refuses_new(comparison, node.unique_id) if hypothetical.added else set()
-        affected = affected_by(comparison, [node.unique_id], contract_types=contract_types)
+        ripple = Ripple(comparison, [node.unique_id], contract_types)
+        affected = ripple.assets()
         _refer_to_new(affected, hypothetical, comparison)
         promised = _promises(comparison, node, changes, hypothetical, day)
         left_out = hypothetical.gone
         stops = bool(contract_types) or (
             hypothetical.gone and any(a.severity == "breaking" for a in affected)
         )
+        if joined is not None:
+            refused = _refused_elsewhere(joined, seen, node.unique_id, hypothetical)
+            elsewhere = Elsewhere(
+                joined,
+                reached_projects(
+                    joined, comparison, ripple, {node.unique_id: hypothetical}, refused
+                ),
+            )
+            for other in elsewhere.reached:
+                _refer_to_new(other.affected, hypothetical, other.comparison)
+                breaks = any(a.severity == "breaking" for a in other.affected)
+                refuses = refused(other.number, other.comparison)
+                stops = stops or bool(refuses) or (hypothetical.gone and breaks)
+            affected = elsewhere.and_here(affected)
     _in_order(affected, [change.column for change in changes])
     broken = [b for b in reader_breaches(comparison) if b.unique_id != node.unique_id]
     broken_tests, tests = _tests(comparison)
@@ -195,8 +217,11 @@ def impact(
         broken = [b for b in broken if b.unique_id not in without]
         broken_tests = [t for t in broken_tests if t not in without]
         tests = sorted({*tests, *without})
+    for test in elsewhere.broken:
+        if elsewhere.nodes[test].resource_type == "test":
+            broken_tests.append(test)
     decision: Decision = "APPROVED"
-    if broken or promised or stops:
+    if broken or promised or stops or elsewhere.broken:
         decision = "BLOCKED"
     elif {a.severity for a in affected} & {"breaking", "warning"} or any(
         layer_breaches(comparison)
@@ -204,12 +229,18 @@ def impact(
         decision = "CAUTION"
     reached = {a.unique_id for a in affected}
     waits = in_grace(node, day) if whole is not None else []
-    recommendation = _recommendation(
-        node, changes, affected, comparison, [b.unique_id for b in broken if b.unique_id]
+    side = comparison.head if node.unique_id in comparison.head.nodes else comparison.base
+    advice = recommendation(
+        node,
+        changes,
+        affected,
+        {**elsewhere.nodes, **side.nodes},
+        [*(b.unique_id for b in broken if b.unique_id), *elsewhere.broken],
+        newly_broken(comparison) | elsewhere.missing,
     )
     if waits and announced is None:
-        rest = f" {recommendation}" if counted(affected) else ""
-        recommendation = f"Wait: {_listed([*map(str, waits)])}.{rest}"
+        rest = f" {advice}" if counted(affected) else ""
+        advice = f"Wait: {listed([*map(str, waits)])}.{rest}"
     if announced is not None:
         # Nothing goes yet: who reads it has until then.
         for asset in affected:
@@ -218,17 +249,18 @@ def impact(
         outside = promises(node) or node.resource_type in SEMANTIC
         decision = "CAUTION" if counted(affected) or broken_tests or outside else "APPROVED"
         tests, broken_tests, promised = sorted({*tests, *broken_tests}), [], []
-        recommendation = _until(node, announced, affected)
+        advice = _until(node, announced, affected)
     return ImpactReport(
         decision=decision,
-        risk_level=risk_level(affected, project),
+        risk_level=risk_level(affected, joined.union if joined else project),
         affected_assets=affected,
-        recommendation=recommendation,
+        recommendation=advice,
         opaque={
             unique_id: node_analysis.reason or Code.NO_REASON_GIVEN()
             for unique_id, node_analysis in seen.nodes.items()
             if node_analysis.status == "opaque" and unique_id in reached
-        },
+        }
+        | elsewhere.opaque,
         broken_tests=broken_tests,
         tests=tests,
         promises=promised,
@@ -432,8 +464,8 @@ def _announced(node: Node, said: str, day: date) -> Deprecation:
 
 
 def _until(node: Node, announced: Deprecation, affected: Sequence[Affected]) -> str:
-    names = _listed([a.name for a in affected if a.counts])
-    owners = _listed(sorted({a.owner for a in affected if a.owner and a.counts}))
+    names = listed([a.name for a in affected if a.counts])
+    owners = listed(sorted({a.owner for a in affected if a.owner and a.counts}))
     move = f"move {names} to what replaces it" if names else "ask who reads it from outside"
     tell = f", and tell {owners}" if owners else ""
     declared = promise_ends(node)
@@ -477,6 +509,22 @@ def _refer_to_new(
             said = " ".join(names_missing(broken[asset.unique_id])).lower()
             named = [name for name in hypothetical.added if name.lower() in said]
             asset.affected_references = named or list(hypothetical.added)
+
+
+def _refused_elsewhere(
+    joined: JoinedProjects, seen: Analysis, unique_id: str, hypothetical: HypotheticalChange
+) -> Callable[[int, Comparison], set[str]]:
+    """What says of another project which models of it dbt refuses to build by their contract."""
+    types: set[str] = set()
+    if hypothetical.retyped:
+        everything = joined.united(joined.analyses(seen))
+        types = _broken_contracts(joined.union, everything, unique_id, hypothetical.retyped)
+
+    def refused(number: int, comparison: Comparison) -> set[str]:
+        named = {u for u in comparison.head.nodes if joined.id_of(number, u) in types}
+        return named | (_refuses_new(comparison, unique_id) if hypothetical.added else set())
+
+    return refused
 
 
 def _tests(comparison: Comparison) -> tuple[list[str], list[str]]:
@@ -525,117 +573,3 @@ def _in_order(affected: list[Affected], columns: list[str]) -> None:
     place = {column.lower(): i for i, column in reversed(list(enumerate(columns)))}
     for asset in affected:
         asset.affected_references.sort(key=lambda name: place.get(name.lower(), len(place)))
-
-
-def _recommendation(
-    node: Node,
-    changes: Sequence[Change],
-    affected: list[Affected],
-    comparison: Comparison,
-    broken: Sequence[str],
-) -> str:
-    project = comparison.head if node.unique_id in comparison.head.nodes else comparison.base
-    semantic = node.resource_type in SEMANTIC
-    if not affected and semantic:
-        return (
-            f"Nothing in the project reads what would change in {node.spoken_name}: ask who does from "
-            "outside, dashboards and queries, before it goes."
-        )
-    kinds = {change.kind for change in changes}
-    if kinds == {"add"}:
-        return _before_adding(node, changes, affected, comparison)
-    if not affected:
-        return f"Go ahead: nothing known reads what would change in {node.display_name}."
-    direct = [
-        project.nodes[a.unique_id].spoken_name
-        for a in affected
-        if a.severity == "breaking" and (len(a.path) == 2 or _declares(a, project))
-    ]
-    asking = {a.unique_id for a in affected} & set(broken)
-    if asking and "remove" not in kinds:
-        # Who says the name; what only hands it on with a `*` needs no edit.
-        direct = [project.nodes[a.unique_id].spoken_name for a in affected if a.unique_id in asking]
-    others = (a.unique_id for a in affected if a.counts)
-    readers = _listed(direct or [project.nodes[u].spoken_name for u in others])
-    owners = _listed(sorted({a.owner for a in affected if a.owner and a.counts}))
-    tell = f", and tell {owners}" if owners else ""
-    breaks = any(a.severity == "breaking" for a in affected)
-    if "remove" in kinds and semantic:
-        return (
-            f"Move {readers} to what replaces {node.spoken_name}, and remove it when nothing reads it "
-            f"any more, dashboards and queries included{tell}."
-        )
-    if "remove" in kinds:
-        return (
-            f"Give {node.display_name} a deprecation_date, move {readers} to what replaces it, and "
-            f"remove it when nothing reads it any more{tell}."
-        )
-    if not breaks and kinds == {"retype"}:
-        types = _listed([f"{c.column} as {c.to}" for c in changes])
-        return f"Build {readers} with {types} beside what is there and compare the values{tell}."
-    if not breaks:
-        return f"Look at {readers} before it is merged{tell}."
-    steps = []
-    if renames := [c for c in changes if c.kind == "rename"]:
-        pairs = _listed([f"{c.to} beside {c.column}" for c in renames])
-        steps.append(f"add {pairs}")
-    if retypes := [c for c in changes if c.kind == "retype"]:
-        steps.append(
-            f"cast {_listed([c.column for c in retypes])} back where the old type is promised"
-        )
-    gone = _listed([c.column for c in changes if c.kind in ("rename", "drop")])
-    if gone:
-        steps.append(f"move {readers} off {gone} one by one")
-        steps.append(f"then drop {gone}")
-    text = ", ".join(steps)
-    return f"{text[:1].upper()}{text[1:]}{tell}."
-
-
-def _before_adding(
-    node: Node, changes: Sequence[Change], affected: list[Affected], comparison: Comparison
-) -> str:
-    """What to do before columns are added: of each kind of harm, where it is done."""
-    new = _listed([change.column for change in changes])
-    nodes, broken = comparison.head.nodes, newly_broken(comparison)
-    counts = [a for a in affected if a.counts]
-    steps = [
-        f"mend {nodes[a.unique_id].spoken_name} ({', '.join(names_missing(broken[a.unique_id]))})"
-        for a in counts
-        if a.unique_id in broken
-    ]
-    passing = [nodes[a.unique_id] for a in counts if a.unique_id not in broken]
-    kinds: list[tuple[str, list[Node]]] = [
-        (f"add {new} to the contract of", [n for n in passing if n.contract_enforced]),
-        (
-            "set on_schema_change of",
-            [n for n in passing if n.config.get("on_schema_change") == "fail"],
-        ),
-        (
-            "expect a new version of every row in",
-            [n for n in passing if n.config.get("check_cols") == "all"],
-        ),
-        ("look at", [n for n in passing if n.resource_type != "exposure"]),
-    ]
-    told: set[str] = set()
-    for what, of in kinds:
-        if names := [n.spoken_name for n in of if n.unique_id not in told]:
-            steps.append(f"{what} {_listed(names)}")
-        told |= {n.unique_id for n in of}
-    if required := [change.column for change in changes if change.required]:
-        writes = f"what writes to {node.spoken_name}"
-        steps.append(f"let {writes} fill {_listed(required)} first, because a row needs it")
-    if not steps:
-        return f"Go ahead: nothing known says * over {node.display_name}, or {new} without a table."
-    owners = _listed(sorted({a.owner for a in counts if a.owner}))
-    text = "; ".join(steps)
-    return f"{text[:1].upper()}{text[1:]}{f'; and tell {owners}' if owners else ''}."
-
-
-def _declares(asset: Affected, project: Project) -> bool:
-    return project.nodes[asset.unique_id].resource_type == "exposure"
-
-
-def _listed(names: Sequence[str]) -> str:
-    if len(names) > 5:
-        return f"{', '.join(names[:5])} and {len(names) - 5} more"
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

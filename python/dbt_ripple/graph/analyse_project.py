@@ -15,7 +15,7 @@ from dbt_ripple.artifacts import Project
 from dbt_ripple.graph.broken_nodes import BrokenNodeFinder, believed, judge
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.column_edges import edges_of
-from dbt_ripple.graph.hypothetical import HypotheticalChange
+from dbt_ripple.graph.hypothetical import Supposed
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tests import judge_lineage
 from dbt_ripple.graph.linking.data_tests import link_data_test, may_discover
@@ -41,7 +41,7 @@ def analyse(
     cache: Cache | None = None,
     lower_many: LowerMany | None = None,
     seeds: SeedFiles | None = None,
-    hypothetical: Mapping[str, HypotheticalChange] | None = None,
+    hypothetical: Mapping[str, Supposed] | None = None,
 ) -> Analysis:
     """Analyse a whole project.
 
@@ -56,7 +56,8 @@ def analyse(
         lower_many: lowers queries on other cores or machines, all at once before the first is
             linked (see `graph.process_pool`); by default each is lowered here, in its turn.
         seeds: the files of seeds, where more is to be seen of them than their checksums.
-        hypothetical: relations whose columns are to be taken as other than they are, by unique_id.
+        hypothetical: relations whose columns are to be taken as other than they are, or as another
+            project has them, by unique_id.
 
     Returns:
         Columns, fingerprints and edges of every relation, and what every test reads. Never raises
@@ -117,6 +118,7 @@ def _run(linker: Linker, read_seconds: float, every_test: bool) -> Analysis:
             and node.resource_type == "unit_test"
             and (node_analysis := link_unit_test(linker, unique_id, node)) is not None
         },
+        unlisted=[u for u, linked in linker.linked_nodes.items() if linked.relation.unlisted],
     )
     if every_test:
         judge_lineage(project, analysis)

@@ -29,7 +29,7 @@ from dbt_ripple.flow.relation import Relation
 from dbt_ripple.flow.unused_ctes import checked
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.config_fingerprints import words
-from dbt_ripple.graph.hypothetical import HypotheticalChange
+from dbt_ripple.graph.hypothetical import BuiltElsewhere, HypotheticalChange, Supposed
 from dbt_ripple.graph.jinja import both_branches, normalised
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.linking.linker import Linker
@@ -64,7 +64,8 @@ class BrokenNodeFinder(LinkingMode):
         context: of the project.
         catalog: the columns of the sources whose columns are believed.
         cache: where lowered queries may be found.
-        hypothetical: relations whose columns are to be taken as other than they are.
+        hypothetical: relations whose columns are to be taken as other than they are, or as another
+            project has them.
 
     Attributes:
         linker: of the project, in this mode.
@@ -75,7 +76,7 @@ class BrokenNodeFinder(LinkingMode):
         context: ProjectContext,
         catalog: Mapping[str, list[CatalogColumn]],
         cache: Cache | None = None,
-        hypothetical: Mapping[str, HypotheticalChange] | None = None,
+        hypothetical: Mapping[str, Supposed] | None = None,
     ) -> None:
         self.context = context
         self.project = context.project
@@ -196,7 +197,7 @@ class BrokenNodeFinder(LinkingMode):
 
     def stand_in(self, linker: Linker, unique_id: str) -> LinkedNode | None:
         """A relation whose columns its text does not tell for sure is open."""
-        if unique_id in linker.hypothetical or self.has_the_columns_of_its_text(unique_id):
+        if self.is_certain(unique_id):
             return None
         return unlisted_relation(linker, unique_id, digest(b"open", unique_id.encode()), [], False)
 
@@ -206,6 +207,13 @@ class BrokenNodeFinder(LinkingMode):
         if lowered.rel is None:
             return lowered.reason or Code.NO_QUERY()
         return {}, link(lowered, lambda k, n: linker.table(unique_id, k, n), linker.dialect)
+
+    def is_certain(self, unique_id: str) -> bool:
+        """Whether all columns of a relation are known for sure, as far as it is looked at alone."""
+        supposed = self.linker.hypothetical.get(unique_id)
+        if isinstance(supposed, BuiltElsewhere):
+            return supposed.is_certain
+        return supposed is not None or self.has_the_columns_of_its_text(unique_id)
 
     def has_the_columns_of_its_text(self, unique_id: str) -> bool:
         """Whether a relation's columns are those of its query, or of its file."""
@@ -294,7 +302,9 @@ def missing_without(
     Returns:
         The names, by unique_id; who finds all of them is left out.
     """
-    hypothetical = {unique_id: HypotheticalChange(seen) for unique_id, seen in relations.items()}
+    hypothetical: dict[str, Supposed] = {
+        unique_id: HypotheticalChange(seen) for unique_id, seen in relations.items()
+    }
     certain = BrokenNodeFinder(context, believed(context.project), hypothetical=hypothetical)
     found = {unique_id: certain.of_own_text(unique_id) for unique_id in readers}
     return {unique_id: names for unique_id, names in found.items() if names}

@@ -1,7 +1,8 @@
-"""A hypothetical relation: with columns renamed, dropped, added or of another type."""
+"""Relations that are taken as other than their project says: hypothetical, or as another one builds them."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Final
 
 import msgspec
@@ -9,9 +10,10 @@ import msgspec
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold_stored
 from dbt_ripple.flow.ir import IDENTITY
-from dbt_ripple.flow.relation import Relation
+from dbt_ripple.flow.relation import Relation, UnlistedColumns
 from dbt_ripple.graph.lineage import NodeAnalysis
-from dbt_ripple.graph.relations import LinkedNode
+from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.relations import ColumnDiscoverer, LinkedNode, UnlistedSourceColumns
 from dbt_ripple.reasons import Code
 
 GONE: Final = "is gone"
@@ -36,6 +38,79 @@ class HypotheticalChange(msgspec.Struct, frozen=True):
     retyped: dict[str, str] = {}
     gone: bool = False
     added: dict[str, str] = {}
+
+
+class BuiltElsewhere(msgspec.Struct, frozen=True):
+    """A source, as the project that builds its relation has it.
+
+    Attributes:
+        seen: the relation, as it was analysed there; None where it is there no more.
+        is_open: whether it may have columns that nothing lists.
+        is_certain: whether its columns are known for sure, so that a query for another one cannot be
+            built. An incremental model keeps columns that its query does not have any more.
+    """
+
+    seen: NodeAnalysis | None
+    is_open: bool = False
+    is_certain: bool = True
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether there is no such relation any more."""
+        seen = self.seen
+        return seen is None or (seen.status == "broken" and seen.reason == Code.GONE())
+
+
+Supposed = HypotheticalChange | BuiltElsewhere
+"""What stands for what a relation's own project says of it."""
+
+
+def relation_of_builder(
+    linked: LinkedNode, built: BuiltElsewhere, analyser: ColumnDiscoverer
+) -> LinkedNode:
+    """The relation with the columns, rows and fingerprints that its builder gives it.
+
+    What tells the sides of a join apart stays, so that of a join only moves what its builder moved. A
+    column that nothing lists counts as changed where anything of the relation did.
+    """
+    was, unique_id = linked.relation, linked.analysis.unique_id
+    if built.is_gone or built.seen is None:
+        gone = dataclasses.replace(linked.analysis, columns=[], fingerprints=[], expressions=[])
+        return relation_after(linked, HypotheticalChange(gone, gone=True), analyser.dialect)
+    seen = built.seen
+    names, fps = list(seen.columns), [bytes.fromhex(fp) for fp in seen.fingerprints]
+    rows_fp = bytes.fromhex(seen.rows_fingerprint)
+    rest: list[UnlistedColumns] = []
+    if built.is_open:
+        everything = digest(b"elsewhere", unique_id.encode(), rows_fp, *fps)
+        rest = [UnlistedSourceColumns(analyser, unique_id, everything)]
+        # What this project knows of it besides.
+        also = {name.lower() for name in names}
+        more = [name for name in was.names if name.lower() not in also]
+        names += more
+        fps += [digest(everything, name.lower().encode()) for name in more]
+    relation = Relation(
+        names,
+        [fold_stored(name, analyser.dialect) for name in names],
+        fps,
+        [{(unique_id, name): IDENTITY} for name in names],
+        rest,
+        rows_fp,
+        {(unique_id, ROWS): IDENTITY},
+        was.side_key,
+        was.joins,
+    )
+    relation.fields = was.fields
+    analysis = NodeAnalysis(
+        unique_id,
+        "leaf",
+        None,
+        list(names),
+        [fp.hex() for fp in fps],
+        [None] * len(names),
+        rows_fp.hex(),
+    )
+    return LinkedNode(analysis, relation, [{} for _ in names], {})
 
 
 def relation_after(

@@ -116,6 +116,7 @@ class Analysis:
         tests: every data test by unique_id, as analysed: its fingerprints are those of its query.
         unit_tests: every unit test by unique_id.
         own: own fingerprints by unique_id, where they were asked for.
+        unlisted: the relations that may have columns that nothing lists, by unique_id.
     """
 
     nodes: dict[str, NodeAnalysis]
@@ -125,6 +126,7 @@ class Analysis:
     tests: dict[str, NodeAnalysis] = field(default_factory=dict)
     unit_tests: dict[str, UnitTestAnalysis] = field(default_factory=dict)
     own: dict[str, Own] = field(default_factory=dict)
+    unlisted: list[str] = field(default_factory=list)
 
 
 def column_names(

@@ -44,10 +44,10 @@ class RelationNames:
             if node.is_ephemeral:
                 self.by_name[EPHEMERAL_PREFIX + (node.alias or node.name).lower()] = unique_id
                 continue
-            for key in self._relation_keys(node):
+            for key in self.keys_of(node):
                 self.by_name.setdefault(key, unique_id)
         for unique_id, node in sources:
-            keys = self._relation_keys(node)
+            keys = self.keys_of(node)
             builder = next((b for k in keys if (b := self.by_name.get(k)) is not None), None)
             if builder is not None:
                 self.canonical[unique_id] = builder
@@ -85,7 +85,7 @@ class RelationNames:
             parts += [fold(p, quoted, self.dialect) for p in inner if p]
         return parts
 
-    def _relation_keys(self, node: Node) -> list[str]:
+    def keys_of(self, node: Node) -> list[str]:
         """The folded names the node's relation goes by."""
         keys = []
         if node.relation_name:

@@ -54,6 +54,7 @@ def unchanged_relation(unique_id: str, seen: NodeAnalysis, dialect: str) -> Rela
 class ColumnDiscoverer(Protocol):
     """Where relations of a project are linked, and columns noted that only their use shows."""
 
+    dialect: str
     linked_nodes: dict[str, LinkedNode]
     notes: dict[Note, None] | None
 

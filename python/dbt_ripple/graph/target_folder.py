@@ -231,7 +231,16 @@ class TargetFolder:
             nodes = _unpack(said.nodes, then.nodes, known.nodes)
             tests = _unpack(said.tests, then.tests, known.tests)
         edges = unpack_edges(kept.edges, nodes)
-        analysis = Analysis(nodes, edges, said.test_columns, {}, tests, said.unit_tests, said.own)
+        analysis = Analysis(
+            nodes,
+            edges,
+            said.test_columns,
+            {},
+            tests,
+            said.unit_tests,
+            said.own,
+            said.unlisted,
+        )
         self._said[asked] = said, analysis
         return analysis
 
@@ -273,6 +282,7 @@ class _RawAnalysis(msgspec.Struct):
     tests: dict[str, msgspec.Raw]
     unit_tests: dict[str, UnitTestAnalysis]
     own: dict[str, Own]
+    unlisted: list[str]
 
 
 class _CachedRawAnalysis(msgspec.Struct, array_like=True):
@@ -285,7 +295,7 @@ class _CachedRawAnalysis(msgspec.Struct, array_like=True):
 _decode_node: Final = msgspec.msgpack.Decoder(NodeAnalysis).decode
 
 
-_NOTHING: Final = _RawAnalysis({}, [], {}, {}, {}), Analysis({}, [], [], {})
+_NOTHING: Final = _RawAnalysis({}, [], {}, {}, {}, []), Analysis({}, [], [], {})
 
 
 def _unpack(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dbt_ripple.changes import Comparison
     from dbt_ripple.governance.affected_assets import Affected
     from dbt_ripple.governance.gate import Finding, GateReport
+    from dbt_ripple.graph.joined_projects import JoinedProjects
     from dbt_ripple.selection import Selection
     from dbt_ripple.selection.result import SelectionRun
 
@@ -39,12 +40,19 @@ class GateAnswer:
     Attributes:
         selection: the tests that the change can break, where they were asked for.
         ran: what dbt said of them, where they were run.
+        joined: head's project and others that read what it builds, where they were asked.
     """
 
     report: GateReport
     comparison: Comparison
     selection: Selection | None = None
     ran: SelectionRun | None = None
+    joined: JoinedProjects | None = None
+
+    @property
+    def shown(self) -> Project:
+        """Head, with the nodes of the other projects."""
+        return self.comparison.head if self.joined is None else self.joined.union
 
     @property
     def head(self) -> Project:
@@ -91,6 +99,8 @@ def subject(finding: Finding, head: Project, base: Project) -> str:
     if finding.unique_id is None:
         return "the change"
     name = name_of(finding.unique_id, head, base)
+    if finding.project is not None:
+        name = f"{finding.project}.{name}"
     return f"{name}.{finding.column}" if finding.column else name
 
 
@@ -107,7 +117,7 @@ def known_findings(report: GateReport) -> str:
 
 def _text(gate_answer: GateAnswer) -> Iterator[str]:
 
-    report, head, base = gate_answer.report, gate_answer.head, gate_answer.base
+    report, head, base = gate_answer.report, gate_answer.shown, gate_answer.base
     decision = styled(report.decision, fg=COLOURS[report.decision], bold=True)
     yield f"{decision}  risk {report.risk_level}, reaches {reach(report.affected)}"
     for finding in new_findings(report):
@@ -170,7 +180,7 @@ def affected_lines(affected: list[Affected], *, expressions: bool = False) -> It
         references = ", ".join(asset.affected_references)
         reads = f"  {asset.verb()} {references}" if references else ""
         owner = styled(f"  ({asset.owner})", dim=True) if asset.owner else ""
-        yield f"  {asset.severity:<8} {asset.name} [{asset.asset_type}]{reads}{owner}"
+        yield f"  {asset.severity:<8} {asset.full_name} [{asset.asset_type}]{reads}{owner}"
         for made in asset.expressions[: _OF_ONE if expressions else 0]:
             yield styled(f"{'':<11}{made.column} = {one_line(made.expression)}", dim=True)
         if expressions and (more := len(asset.expressions) - _OF_ONE) > 0:

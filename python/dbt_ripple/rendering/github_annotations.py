@@ -29,7 +29,7 @@ def github(gate_answer: GateAnswer, project_dir: Path) -> Iterator[str]:
     for finding in new_findings(report):
         place = place_of(finding, places, unfound)
         at: dict[str, str | int] = place._asdict() if place else {}
-        message = f"{subject(finding, head, base)}: {finding.reason.message}"
+        message = f"{subject(finding, gate_answer.shown, base)}: {finding.reason.message}"
         yield workflow_command(_GITHUB_LEVELS[finding.level], message, **at, title=finding.rule)
     for failure in failures(gate_answer):
         place = places.of(failure.unique_id)

@@ -59,6 +59,7 @@ class TracedNode(msgspec.Struct, kw_only=True):
     Attributes:
         depth: steps from the root.
         column: where a column was asked for; ``*rows*`` is the row set.
+        project: there where the node is of another project (``--other-project``).
         may_read: there where it is only known that it may depend on the root.
         expression: the SQL that computes the column, over the relations its model reads; there where
             it is more than a column of one of them.
@@ -70,6 +71,7 @@ class TracedNode(msgspec.Struct, kw_only=True):
     depth: int
     column: str | msgspec.UnsetType = msgspec.UNSET
     expression: str | msgspec.UnsetType = msgspec.UNSET
+    project: str | msgspec.UnsetType = msgspec.UNSET
     may_read: bool | msgspec.UnsetType = msgspec.UNSET
 
 

@@ -20,6 +20,7 @@ def mermaid(affected: Iterable[Affected], head: Project, base: Project) -> Itera
     """The ripple: where it began, and along which nodes it goes."""
     shown = list(affected)[:SHOWN]
     edges: dict[tuple[str, str], None] = {}
+    of_others = {asset.unique_id: asset.full_name for asset in shown if asset.project}
     severity = {asset.unique_id: asset.severity for asset in shown}
     for asset in shown:
         edges |= dict.fromkeys(zip(asset.path, asset.path[1:], strict=False))
@@ -29,6 +30,7 @@ def mermaid(affected: Iterable[Affected], head: Project, base: Project) -> Itera
     for unique_id in names:
         node = head.nodes.get(unique_id) or base.nodes.get(unique_id)
         name, kind = (node.display_name, _kind(node)) if node else (unique_id, "TABLE")
+        name = of_others.get(unique_id, name)
         opening, closing = _SHAPES.get(kind, ("([", "])"))
         style = severity.get(unique_id, "changed")
         yield f'  {ids[unique_id]}{opening}"{quoted(name)}"{closing}:::{style}'

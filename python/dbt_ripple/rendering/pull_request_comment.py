@@ -229,7 +229,7 @@ def _parts(gate_answer: GateAnswer) -> Iterator[_Part]:
     if gate_answer.selection is not None:
         yield from _tests(gate_answer.selection, gate_answer.ran, gate_answer.head)
     unseen = [
-        f"{code(_cut(name_of(u, gate_answer.head, gate_answer.base), _NAME))}: {prose(_cut(reason.message))}"
+        f"{code(_cut(name_of(u, gate_answer.shown, gate_answer.base), _NAME))}: {prose(_cut(reason.message))}"
         for u, reason in gate_answer.report.opaque.items()
     ]
     yield _Part("Not analysed, so they count as changed", unseen, _bullets, "node", folded=True)
@@ -262,7 +262,7 @@ def _cut(text: str, width: int = _WIDTH) -> str:
 def _name(finding: Finding, gate_answer: GateAnswer) -> str:
     if finding.unique_id is None:
         return "the change"
-    return code(_cut(subject(finding, gate_answer.head, gate_answer.base), _NAME))
+    return code(_cut(subject(finding, gate_answer.shown, gate_answer.base), _NAME))
 
 
 def _broken(
@@ -378,7 +378,7 @@ def _affected(gate_answer: GateAnswer) -> _Part:
     affected = gate_answer.report.affected
     before = []
     if affected:
-        before = ["```mermaid", *mermaid(affected, gate_answer.head, gate_answer.base), "```"]
+        before = ["```mermaid", *mermaid(affected, gate_answer.shown, gate_answer.base), "```"]
         if owners := sorted({asset.owner for asset in affected if asset.owner and asset.counts}):
             some = ", ".join(prose(_cut(owner, _NAME)) for owner in owners[:20])
             more = f" and {len(owners) - 20:,} more" if len(owners) > 20 else ""
@@ -393,7 +393,7 @@ def affected_table(affected: Sequence[Affected]) -> Iterator[str]:
         (
             (
                 asset.severity,
-                f"{code(_cut(asset.name, _NAME))} ({asset.asset_type})",
+                f"{code(_cut(asset.full_name, _NAME))} ({asset.asset_type})",
                 f"may read {_some(asset.affected_references)}".rstrip()
                 if asset.may_read
                 else _some(asset.affected_references),

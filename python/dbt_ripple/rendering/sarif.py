@@ -42,7 +42,7 @@ def sarif(gate_answer: GateAnswer, project_dir: Path) -> dict[str, Any]:
                 "baselineState": "unchanged" if finding.level == "known" else "new",
                 "message": {
                     "text": sarif_message(
-                        f"{subject(finding, head, base)}: {finding.reason.message}"
+                        f"{subject(finding, gate_answer.shown, base)}: {finding.reason.message}"
                     )
                 },
             }

@@ -66,8 +66,19 @@ def node_view(
     depth: int | None,
     include_tests: bool,
     wanted: set[str] | None = None,
+    whose: Mapping[str, str] | None = None,
 ) -> TraceView[str]:
-    """Trace whole nodes, along dbt's own graph."""
+    """Trace whole nodes, along dbt's own graph.
+
+    Args:
+        project: its artifacts.
+        root: where to begin.
+        direction: which way to go.
+        depth: how many steps.
+        include_tests: whether tests and hooks are shown, too.
+        wanted: show only ways to these.
+        whose: the names of the projects of nodes that are of another one, by unique_id.
+    """
     from dbt_ripple.graph.traversal import toward
     from dbt_ripple.graph.traversal import trace as walk
 
@@ -81,7 +92,7 @@ def node_view(
         traced = toward(traced, wanted.__contains__)
     return TraceView(
         traced,
-        label=lambda unique_id: _label(project, unique_id),
+        label=lambda unique_id: _label(project, unique_id, whose),
         kinds=lambda _parent, _child: [],
         expression=lambda _: None,
         document={
@@ -94,6 +105,7 @@ def node_view(
                     "name": nodes[unique_id].display_name,
                     "resource_type": nodes[unique_id].resource_type,
                     "depth": distance,
+                    **_project_of(unique_id, whose),
                 }
                 for unique_id, distance in traced.depths.items()
             ],
@@ -111,6 +123,7 @@ def column_view(
     depth: int | None,
     include_tests: bool = False,
     wanted: set[str] | None = None,
+    whose: Mapping[str, str] | None = None,
 ) -> TraceView[Vertex]:
     """Trace one column, along the column edges of the analysis, and to who may read it.
 
@@ -144,7 +157,7 @@ def column_view(
     expression = expressions_of(project)
     return TraceView(
         traced,
-        label=lambda vertex: _column_label(project, vertex),
+        label=lambda vertex: _column_label(project, vertex, whose),
         kinds=said,
         expression=expression,
         document={
@@ -159,6 +172,7 @@ def column_view(
                     "resource_type": _resource_type(project, unique_id),
                     "depth": distance,
                     "column": name,
+                    **_project_of(unique_id, whose),
                     **({"expression": text} if (text := expression((unique_id, name))) else {}),
                     **({"may_read": True} if (unique_id, name) not in known else {}),
                 }
@@ -232,16 +246,25 @@ def column_of(analysis: Analysis, graph: ColumnGraph, root: Node, asked: str) ->
     raise RippleError(f"{root.unique_id} has no column of this name", asked, fix)
 
 
-def _label(project: Project, unique_id: str) -> Label:
+def _project_of(unique_id: str, whose: Mapping[str, str] | None) -> dict[str, str]:
+    return {"project": whose[unique_id]} if whose and unique_id in whose else {}
+
+
+def _label(project: Project, unique_id: str, whose: Mapping[str, str] | None = None) -> Label:
     from dbt_ripple.artifacts import asset_type
 
     node = project.nodes.get(unique_id)
     # Relations the project reads without declaring them have no node.
-    return Label(asset_type(node) if node else "TABLE", _name(project, unique_id))
+    name = _name(project, unique_id)
+    if whose and unique_id in whose:
+        name = f"{whose[unique_id]}.{name}"
+    return Label(asset_type(node) if node else "TABLE", name)
 
 
-def _column_label(project: Project, vertex: Vertex) -> Label:
-    kind, name = _label(project, vertex[0])
+def _column_label(
+    project: Project, vertex: Vertex, whose: Mapping[str, str] | None = None
+) -> Label:
+    kind, name = _label(project, vertex[0], whose)
     if kind in _OF_ONE_COLUMN or kind in _CHECKS:
         return Label(kind, f"{name} (rows)" if vertex[1] == ROWS and kind == "METRIC" else name)
     return Label(kind, f"{name} (rows)" if vertex[1] == ROWS else f"{name}.{vertex[1]}")

@@ -13,7 +13,12 @@ from dbt_ripple.artifacts import CatalogColumn, Node
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold, fold_stored
 from dbt_ripple.flow.relation import Deps, Relation
-from dbt_ripple.graph.hypothetical import HypotheticalChange, relation_after
+from dbt_ripple.graph.hypothetical import (
+    BuiltElsewhere,
+    Supposed,
+    relation_after,
+    relation_of_builder,
+)
 from dbt_ripple.graph.linking.hook_effects import as_hooks_leave_it, settle_hooks
 from dbt_ripple.graph.linking.models import link_model
 from dbt_ripple.graph.linking.modes import FollowedQuery, LinkingMode
@@ -51,7 +56,8 @@ class Linker:
         mode: what is done otherwise than an analysis does it.
         seeds: the files of seeds.
         catalog: the columns of relations, instead of those that the project's catalog lists.
-        hypothetical: relations whose columns are to be taken as other than they are, by unique_id.
+        hypothetical: relations whose columns are to be taken as other than they are, or as another
+            project has them, by unique_id.
 
     Attributes:
         linked_nodes: the relations that are linked, by unique_id.
@@ -72,7 +78,7 @@ class Linker:
         *,
         seeds: SeedFiles | None = None,
         catalog: Mapping[str, Sequence[CatalogColumn]] | None = None,
-        hypothetical: Mapping[str, HypotheticalChange] | None = None,
+        hypothetical: Mapping[str, Supposed] | None = None,
     ) -> None:
         self.context = context
         self.project = context.project
@@ -117,8 +123,11 @@ class Linker:
             linked = _LINK[node.resource_type](self, unique_id, node)
             if unique_id in self.context.hooks.writing and (left := self.left_in(unique_id)):
                 linked = as_hooks_leave_it(self, unique_id, linked, left)
-            if unique_id in self.hypothetical:
-                linked = relation_after(linked, self.hypothetical[unique_id], self.dialect)
+            supposed = self.hypothetical.get(unique_id)
+            if isinstance(supposed, BuiltElsewhere):
+                linked = relation_of_builder(linked, supposed, self)
+            elif supposed is not None:
+                linked = relation_after(linked, supposed, self.dialect)
             del self.in_progress[unique_id]
         self.linked_nodes[unique_id] = linked
         self.mode.after(self, unique_id, linked)
