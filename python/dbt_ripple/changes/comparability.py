@@ -15,17 +15,19 @@ from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
 from dbt_ripple.graph.hooks import Hook, not_followed, when_it_runs
 from dbt_ripple.graph.introspection import Introspection
 from dbt_ripple.graph.jinja import normalised
+from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.macros import ANY, Macros, dispatched, environment_in, project_hooks
 from dbt_ripple.graph.node_properties import kind_of
 from dbt_ripple.reasons import Code, Reason
 
 
-def check(base: Project, head: Project) -> list[Reason]:
+def check(base_context: ProjectContext, head_context: ProjectContext) -> list[Reason]:
     """Notes on what differs besides the code.
 
     Raises:
         RippleError: base is another project's, or of another kind of warehouse.
     """
+    base, head = base_context.project, head_context.project
     before, now = base.metadata, head.metadata
     where = base.target_path
     if before.project_name and now.project_name and before.project_name != now.project_name:
@@ -47,8 +49,8 @@ def check(base: Project, head: Project) -> list[Reason]:
         notes.append(Code.OTHER_DBT_VERSIONS(base=before.dbt_version, head=now.dbt_version))
     return [
         *notes,
-        *_unseen_variables(base, head),
-        *_unseen_order(base, head),
+        *_unseen_variables(base, head_context),
+        *_unseen_order(base, head_context),
         *_unseen_files(head),
     ]
 
@@ -62,14 +64,13 @@ _FILE_READ: Final = re.compile(
 """A file of this machine that DuckDB reads by its name."""
 
 
-def _unseen_order(base: Project, head: Project) -> list[Reason]:
-    """Whether the order of packages decides which macro runs where nothing compiled shows it."""
+def _unseen_order(base: Project, context: ProjectContext) -> list[Reason]:
+    """Whether the order of packages decides which macro of head runs where nothing compiled shows it."""
+    head, macros, settings = context.project, context.macros, context.settings
     if base.macro_order_known and head.macro_order_known:
         return []
-    macros = Macros(head)
     if not macros.in_order:
         return []
-    settings = ConfigFingerprints(head, macros)
     run: set[str] = set()
     for node in head.nodes.values():
         if node.resource_type in WITH_SQL or node.resource_type == "seed":
@@ -101,17 +102,17 @@ def _unseen_files(head: Project) -> list[Reason]:
 _IMPORTED: Final = re.compile(r"^\s*(?:import|from)\s+(\w+)", re.M)
 
 
-def _unseen_variables(base: Project, head: Project) -> list[Reason]:
+def _unseen_variables(base: Project, context: ProjectContext) -> list[Reason]:
     """Where a changed var or environment variable would not be seen: in what is not compiled."""
+    head = context.project
     vars_known = base.variables is not None and head.variables is not None
     environment_known = base.same_environment and head.same_environment
     if vars_known and environment_known:
         return []
-    settings = ConfigFingerprints(head, Macros(head))
     with_vars: dict[str, None] = {}
     with_environment: dict[str, None] = {}
     for node in head.nodes.values():
-        names, of_environment = settings.unseen_variables(node)
+        names, of_environment = context.settings.unseen_variables(node)
         if names and not vars_known:
             with_vars[node.display_name] = None
         unknown = {n for n in of_environment if not n.startswith(CUSTOM_ENVIRONMENT)}

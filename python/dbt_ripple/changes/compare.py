@@ -33,9 +33,10 @@ from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.config_fingerprints import hooks_of
-from dbt_ripple.graph.hooks import Hook, hooks_that_write
+from dbt_ripple.graph.hooks import Hook
 from dbt_ripple.graph.lineage import Analysis, NodeAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.linking.project_context import ProjectContext, ProjectContexts
 from dbt_ripple.graph.query_cache import QueryCache
 from dbt_ripple.graph.semantic_layer import over_analysis
 from dbt_ripple.graph.semantic_references import SEMANTIC
@@ -97,6 +98,7 @@ class Comparison:
             words, each with the rules that show it (`changes.equivalent_queries`): of one that is only below
             such nodes there are none. `head_analysis` has base's fingerprints for them.
         given: base as it was given: dbt does not know what is only named otherwise.
+        contexts: of the projects that were analysed for it.
     """
 
     base: Project
@@ -111,6 +113,17 @@ class Comparison:
     hooks: list[Hook] = field(default_factory=list)
     reworded: dict[str, list[str]] = field(default_factory=dict)
     given: Project | None = None
+    contexts: ProjectContexts = field(default_factory=ProjectContexts)
+
+    @property
+    def base_context(self) -> ProjectContext:
+        """What base's manifest says before anything is linked."""
+        return self.contexts.of(self.base)
+
+    @property
+    def head_context(self) -> ProjectContext:
+        """What head's manifest says before anything is linked."""
+        return self.contexts.of(self.head)
 
     @cached_property
     def modified(self) -> set[str]:
@@ -175,18 +188,22 @@ def compare(
     base, head = base.having(blind=blind), head.having(blind=blind)
     head, same_macros = with_same_macros(base, head)
     anew = bool(blind or same_macros) or anew
-    conditions = check(base, head)
+    contexts = ProjectContexts()
+    conditions = check(contexts.of(base), contexts.of(head))
     seeds = pair_seeds(base, head)
     anew = anew or seeds.one_sided
     if base_analysis is None or seeds.base.by_content or anew:
-        base_analysis = analyse(base, cache=cache, seeds=seeds.base)
+        base_analysis = analyse(base, cache=cache, seeds=seeds.base, context=contexts.of(base))
     if head_analysis is None or seeds.head.by_content or seeds.head.digests or anew:
-        head_analysis = analyse(head, cache=cache, seeds=seeds.head)
-    comparison = Comparison(base, head, base_analysis, head_analysis, seeds, given=given)
+        head_analysis = analyse(head, cache=cache, seeds=seeds.head, context=contexts.of(head))
+    comparison = Comparison(
+        base, head, base_analysis, head_analysis, seeds, given=given, contexts=contexts
+    )
     comparison.notes += [*conditions, *seeds.notes]
     if same_macros:
         comparison.notes.append(Code.MACROS_GIVE_THE_SAME(names=same_macros))
-    before_hooks, comparison.hooks = hooks_that_write(base), hooks_that_write(head)
+    before_hooks = comparison.base_context.hooks_that_write
+    comparison.hooks = comparison.head_context.hooks_that_write
     comparison.everything = changed_hooks(base, head, before_hooks, comparison.hooks)
     comparison.notes += [Code.EVERY_TEST_SELECTED(because=hook) for hook in comparison.everything]
     if not comparison.everything:
@@ -197,9 +214,13 @@ def compare(
         base = comparison.base = base.with_compiled(agreed.base)
         head = comparison.head = head.with_compiled(agreed.head)
         if agreed.base:
-            comparison.base_analysis = analyse(base, cache=cache, seeds=seeds.base)
+            comparison.base_analysis = analyse(
+                base, cache=cache, seeds=seeds.base, context=comparison.base_context
+            )
         if agreed.head:
-            comparison.head_analysis = analyse(head, cache=cache, seeds=seeds.head)
+            comparison.head_analysis = analyse(
+                head, cache=cache, seeds=seeds.head, context=comparison.head_context
+            )
         comparison.changed = _changed(
             comparison.base_analysis, comparison.head_analysis, head, seeds, projects
         )

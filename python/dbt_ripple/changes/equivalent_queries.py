@@ -19,7 +19,6 @@ from dbt_ripple.graph.lineage_tests import is_lineage_test
 from dbt_ripple.graph.linking.canonical_mode import CanonicalMode
 from dbt_ripple.graph.linking.compared_side import ComparedSide
 from dbt_ripple.graph.linking.data_tests import link_data_test
-from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.reasons import Code, Reason
 
 if TYPE_CHECKING:
@@ -89,16 +88,16 @@ def _in_canonical_form(
     """Base and head, linked in canonical form."""
     seeds, types = comparison.seeds, comparison.base.types
     sides = (
-        (comparison.base, comparison.base_analysis, seeds.base),
-        (comparison.head, comparison.head_analysis, seeds.head),
+        (comparison.base_context, comparison.base_analysis, seeds.base),
+        (comparison.head_context, comparison.head_analysis, seeds.head),
     )
     one, other = (
         CanonicalMode(
-            ComparedSide.of(ProjectContext(project), analysis, unmoved, cache, files),
+            ComparedSide.of(context, analysis, unmoved, cache, files),
             edited,
             types,
         )
-        for project, analysis, files in sides
+        for context, analysis, files in sides
     )
     return one, other
 

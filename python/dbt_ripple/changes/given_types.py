@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Final
 from dbt_ripple.artifacts import Node
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
-from dbt_ripple.graph.hooks import Hook, hooks_that_write
+from dbt_ripple.graph.hooks import Hook
 from dbt_ripple.graph.linking.seeds import OF_ONE_TEXT
-from dbt_ripple.graph.macros import Macros
 
 if TYPE_CHECKING:
     from dbt_ripple.changes.compare import Comparison
@@ -121,12 +120,11 @@ class GivenTypes:
 
     @cached_property
     def _settings(self) -> list[ConfigFingerprints]:
-        sides = (self.comparison.base, self.comparison.head)
-        return [ConfigFingerprints(side, Macros(side)) for side in sides]
+        return [self.comparison.base_context.settings, self.comparison.head_context.settings]
 
     @cached_property
     def _hooks(self) -> list[Hook]:
-        return [*hooks_that_write(self.comparison.base), *self.comparison.hooks]
+        return [*self.comparison.base_context.hooks_that_write, *self.comparison.hooks]
 
     def _by_hooks(self, node: Node) -> bool:
         """Whether hooks of others write to a node, or make what its query calls.

@@ -20,7 +20,6 @@ from dbt_ripple.graph.broken_nodes import missing_without
 from dbt_ripple.graph.column_edges import edges_into
 from dbt_ripple.graph.jinja import tags, without_tags
 from dbt_ripple.graph.linking.project_context import ProjectContext
-from dbt_ripple.graph.macros import Macros
 from dbt_ripple.reasons import Code, Reason, names_missing
 
 _WORD: Final = re.compile(r"\w+")
@@ -142,7 +141,7 @@ def broken_by_lost_columns(comparison: Comparison) -> dict[str, Reason]:
     The one side alone does not tell whether the relation still has it; the edit does
     (`_lost_from_table`, `_lost_from_text`).
     """
-    head, now = comparison.head, comparison.head_analysis
+    now = comparison.head_analysis
     doubtful = [
         unique_id
         for side in (now.nodes, now.tests)
@@ -154,9 +153,8 @@ def broken_by_lost_columns(comparison: Comparison) -> dict[str, Reason]:
     lost = {**_lost_from_table(comparison), **_lost_from_text(comparison)}
     if not lost:
         return {}
-    found = missing_without(
-        ProjectContext(head), doubtful, {unique_id: now.nodes[unique_id] for unique_id in lost}
-    )
+    relations = {unique_id: now.nodes[unique_id] for unique_id in lost}
+    found = missing_without(comparison.head_context, doubtful, relations)
     columns = {column for removed in lost.values() for column in removed}
     certain = {
         unique_id: [name for name in names if any(_names(name, column) for column in columns)]
@@ -201,7 +199,9 @@ def _lost_from_text(comparison: Comparison) -> dict[str, list[str]]:
         looks_at = now[unique_id].introspects
         if not looks_at or node.materialized not in ("table", "view"):
             continue
-        if tags(then.raw_code) != tags(node.raw_code) or _macros(base, then) != _macros(head, node):
+        if tags(then.raw_code) != tags(node.raw_code) or (
+            _macros(comparison.base_context, then) != _macros(comparison.head_context, node)
+        ):
             continue
         if any(before.get(above) != now.get(above) for above in looks_at):
             continue
@@ -214,10 +214,10 @@ def _lost_from_text(comparison: Comparison) -> dict[str, list[str]]:
     return found
 
 
-def _macros(project: Project, node: Node) -> dict[str, str]:
+def _macros(context: ProjectContext, node: Node) -> dict[str, str]:
     """The text of every macro that a node may call."""
-    called = Macros(project).closure(node.depends_on.macros)
-    return {unique_id: project.macros[unique_id].macro_sql for unique_id in called}
+    called = context.macros.closure(node.depends_on.macros)
+    return {unique_id: context.project.macros[unique_id].macro_sql for unique_id in called}
 
 
 def broken_by(reason: Reason, gone: Iterable[Reason]) -> Reason:

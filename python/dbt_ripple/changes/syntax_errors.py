@@ -13,7 +13,6 @@ from dbt_ripple.artifacts import Node
 from dbt_ripple.flow.identifiers import DIALECTS
 from dbt_ripple.graph.broken_nodes import BrokenNodeFinder, believed
 from dbt_ripple.graph.lineage import Analysis
-from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.reasons import Code, Reason
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def syntax_errors(comparison: Comparison) -> dict[str, Reason]:
     }
     if not wrong:
         return {}
-    context = ProjectContext(head)
+    context = comparison.head_context
     finder = BrokenNodeFinder(context, believed(head))
     # What Jinja finds in the warehouse may be another text when it is built (rule 11).
     run = {

@@ -42,6 +42,7 @@ def analyse(
     lower_many: LowerMany | None = None,
     seeds: SeedFiles | None = None,
     hypothetical: Mapping[str, Supposed] | None = None,
+    context: ProjectContext | None = None,
 ) -> Analysis:
     """Analyse a whole project.
 
@@ -58,13 +59,14 @@ def analyse(
         seeds: the files of seeds, where more is to be seen of them than their checksums.
         hypothetical: relations whose columns are to be taken as other than they are, or as another
             project has them, by unique_id.
+        context: of this project, where it is at hand.
 
     Returns:
         Columns, fingerprints and edges of every relation, and what every test reads. Never raises
         on what a model says: that model is then opaque or broken, with the reason.
     """
     with collector_relaxed():
-        context = ProjectContext(project)
+        context = context or ProjectContext(project)
         queries = QueryCache(context.dialect, expressions, cache, lower_many, context.masking)
         queries.again = own
         linker = Linker(context, queries, seeds=seeds, hypothetical=hypothetical)

@@ -20,7 +20,6 @@ from typing import Final, NamedTuple
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
 from dbt_ripple.graph.hook_statements import (
     BRANCH,
@@ -687,14 +686,9 @@ def not_followed(hooks: Iterable[Hook]) -> list[tuple[str, bytes]]:
     return [*of_runs, *sorted({*found}.difference(of_runs))]
 
 
-def hooks_that_write(project: Project) -> list[Hook]:
-    """The hooks of a project that do something to other relations than their own."""
-    macros = Macros(project)
-    if not any(map(_may_write, project.nodes.values())) and not macros_that_run(macros):
-        return []
-    return Hooks(
-        project, macros, RelationNames(project, dialect_of(project.metadata.adapter_type))
-    ).all
+def may_write(project: Project, macros: Macros) -> bool:
+    """Whether anything in a project may be a hook that writes to other relations than its own."""
+    return any(map(_may_write, project.nodes.values())) or bool(macros_that_run(macros))
 
 
 def macros_that_run(macros: Macros) -> set[str]:

@@ -64,6 +64,7 @@ from dbt_ripple.graph.lineage_tables import (
     TestColumnRow,
 )
 from dbt_ripple.graph.linking.data_tests import outcome_fingerprints
+from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.pii import BUILT, SEPARATOR, pii_columns
 from dbt_ripple.graph.traversal import closure, reach
 
@@ -169,7 +170,7 @@ def build_rows(
                 parents[child].append(parent)
     closure_rows, depth = _closure_rows(id_, parents, max_closure)
     repeatable = _repeatable(project, analysis)
-    test_fingerprints = outcome_fingerprints(project, analysis.tests)
+    test_fingerprints = outcome_fingerprints(ProjectContext(project), analysis.tests)
     metadata = project.metadata
     rows: dict[str, list[msgspec.Struct]] = {
         "nodes": [

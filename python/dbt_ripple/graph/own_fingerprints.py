@@ -41,7 +41,7 @@ def own_fingerprints(linker: Linker) -> dict[str, Own]:
         for unique_id, linked in own.linked_nodes.items()
         if linked.analysis.status != "leaf"
     }
-    outcomes = outcome_fingerprints(project, tests)
+    outcomes = outcome_fingerprints(linker.context, tests)
     return found | {unique_id: Own({}, outcome[:LENGTH]) for unique_id, outcome in outcomes.items()}
 
 

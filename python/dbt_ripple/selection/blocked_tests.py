@@ -17,7 +17,6 @@ from dbt_ripple.changes.repeated_failures import fail_again
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.broken_nodes import BrokenNodeFinder
 from dbt_ripple.graph.cache import Cache
-from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.selection.models_to_build import inlined_by
 from dbt_ripple.selection.result import BlockedTest
@@ -41,7 +40,7 @@ def cannot_be_built(comparison: Comparison, cache: Cache | None = None) -> dict[
         broken.update(dict.fromkeys(inlined_by(head, unique_id)[0] if inlined else (unique_id,)))
     if not broken:
         return {}
-    finder = BrokenNodeFinder(ProjectContext(head), _unchanged_sources(comparison), cache)
+    finder = BrokenNodeFinder(comparison.head_context, _unchanged_sources(comparison), cache)
     looked_for = {
         unique_id: names
         for unique_id in broken

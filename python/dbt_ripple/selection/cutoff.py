@@ -50,7 +50,6 @@ from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
 from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.node_properties import of_test
 from dbt_ripple.graph.unnamed_reads import CATALOG
 from dbt_ripple.reasons import Code
@@ -421,9 +420,7 @@ class Cutoff:
 
     @cached_property
     def _settings(self) -> tuple[ConfigFingerprints, ConfigFingerprints]:
-        return ConfigFingerprints(self.base, Macros(self.base)), ConfigFingerprints(
-            self.head, Macros(self.head)
-        )
+        return self.comparison.base_context.settings, self.comparison.head_context.settings
 
     @cached_property
     def _analyses(self) -> tuple[Analysis, Analysis]:

@@ -26,7 +26,7 @@ from dbt_ripple.changes.compiled_sql_reuse import other_names, rename
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.config_fingerprints import NAMING, ConfigFingerprints
 from dbt_ripple.graph.jinja import normalised
-from dbt_ripple.graph.macros import Macros, dispatched
+from dbt_ripple.graph.macros import dispatched
 from dbt_ripple.reasons import Code, Reason
 
 BUILT = frozenset({"model", "seed", "snapshot"})
@@ -88,7 +88,7 @@ def built_otherwise(comparison: Comparison) -> Iterator[str]:
     base, head = comparison.base, comparison.head
     settings: tuple[ConfigFingerprints, ConfigFingerprints] | None = None
     if _naming(base) != _naming(head):
-        settings = (ConfigFingerprints(base, Macros(base)), ConfigFingerprints(head, Macros(head)))
+        settings = comparison.base_context.settings, comparison.head_context.settings
     for unique_id, now in head.nodes.items():
         if now.resource_type not in BUILT or unique_id in comparison.changed:
             continue
@@ -96,10 +96,7 @@ def built_otherwise(comparison: Comparison) -> Iterator[str]:
         if then is None or (settings is None and _same_properties(then, now)):
             continue
         if settings is None:
-            settings = (
-                ConfigFingerprints(base, Macros(base)),
-                ConfigFingerprints(head, Macros(head)),
-            )
+            settings = comparison.base_context.settings, comparison.head_context.settings
         if settings[0].built_with(then) != settings[1].built_with(now):
             yield unique_id
 

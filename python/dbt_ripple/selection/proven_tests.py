@@ -32,11 +32,9 @@ from dbt_ripple.flow.row_constraints import FactUse, KnownConstraints
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.column_edges import edges_into
 from dbt_ripple.graph.config_fingerprints import hooks_of
-from dbt_ripple.graph.introspection import IntrospectedParts, Introspection
+from dbt_ripple.graph.introspection import IntrospectedParts
 from dbt_ripple.graph.linking.compared_side import ComparedSide
 from dbt_ripple.graph.linking.fact_mode import Evidence, FactMode, TestRows
-from dbt_ripple.graph.linking.project_context import ProjectContext
-from dbt_ripple.graph.macros import Macros
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.selection.result import ProvenTest
 
@@ -170,12 +168,12 @@ class _Proofs:
             if node.unique_id in built or (node.unique_id in loaded and node.unique_id in unmoved)
         ]
         self.base = FactMode(
-            ComparedSide.of(ProjectContext(base), before, unmoved, cache, seeds.base),
+            ComparedSide.of(comparison.base_context, before, unmoved, cache, seeds.base),
             Evidence(self.empty, lambda u: columns.get(u, ()), settled, loaded),
             known_constraints,
         )
         self.head = FactMode(
-            ComparedSide.of(ProjectContext(head), now, unmoved, cache, seeds.head),
+            ComparedSide.of(comparison.head_context, now, unmoved, cache, seeds.head),
             Evidence(self.holds_on_head, of_unmoved, settled, loaded_on_head),
             known_constraints,
         )
@@ -218,7 +216,6 @@ class _Proofs:
         base, head = comparison.base, comparison.head
         before, now = comparison.base_analysis, comparison.head_analysis
         names: dict[str, str] | None = None
-        introspection: Introspection | None = None
         for sides in ((before.nodes, now.nodes), (before.tests, now.tests)):
             for unique_id, seen in sides[1].items():
                 then = sides[0].get(unique_id)
@@ -245,8 +242,7 @@ class _Proofs:
                     if same_names or rename(there_sql, names) == here_sql:
                         yield unique_id
                 elif same_names and unique_id in now.nodes:
-                    introspection = introspection or Introspection(head, Macros(head))
-                    looks = introspection.of(here)
+                    looks = comparison.head_context.introspection.of(here)
                     if (
                         looks.parts <= IntrospectedParts.COLUMNS
                         and not looks.values

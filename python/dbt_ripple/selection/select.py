@@ -17,11 +17,9 @@ from dbt_ripple.changes.given_types import GivenTypes
 from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.changes.state_modified import modified, modified_tests
 from dbt_ripple.graph.cache import Cache
-from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.lineage_tests import lineage_tests
-from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.node_properties import of_test
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.selection.blocked_tests import blocked_tests
@@ -252,7 +250,6 @@ def impacted_tests(comparison: Comparison) -> dict[str, Reason | None]:
     base, head = comparison.base, comparison.head
     before, now = comparison.base_analysis.tests, comparison.head_analysis.tests
     reasons: dict[str, Reason | None] = {}
-    sides: list[ConfigFingerprints] = []
     warned = _warned_otherwise(base, head)
     for unique_id, here in now.items():
         then = before.get(unique_id)
@@ -275,8 +272,8 @@ def impacted_tests(comparison: Comparison) -> dict[str, Reason | None]:
                 name = head.nodes[asked[0].node].display_name
                 reasons[unique_id] = Code.LINEAGE_CHANGED(name=name, column=asked[0].column)
                 continue
-            sides = sides or [ConfigFingerprints(side, Macros(side)) for side in (base, head)]
-            run = [side.of(side.project.nodes[unique_id]) for side in sides]
+            sides = (comparison.base_context, comparison.head_context)
+            run = [side.settings.of(side.project.nodes[unique_id]) for side in sides]
             reasons[unique_id] = None if run[0] == run[1] else Code.RUN_OTHERWISE()
         elif comparison.everything:
             reasons[unique_id] = comparison.everything[0]

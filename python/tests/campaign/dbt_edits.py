@@ -24,7 +24,7 @@ from random_project import CATALOG, SCHEMA
 from world import BELOW, Outcome, World, relation, topological
 
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.graph.hooks import hooks_that_write
+from dbt_ripple.graph.linking.project_context import ProjectContext
 
 KINDS: Final = (
     "macro",
@@ -206,7 +206,12 @@ class DbtEdits:
         # A hook of what was not built did not run: what it writes to, and all that reads this, holds
         # what was there before. CI is red by then, as it is for what stands below.
         for side in (head, self.base):
-            ahead = [u for h in hooks_that_write(side) if h.owner in stale for u in h.writes]
+            ahead = [
+                u
+                for h in ProjectContext(side).hooks_that_write
+                if h.owner in stale
+                for u in h.writes
+            ]
             while ahead:
                 unwritten = ahead.pop()
                 if unwritten not in stale:

@@ -11,8 +11,15 @@ import pytest
 from hand_made import LISTED, RAW, check, macro, names, node, orders, project
 
 from dbt_ripple.artifacts import Macro, Project
-from dbt_ripple.changes.comparability import check as compared
+from dbt_ripple.changes import comparability
 from dbt_ripple.changes.comparability import with_macro_order
+from dbt_ripple.graph.linking.project_context import ProjectContext
+from dbt_ripple.reasons import Reason
+
+
+def compared(base: Project, head: Project) -> list[Reason]:
+    return comparability.check(ProjectContext(base), ProjectContext(head))
+
 
 TIDY = macro(
     "macro.q.tidy", "{% macro tidy() %}{{ adapter.dispatch('tidy', 'q')() }}{% endmacro %}"

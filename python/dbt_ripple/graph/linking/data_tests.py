@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.artifacts import Node
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import Linked
 from dbt_ripple.flow.relation import unlisted_fp
-from dbt_ripple.graph.hooks import hooks_that_write, not_followed
+from dbt_ripple.graph.hooks import not_followed
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.lineage_tests import is_lineage_test, lineage_tests
 from dbt_ripple.graph.linking.besides_query import (
@@ -21,6 +21,7 @@ from dbt_ripple.graph.linking.besides_query import (
     why_unnamed,
 )
 from dbt_ripple.graph.linking.opaque_nodes import link_opaque
+from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.node_properties import of_test
 from dbt_ripple.graph.unresolved_names import unresolved_names
 from dbt_ripple.reasons import Code, Reason
@@ -114,21 +115,24 @@ def _link_lineage_test(linker: Linker, unique_id: str, node: Node) -> LinkedTest
     return LinkedTest(analysis, [] if asks is None else [(asks.node, asks.column)])
 
 
-def outcome_fingerprints(project: Project, tests: Mapping[str, NodeAnalysis]) -> dict[str, str]:
+def outcome_fingerprints(
+    context: ProjectContext, tests: Mapping[str, NodeAnalysis]
+) -> dict[str, str]:
     """Of each data test, a hash of all that decides its outcome.
 
     It differs between two loads exactly where `selection.select` without facts selects the test:
     what its query reads and does, its own settings, and the hooks that may write to any relation.
 
     Args:
-        project: its artifacts.
+        context: of the project.
         tests: as they were analysed, by unique_id.
     """
-    hooks = repr(not_followed(hooks_that_write(project))).encode()
+    hooks = repr(not_followed(context.hooks_that_write)).encode()
+    nodes = context.project.nodes
     result = {}
     for unique_id, seen in tests.items():
-        config = project.nodes[unique_id].config
-        settings = sorted(of_test(project.nodes[unique_id]).items())
+        config = nodes[unique_id].config
+        settings = sorted(of_test(nodes[unique_id]).items())
         by_name = config.get("fail_calc") not in (None, "count(*)")
         outcome = (
             seen.rows_fingerprint,

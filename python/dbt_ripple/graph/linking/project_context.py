@@ -9,7 +9,7 @@ from dbt_ripple.artifacts import Node, Project, masking_functions
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
-from dbt_ripple.graph.hooks import Hooks
+from dbt_ripple.graph.hooks import Hook, Hooks, may_write
 from dbt_ripple.graph.introspection import Introspection
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.node_properties import place
@@ -23,32 +23,52 @@ class ProjectContext:
     """A project's macros, config, names, hooks and Jinja, each analysed once.
 
     It depends on the manifest alone: not on a catalog, and not on how the project is linked. So all
-    linkers of a project share one.
+    linkers and all comparisons of a project share one. Each part is made when it is asked for.
 
     Attributes:
         dialect: of its SQL.
-        macros: what they call, and their fingerprints.
-        settings: which config changes data (rule 7).
-        names: which name in SQL is which node (rule 6).
-        introspection: what Jinja looks at in the warehouse (rule 11).
-        masking: the functions that mask their arguments, besides those that are known to.
         plain_types: types of columns that were found to be no structs.
     """
 
     def __init__(self, project: Project) -> None:
         self.project = project
         self.dialect = dialect_of(project.metadata.adapter_type)
-        self.macros = Macros(project)
-        self.settings = ConfigFingerprints(project, self.macros)
-        self.names = RelationNames(project, self.dialect)
-        self.introspection = Introspection(project, self.macros)
-        self.masking = tuple(sorted(masking_functions(project)))
         self.plain_types: set[str | None] = set()
 
     @cached_property
+    def macros(self) -> Macros:
+        """What its macros call, and their fingerprints."""
+        return Macros(self.project)
+
+    @cached_property
+    def settings(self) -> ConfigFingerprints:
+        """Which config changes data (rule 7)."""
+        return ConfigFingerprints(self.project, self.macros)
+
+    @cached_property
+    def names(self) -> RelationNames:
+        """Which name in SQL is which node (rule 6)."""
+        return RelationNames(self.project, self.dialect)
+
+    @cached_property
+    def introspection(self) -> Introspection:
+        """What Jinja looks at in the warehouse (rule 11)."""
+        return Introspection(self.project, self.macros)
+
+    @cached_property
+    def masking(self) -> tuple[str, ...]:
+        """The functions that mask their arguments, besides those that are known to."""
+        return tuple(sorted(masking_functions(self.project)))
+
+    @cached_property
     def hooks(self) -> Hooks:
-        """The hooks that do something to other relations than their own."""
+        """What its hooks do to other relations than their own."""
         return Hooks(self.project, self.macros, self.names)
+
+    @cached_property
+    def hooks_that_write(self) -> list[Hook]:
+        """The hooks that do something to other relations than their own."""
+        return self.hooks.all if may_write(self.project, self.macros) else []
 
     @cached_property
     def all_code(self) -> bytes:
@@ -71,6 +91,22 @@ class ProjectContext:
             if node.resource_type in RELATIONS and not node.is_ephemeral
         ]
         return digest(*parts)
+
+
+class ProjectContexts:
+    """The contexts of a few projects, such as the two sides of a comparison; each is made once."""
+
+    def __init__(self) -> None:
+        self._contexts: list[ProjectContext] = []
+
+    def of(self, project: Project) -> ProjectContext:
+        """The context of this very project."""
+        for context in self._contexts:
+            if context.project is project:
+                return context
+        context = ProjectContext(project)
+        self._contexts.append(context)
+        return context
 
 
 def kind_of_relation(node: Node) -> list[Any]:
