@@ -69,8 +69,9 @@ def build(
     """Compile the project, load its lineage, and build and test the lineage models.
 
     The same as `dbt docs generate`, `dbt-ripple load` and `dbt build --select package:dbt_ripple`
-    in one process. dbt's files go to the folder `ripple` in the target folder, so your artifacts
-    are not overwritten.
+    in one process, without the tests by which the package checks its own tables: run `dbt test
+    --select package:dbt_ripple` for these. dbt's files go to the folder `ripple` in the target
+    folder, so your artifacts are not overwritten.
     """
     if not (project_dir / "dbt_project.yml").is_file():
         raise RippleError(
@@ -123,8 +124,10 @@ def build(
 
     # Into a folder below, so that the compiled artifacts stay for `analyze`, `trace` and `load`.
     below = folder / "build"
-    # dbt need not ask the warehouse for what else there is.
-    select = ("--select", f"package:{PACKAGE}", "--cache-selected-only")
+    # dbt need not ask the warehouse for what else there is. The package's singular tests check its
+    # own figures, and take as long as all its models; the generic ones are the user's rules.
+    own_checks = f"package:{PACKAGE},test_type:singular"
+    select = ("--select", f"package:{PACKAGE}", "--exclude", own_checks, "--cache-selected-only")
     results = parsed("build", *select, target_path=below, loud=True).result
     clock.lap("build")
 

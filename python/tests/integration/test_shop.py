@@ -28,6 +28,9 @@ REPOSITORY = Path(__file__).parents[3]
 SHOP = REPOSITORY / "integration_tests"
 EXPECTED = SHOP / "expected" / "column_lineage.yml"
 
+OWN_CHECKS = "dbt test --select package:dbt_ripple,test_type:singular"
+"""What `dbt-ripple build` leaves out."""
+
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
@@ -137,6 +140,7 @@ def test_impacted_tests_in_sql_is_what_select_says(
     older = "select * except (test_fingerprint) from shop_ripple_raw.nodes"
     result = drive(
         *(made, "parquet", SHOP),
+        OWN_CHECKS,
         "sql create schema older",
         f"sql create table older.nodes using parquet partitioned by (snapshot_id) as {older}",
         "sql create table older.snapshots as select * from shop_ripple_raw.snapshots",
@@ -199,6 +203,7 @@ def test_on_delta_lake_with_snapshots_and_merges(tmp_path: Path) -> None:
         "dbt build --exclude package:dbt_ripple",
         "dbt build --exclude package:dbt_ripple --select fct_order_lines customers_snapshot",
         "dbt-ripple build --vars '{ripple_file_format: delta}'",
+        OWN_CHECKS,
         sql,
         f"dbt-ripple load --target-path {tmp_path}/dbt/ripple --format json",
         sql,
