@@ -42,7 +42,7 @@ def collector_relaxed() -> Iterator[None]:
     try:
         yield
     finally:
-        _count_as_old()
+        count_as_old()
         gc.set_threshold(*thresholds)
 
 
@@ -58,14 +58,19 @@ def collector_paused() -> Iterator[None]:
         yield
     finally:
         if was_on:
-            _count_as_old()
+            count_as_old()
             gc.enable()
 
 
-def _count_as_old() -> None:
+def count_as_old() -> None:
     """Move all there is into the oldest generation, without walking any of it."""
     gc.freeze()
     gc.unfreeze()
+
+
+def collect_new() -> None:
+    """Free the cycles among what was made since it was last counted as old; that alone is walked."""
+    gc.collect(0)
 
 
 def keep_all() -> None:

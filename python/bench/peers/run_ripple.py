@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 
 def _analyse(job: Job) -> tuple[int, Analysis]:
+    # The command imports these when the first query is lowered; a run from the cache does without.
+    import dbt_ripple.flow.link
+    import dbt_ripple.flow.lower  # noqa: F401
     from dbt_ripple.cli.options import load_project
     from dbt_ripple.graph.analyse_project import analyse
 

@@ -1618,7 +1618,7 @@ class _Lowering(Expressions):
 def nothing_beyond(node: Any, reads: frozenset[str]) -> None:
     """Refuse a node of which something is set that no rule reads."""
     args = node.args
-    if not reads.issuperset(compress(args, args.values())):
+    if not reads.issuperset(args) and not reads.issuperset(compress(args, args.values())):
         name = next(name for name, value in args.items() if value and name not in reads)
         raise Unsupported(f"{type(node).__name__} with {name.rstrip('_')}")
 

@@ -20,12 +20,14 @@ from dbt_ripple.graph.jinja import (
     ASKS_FOR_FULL_REFRESH,
     ASKS_WHICH_COMMAND,
     LOOKS_AT_IT,
+    OF_COMMANDS,
     both_branches,
     looks_and_itself,
     names,
     normalised,
     normalised_macro,
     tags,
+    tags_name,
     without_tags,
 )
 from dbt_ripple.graph.jinja_branches import texts_taken
@@ -208,8 +210,9 @@ class ConfigFingerprints:
             asked = [ASKS_WHICH_COMMAND]
             if node.materialized != "incremental":  # of those, `branches` are told apart
                 asked.append(ASKS_FOR_FULL_REFRESH)
+            insides = tags(node.raw_code) if tags_name(node.raw_code, OF_COMMANDS) else []
             known = self._asking[node.unique_id] = any(
-                any(map(what.search, tags(node.raw_code)))
+                any(map(what.search, insides))
                 or bool(self.macros.that_ask(node.depends_on.macros, what))
                 for what in asked
             )
@@ -222,8 +225,7 @@ class ConfigFingerprints:
         known = self._looking.get(node.unique_id)
         if known is None:
             called = tuple(node.depends_on.macros)
-            insides = "" if called else "\n".join(tags(node.raw_code))
-            if not called and not any(word in insides for word in LOOKS_AT_IT):
+            if not called and not tags_name(node.raw_code, LOOKS_AT_IT):
                 self._looking[node.unique_id] = False
                 return False
             name = node.alias or node.name

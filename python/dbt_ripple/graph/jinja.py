@@ -7,7 +7,7 @@ materialization calls. Layout and comments do not count; literals are kept to th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -66,6 +66,8 @@ ASKS_WHICH_COMMAND: Final = re.compile(
     rf"\b(?:{'|'.join(_OF_COMMANDS)})\b|\bflags\b(?!\s*\.\s*[A-Z_]+\b)"
 )
 """What a node asks to do something else when it is built than ``dbt compile`` shows."""
+OF_COMMANDS: Final = (*_OF_COMMANDS, "flags", "full_refresh", "FULL_REFRESH")
+"""One of these is in every text in which one of the two patterns above finds something."""
 
 
 LOOKS_AT_IT: Final = (
@@ -257,8 +259,8 @@ def _insides(text: str) -> tuple[str, ...]:
     # Every brace opens one of these: no comment, and no tag that is less plain.
     braces = sum([2 if expression else 1 if statement else 0 for expression, statement in plain])
     if (
-        "raw" not in text
-        and text.count("{") == braces
+        text.count("{") == braces
+        and not any("raw" in statement for _, statement in plain)
         and all(_closes_its_brackets(expression or statement) for expression, statement in plain)
     ):
         return tuple(
@@ -268,6 +270,12 @@ def _insides(text: str) -> tuple[str, ...]:
             ]
         )
     return tuple([tag.inside for tag in tagged(text)])
+
+
+def tags_name(text: str, words: Iterable[str]) -> bool:
+    """Whether one of these words is in a tag, if only within another one: nearly always none is."""
+    inside = "\n".join(_insides(text))
+    return any(map(inside.__contains__, words))
 
 
 def _closes_its_brackets(inside: str) -> bool:
@@ -386,6 +394,11 @@ def both_branches(raw_code: str) -> str:
         >>> both_branches("select {{ 1 }}")
         ''
     """
+    return _both_branches(raw_code)
+
+
+@lru_cache(maxsize=64)  # several questions are asked of one text after another
+def _both_branches(raw_code: str) -> str:
     return "\n".join(branches(raw_code))
 
 

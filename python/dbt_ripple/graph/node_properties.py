@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from itertools import chain
-from operator import attrgetter
+from itertools import filterfalse
 from typing import Any, Final
 
 from dbt_ripple.artifacts import Column, Node
@@ -136,7 +135,7 @@ def counted(node: Node, adapter: str | None) -> Iterator[tuple[str, Any]]:
     """
     kind = kind_of(node)
     harmless = _harmless(kind, node.is_python)
-    for name in sorted([name for name in node.config if name not in harmless]):
+    for name in sorted(filterfalse(harmless.__contains__, node.config)):
         value = node.config[name]
         if not _is_said(node, name, value):
             continue
@@ -342,13 +341,14 @@ def written_by_declaration(node: Node) -> list[Any]:
     (masks).
     """
     columns = node.columns.values()
-    if (
-        not node.constraints  # Without a loop in Python: most nodes have many columns and no such words.
-        and not any(map(_constraints_of, columns))
-        and not any(map(_more_said_of, columns))
-        and _OF_COLUMN_CONFIG.issuperset(chain.from_iterable(map(_config_of, columns)))
-    ):
-        return []
+    if not node.constraints:
+        for column in columns:
+            if column.constraints or column.more:
+                break
+            if column.config and not _OF_COLUMN_CONFIG.issuperset(column.config):
+                break
+        else:
+            return []
     writing: list[Any] = [
         (column, constraint)
         for column, constraint in constraints(node)
@@ -357,11 +357,6 @@ def written_by_declaration(node: Node) -> list[Any]:
     ]
     writing += [(c.name, constraint) for c in columns if (constraint := _more_of(c))]
     return writing
-
-
-_constraints_of: Final = attrgetter("constraints")
-_more_said_of: Final = attrgetter("more")
-_config_of: Final = attrgetter("config")
 
 
 def declared(node: Node) -> list[Any]:

@@ -37,6 +37,7 @@ from dbt_ripple.graph.relations import (
 )
 from dbt_ripple.graph.seed_files import SeedFiles
 from dbt_ripple.reasons import Code, Reason
+from dbt_ripple.tuning import collect_new, count_as_old
 
 _LINK: Final[Mapping[str, Callable[[Linker, str, Node], LinkedNode]]] = {
     "model": link_model,
@@ -107,7 +108,12 @@ class Linker:
                 nodes[unique_id].resource_type in RELATIONS
                 and unique_id not in self.names.canonical
             ):
-                self.node(unique_id)
+                linked = self.node(unique_id)
+                # What is left of a query that was followed stays, and its parse tree is gone. The tree
+                # of another one is a cycle (`flow.expressions.let_go`): the collector has to find it.
+                if linked.analysis.status == "opaque":
+                    collect_new()
+                count_as_old()
         settle_hooks(self)
 
     def node(self, unique_id: str) -> LinkedNode:
