@@ -29,6 +29,8 @@ _OF_ONE_COLUMN = frozenset({"METRIC"})
 _CHECKS = frozenset({"TEST", "UNIT_TEST"})
 """Labels of what is named without a column."""
 
+_TESTED = "tests"
+
 _LEAST = 10
 """Characters of an expression below which a tree shows nothing of it."""
 
@@ -57,6 +59,8 @@ class TraceView(Generic[V]):
     """The SQL that computes a column; None for nodes, and for what is a column of a parent."""
     document: dict[str, Any]
     """The trace as ``--format json`` prints it."""
+    omitted: Sequence[str] = ()
+    """What is left out of the trace, because nobody asked for it."""
 
 
 def node_view(
@@ -111,6 +115,7 @@ def node_view(
             ],
             "edges": [{"from": parent, "to": child} for parent, child in traced.edges],
         },
+        omitted=_omitted(include_tests, wanted),
     )
 
 
@@ -193,7 +198,13 @@ def column_view(
                 for kind in graph.kinds[parent, child]
             ],
         },
+        omitted=_omitted(include_tests, wanted),
     )
+
+
+def _omitted(include_tests: bool, wanted: set[str] | None) -> list[str]:
+    omitted = [] if include_tests else [_TESTED]
+    return omitted if wanted is None else [*omitted, "what --select does not name"]
 
 
 def expressions_of(project: Project) -> Callable[[Vertex], str | None]:
@@ -315,7 +326,17 @@ def _tree(view: TraceView[Any], width: int | None) -> Iterator[str]:
         if number:
             yield ""
         yield from heading
-        yield from (_drawn(line, width) for line in tree_lines(view, direction))
+        lines = [_drawn(line, width) for line in tree_lines(view, direction)]
+        yield from lines
+        if len(lines) == 1 and view.found.depth != 0:
+            yield f"└── {_nothing(view, direction)}"
+
+
+def _nothing(view: TraceView[Any], direction: str) -> str:
+    # Nothing is made of a test.
+    omitted = [what for what in view.omitted if direction == "downstream" or what != _TESTED]
+    more = f"; left out: {', '.join(omitted)}" if omitted else ""
+    return f"(nothing {direction}{more})"
 
 
 def _headed(direction: Direction) -> list[tuple[list[str], Literal["upstream", "downstream"]]]:
@@ -402,13 +423,16 @@ def _markdown(view: TraceView[Any]) -> Iterator[str]:
             yield ""
         yield f"### {direction.capitalize()} of {code(root.name)}"
         yield ""
-        for line in tree_lines(view, direction):
+        lines = list(tree_lines(view, direction))
+        for line in lines:
             text = f"{'  ' * len(line.last)}- {line.label.kind} {code(line.label.name)}"
             if line.kinds:
                 text += f" ({', '.join(line.kinds)})"
             if line.expression:
                 text += f": {code(one_line(line.expression))}"
             yield f"{text} *{SEEN[1:-1]}*" if line.seen else text
+        if len(lines) == 1 and view.found.depth != 0:
+            yield f"  - {_nothing(view, direction)}"
 
 
 def _mermaid(view: TraceView[Any]) -> Iterator[str]:

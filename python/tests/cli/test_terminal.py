@@ -287,3 +287,13 @@ def test_completion_loads_little() -> None:
     )
     assert done.returncode == 0, done.stderr.decode()
     assert done.stdout == b"plain,stg_orders\n"
+
+
+def test_python_runs_the_package() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "dbt_ripple", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("dbt-ripple, version ")

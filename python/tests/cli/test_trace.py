@@ -251,7 +251,13 @@ def test_a_chain_may_be_longer_than_pythons_stack() -> None:
 
 
 def test_a_node_alone(shell: Shell) -> None:
-    assert shell("trace", "time_spine").out == "DBT_MODEL time_spine\n"
+    nothing = "(nothing downstream; left out: tests)"
+    assert shell("trace", "time_spine").out == f"DBT_MODEL time_spine\n└── {nothing}\n"
+    alone = shell("trace", "time_spine", "--include-tests", "--format", "markdown").out
+    assert alone.endswith("- DBT_MODEL `time_spine`\n  - (nothing downstream)\n")
+    above = shell("trace", "raw_orders", "--direction", "upstream").out
+    assert above.endswith("└── (nothing upstream)\n")
+    assert shell("trace", "time_spine", "--depth", "0").out == "DBT_MODEL time_spine\n"
     assert shell("trace", "time_spine", "--format", "json").json["edges"] == []
 
 
@@ -353,7 +359,7 @@ def test_a_column_in_markdown() -> None:
 
 
 def test_columns_are_found_without_regard_to_case() -> None:
-    assert plain(column("fct", "CURRENCY", "tree")) == ["DBT_MODEL fct.Currency"]
+    assert plain(column("fct", "CURRENCY", "tree"))[0] == "DBT_MODEL fct.Currency"
 
 
 @pytest.mark.parametrize(

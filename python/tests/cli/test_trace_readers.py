@@ -70,7 +70,10 @@ def test_tests_are_shown_where_they_are_asked_for() -> None:
         "├── TEST odd  may read",
         "└── UNIT_TEST adds_up  tests it",
     ]
-    assert traced("note", "tree", NOT_NULL, OTHER, ODD, UNIT) == ["DBT_MODEL orders.note"]
+    assert traced("note", "tree", NOT_NULL, OTHER, ODD, UNIT) == [
+        "DBT_MODEL orders.note",
+        "└── (nothing downstream; left out: tests)",
+    ]
 
 
 def test_json_says_of_each_whether_it_is_known() -> None:
