@@ -96,9 +96,11 @@ class Judge:
             elif test in verdict.selected:
                 continue
             grounds = {test, *(proven[test].facts if test in proven else ())}
+            # dbt skips a test above which a model could not be built: the ground has not passed, and
+            # that model is among those to build (below).
+            not_passed = outcome.tests | outcome.failing | outcome.blocked
             if grounds.isdisjoint(outcome.outdated.get(test, ())) and not any(
-                fact in verdict.selected and fact in (outcome.tests | outcome.failing)
-                for fact in grounds
+                fact in verdict.selected and fact in not_passed for fact in grounds
             ):
                 said_of = proven.get(test) or blocked[test]
                 verdict.missed.append(f"{test} differs and is left out: {said_of.reason}")
