@@ -9,9 +9,8 @@ with reached as (
 ),
 
 asked as (
-    select
-        nodes.snapshot_id,
-        nodes.project_name,
+    select distinct
+        {{ 'nodes.snapshot_id,' if not var('ripple_node', none) }}
         nodes.name
     from {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
     where {{ node_is('nodes', var('ripple_node', none)) }}
@@ -39,6 +38,7 @@ select
     changes.changed_at,
     changes.git_sha,
     coalesce(min(reached.depth), min(nearest.depth)) as depth,
+    nodes.project_name,
     changes.name,
     changes.column_name,
     changes.change,
@@ -48,21 +48,21 @@ select
     nodes.owner_email,
     nodes.owner_channel,
     changes.unique_id
-from asked
-inner join changes on asked.project_name = changes.project_name
-inner join nearest
+from nearest
+inner join {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
     on
-        asked.snapshot_id = nearest.snapshot_id
-        and changes.unique_id = nearest.unique_id
+        nearest.snapshot_id = nodes.snapshot_id
+        and nearest.unique_id = nodes.unique_id
+inner join changes
+    on
+        nodes.project_name = changes.project_name
+        and nodes.unique_id = changes.unique_id
+inner join asked on {{ 'true' if var('ripple_node', none) else 'nearest.snapshot_id = asked.snapshot_id' }}
 left join reached
     on
-        asked.snapshot_id = reached.snapshot_id
-        and changes.unique_id = reached.unique_id
+        nearest.snapshot_id = reached.snapshot_id
+        and nearest.unique_id = reached.unique_id
         and changes.column_name = lower(reached.column_name)
-left join {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
-    on
-        asked.snapshot_id = nodes.snapshot_id
-        and changes.unique_id = nodes.unique_id
 where
     reached.unique_id is not null
     or changes.change = 'removed'
@@ -70,6 +70,7 @@ group by
     asked.name,
     changes.changed_at,
     changes.git_sha,
+    nodes.project_name,
     changes.name,
     changes.column_name,
     changes.change,

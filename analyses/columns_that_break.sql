@@ -7,6 +7,7 @@ with reached as (
 select
     reached.depth,
     nodes.asset_type,
+    nodes.project_name,
     nodes.name as node,
     reached.column_name,
     case when reached.is_value then 'value' else 'condition' end as through,

@@ -87,6 +87,7 @@ open_incidents as (
 select
     steps.depth,
     nodes.asset_type,
+    nodes.project_name,
     nodes.name,
     steps.column_name,
     columns.expression,

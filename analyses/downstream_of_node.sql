@@ -1,22 +1,36 @@
--- Everything that depends on a node (var ripple_node), nearest first: whom to tell before it changes.
+-- Everything that depends on a node (var ripple_node), nearest first: whom to tell before it changes. What another
+-- project reads as a source is followed there.
+with reached as (
+    {{ nodes_below(var('ripple_node', none)) | indent(4) }}
+)
+
 select
     asked.name as node,
-    closure.depth,
+    min(reached.depth) as depth,
     found.asset_type,
     found.name,
     found.owner,
     found.criticality,
+    found.project_name,
     found.unique_id
-from {{ ref('dbt_ripple', 'fct_node_closure') }} as closure
+from reached
 inner join {{ ref('dbt_ripple', 'dim_nodes') }} as asked
     on
-        closure.snapshot_id = asked.snapshot_id
-        and closure.ancestor_id = asked.unique_id
+        reached.start_snapshot_id = asked.snapshot_id
+        and reached.start_id = asked.unique_id
 inner join {{ ref('dbt_ripple', 'dim_nodes') }} as found
     on
-        closure.snapshot_id = found.snapshot_id
-        and closure.descendant_id = found.unique_id
-where
-    {{ node_is('asked', var('ripple_node', none)) }}
-    and closure.depth > 0
-order by node, closure.depth, found.asset_type, found.name
+        reached.snapshot_id = found.snapshot_id
+        and reached.unique_id = found.unique_id
+where reached.depth > 0
+group by
+    asked.name,
+    asked.snapshot_id,
+    asked.unique_id,
+    found.asset_type,
+    found.name,
+    found.owner,
+    found.criticality,
+    found.project_name,
+    found.unique_id
+order by node, depth, found.asset_type, found.name

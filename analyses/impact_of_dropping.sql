@@ -75,7 +75,7 @@ warned as (
             and closure.descendant_id = undeclared.unique_id
 ),
 
-standing as (
+standing_0 as (
     select distinct
         closure.snapshot_id,
         closure.descendant_id as unique_id
@@ -85,7 +85,24 @@ standing as (
             breaking.snapshot_id = closure.snapshot_id
             and breaking.unique_id = closure.ancestor_id
 ),
-
+{% for step in range(var('ripple_max_projects', 2) | int) %}
+    standing_{{ step + 1 }} as (
+        select * from standing_{{ step }}
+        union distinct
+        select
+            closure.snapshot_id,
+            closure.descendant_id as unique_id
+        from standing_{{ step }} as stands
+        inner join {{ ref('dbt_ripple', 'fct_cross_project_edges') }} as crossings
+            on
+                stands.snapshot_id = crossings.parent_snapshot_id
+                and stands.unique_id = crossings.parent_id
+        inner join closure
+            on
+                crossings.child_snapshot_id = closure.snapshot_id
+                and crossings.child_id = closure.ancestor_id
+    ),
+{% endfor %}
 affected as (
     select
         snapshot_id,
@@ -108,23 +125,18 @@ affected as (
             snapshot_id,
             unique_id,
             3 as severity
-        from standing
+        from standing_{{ var('ripple_max_projects', 2) | int }}
     ) as found
     group by snapshot_id, unique_id
 ),
 
 distances as (
     select
-        closure.snapshot_id,
-        closure.descendant_id as unique_id,
-        min(closure.depth) as depth
-    from closure
-    inner join reached
-        on
-            closure.snapshot_id = reached.snapshot_id
-            and closure.ancestor_id = reached.unique_id
-            and reached.depth = 0
-    group by closure.snapshot_id, closure.descendant_id
+        snapshot_id,
+        unique_id,
+        min(depth) as depth
+    from ({{ nodes_below(var('ripple_node', none)) | indent(4) }}) as below
+    group by snapshot_id, unique_id
 )
 
 select
@@ -143,5 +155,6 @@ inner join distances
     on
         affected.snapshot_id = distances.snapshot_id
         and affected.unique_id = distances.unique_id
-where nodes.resource_type not in ('test', 'unit_test')
+-- A source that is reached is a relation of another project, under another name.
+where nodes.resource_type not in ('test', 'unit_test', 'source')
 order by distances.depth, affected.severity, nodes.unique_id

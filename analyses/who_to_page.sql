@@ -2,7 +2,7 @@
 
 -- A number is wrong: whom to tell, the most critical asset first. From a node or one of its columns (vars
 -- ripple_node and ripple_column), or from a failed test (its name as ripple_node): each asset of which a column or
--- the rows are reached, with whose it is. Consumers that declare no columns may read it.
+-- the rows are reached, with whose it is, in other projects, too. Consumers that declare no columns may read it.
 with reached as (
     {{ downstream_columns(var('ripple_node', none), var('ripple_column', none)) | indent(4) }}
 ),
@@ -86,6 +86,7 @@ select
     nodes.owner_channel,
     nodes.domain,
     nodes.asset_type,
+    nodes.project_name,
     nodes.name,
     affected.depth,
     affected.columns_reached,
@@ -102,5 +103,8 @@ left join built
     on
         nodes.project_name = built.project_name
         and nodes.unique_id = built.unique_id
-where nodes.resource_type not in ('test', 'unit_test')
+-- A source that is reached is a relation of another project, under another name.
+where
+    nodes.resource_type not in ('test', 'unit_test')
+    and not (nodes.resource_type = 'source' and affected.depth > 0)
 order by nodes.criticality nulls last, affected.depth, owner, nodes.unique_id

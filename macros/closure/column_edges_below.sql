@@ -3,18 +3,20 @@ select
     column_edges.snapshot_id,
     column_edges.parent_id,
     column_edges.parent_column,
+    column_edges.snapshot_id as child_snapshot_id,
     column_edges.child_id,
     column_edges.child_column,
     max(case when column_edges.type = 'DIRECT' then 1 else 0 end) as is_value
 from {{ ref('dbt_ripple', 'fct_column_edges') }} as column_edges
-inner join {{ ref('dbt_ripple', 'fct_node_closure') }} as closure
+inner join (
+    select distinct
+        snapshot_id,
+        unique_id
+    from ({{ dbt_ripple.nodes_below(node) }}) as found
+) as below
     on
-        column_edges.snapshot_id = closure.snapshot_id
-        and column_edges.parent_id = closure.descendant_id
-inner join ({{ dbt_ripple.nodes_to_start_from(node) }}) as starts
-    on
-        closure.snapshot_id = starts.snapshot_id
-        and closure.ancestor_id = starts.unique_id
+        column_edges.snapshot_id = below.snapshot_id
+        and column_edges.parent_id = below.unique_id
 {%- if certain %}
 inner join {{ ref('dbt_ripple', 'dim_nodes') }} as readers
     on
@@ -33,4 +35,19 @@ group by
     column_edges.parent_column,
     column_edges.child_id,
     column_edges.child_column
+{%- if var('ripple_max_projects', 2) | int %}
+union all
+select
+    parent_snapshot_id as snapshot_id,
+    parent_id,
+    parent_column,
+    child_snapshot_id,
+    child_id,
+    child_column,
+    1 as is_value
+from {{ ref('dbt_ripple', 'fct_cross_project_edges') }}
+{%- if certain %}
+where parent_column != '*rows*'
+{%- endif %}
+{%- endif %}
 {% endmacro %}

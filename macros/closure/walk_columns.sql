@@ -26,7 +26,7 @@ walk as (
     union
 
     select
-        walk.snapshot_id,
+        edges.child_snapshot_id as snapshot_id,
         edges.child_id as unique_id,
         edges.child_column as column_name,
         least(walk.is_value, edges.is_value) as is_value,
@@ -70,25 +70,21 @@ readers as (
         snapshot_id,
         parent_id,
         parent_column,
-        collect_list(struct(child_id, child_column, is_value)) as columns
+        collect_list(struct(child_snapshot_id, child_id, child_column, is_value)) as columns
     from edges
     group by snapshot_id, parent_id, parent_column
 ),
 
 graphs as (
-    select
-        snapshot_id,
-        collect_list(struct(parent_id, parent_column, columns)) as readers
+    select collect_list(struct(snapshot_id, parent_id, parent_column, columns)) as readers
     from readers
-    group by snapshot_id
 ),
 
 walks as (
     select
-        starts.snapshot_id,
         aggregate(
             sequence(1, {{ max_depth }}),
-            array(struct(starts.unique_id, starts.column_name, 1 as is_value, 0 as depth)),
+            array(struct(starts.snapshot_id, starts.unique_id, starts.column_name, 1 as is_value, 0 as depth)),
             (reached, step) -> concat(
                 reached,
                 filter(
@@ -97,11 +93,15 @@ walks as (
                         at -> flatten(transform(
                             filter(
                                 coalesce(graphs.readers, array()),
-                                edge -> edge.parent_id = at.unique_id and edge.parent_column = at.column_name
+                                edge ->
+                                edge.parent_id = at.unique_id
+                                and edge.parent_column = at.column_name
+                                and edge.snapshot_id = at.snapshot_id
                             ),
                             edge -> transform(
                                 edge.columns,
                                 reader -> struct(
+                                    reader.child_snapshot_id as snapshot_id,
                                     reader.child_id as unique_id,
                                     reader.child_column as column_name,
                                     least(at.is_value, reader.is_value) as is_value,
@@ -116,28 +116,27 @@ walks as (
                         known ->
                         known.unique_id = found.unique_id
                         and known.column_name = found.column_name
+                        and known.snapshot_id = found.snapshot_id
                         and known.is_value >= found.is_value
                     )
                 )
             )
         ) as columns
     from starts
-    left join graphs on starts.snapshot_id = graphs.snapshot_id
+    cross join graphs
 ),
 
 walk as (
-    select
-        walks.snapshot_id,
-        explode(walks.columns) as vertex
+    select explode(walks.columns) as vertex
     from walks
 )
 
 select
-    snapshot_id,
+    vertex.snapshot_id,
     vertex.unique_id,
     vertex.column_name,
     max(vertex.is_value) = 1 as is_value,
     min(vertex.depth) as depth
 from walk
-group by snapshot_id, vertex.unique_id, vertex.column_name
+group by vertex.snapshot_id, vertex.unique_id, vertex.column_name
 {% endmacro %}

@@ -38,6 +38,8 @@
             'analysis_reason': 'string',
             'test_fingerprint': 'string',
             'own_rows_fingerprint': 'string',
+            'relation_key': 'string',
+            'label': 'string',
         },
         'columns': {
             'snapshot_id': 'string',

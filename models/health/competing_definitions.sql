@@ -1,20 +1,90 @@
 {{ config(enabled=part_is_on('health')) }}
 
-with computed as (
+with metrics as (
     select
-        *,
-        row_number() over (
-            partition by snapshot_id, lower(column_name)
-            order by case when canonical then 0 else 1 end, unique_id
-        ) as place
+        nodes.snapshot_id,
+        nodes.project_name,
+        nodes.unique_id,
+        nodes.name as node_name,
+        nodes.owner,
+        nodes.canonical,
+        nodes.label,
+        columns.column_name,
+        columns.fingerprint,
+        columns.expression
+    from {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
+    inner join {{ ref('dbt_ripple', 'dim_columns') }} as columns
+        on
+            nodes.snapshot_id = columns.snapshot_id
+            and nodes.unique_id = columns.unique_id
+    where
+        nodes.resource_type = 'metric'
+        and columns.fingerprint is not null
+),
+
+-- What each is called: a column of a canonical or certified model by its name, a metric by its name and its label.
+named as (
+    select
+        snapshot_id,
+        project_name,
+        unique_id,
+        node_name,
+        owner,
+        canonical,
+        column_name,
+        fingerprint,
+        expression,
+        concat('column ', lower(column_name)) as called
     from {{ ref('dbt_ripple', 'int_computed_columns') }}
     where
         canonical
         or certified
+
+    union all
+
+    select
+        snapshot_id,
+        project_name,
+        unique_id,
+        node_name,
+        owner,
+        canonical,
+        column_name,
+        fingerprint,
+        expression,
+        concat('metric ', lower(node_name)) as called
+    from metrics
+
+    -- One whose label is its name is called so once.
+    union distinct
+
+    select
+        snapshot_id,
+        project_name,
+        unique_id,
+        node_name,
+        owner,
+        canonical,
+        column_name,
+        fingerprint,
+        expression,
+        concat('metric ', lower(trim(label))) as called
+    from metrics
+    where label is not null
+),
+
+computed as (
+    select
+        *,
+        row_number() over (
+            partition by snapshot_id, called
+            order by case when canonical then 0 else 1 end, unique_id
+        ) as place
+    from named
 ),
 
 final as (
-    select
+    select distinct
         others.snapshot_id,
         others.project_name,
         others.unique_id,
@@ -41,7 +111,7 @@ final as (
     inner join computed as firsts
         on
             others.snapshot_id = firsts.snapshot_id
-            and lower(others.column_name) = lower(firsts.column_name)
+            and others.called = firsts.called
             and others.unique_id != firsts.unique_id
             and others.fingerprint != firsts.fingerprint
             and firsts.place = 1

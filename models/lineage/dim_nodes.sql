@@ -43,7 +43,9 @@ final as (
         nodes.rows_fingerprint,
         nodes.analysis_status,
         nodes.analysis_reason,
-        nodes.own_rows_fingerprint
+        nodes.own_rows_fingerprint,
+        nodes.relation_key,
+        nodes.label
     from nodes
     inner join latest on nodes.snapshot_id = latest.snapshot_id
 )

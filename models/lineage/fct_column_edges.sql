@@ -9,6 +9,10 @@ latest as (
     where is_latest
 ),
 
+columns as (
+    select * from {{ source('ripple_raw', 'columns') }}
+),
+
 final as (
     select
         column_edges.snapshot_id,
@@ -18,9 +22,15 @@ final as (
         column_edges.child_column,
         column_edges.type,
         column_edges.subtype,
-        column_edges.masking
+        column_edges.masking,
+        columns.expression
     from column_edges
     inner join latest on column_edges.snapshot_id = latest.snapshot_id
+    left join columns
+        on
+            column_edges.snapshot_id = columns.snapshot_id
+            and column_edges.child_id = columns.unique_id
+            and column_edges.child_column = columns.column_name
 )
 
 select * from final

@@ -105,6 +105,10 @@ final as (
         failures.node_id,
         failures.node_name,
         failures.owner,
+        nodes.owner_name,
+        nodes.owner_email,
+        nodes.owner_channel,
+        nodes.domain,
         failures.criticality,
         failures.severity,
         failures.state,
@@ -130,6 +134,10 @@ final as (
         failures.cause_candidates
     from failures
     inner join step_4 as firsts on failures.failure_id = firsts.failure_id
+    left join {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
+        on
+            failures.project_name = nodes.project_name
+            and failures.node_id = nodes.unique_id
 )
 
 select * from final

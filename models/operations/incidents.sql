@@ -67,6 +67,7 @@ final as (
         firsts.node_id,
         firsts.node_name,
         firsts.owner,
+        nodes.owner_name,
         nodes.owner_email,
         nodes.owner_channel,
         nodes.domain,

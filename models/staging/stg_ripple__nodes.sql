@@ -40,7 +40,9 @@ final as (
         source.analysis_status,
         source.analysis_reason,
         source.test_fingerprint,
-        source.own_rows_fingerprint
+        source.own_rows_fingerprint,
+        source.relation_key,
+        source.label
     from source
     inner join published on source.snapshot_id = published.snapshot_id
 )

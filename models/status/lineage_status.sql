@@ -56,6 +56,15 @@ expected as (
         'dim_snapshots' as model_name,
         snapshot_id
     from published
+    union all
+    select
+        'fct_cross_project_edges' as model_name,
+        snapshot_id
+    from latest
+),
+
+crossings as (
+    select * from {{ ref('dbt_ripple', 'fct_cross_project_edges') }}
 ),
 
 held as (
@@ -70,6 +79,18 @@ held as (
         'dim_snapshots' as model_name,
         snapshot_id
     from {{ ref('dbt_ripple', 'dim_snapshots') }}
+    union all
+    -- It need not hold each load, but none that is not the latest any more.
+    select
+        'fct_cross_project_edges' as model_name,
+        snapshot_id
+    from (
+        select snapshot_id from latest
+        union distinct
+        select parent_snapshot_id as snapshot_id from crossings
+        union distinct
+        select child_snapshot_id as snapshot_id from crossings
+    ) as in_crossings
 ),
 
 behind as (

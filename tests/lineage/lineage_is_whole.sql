@@ -198,6 +198,10 @@ repeated as (
             'snapshot_id', 'parent_id', 'parent_column', 'child_id', 'child_column', 'type', 'subtype', 'masking'
         ]),
         'fct_node_closure_key': ('closure', ['snapshot_id', 'ancestor_id', 'descendant_id']),
+        'fct_cross_project_edges_key': (
+            ref('dbt_ripple', 'fct_cross_project_edges'),
+            ['parent_snapshot_id', 'parent_id', 'parent_column', 'child_snapshot_id', 'child_id', 'child_column']
+        ),
         'pii_columns_key': (ref('dbt_ripple', 'pii_columns'), ['snapshot_id', 'unique_id', 'column_name']),
         'test_columns_key': ('test_columns', ['snapshot_id', 'test_id', 'unique_id', 'column_name']),
     }) | indent(4) }}

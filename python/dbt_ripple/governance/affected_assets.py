@@ -20,6 +20,7 @@ Not found: consumers that no exposure declares, and what their own code does.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 from itertools import groupby
 from typing import Final, Literal
 
@@ -35,6 +36,7 @@ from dbt_ripple.artifacts import (
     owner,
     owner_channel,
     owner_email,
+    owner_name,
     referenced_columns,
 )
 from dbt_ripple.changes import Comparison
@@ -76,7 +78,7 @@ class Affected(msgspec.Struct, kw_only=True, omit_defaults=True):
         project: the dbt project it is of, where that is another one; JSON has it where it is so. Its
             references are then those to the sources that stand for the changed relations there.
         owner: who is to be told; None where nobody is named. Where it is declared, JSON also has the
-            owner_email, the owner_channel (Slack) and the domain.
+            owner_name, the owner_email, the owner_channel (Slack) and the domain.
         path: unique_ids from the changed node down to this one, both included.
         may_read: whether it is not known to read them, only that it may; JSON has it where it is so.
         expressions: of the nearest 20 assets, the columns that read the change; only those that are
@@ -92,6 +94,7 @@ class Affected(msgspec.Struct, kw_only=True, omit_defaults=True):
     path: list[str]
     may_read: bool = False
     expressions: list[Expression] = []
+    owner_name: str | None = None
     owner_email: str | None = None
     owner_channel: str | None = None
     domain: str | None = None
@@ -199,6 +202,7 @@ class Ripple:
         reached: of origins that another project builds, the columns and rows that the change reaches
             there; what else of them moved only stands below what will not compile there.
         lost: those of them whose data is lost.
+        unsettled: origins that stand below what will not compile in the other project.
     """
 
     def __init__(
@@ -208,9 +212,10 @@ class Ripple:
         contract_types: Collection[str] = (),
         reached: Collection[Vertex] | None = None,
         lost: Collection[Vertex] = (),
+        unsettled: Collection[str] = (),
     ) -> None:
         self.comparison = comparison
-        self.given, self.given_lost = reached, lost
+        self.given, self.given_lost, self.unsettled = reached, lost, unsettled
         self.origins = origins
         self.broken = newly_broken(comparison)
         self.contract_types = contract_types
@@ -454,8 +459,7 @@ class Ripple:
     def _exposures_of_the_rest(self) -> None:
         """Exposures that read nothing of it, below what will not compile."""
         head = self.comparison.head
-        waiting = _breadth_first({u: [u] for u in self.broken}, head.children)
-        for unique_id in waiting:
+        for unique_id in self.below_broken:
             node = head.nodes.get(unique_id)
             if (
                 node is not None
@@ -463,6 +467,12 @@ class Ripple:
                 and unique_id in self.comparison.base.nodes
             ):
                 self.found.setdefault(unique_id, ("info", 0))
+
+    @cached_property
+    def below_broken(self) -> Collection[str]:
+        """What will not compile, and all that stands below it."""
+        begin = {u: [u] for u in (*self.broken, *self.unsettled)}
+        return _breadth_first(begin, self.comparison.head.children).keys()
 
     # -- the answer -------------------------------------------------------------------------------
 
@@ -486,6 +496,7 @@ class Ripple:
                     affected_references=[self._spelled(start, single) for start in columns or read],
                     severity=severity,
                     owner=owner(node, head),
+                    owner_name=owner_name(node, head),
                     owner_email=owner_email(node, head),
                     owner_channel=owner_channel(node, head),
                     domain=domain(node, head),

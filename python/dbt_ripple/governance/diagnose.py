@@ -14,6 +14,7 @@ from dbt_ripple.artifacts import (
     owner,
     owner_channel,
     owner_email,
+    owner_name,
 )
 from dbt_ripple.changes import Comparison
 from dbt_ripple.graph.lineage import Analysis
@@ -109,6 +110,7 @@ class Step(msgspec.Struct, kw_only=True):
     columns: list[StepColumn]
     may_read: bool
     owner: str | None
+    owner_name: str | None
     owner_email: str | None
     owner_channel: str | None
     last_run: LastRun | None
@@ -209,6 +211,7 @@ def diagnosis(
                 ],
                 may_read=not any(vertex in sure for vertex in vertices),
                 owner=owner(node, project) if node else None,
+                owner_name=owner_name(node, project) if node else None,
                 owner_email=owner_email(node, project) if node else None,
                 owner_channel=owner_channel(node, project) if node else None,
                 last_run=None

@@ -176,7 +176,14 @@ def _handed_to(
         lost |= {(reader.unique_id, column) for column in ripple.lost_columns(unique_id)}
     origins = {reader.unique_id for reader in readers}
     refused = contract_types(number, comparison)
-    ripple = Ripple(comparison, origins, refused, reached=reached, lost=lost)
+    unsettled = {
+        reader.unique_id
+        for reader in readers
+        if reader.builder.unique_id in reader.wave.ripple.below_broken
+    }
+    ripple = Ripple(
+        *(comparison, origins, refused), reached=reached, lost=lost, unsettled=unsettled
+    )
     paths = {}
     for reader in readers:
         above = reader.wave.paths.get(reader.builder.unique_id) or [joined.id_of(*reader.builder)]

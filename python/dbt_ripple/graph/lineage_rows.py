@@ -66,6 +66,7 @@ from dbt_ripple.graph.lineage_tables import (
 from dbt_ripple.graph.linking.data_tests import outcome_fingerprints
 from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.pii import BUILT, SEPARATOR, pii_columns
+from dbt_ripple.graph.relations import RELATIONS
 from dbt_ripple.graph.traversal import closure, reach
 
 MAX_CLOSURE: Final = 5_000_000
@@ -170,7 +171,9 @@ def build_rows(
                 parents[child].append(parent)
     closure_rows, depth = _closure_rows(id_, parents, max_closure)
     repeatable = _repeatable(project, analysis)
-    test_fingerprints = outcome_fingerprints(ProjectContext(project), analysis.tests)
+    context = ProjectContext(project)
+    keys = _relation_keys(context)
+    test_fingerprints = outcome_fingerprints(context, analysis.tests)
     metadata = project.metadata
     rows: dict[str, list[msgspec.Struct]] = {
         "nodes": [
@@ -182,6 +185,7 @@ def build_rows(
                 project,
                 test_fingerprints.get(unique_id),
                 analysis.own.get(unique_id),
+                keys.get(unique_id),
             )
             for unique_id in everything
         ],
@@ -322,6 +326,7 @@ def _node_row(
     project: Project,
     test_fingerprint: str | None,
     own: Own | None,
+    relation_key: str | None,
 ) -> NodeRow:
     status, reason, fingerprint = "leaf", None, None
     if seen is not None:
@@ -399,7 +404,22 @@ def _node_row(
         analysis_reason=reason,
         test_fingerprint=test_fingerprint,
         own_rows_fingerprint=own.rows if own else None,
+        relation_key=relation_key,
+        label=node.label or None,
     )
+
+
+def _relation_keys(context: ProjectContext) -> dict[str, str]:
+    """What the relations are called, folded as their adapter does, by unique_id."""
+    names = context.names
+    return {
+        unique_id: keys[0]
+        for unique_id, node in context.project.nodes.items()
+        if node.resource_type in RELATIONS
+        and not node.is_ephemeral
+        and unique_id not in names.canonical
+        and (keys := names.keys_of(node))
+    }
 
 
 def _repeatable(project: Project, analysis: Analysis) -> dict[tuple[str, str], bool]:

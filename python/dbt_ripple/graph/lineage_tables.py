@@ -33,7 +33,11 @@ class SnapshotRow(msgspec.Struct, frozen=True):
 
 
 class NodeRow(msgspec.Struct, frozen=True):
-    """One node of the project (any dbt resource type that takes part in lineage)."""
+    """One node of the project (any dbt resource type that takes part in lineage).
+
+    ``relation_key`` is what its relation is called, spelled so that two names of one relation are
+    equal. A source that a node of its own project builds has none: it is that node.
+    """
 
     snapshot_id: str
     unique_id: str
@@ -68,6 +72,8 @@ class NodeRow(msgspec.Struct, frozen=True):
     analysis_reason: str | None
     test_fingerprint: str | None
     own_rows_fingerprint: str | None
+    relation_key: str | None = None
+    label: str | None = None
 
 
 class ColumnRow(msgspec.Struct, frozen=True):

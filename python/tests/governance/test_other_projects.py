@@ -323,6 +323,9 @@ PARENTS = {
 }
 
 
+EXPOSURES = {"board": "sums", "silent": "top", "chart": "counted"}
+
+
 def split(*theirs: str) -> list[Project]:
     """The models above in two projects: those that are named, and all others."""
     whose = {name: "two" if name in theirs else "one" for name in SPLIT} | {"raw": "one"}
@@ -337,6 +340,10 @@ def split(*theirs: str) -> list[Project]:
             own[p].unique_id if p in own else f"model.{whose[name]}.{p}" for p in PARENTS[name]
         ]
         own[name] = node(f"model.{whose[name]}.{name}", sql, *above)
+    for name, parent in EXPOSURES.items():
+        own = ids[whose[parent]]
+        meta = {} if name == "silent" else {"referenced_columns": ["total", "n"]}
+        own[name] = node(f"exposure.{whose[parent]}.{name}", None, own[parent].unique_id, meta=meta)
     return [made("one", *ids["one"].values(), raw=RAW_COLUMNS), made("two", *ids["two"].values())]
 
 

@@ -16,6 +16,9 @@ pytest.importorskip("dbt.adapters.duckdb")
 import duck_project
 from duck_project import dbt, loaded, rows
 from hand_made import LISTED, RAW, node, orders, project
+from semantic_world import semantic_model, simple
+
+from dbt_ripple.artifacts import Node
 
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "a_copy": ("with x as (select * from s.orders) select x.id as k, x.amount*2 as n from x", {}),
@@ -35,6 +38,31 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "j_names": ("select id, amount * 4 as net from s.orders", {}),
 }
+
+
+METRICS = {
+    "net_sum": ("Net revenue", "net_total", {}),
+    "net_again": ("net revenue ", "net_total", {}),  # the same in all but its name
+    "net_count": ("Net Revenue", "net_rows", {"canonical": True, "owner": "ann"}),
+    "other": ("NET_SUM", "net_rows", {}),  # is called as the first one's name is
+    "alone": ("Something else", "net_rows", {}),
+}
+
+
+def metrics() -> list[Node]:
+    """A semantic model and metrics over it: name -> its label, its measure and its meta."""
+    measures = [
+        {"name": "net_total", "agg": "sum", "expr": "net"},
+        {"name": "net_rows", "agg": "count", "expr": "net"},
+    ]
+    made: list[Node] = [
+        semantic_model("kpis", "model.p.b_kpi", measures=measures, entities=[], dimensions=[])
+    ]
+    for name, (label, measure, meta) in METRICS.items():
+        one = simple(name, measure, "kpis")
+        one.label, one.meta = label, meta
+        made.append(one)
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +85,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             )
             for name, (sql, meta) in MODELS.items()
         ]
-        made = project(orders(), *models, catalog=LISTED, adapter="duckdb")
+        made = project(orders(), *models, *metrics(), catalog=LISTED, adapter="duckdb")
         made.metadata.generated_at = datetime.now(UTC)
         made.digest = "one"
         loaded(folder, made, "a")
@@ -111,4 +139,16 @@ def test_competing_definitions(told: Path) -> None:
     assert found == [
         ("e_other", "NET", "amount * 3", *kpi),
         ("f_above", "net", "net + 0", *kpi),
+        # Of one label, two that are the same are both not the canonical one.
+        *(
+            (
+                *(name, name, "net_total"),
+                *("net_count", "net_rows", "net_count is canonical", "another expression"),
+            )
+            for name in ("net_again", "net_sum")
+        ),
+        (
+            *("other", "other", "net_rows"),
+            *("net_sum", "net_total", "none is canonical", "another expression"),
+        ),
     ]

@@ -25,13 +25,26 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).parents[3]
 MACROS = (
     *("node_is", "nodes_to_start_from", "columns_to_start_from", "column_edges_below"),
-    *("column_edges_above", "walk_columns", "downstream_columns", "upstream_columns"),
+    *(
+        "column_edges_above",
+        "walk_columns",
+        "downstream_columns",
+        "upstream_columns",
+        "nodes_below",
+    ),
 )
+CROSSINGS = """
+    select '' as parent_snapshot_id, '' as parent_id, '' as parent_column,
+        '' as child_snapshot_id, '' as child_id, '' as child_column
+    where false
+"""
+"""No other project is loaded."""
 TABLE_OF = {
     "dim_nodes": "nodes",
     "dim_columns": "columns",
     "fct_column_edges": "column_edges",
     "fct_node_closure": "node_closure",
+    "fct_cross_project_edges": "crossings",
     "stg_ripple__test_columns": "test_columns",
 }
 
@@ -69,14 +82,16 @@ def rendered(unique_id: str, column: str, engine: str = "default", schema: str =
     package.module = environment.from_string(macros).module
     analysis = (REPOSITORY / "analyses" / "impact_of_dropping.sql").read_text()
     return environment.from_string(analysis).render(
-        downstream_columns=package.module.downstream_columns
+        downstream_columns=package.module.downstream_columns,
+        nodes_below=package.module.nodes_below,
     )
 
 
 def loaded(world: Project) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
     snapshot = build_rows(world, analyse(world))
-    for table in sorted({*TABLE_OF.values()}):
+    connection.sql(f"create table crossings as {CROSSINGS}")
+    for table in sorted({*TABLE_OF.values()} - {"crossings"}):
         connection.register("rows", arrow_table(table, snapshot.rows[table]))
         connection.sql(f'create table "{table}" as select * from rows')
     return connection
@@ -147,7 +162,8 @@ def test_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     for seed in (3, 11):
         world = worlds(seed)
         snapshot = build_rows(world, analyse(world))
-        for table in TABLE_OF.values():
+        spark.sql(f"create or replace view dropping.crossings as {CROSSINGS}")
+        for table in {*TABLE_OF.values()} - {"crossings"}:
             file = str(tmp_path / f"{table}-{seed}.parquet")
             pq.write_table(arrow_table(table, snapshot.rows[table]), file)
             spark.sql(f"create or replace view dropping.{table} as select * from parquet.`{file}`")

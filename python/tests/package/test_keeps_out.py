@@ -204,6 +204,8 @@ BREAK = {
     " select snapshot_id, descendant_id, ancestor_id, depth from {s}.node_closure where depth = 1",
     "pii_columns_key": "insert into {s}.pii_columns select * from {s}.pii_columns",
     "pii_columns_known_sources": "update {s}.pii_columns set source_id = 'model.p.nobody'",
+    "fct_cross_project_edges_key": "insert into dev_ripple.fct_cross_project_edges"
+    " select 's', 'p', 'model.p.m', 'id', 't', 'q', 'source.q.m', 'id' from range(2)",
     "test_columns_key": "insert into {s}.test_columns select * from {s}.test_columns",
     "test_columns_known_nodes": "update {s}.test_columns set unique_id = 'model.p.nobody'",
 }

@@ -1,0 +1,361 @@
+"""Two projects in one set of lineage tables: a source of one that the other builds, and the ways across."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import jinja2
+import msgspec
+import pyarrow.parquet as pq
+import pytest
+from hand_made import check, node, project
+from test_impact_of_dropping import rendered
+
+from dbt_ripple.artifacts import Node, Project, find_node
+from dbt_ripple.governance.impact import Change, impact
+from dbt_ripple.graph.analyse_project import analyse
+from dbt_ripple.graph.joined_projects import JoinedProjects, Member
+from dbt_ripple.graph.lineage_rows import build_rows
+from dbt_ripple.spark.load import arrow_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+REPOSITORY = Path(__file__).parents[3]
+NOW = datetime.now(UTC).replace(microsecond=0)
+
+
+def made(
+    name: str, *nodes: Node, schema: str = "s", hours_ago: int = 1, **catalog: list[str]
+) -> Project:
+    """A project; what it builds is in a schema."""
+    ids = {n.name: n.unique_id for n in nodes}
+    built = project(
+        *(
+            msgspec.structs.replace(n, schema=schema, relation_name=f"`{schema}`.`{n.name}`")
+            if n.resource_type == "model" and n.relation_name == f"`s`.`{n.name}`"
+            else n
+            for n in nodes
+        ),
+        catalog={ids[n]: columns for n, columns in catalog.items()},
+        adapter="duckdb",
+    )
+    built.metadata.project_name = name
+    built.metadata.generated_at = NOW - timedelta(hours=hours_ago)
+    built.digest = f"{name} {schema} {hours_ago}"
+    for n in built.nodes.values():
+        n.original_file_path = n.original_file_path or f"models/{n.name}.sql"
+    return built
+
+
+def core(factor: int = 2, schema: str = "s", hours_ago: int = 3) -> Project:
+    stg = f"select id, amount * {factor} as amount, code from s.raw"
+    raw = node("source.core.raw.raw", columns=["id", "amount", "code"])
+    own = node("model.shared.dates", f"select id from {schema}.stg", "model.core.stg")
+    return made(
+        "core",
+        raw,
+        node("model.core.stg", stg, raw.unique_id, checksum={"checksum": str(factor)}),
+        node("model.core.fct", f"select id, amount, code from {schema}.stg", "model.core.stg"),
+        own,
+        schema=schema,
+        hours_ago=hours_ago,
+        raw=["id", "amount", "code"],
+    )
+
+
+def finance(hours_ago: int = 1) -> Project:
+    source = node("source.finance.core.fct", columns=["ID", "amount", "code"])
+    source.relation_name, source.schema = "S.FCT", "S"  # DuckDB tells no case apart
+    theirs = node("model.shared.dates", "select code from s.fct", source.unique_id)
+    theirs.relation_name, theirs.schema = "`f`.`dates`", "f"
+    return made(
+        "finance",
+        source,
+        theirs,
+        node("model.finance.report", "select id, amount as total from s.fct", source.unique_id),
+        node(
+            "model.finance.mart",
+            "select sum(total) as total from s.report",
+            "model.finance.report",
+        ),
+        node("model.finance.codes", "select code from s.fct", source.unique_id),
+        *(
+            node(
+                f"exposure.finance.{name}",
+                None,
+                f"model.finance.{parent}",
+                meta={"referenced_columns": [f"{parent}.{column}"]},
+                owner={"name": f"Owner of {name}", "email": f"{name}@x.example"},
+            )
+            for name, parent, column in (("board", "mart", "total"), ("list", "codes", "code"))
+        ),
+        check("total", "select total from s.mart where total < 0", "model.finance.mart"),
+        schema="s",
+        hours_ago=hours_ago,
+    )
+
+
+MODELS = ("dim_snapshots", "dim_nodes", "dim_columns", "fct_cross_project_edges")
+
+
+def as_compiled(text: str, raw: str, models: str) -> str:
+    """A model as dbt compiles it, over tables and models with these words before their names."""
+    staging = {f"stg_ripple__{table}": f"{raw}{table}" for table in ("snapshots", "nodes")}
+    environment = jinja2.Environment()
+    environment.globals.update(
+        config=lambda **_: "",
+        var=lambda _, default=None: default,
+        source=lambda _, name: f"{raw}{name}",
+        ref=lambda _, name: staging.get(name, f"{models}{name}"),
+    )
+    return environment.from_string(text).render()
+
+
+def question(column: str, raw: str, models: str, engine: str = "default") -> str:
+    """`impact_of_dropping` of a column of core's source, over these."""
+    of_models = {
+        "nodes": "dim_nodes",
+        "columns": "dim_columns",
+        "crossings": "fct_cross_project_edges",
+    }
+    return re.sub(
+        r"\bmain\.(\w+)",
+        lambda named: (
+            f"{models}{of_models[named[1]]}" if named[1] in of_models else f"{raw}{named[1]}"
+        ),
+        rendered("source.core.raw.raw", column, engine),
+    )
+
+
+class Store:
+    """The lineage tables in DuckDB, with the models that the walks read, as their SQL says."""
+
+    def __init__(self, *loads: Project) -> None:
+        self.connection = duckdb.connect()
+        self.connection.sql("create schema raw")
+        for number, load in enumerate(loads):
+            snapshot = build_rows(load, analyse(load), loaded_at=load.metadata.generated_at)
+            for table, found in snapshot.rows.items():
+                self.connection.register("found", arrow_table(table, found))
+                verb = "insert into raw.{t} by name" if number else "create table raw.{t} as"
+                self.connection.sql(f"{verb.format(t=table)} select * from found")
+        for model in MODELS:
+            text = (REPOSITORY / "models" / "lineage" / f"{model}.sql").read_text()
+            self.connection.sql(f"create view {model} as {self.render(text)}")
+
+    def render(self, text: str) -> str:
+        return as_compiled(text, "raw.", "")
+
+    def crossings(self) -> set[tuple[str, str]]:
+        found = self.connection.sql(
+            "select parent_project || ' ' || parent_id || '.' || parent_column,"
+            " child_project || ' ' || child_id || '.' || child_column from fct_cross_project_edges"
+        ).fetchall()
+        return {(above, below) for above, below in found}
+
+
+FCT = {
+    (f"core model.core.fct.{above}", f"finance source.finance.core.fct.{below}")
+    for above, below in (
+        *(("id", "ID"), ("amount", "amount"), ("code", "code"), ("*rows*", "*rows*")),
+    )
+}
+
+
+def test_two_projects_do_not_overwrite_each_other() -> None:
+    store = Store(core(), finance())
+    found = store.connection.sql(
+        "select project_name, count(*) from dim_nodes group by all"
+    ).fetchall()
+    assert dict(found) == {"core": len(core().nodes), "finance": len(finance().nodes)}
+
+
+def test_a_source_gets_an_edge_from_what_builds_it() -> None:
+    assert Store(core(), finance()).crossings() == FCT
+
+
+def test_whatever_is_loaded_first() -> None:
+    assert Store(finance()).crossings() == set()
+    assert Store(core()).crossings() == set()
+    assert Store(finance(hours_ago=5), core()).crossings() == FCT
+
+
+def test_a_load_for_another_target_does_not_part_them() -> None:
+    """The last load of core is of dev, whose schemas nobody else reads: an earlier one tells."""
+    assert Store(core(), finance(), core(schema="dev", hours_ago=0)).crossings() == FCT
+
+
+def test_a_model_that_is_gone_builds_nothing_any_more() -> None:
+    without = made("core", *(n for n in core().nodes.values() if n.name != "fct"), hours_ago=0)
+    assert Store(core(), finance(), without).crossings() == set()
+
+
+def test_what_the_own_project_builds_is_not_joined() -> None:
+    own = node("model.finance.fct", "select 1 as id")
+    assert Store(core(), made("finance", *finance().nodes.values(), own)).crossings() == set()
+
+
+def test_a_node_that_a_plugin_took_over() -> None:
+    taken = node("model.core.fct", columns=["amount"])
+    taken.relation_name, taken.schema = "`elsewhere`.`fct`", "elsewhere"
+    reads = made(
+        "finance",
+        taken,
+        node("model.finance.m", "select amount from elsewhere.fct", taken.unique_id),
+    )
+    reads.nodes["model.core.fct"].original_file_path = ""
+    assert {below for _, below in Store(core(), reads).crossings()} == {
+        "finance model.core.fct.amount",
+        "finance model.core.fct.*rows*",
+    }
+
+
+@pytest.mark.parametrize("column", ["amount", "code", "id"])
+def test_dropping_from_tables_is_as_from_artifacts(column: str) -> None:
+    """The SQL question crosses as `impact --other-project` does."""
+    projects = core(), finance()
+    store = Store(*projects)
+    found = {
+        row[1]: row[4] for row in store.connection.sql(question(column, "raw.", "")).fetchall()
+    }
+    joined = JoinedProjects([Member(p, lambda p=p: analyse(p)) for p in projects])  # type: ignore[misc]
+    report = impact(
+        projects[0],
+        find_node(projects[0], "raw")[0],
+        [Change("drop", column)],
+        joined=joined,
+    )
+    assert {u.partition("@")[0] for u in found} == {
+        a.unique_id.partition("@")[0] for a in report.affected_assets
+    }
+    for asset in report.affected_assets:
+        if asset.name != "dates":  # of this id there are two
+            assert found[asset.unique_id] == asset.severity
+    assert "exposure.finance.board" in found or column != "amount"
+
+
+@pytest.mark.spark
+def test_the_way_across_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(core(), finance(), core(schema="dev", hours_ago=0))
+    spark.sql("create database if not exists across")
+    for (table,) in store.connection.sql(
+        "select table_name from duckdb_tables() where schema_name = 'raw'"
+    ).fetchall():
+        file = str(tmp_path / f"{table}.parquet")
+        pq.write_table(store.connection.sql(f"select * from raw.{table}").to_arrow_table(), file)
+        spark.sql(f"create or replace view across.{table} as select * from parquet.`{file}`")
+    for model in MODELS:
+        text = (REPOSITORY / "models" / "lineage" / f"{model}.sql").read_text()
+        sql = as_compiled(text, "across.", "across.")
+        spark.sql(f"create or replace view across.{model} as {sql}")
+    for column in ("amount", "code"):
+        rows = spark.sql(question(column, "across.", "across.", "spark")).collect()
+        found = {(row["unique_id"], row["severity"]) for row in rows}
+        here = store.connection.sql(question(column, "raw.", "")).fetchall()
+        assert found == {(row[1], row[4]) for row in here}
+        assert "model.finance.report" in {unique_id for unique_id, _ in found}
+
+
+# --- the questions, by dbt -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A real project that has the package, over two loads of core and one of finance."""
+    pytest.importorskip("dbt.adapters.duckdb")
+    import duck_project
+
+    folder = tmp_path_factory.mktemp("store")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        duck_project.make(folder, {"models/mine.sql": "select 1 as id"})
+        duck_project.dbt(folder, "run", "--select", "package:dbt_ripple")
+        for load, commit in (
+            (core(), "one"),
+            (core(factor=3, hours_ago=2), "two"),
+            (finance(), "f"),
+        ):
+            duck_project.loaded(folder, load, commit)
+        duck_project.dbt(folder, "run", "--select", "package:dbt_ripple")
+        yield folder
+
+
+def asked(folder: Path, analysis: str, **variables: str) -> list[dict[str, Any]]:
+    """What an analysis answers."""
+    import duck_project
+
+    names = {f"ripple_{name}": value for name, value in variables.items()}
+    duck_project.dbt(folder, "compile", "--select", analysis, "--vars", json.dumps(names))
+    (file,) = (folder / "target" / "compiled").rglob(f"{analysis}.sql")
+    with duckdb.connect(str(folder / "duck.duckdb")) as connection:
+        found = connection.sql(file.read_text())
+        return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+
+
+def test_who_to_page_in_the_other_project(store: Path) -> None:
+    found = asked(store, "who_to_page", node="stg", column="amount")
+    by_name = {(row["project_name"], row["name"]): row for row in found}
+    assert set(by_name) == {
+        *(("core", "stg"), ("core", "fct"), ("finance", "report"), ("finance", "mart")),
+        ("finance", "board"),
+    }
+    assert by_name["finance", "board"]["owner"] == "Owner of board"
+    assert by_name["finance", "board"]["depth"] == 5
+
+
+def test_changed_upstream_in_the_other_project(store: Path) -> None:
+    found = asked(store, "changed_upstream", node="mart", column="total")
+    assert [(row["project_name"], row["name"], row["column_name"]) for row in found] == [
+        ("core", "stg", "amount")
+    ]
+    assert (found[0]["asked_about"], found[0]["git_sha"], found[0]["depth"]) == ("mart", "two", 4)
+    assert asked(store, "changed_upstream", node="codes", column="code") == []
+
+
+def test_from_a_failed_test_down_to_the_sources(store: Path) -> None:
+    found = asked(store, "diagnose_metric", node="total")
+    assert ("core", "raw", "amount") in {
+        (row["project_name"], row["name"], row["column_name"]) for row in found
+    }
+
+
+def test_what_is_downstream_in_the_other_project(store: Path) -> None:
+    found = asked(store, "downstream_of_node", node="model.core.fct")
+    assert {(row["name"], row["depth"]) for row in found} == {
+        *(("fct", 1), ("report", 2), ("dates", 2), ("codes", 2), ("mart", 3)),
+        *(("board", 4), ("list", 3)),
+    }
+
+
+def test_a_way_can_be_kept_in_one_project(store: Path) -> None:
+    found = asked(store, "downstream_of_node", node="model.core.fct", max_projects="0")
+    assert found == []
+
+
+def test_edges_say_what_is_computed(store: Path) -> None:
+    with duckdb.connect(str(store / "duck.duckdb")) as connection:
+        found = connection.sql(
+            "select child_id, child_column, expression from dev_ripple.fct_column_edges"
+            " where expression is not null and type = 'DIRECT'"
+        ).fetchall()
+    assert ("model.core.stg", "amount", "amount * 3") in {*found}
+    assert ("model.finance.mart", "total", "SUM(total)") in {*found}
+
+
+def test_the_state_of_the_store(store: Path) -> None:
+    import duck_project
+
+    ((status, projects),) = duck_project.rows(
+        store, "select status, project_count from dev_ripple.lineage_status"
+    )
+    assert (status, projects) == ("loaded", 2)
+    duck_project.dbt(store, "compile", "--select", "lineage_is_whole")
+    (checks,) = (store / "target" / "compiled").rglob("lineage_is_whole.sql")
+    assert duck_project.rows(store, checks.read_text()) == []
