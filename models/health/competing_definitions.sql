@@ -83,7 +83,7 @@ computed as (
     from named
 ),
 
-final as (
+found as (
     select distinct
         others.snapshot_id,
         others.project_name,
@@ -115,6 +115,26 @@ final as (
             and others.unique_id != firsts.unique_id
             and others.fingerprint != firsts.fingerprint
             and firsts.place = 1
+),
+
+final as (
+    select
+        snapshot_id,
+        project_name,
+        unique_id,
+        node_name,
+        owner,
+        column_name,
+        expression,
+        canonical,
+        other_id,
+        other_name,
+        other_owner,
+        other_expression,
+        other_canonical,
+        canonical_is,
+        difference
+    from found
 )
 
 select * from final
