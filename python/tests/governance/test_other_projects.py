@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import msgspec
 import pytest
 from hand_made import check, node, project
@@ -21,6 +22,7 @@ from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.joined_projects import JoinedProjects, Member
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.rendering.escaping import line as printed
+from dbt_ripple.rendering.json_documents import schema
 from dbt_ripple.rendering.trace import column_view, node_view, render
 
 RAW = "source.core.raw.raw"
@@ -521,6 +523,31 @@ def test_trace_and_impact_on_the_command_line(
     code, _, err = command("trace", "raw", *at[:3], tmp_path / "nowhere")
     assert code == 2
     assert "no such folder" in err
+
+
+@pytest.mark.parametrize("style", ["text", "json", "markdown", "github", "sarif"])
+def test_the_gate_on_the_command_line(
+    style: str, tmp_path: Path, command: Command, on_disk: Callable[[Project, Path], None]
+) -> None:
+    head = core()
+    fct = head.nodes["model.core.fct"]
+    fct.compiled_code = fct.raw_code = "select id, twice from s.stg"
+    on_disk(core(), tmp_path / "core" / "state")
+    on_disk(head, tmp_path / "core" / "target")
+    on_disk(reads("finance"), tmp_path / "finance")
+    (tmp_path / "core" / "dbt_project.yml").write_text("name: core\n")
+    asked = ("gate", "--project-dir", tmp_path / "core", "--state", "state", "--format", style)
+    code, out, err = command(*asked)
+    assert (code, "finance" in out) == (0, False), err
+    code, out, err = command(*asked, "--other-project", tmp_path / "finance")
+    assert code == 1, err
+    assert "finance.report" in out
+    if style == "json":
+        document = json.loads(out)
+        jsonschema.Draft202012Validator(schema("gate")).validate(document)
+        found = [f for f in document["findings"] if f["rule"] == "reader_broken"]
+        assert [f["project"] for f in found] == ["finance"]
+        assert {a.get("project") for a in document["affected"]} == {"finance"}
 
 
 @pytest.fixture
