@@ -17,9 +17,10 @@ readers as (
         snapshot_id,
         project_name,
         unique_id,
-        package_name,
-        relation_key,
-        is_taken_over
+        case
+            when is_taken_over then concat('node ', package_name, ' ', unique_id)
+            else concat('relation ', relation_key)
+        end as called
     from nodes
     where
         is_taken_over
@@ -47,6 +48,20 @@ built as (
         and not (loaded_nodes.path is null and loaded_nodes.package_name != snapshots.project_name)
 ),
 
+built_as as (
+    select
+        *,
+        concat('relation ', relation_key) as called
+    from built
+
+    union all
+
+    select
+        *,
+        concat('node ', project_name, ' ', unique_id) as called
+    from built
+),
+
 found as (
     select
         readers.snapshot_id,
@@ -63,17 +78,10 @@ found as (
                 built.unique_id asc
         ) as preference
     from readers
-    inner join built
+    inner join built_as as built
         on
-            readers.project_name != built.project_name
-            and (
-                (not readers.is_taken_over and readers.relation_key = built.relation_key)
-                or (
-                    readers.is_taken_over
-                    and readers.unique_id = built.unique_id
-                    and readers.package_name = built.project_name
-                )
-            )
+            readers.called = built.called
+            and readers.project_name != built.project_name
 ),
 
 -- What it is in the last load: a model that is gone builds nothing any more.
