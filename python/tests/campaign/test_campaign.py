@@ -11,11 +11,18 @@ from campaign import KINDS, Task, edit
 from constructs import CONSTRUCTS, constructs_of
 from dbt_builds import Folder
 from definitions import Found, try_copies
+from judge import Judge
 from random_project import Maker
 from refactors import CATALOGUE, IN_OTHER_WORDS
 from report import WORDS, Count, Report, table
-from world import World
+from world import Edit, Outcome, World
 from worlds import lab, shop
+
+from dbt_ripple.artifacts import Project
+from dbt_ripple.artifacts.project import Metadata
+from dbt_ripple.graph.jinja import both_branches
+from dbt_ripple.reasons import Code
+from dbt_ripple.selection import ProvenTest, SelectedTest, Selection
 
 pytestmark = pytest.mark.slow
 
@@ -49,6 +56,38 @@ def report(in_lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Report:
 def test_every_test_whose_rows_differ_is_selected(report: Report) -> None:
     assert report.misses == []
     assert report.total().tried >= 2 * EDITS
+
+
+def test_an_edit_leaves_what_an_incremental_model_asks_of_its_own_table(in_lab: Lab) -> None:
+    world, _ = in_lab
+    nodes = world.project.nodes
+    incremental = [u for u in world.relations if nodes[u].materialized == "incremental"]
+    assert incremental
+    for unique_id in incremental:
+        head = world.head(Edit(sql={unique_id: "select 1 as id"}))
+        asked = both_branches(nodes[unique_id].raw_code)
+        assert "is_incremental()" in asked
+        assert both_branches(head.nodes[unique_id].raw_code) == asked
+
+
+def test_a_ground_below_a_model_that_is_not_built_shows_the_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ground, proven = "test.ground", "test.proven"
+    project = Project(target_path="", metadata=Metadata(), nodes={}, parents={}, children={})
+    outcome = Outcome(project, tests={proven})
+    tests = [
+        SelectedTest(unique_id=t, name=t, reason=Code.NEW_TEST(), path=[]) for t in (ground, proven)
+    ]
+    with_facts = Selection(
+        tests=tests[:1],
+        proven=[ProvenTest(unique_id=proven, reason=Code.SAME_ROWS(), facts=[ground])],
+    )
+    monkeypatch.setattr(Judge, "select", lambda *_: (with_facts, Selection(tests=tests)))
+    judge = Judge.__new__(Judge)
+    assert judge.judge(outcome).missed  # nothing that runs fails
+    outcome.blocked = {ground}
+    assert not judge.judge(outcome).missed
 
 
 def test_copies_are_found_and_what_is_named_has_the_same_values(in_lab: Lab) -> None:

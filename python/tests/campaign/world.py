@@ -9,6 +9,7 @@ and rows stops the ripple there, as nothing below it can tell the difference.
 from __future__ import annotations
 
 import csv
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,11 @@ RELATIONS: Final = ("model", "snapshot", "seed", "source")
 
 BELOW: Final = "a model it reads was not built"
 """Why a node is not built that has nothing wrong itself."""
+
+
+_INCREMENTAL: Final = re.compile(
+    r"\{%-?\s*if\s+is_incremental\(\)\s*-?%\}.*?\{%-?\s*endif\s*-?%\}", re.S
+)
 
 
 class TooLong(Exception):  # noqa: N818 - it says what happened
@@ -209,7 +215,7 @@ class World:
             for reader, text in self.inlined(node, sql, nodes).items():
                 nodes[reader] = msgspec.structs.replace(nodes[reader], compiled_code=text)
             node = nodes[unique_id]
-            raw = edit.raw.get(unique_id, config_of(node) + sql)
+            raw = edit.raw.get(unique_id, config_of(node) + sql + branches_of(node))
             nodes[unique_id] = msgspec.structs.replace(
                 node, compiled_code=sql, raw_code=raw, checksum=checksum(raw)
             )
@@ -521,6 +527,15 @@ def config_of(node: Node) -> str:
     """What a node's file says of its config, which an edit of its query leaves as it is."""
     said = (tag.inside for tag in tagged(node.raw_code) if tag.kind == "{{")
     return "".join("{{" + s + "}}\n" for s in said if s.lstrip().startswith("config("))
+
+
+def branches_of(node: Node) -> str:
+    """What an incremental model asks of its own table, which compiled SQL does not hold.
+
+    Who edits the query leaves it there. It comes behind the query, as it is only read as Jinja.
+    """
+    branches = _INCREMENTAL.findall(node.raw_code) if node.materialized == "incremental" else ()
+    return "".join(f"\n{branch}" for branch in branches)
 
 
 def checksum(text: str) -> dict[str, str]:
