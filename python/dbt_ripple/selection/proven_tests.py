@@ -35,6 +35,8 @@ from dbt_ripple.graph.config_fingerprints import hooks_of
 from dbt_ripple.graph.introspection import IntrospectedParts
 from dbt_ripple.graph.linking.compared_side import ComparedSide
 from dbt_ripple.graph.linking.fact_mode import Evidence, FactMode, TestRows
+from dbt_ripple.graph.linking.project_context import ProjectContext
+from dbt_ripple.graph.own_deletes import deletes_as_filters
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.selection.result import ProvenTest
 
@@ -167,13 +169,22 @@ class _Proofs:
             for node in head.of_type("seed")
             if node.unique_id in built or (node.unique_id in loaded and node.unique_id in unmoved)
         ]
+        contexts = []
+        for context, analysis in (
+            (comparison.base_context, before),
+            (comparison.head_context, now),
+        ):
+            if filtered := deletes_as_filters(context, analysis):
+                side = context.project
+                context = ProjectContext(side.having(nodes=side.nodes | filtered))
+            contexts.append(context)
         self.base = FactMode(
-            ComparedSide.of(comparison.base_context, before, unmoved, cache, seeds.base),
+            ComparedSide.of(contexts[0], before, unmoved, cache, seeds.base),
             Evidence(self.empty, lambda u: columns.get(u, ()), settled, loaded),
             known_constraints,
         )
         self.head = FactMode(
-            ComparedSide.of(comparison.head_context, now, unmoved, cache, seeds.head),
+            ComparedSide.of(contexts[1], now, unmoved, cache, seeds.head),
             Evidence(self.holds_on_head, of_unmoved, settled, loaded_on_head),
             known_constraints,
         )
@@ -463,11 +474,11 @@ class _Proofs:
         """Whether a hook of a node, or what it calls, is not the same on both sides."""
         if unique_id not in self.comparison.changed:
             return False
-        sides = ((self.base, self.comparison.base), (self.head, self.comparison.head))
+        # Without the hooks that are filters, whatever these are.
         hooks = [
-            (hooks_of(node), mode.linker.context.settings.hook_code(node))
-            for mode, side in sides
-            if (node := side.nodes.get(unique_id)) is not None and hooks_of(node)
+            (hooks_of(node), context.settings.hook_code(node))
+            for context in (self.base.linker.context, self.head.linker.context)
+            if (node := context.project.nodes.get(unique_id)) is not None and hooks_of(node)
         ]
         return len(hooks) == 1 or (len(hooks) == 2 and hooks[0] != hooks[1])
 
