@@ -54,10 +54,21 @@ _SAYS: Final[dict[str, tuple[Says, dict[str, Says]]]] = {
     "said twice": (True, {"databricks": None, "duckdb": False, "spark": None, "sqlite": False}),
     "ordinal": (True, dict.fromkeys(("clickhouse", "hive", "oracle", "tsql", "fabric"))),
     "width": (True, {}),
+    # What no engine is taken to refuse that was not asked.
+    "hidden": (False, {"databricks": True, "duckdb": True, "spark": True}),
+    "aggregate as key": (False, {"duckdb": True}),
+    "no key": (False, {"duckdb": True}),
     "except": (True, {"clickhouse": False, "redshift": None, "snowflake": None}),
     "rename": (None, {"duckdb": False}),
     "replace": (True, {"clickhouse": False, "snowflake": None}),
 }
+
+
+BY_TEXT_ALONE: Final = frozenset({"aggregate as key", "ambiguous", "hidden", "no key", "width"})
+"""Ways in which a query is refused whatever a column that nothing lists may be called.
+
+No name is looked for in vain there: what is listed is there, and may not be used in this way.
+"""
 
 
 def refuses(how: str, dialect: str) -> Says:

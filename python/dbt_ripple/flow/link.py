@@ -20,6 +20,7 @@ from dbt_ripple.flow.alias_resolution import (
 )
 from dbt_ripple.flow.canonical_order import arrange, unite
 from dbt_ripple.flow.fingerprint import compared, digest, where
+from dbt_ripple.flow.grouping_checks import refused
 from dbt_ripple.flow.identifiers import fold, folds, tells_apart, told_apart
 from dbt_ripple.flow.ir import (
     AGGREGATION,
@@ -1125,7 +1126,7 @@ class _SelectClauses:
             "linker",
             "names",
         ),
-        *("own", "rel", "unlisted", "rows"),
+        *("grouped_by", "own", "rel", "unlisted", "rows"),
     )
 
     side_key: bytes
@@ -1135,6 +1136,7 @@ class _SelectClauses:
     fps: list[bytes]
     deps: list[Deps]
     unlisted: list[UnlistedColumns]
+    grouped_by: frozenset[bytes]
 
     def __init__(self, linker: _Linker, rel: Select, env: Env) -> None:
         self.linker = linker
@@ -1204,6 +1206,7 @@ class _SelectClauses:
             env.row_deps = self.rows
             return
         self.fp = self.linker.group(rel, env, self.fp, self.add)
+        self.grouped_by = env.keys
         if not self.own:
             self.rows = dict(self.rows)
             self.own = True
@@ -1306,6 +1309,9 @@ class _SelectClauses:
         if rel.sorts:
             env.sorts = dict.fromkeys(map(env.fp, rel.sorts))
         self.names, self.keys, self.fps, self.deps, self.unlisted = self.linker.outputs(rel, env)
+        if rel.grouped:
+            for name, how in refused(rel, env, self.grouped_by, self.linker.dialect):
+                self.linker.miss(name, how)
         if self.extra:
             self.fps = [digest(self.extra, fp) for fp in self.fps]
             self.unlisted = [ColumnsOfUnreadQuery(r, self.extra) for r in self.unlisted]

@@ -336,7 +336,7 @@ class Env:
             if ref.rule > SOURCE_FIRST:
                 return None
             source = 0
-        elif ref.up:
+        elif ref.up or not self.visible[source]:
             return None
         relation = self.relations[source]
         key = ref.key
@@ -358,6 +358,8 @@ class Env:
                 assert env.parent is not None
                 env = env.parent
             column = env.column(ref.source, ref.key, ref.name)
+            if not env.visible[ref.source]:  # the right side of a semi join
+                self.linker.miss(f"{env.sources[ref.source].alias}.{ref.name}", "hidden")
             if column is None:
                 source = env.sources[ref.source]
                 struct = self._struct_named(env, source, ref)

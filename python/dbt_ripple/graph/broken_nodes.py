@@ -19,10 +19,11 @@ is said, and nothing moves.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from dbt_ripple.artifacts import CatalogColumn, Node, Project
+from dbt_ripple.flow.engine_checks import BY_TEXT_ALONE
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.link import link
 from dbt_ripple.flow.relation import Relation
@@ -47,6 +48,7 @@ RUNS_ITS_QUERY: Final = frozenset(
 """Materializations whose query the engine has to accept for the node to be built."""
 
 _ONLY_ITS_QUERY: Final = frozenset({"table", "view", "ephemeral"})
+_USED_WRONGLY: Final = frozenset({"aggregate as key", "hidden", "no key"})
 _WORD: Final = re.compile(r"\w+")
 _MAY_ADD_COLUMNS: Final = frozenset(
     """
@@ -66,6 +68,8 @@ class BrokenNodeFinder(LinkingMode):
         cache: where lowered queries may be found.
         hypothetical: relations whose columns are to be taken as other than they are, or as another
             project has them.
+        by_text_alone: whether only columns count that the text of queries tells, and only what is
+            refused for what is listed (`engine_checks.BY_TEXT_ALONE`).
 
     Attributes:
         linker: of the project, in this mode.
@@ -77,8 +81,11 @@ class BrokenNodeFinder(LinkingMode):
         catalog: Mapping[str, list[CatalogColumn]],
         cache: Cache | None = None,
         hypothetical: Mapping[str, Supposed] | None = None,
+        *,
+        by_text_alone: bool = False,
     ) -> None:
         self.context = context
+        self.by_text_alone = by_text_alone
         self.project = context.project
         queries = QueryCache(context.dialect, False, cache, None, context.masking)
         self.linker = Linker(context, queries, self, catalog=catalog, hypothetical=hypothetical)
@@ -178,15 +185,21 @@ class BrokenNodeFinder(LinkingMode):
             name
             for name in linked.missing
             if engine_says(linked, name, self.linker.dialect, stored) is True
-            and not self.only_in_a_branch(node, name)
+            and not self.only_in_a_branch(node, name, linked.how[name])
+            and (not self.by_text_alone or linked.how[name] <= BY_TEXT_ALONE)
         ], reads
 
-    def only_in_a_branch(self, node: Node, name: str) -> bool:
-        """Whether a name stands only where an incremental model asks whether it is there already."""
+    def only_in_a_branch(self, node: Node, name: str, how: Collection[str]) -> bool:
+        """Whether a name may stand only where an incremental model asks whether it is there already.
+
+        Of a name that is there, and is used in a way that the engine refuses, the words do not tell.
+        """
         if node.materialized != "incremental":
             return False
         if self.context.macros.that_ask(node.depends_on.macros):
             return True
+        if self.by_text_alone or not _USED_WRONGLY.isdisjoint(how):
+            return bool(both_branches(node.raw_code))
         plain = name.rpartition(".")[2].lower()
         hidden = _WORD.findall(both_branches(node.raw_code).lower())
         return plain in hidden and hidden.count(plain) >= _WORD.findall(
@@ -218,6 +231,8 @@ class BrokenNodeFinder(LinkingMode):
     def has_the_columns_of_its_text(self, unique_id: str) -> bool:
         """Whether a relation's columns are those of its query, or of its file."""
         node = self.project.nodes[unique_id]
+        if self.by_text_alone and node.resource_type in ("source", "seed"):
+            return False
         if node.resource_type == "source":  # as far as its columns are known
             return True
         if any(map(self.may_add_columns, (node, *self.writing_by_hooks(unique_id)))):

@@ -1,7 +1,7 @@
 """Tests that are blocked: a relation above them cannot be built, so dbt would skip them.
 
 A relation whose query names a column that does not exist fails in CI, and dbt skips everything below
-it. So does one that failed in base's build for a reason that has not changed (`changes.repeated_failures`).
+it. So does one whose text no engine accepts, whatever its sources hold (`engine_checks.BY_TEXT_ALONE`). So does one that failed in base's build for a reason that has not changed (`changes.repeated_failures`).
 Running the tests there would show nothing more. They are listed with the relation that blocks
 them: its failure makes CI red, and where it is built after all (``--run`` notices), they run.
 """
@@ -26,7 +26,7 @@ def cannot_be_built(comparison: Comparison, cache: Cache | None = None) -> dict[
     """The relations of head that certainly cannot be built, and could on base.
 
     Returns:
-        By unique_id, the names that are missing.
+        By unique_id, the names that are missing, or what else its engine refuses.
     """
     before, now = comparison.base_analysis.nodes, comparison.head_analysis.nodes
     head = comparison.head
@@ -40,11 +40,16 @@ def cannot_be_built(comparison: Comparison, cache: Cache | None = None) -> dict[
         broken.update(dict.fromkeys(inlined_by(head, unique_id)[0] if inlined else (unique_id,)))
     if not broken:
         return {}
-    finder = BrokenNodeFinder(comparison.head_context, _unchanged_sources(comparison), cache)
+    context = comparison.head_context
+    finder = BrokenNodeFinder(context, _unchanged_sources(comparison), cache)
+    by_text = BrokenNodeFinder(context, {}, cache, by_text_alone=True)
     looked_for = {
         unique_id: names
         for unique_id in broken
-        if (names := _looked_for_on_base(comparison, unique_id, finder.of(unique_id)))
+        if (
+            names := _looked_for_on_base(comparison, unique_id, finder.of(unique_id))
+            or by_text.of(unique_id)
+        )
     }
     return {unique_id: looked_for[unique_id] for unique_id in head.nodes if unique_id in looked_for}
 
@@ -146,7 +151,9 @@ def _why(
     nodes = unfound.comparison.head.nodes
     name = nodes[model].display_name
     if cause in missing:
-        because = Code.THERE_IS_NO(names=missing[cause])
+        names = missing[cause]
+        said = Code.CANNOT_FIND if any(" " in name for name in names) else Code.THERE_IS_NO
+        because = said(names=names)
         if gone := unfound.of(cause) or _gone_in_inlined(unfound, cause):
             because = broken_by(because, map(unfound.said, gone))
     elif cause != model:

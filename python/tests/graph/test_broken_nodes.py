@@ -74,6 +74,42 @@ ONLY_DUCKDB = {
     "a parameter": "select list_transform([1], lambda y, i: y + i + id) as x from s.t",
     "an array's own name": "select unnest from s.t, unnest([1])",
     "a file's name": "select filename from s.t",
+    "the hidden side of a semi join": "select u.w from s.t semi join s.u on t.id = u.id",
+    "that of an anti join": "select t.id from s.t anti join s.u on t.id = u.id where u.w = 1",
+    "hidden from a later join": (
+        "select t.id from s.t semi join s.u on t.id = u.id join s.t as x on x.id = u.w"
+    ),
+    "hidden from a subquery": "select (select u.w) as x from s.t semi join s.u on t.id = u.id",
+    "seen by its own semi join": "select t.id from s.t semi join s.u on t.id = u.id and u.w > 1",
+    "seen again by another name": (
+        "select x.w from s.t semi join s.u on t.id = u.id join s.u as x on t.id = x.id"
+    ),
+    "an aggregate as a key": "select sum(v) as s from s.t group by sum(v)",
+    "an aggregate as a key by place": "select v, sum(id) as s from s.t group by 1, 2",
+    "a column beside an aggregate": "select id, sum(v) as s from s.t",
+    "a part of it beside an aggregate": "select id + 1 as x, count(*) as n from s.t",
+    "a column that is no key": "select id, v, count(*) as n from s.t group by id",
+    "a key in another place": "select id + 1 as x, count(*) as n from s.t group by id",
+    "a key as it is written": "select id + v as x, count(*) as n from s.t group by id + v",
+    "a key by place": "select id, v, count(*) as n from s.t group by 2, 1",
+    "a key with a table": "select t.id, count(*) as n from s.t group by id",
+    "a key by alias": "select id + 1 as k, k * 2 as l, count(*) as n from s.t group by k",
+    "an alias that is a column, too": "select v + 1 as id, count(*) as n from s.t group by v",
+    "of the other side": "select u.id, count(*) as n from s.t join s.u on t.id = u.id group by t.id",
+    "of the key both have": "select t.id, count(*) as n from s.t join s.u using (id) group by id",
+    "one of a group": "select id, first(v) as f, any_value(v) as a, list(v) as l from s.t group by id",
+    "of a group filtered": "select id, count(*) filter (where v > 1) as n from s.t group by id",
+    "of all groups": "select id, v, count(*) as n from s.t group by all",
+    "of grouping sets": "select id, v, count(*) as n from s.t group by rollup (id, v)",
+    "of a query around": "select id, (select count(*) from s.u where u.id = t.id) as n from s.t",
+    "an aggregate of a query around": "select (select sum(t.v)) as x, count(*) as n from s.t",
+    "a window over groups": "select id, sum(sum(v)) over (order by id) as x from s.t group by id",
+    "a window alone": "select id, sum(v) over (order by id) as x from s.t",
+    "a struct by its field": "select st.a as x, count(*) as n from s.t group by st",
+    "a constant": "select 1 as k, count(*) as n from s.t",
+    "a list of its own, grouped": "select [y for y in [1, 2]] as l, count(*) as n from s.t",
+    "nothing in HAVING but a key": "select id from s.t group by id having id > 1",
+    "a key in brackets": "select id, v, count(*) as n from s.t group by (id), (v)",
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import duckdb
 import pytest
 from hand_made import check, node, project
 
@@ -114,9 +115,9 @@ UNSURE = {
             "adapter": "duckdb",
         },
     ),
-    "a name that two relations have": (
+    "a name that two relations have, one of them a source": (
         {},
-        {"mart": MART.replace("s.stg", "s.stg cross join (select kind from s.stg)")},
+        {"mart": MART.replace("s.stg", "s.stg cross join (select * from s.things)")},
     ),
     "a name that engines know": (
         {
@@ -198,3 +199,78 @@ def test_what_was_broken_on_base_is_no_ground() -> None:
     base = side(STAGED, MART.replace("kind)", "kinds)"))
     head = side(STAGED, MART.replace("kind)", "kinds) || 'x'"))
     assert answer(base, head)[1] == {}
+
+
+# --- what no engine accepts, whatever the sources hold ------------------------------------------------
+
+WIDE = "select id, kind from s.stg"
+REFUSED = {
+    "widths": f"{WIDE} union all select id from s.stg",
+    "hidden": "select a.id, b.kind from s.stg as a semi join s.stg as b on a.id = b.id",
+    "hidden from WHERE": (
+        "select a.id, a.kind from s.stg as a anti join s.stg as b on a.id = b.id where b.kind = 'x'"
+    ),
+    "ambiguous": "select id, a.kind from s.stg as a join s.stg as b on a.id = b.id",
+    "no key": "select id, kind, count(*) as n from s.stg group by id",
+    "aggregate as key": "select id, max(kind) as kind from s.stg group by 1, 2",
+}
+ON_BASE = {
+    "widths": f"{WIDE} union all {WIDE}",
+    "hidden": "select a.id, b.kind from s.stg as a left join s.stg as b on a.id = b.id",
+    "hidden from WHERE": (
+        "select a.id, a.kind from s.stg as a join s.stg as b on a.id = b.id where b.kind = 'x'"
+    ),
+    "ambiguous": "select a.id, a.kind from s.stg as a join s.stg as b on a.id = b.id",
+    "no key": "select id, kind, count(*) as n from s.stg group by id, kind",
+    "aggregate as key": "select id, max(kind) as kind from s.stg group by 1",
+}
+
+
+def on_duckdb(mart: str, **more: Any) -> Project:
+    return side(mart=mart, adapter="duckdb", **more)
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_the_text_alone_refuses_blocks(why: str) -> None:
+    connection = duckdb.connect()
+    connection.execute("create schema s; create table s.stg (id int, kind varchar)")
+    connection.execute(ON_BASE[why])
+    with pytest.raises(duckdb.BinderException):
+        connection.execute(REFUSED[why])
+    assert answer(on_duckdb(ON_BASE[why]), on_duckdb(REFUSED[why])) == ([], BLOCKED)
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_it_is_not_known_of_columns_that_only_a_catalog_lists(why: str) -> None:
+    over_source = {True: REFUSED[why], False: ON_BASE[why]}
+    sides = []
+    for is_head in (False, True):
+        sql = over_source[is_head].replace("s.stg", "s.things")
+        star = sql.replace("select id, kind from", "select * from")
+        made = on_duckdb("select id, kind from s.stg", stg=star)
+        sides.append(made)
+    blocked = answer(*sides)[1]
+    # A source may have got a column, or lost one, since its catalog was written.
+    assert bool(blocked) is (why in ("hidden", "hidden from WHERE", "aggregate as key"))
+
+
+@pytest.mark.parametrize("branch", ["where id > 1", "where b.kind > '' and kind > ''"])
+@pytest.mark.parametrize("why", REFUSED)
+def test_an_incremental_model_that_has_another_branch_may_be_built(why: str, branch: str) -> None:
+    config = {"materialized": "incremental"}
+    base, head = (on_duckdb(sql, mart_config=config) for sql in (ON_BASE[why], REFUSED[why]))
+    assert answer(base, head)[1] == BLOCKED
+    for made in (base, head):
+        made.nodes["model.p.mart"].raw_code += f"{{% if is_incremental() %}} {branch} {{% endif %}}"
+    assert answer(base, head)[1] == {}
+
+
+@pytest.mark.parametrize("why", ["no key", "aggregate as key"])
+def test_of_other_engines_it_is_not_said(why: str) -> None:
+    found = select(side(mart=ON_BASE[why]), side(mart=REFUSED[why]))
+    assert (found.blocked, found.broken) == ([], [])
+
+
+def test_the_reason_says_what_is_refused() -> None:
+    found = select(on_duckdb(ON_BASE["no key"]), on_duckdb(REFUSED["no key"]))
+    assert str(found.blocked[0].reason) == "mart cannot be built: cannot find kind in GROUP BY"
