@@ -376,9 +376,9 @@ class Later(Generic[_T]):
         instance.__dict__[self._name] = value
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, frozen=True)
 class Project:
-    """One dbt project, read from the artifacts in one target folder.
+    """One dbt project, read from the artifacts in one target folder; nothing writes into it.
 
     Attributes:
         target_path: the folder, as it was given.

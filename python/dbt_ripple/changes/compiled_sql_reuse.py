@@ -267,20 +267,20 @@ def other_names(base: Project, head: Project) -> dict[str, str]:
     }
 
 
-def as_not_deferred(base: Project, head: Project) -> bool:
-    """Give the relations that a run of dbt deferred to base head's own names, in head's compiled SQL.
+def as_not_deferred(base: Project, head: Project) -> Project:
+    """Head, of which compiled SQL has head's own names of the relations that a run deferred to base.
 
     Args:
         base: what was deferred to.
         head: as a run with ``--defer`` has left it, which every command that is run says of itself.
 
     Returns:
-        Whether any SQL was written otherwise.
+        Head itself where no SQL is written otherwise.
     """
     if not head.run_args.get("defer") or not (names := other_names(base, head)):
-        return False
+        return head
     own = {node.relation_name for node in head.nodes.values()}
-    changed = False
+    texts: dict[str, str | None] = {}
     for node in head.nodes.values():
         if not node.compiled_code or node.is_python:
             continue
@@ -291,9 +291,8 @@ def as_not_deferred(base: Project, head: Project) -> bool:
         }
         moved = {name: names[name] for name in sorted(read - own)}
         if moved and (sql := rename(node.compiled_code, moved)) != node.compiled_code:
-            node.compiled_code = sql
-            changed = True
-    return changed
+            texts[node.unique_id] = sql
+    return head.with_compiled(texts)
 
 
 def _inlined_parents(project: Project, node: Node) -> set[str]:

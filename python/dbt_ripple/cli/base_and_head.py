@@ -273,10 +273,11 @@ def load_sides(
         )
     from dbt_ripple.changes.compiled_sql_reuse import as_not_deferred
 
-    if as_not_deferred(base.project, head.project):
+    own_names = as_not_deferred(base.project, head.project)
+    if own_names is not head.project:
         from dbt_ripple.graph.target_folder import TargetFolder
 
-        head = TargetFolder.of(head.project, head.cache, processes=head.processes)
+        head = TargetFolder.of(own_names, head.cache, processes=head.processes)
     if not head.project.uncompiled():
         return base, head
     completed = _complete(base, head, compile_rest)

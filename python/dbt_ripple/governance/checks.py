@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import copy
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
@@ -115,17 +115,14 @@ def _declared_as_on_head(comparison: Comparison, pii_columns: Iterable[PiiColumn
 
     Where a value went on base before anybody called it personal, it is no finding of this change.
     """
-    base = copy.copy(comparison.base)
+    nodes = dict(comparison.base.nodes)
     for unique_id in dict.fromkeys(pii.source_id for pii in pii_columns):
-        then, now = base.nodes.get(unique_id), comparison.head.nodes[unique_id]
-        if then is None:
-            continue
-        if base.nodes is comparison.base.nodes:
-            base.nodes = dict(base.nodes)
-        base.nodes[unique_id] = msgspec.structs.replace(
-            then, columns=now.columns, meta=now.meta, tags=now.tags
-        )
-    return base
+        then, now = nodes.get(unique_id), comparison.head.nodes[unique_id]
+        if then is not None:
+            nodes[unique_id] = msgspec.structs.replace(
+                then, columns=now.columns, meta=now.meta, tags=now.tags
+            )
+    return comparison.base.having(nodes=nodes)
 
 
 def _above(comparison: Comparison, unique_ids: set[str]) -> Analysis:
@@ -137,10 +134,11 @@ def _above(comparison: Comparison, unique_ids: set[str]) -> Analysis:
             if parent not in wanted:
                 wanted.add(parent)
                 stack.append(parent)
-    analysis = copy.copy(comparison.base_analysis)
     edges = comparison.base_analysis.edges
-    analysis.edges = [*edges_into(edges, wanted), *exposure_edges_of(edges, wanted)]
-    return analysis
+    return dataclasses.replace(
+        comparison.base_analysis,
+        edges=[*edges_into(edges, wanted), *exposure_edges_of(edges, wanted)],
+    )
 
 
 def _pii(project: Project, analysis: Analysis) -> dict[tuple[str, str, str], PiiColumn]:

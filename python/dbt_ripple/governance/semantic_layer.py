@@ -6,7 +6,6 @@ whatever is declared there and goes is named, also where nothing in the project 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -94,22 +93,19 @@ def layer_after(project: Project, node: Node, changes: Sequence[Change]) -> Proj
             node.spoken_name,
             "retype, or add, the column that it reads",
         )
-    after = copy.copy(project)
-    after.nodes = dict(project.nodes)
-    del after.nodes[node.unique_id]
+    nodes = dict(project.nodes)
+    del nodes[node.unique_id]
     if not any(change.kind == "remove" for change in changes):
         now = _edited(project, node, changes)
-        after.nodes[now.unique_id] = now
-    after.parents = {
-        u: [p for p in project.parents.get(u, ()) if p in after.nodes] for u in after.nodes
-    }
-    for unique_id in after.nodes.keys() - project.nodes.keys():  # renamed
-        after.parents[unique_id] = list(project.parents.get(node.unique_id, ()))
-    after.children = {u: [] for u in after.nodes}
-    for child, above in after.parents.items():
+        nodes[now.unique_id] = now
+    parents = {u: [p for p in project.parents.get(u, ()) if p in nodes] for u in nodes}
+    for unique_id in nodes.keys() - project.nodes.keys():  # renamed
+        parents[unique_id] = list(project.parents.get(node.unique_id, ()))
+    children: dict[str, list[str]] = {u: [] for u in nodes}
+    for child, above in parents.items():
         for parent in above:
-            after.children[parent].append(child)
-    return after
+            children[parent].append(child)
+    return project.having(nodes=nodes, parents=parents, children=children)
 
 
 def _edited(project: Project, node: Node, changes: Sequence[Change]) -> Node:

@@ -149,13 +149,12 @@ class TargetFolder:
         """The project, decoded."""
         started = time.perf_counter()
         held, self._held = self._held, {}
-        project = read_project(self.folder, held, late=self._late)
+        project = whole = read_project(self.folder, held, late=self._late)
         if self._sources_only:
-            whole = vars(project)["catalog"]  # as it is, so that it is not decoded now
-            if self._has_catalog:
-                project.whole_catalog = whole
-            project.catalog = lambda: sources_of_catalog(
-                project, whole() if callable(whole) else whole
+            # It is decoded when it is asked for.
+            project = project.having(
+                catalog=lambda: sources_of_catalog(whole, whole.catalog),
+                **({"whole_catalog": lambda: whole.catalog} if self._has_catalog else {}),
             )
         if self.cache is not None and self._key is None and not _is_dbt_2(project):
             files = _seed_files(project)

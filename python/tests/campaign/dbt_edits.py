@@ -101,9 +101,9 @@ class DbtEdits:
         self.restore()
         self.head.dbt("docs", "generate")
         self.base = self.head.read()
-        self.base.run_results = [
-            r for r in world.project.run_results if r.unique_id in self.base.nodes
-        ]
+        self.base = self.base.having(
+            run_results=[r for r in world.project.run_results if r.unique_id in self.base.nodes]
+        )
         for result in self.base.run_results:
             result.invocation_id = self.base.metadata.invocation_id or ""
         self.passed = {r.unique_id for r in self.base.run_results if r.status == "pass"}
@@ -187,7 +187,7 @@ class DbtEdits:
             if not self.head.dbt("compile", check=False):
                 return None
             head = self.head.read()
-            head.run_results = []
+            head = head.having(run_results=[])
             outcome = Outcome(head)
             for way, base in (("later", self.later), ("afresh", self.afresh)):
                 self.compare(head, base, self.built(head, way), outcome)

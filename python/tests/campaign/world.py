@@ -326,7 +326,7 @@ class World:
             self.execute(edit, outcome)
             if edit.sources:
                 seen = {u: self.described(head.nodes[u]) for u in edit.sources}
-                outcome.head.catalog = {**head.catalog, **seen}
+                outcome.head = outcome.head.having(catalog={**head.catalog, **seen})
             if look is not None:
                 look(outcome)
         except Interrupted as error:

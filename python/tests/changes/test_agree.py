@@ -249,7 +249,7 @@ def test_names_are_those_of_the_side(tmp_path: Path) -> None:
     for node in world.head.nodes.values():
         node.schema, node.relation_name = "c", f"c.{node.name}"
         node.compiled_code = (node.compiled_code or "").replace(" s.", " c.")
-    world.head.catalog = {"model.shop.top": [CatalogColumn(name="id")]}
+    world.head = world.head.having(catalog={"model.shop.top": [CatalogColumn(name="id")]})
     assert world.changed() == []
     assert world.base.nodes["model.shop.top"].compiled_code == "select 1 as id from s.orders"
 
@@ -275,7 +275,7 @@ def parsed_with(project: Project, text: str, invocation: str | None = None) -> N
 def test_one_folder_has_the_file_of_one_side(tmp_path: Path) -> None:
     """Base may have been built in a folder of the same name on another machine."""
     base, head = two_sides(tmp_path)
-    base.run_args = head.run_args
+    base = base.having(run_args=head.run_args)
     assert not Variables(base, head).same("shop")
     parsed_with(base, PROJECT_FILE)
     assert Variables(base, head).same("shop")
@@ -283,8 +283,8 @@ def test_one_folder_has_the_file_of_one_side(tmp_path: Path) -> None:
 
 def test_a_command_that_need_not_parse_leaves_the_file_of_an_earlier_one(tmp_path: Path) -> None:
     base, head = two_sides(tmp_path)
+    base, head = (side.having(run_args={}) for side in (base, head))
     for project in (base, head):
-        project.run_args = {}
         parsed_with(project, PROJECT_FILE, "dbt seed, before")
     assert not Variables(base, head).same("shop")  # nothing says that it is of this manifest
 
@@ -311,7 +311,7 @@ def test_vars_are_the_same_where_the_files_are_at_hand_and_say_the_same(tmp_path
     base, head = two_sides(tmp_path)
     assert Variables(base, head).same("shop")
     assert not Variables(base, head).same("a_package")  # whose file is not at hand
-    head.run_args = {}
+    head = head.having(run_args={})
     assert not Variables(base, head).same("shop")
 
 
@@ -332,7 +332,7 @@ def test_the_file_that_dbt_has_read_is_found_in_git(tmp_path: Path) -> None:
     """Base was built in the folder that now has head."""
     before = PROJECT_FILE.replace("version: '1'", "version: '0'")
     base, head = two_sides(tmp_path)
-    base.run_args = head.run_args
+    base = base.having(run_args=head.run_args)
     folder = tmp_path / "head"
     git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b.c"]
     subprocess.run([*git, "init", "-q"], check=True)

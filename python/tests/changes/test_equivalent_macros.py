@@ -45,7 +45,7 @@ def side(folder: Path, *macros: Macro, metrics: dict[str, Any] | None = None) ->
         macros=[*macros, macro("macro.p.quoted", QUOTED)],
         adapter="duckdb",
     )
-    found.target_path = str(folder)
+    found = found.having(target_path=str(folder))
     found.metadata.invocation_id = "1"
     return found
 

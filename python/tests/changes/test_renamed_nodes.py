@@ -46,10 +46,12 @@ def shop(source: str, listed: bool = True, where: str = "", **changes: Any) -> P
         ),
         types={source: {"id": "int", "amount": "int", "status": "text"}} if listed else None,
     )
-    made.run_results = [
-        RunResult(unique_id=n.unique_id, status="pass", failures=0) for n in made.of_type("test")
-    ]
-    return made
+    return made.having(
+        run_results=[
+            RunResult(unique_id=n.unique_id, status="pass", failures=0)
+            for n in made.of_type("test")
+        ]
+    )
 
 
 def selected(said: Selection) -> list[str]:
@@ -70,7 +72,7 @@ def test_a_source_with_another_name_over_the_same_relation(listed: bool, facts: 
 def test_base_knows_the_columns_of_a_source_by_its_former_name(others: bool) -> None:
     """Where head has no catalog, it has base's, and that does not know the new name."""
     base, head = shop("source.p.raw.orders"), shop("source.p.erp.sales", False)
-    head.catalog = {"source.p.raw.other": []} if others else {}
+    head = head.having(catalog={"source.p.raw.other": []} if others else {})
     said = select(base, head)
     assert not said.tests
     assert not said.models

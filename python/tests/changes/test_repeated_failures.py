@@ -71,11 +71,13 @@ def side(
         adapter="duckdb",
     )
     if message:
-        found.run_results = [
-            RunResult(unique_id=MODEL, status=status, message=message),
-            RunResult(unique_id="model.p.weeks", status="skipped"),
-            RunResult(unique_id="test.p.on_weeks", status="skipped"),
-        ]
+        found = found.having(
+            run_results=[
+                RunResult(unique_id=MODEL, status=status, message=message),
+                RunResult(unique_id="model.p.weeks", status="skipped"),
+                RunResult(unique_id="test.p.on_weeks", status="skipped"),
+            ]
+        )
     return found
 
 

@@ -92,6 +92,6 @@ def test_a_module_beside_the_project_that_a_python_model_imports(tmp_path: Path)
     made = side()
     made.nodes["model.p.m"].language, made.nodes["model.p.m"].raw_code = "python", code
     made.nodes["model.p.m"].compiled_code = None
-    made.target_path = str(tmp_path / "target")
+    made = made.having(target_path=str(tmp_path / "target"))
     said = [r.arguments["names"] for r in compared(made, made) if r.code.name == "FILES_UNSEEN"]
     assert said == [["rates.py"]]

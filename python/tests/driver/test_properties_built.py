@@ -147,8 +147,7 @@ def test_what_differs_was_selected(name: str, deployed: Path, tmp_path: Path) ->
     assert old in text
     (folder / path).write_text(text.replace(old, new))
     assert dbt(folder, "compile", "--target-path", "head")
-    base, head = read_project(folder / "state"), read_project(folder / "head")
-    base.run_results, head.run_results = [], []
+    base, head = (read_project(folder / d).having(run_results=[]) for d in ("state", "head"))
     found = _chosen(select(base, head, facts=False))
     dbt(folder, "build", "--target-path", "head")
     before, after = _results(folder / "built"), _results(folder / "head")

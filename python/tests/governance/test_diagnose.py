@@ -45,9 +45,10 @@ def world(total: str = "sum(price)", price: str = "price") -> Project:
         check("note", "select note from s.stg where note is null", "model.p.stg"),
         catalog={RAW.unique_id: ["id", "price", "note", "kind"], "source.p.other": ["id"]},
     )
-    made.run_results = [result("model.p.stg", "success"), result("test.p.price", "fail")]
-    made.freshness = [SourceFreshness(unique_id=RAW.unique_id, status="warn", max_loaded_at=AT)]
-    return made
+    return made.having(
+        run_results=[result("model.p.stg", "success"), result("test.p.price", "fail")],
+        freshness=[SourceFreshness(unique_id=RAW.unique_id, status="warn", max_loaded_at=AT)],
+    )
 
 
 def of(made: Project, base: Project | None = None) -> Diagnosis:

@@ -36,8 +36,7 @@ def made(name: str, *nodes: Node, adapter: str = "spark", **catalog: list[str]) 
         *nodes, catalog={ids[n]: columns for n, columns in catalog.items()}, adapter=adapter
     )
     built.metadata.project_name = name
-    built.target_path = f"/{name}/target"
-    return built
+    return built.having(target_path=f"/{name}/target")
 
 
 def core(stg: str = "select id, amount, code, amount * 2 as twice from s.raw") -> Project:

@@ -429,7 +429,7 @@ def test_a_test_is_broken_by_what_it_reads() -> None:
 def test_an_old_catalog_does_not_say_what_is_gone() -> None:
     sides = project(node(T), node("model.p.m", "select later from s.t", T), catalog=COLUMNS)
     assert status(sides, "model.p.m") == "broken"
-    sides.catalog_is_older = True
+    sides = sides.having(catalog_is_older=True)
     assert status(sides, "model.p.m") == "opaque"
 
 

@@ -7,7 +7,7 @@ import gc
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import FrozenInstanceError, asdict
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from dbt_ripple.artifacts import CatalogColumn, Project
 from dbt_ripple.artifacts.project import Later
 from dbt_ripple.changes import compare
 from dbt_ripple.changes.comparability import with_variables
+from dbt_ripple.changes.compiled_sql_reuse import as_not_deferred
 from dbt_ripple.changes.diff import diff
 from dbt_ripple.flow.lower import lower
 from dbt_ripple.governance.gate import gate_from
@@ -132,6 +133,27 @@ def test_what_is_read_late_is_read_once() -> None:
     assert isinstance(vars(Project)["catalog"], Later)
     with pytest.raises(AssertionError):
         of.having(no_field=1)
+
+
+@pytest.mark.parametrize("name", ["nodes", "catalog", "run_results", "variables"])
+def test_nothing_writes_into_a_project_that_was_read(name: str) -> None:
+    of = shop()
+    with pytest.raises(FrozenInstanceError):
+        setattr(of, name, {})
+    assert of == shop()
+
+
+def test_head_with_own_names_where_it_was_deferred_is_laid_over_what_was_read() -> None:
+    base, head = shop(), shop("select id from s.raw")
+    for side, schema in ((base, "prod"), (head, "ci")):
+        side.nodes[STG].relation_name = f"{schema}.stg"
+        side.nodes[MART].compiled_code = "select id from prod.stg"
+    assert as_not_deferred(base, head) is head
+    head = head.having(run_args={"defer": True})
+    before = copy.deepcopy(head)
+    named = as_not_deferred(base, head)
+    assert named.nodes[MART].compiled_code == "select id from ci.stg"
+    assert head == before
 
 
 def around() -> tuple[object, ...]:

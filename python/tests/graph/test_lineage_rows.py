@@ -209,7 +209,7 @@ def test_same_artifacts_same_rows_other_artifacts_another_id(shop):
     assert rows_of(shop) == rows_of(shop)
     project, _ = shop
     first = snapshot_id(project)
-    project.digest = "d2"
+    project = project.having(digest="d2")
     assert snapshot_id(project) != first
 
 

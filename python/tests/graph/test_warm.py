@@ -102,14 +102,14 @@ def test_warm_is_cold(tmp_path: Path, name: str, options: dict[str, Any]) -> Non
 
 def test_warm_is_cold_without_a_catalog(tmp_path: Path) -> None:
     of = read_project(FIXTURES / "v12_dbt_1_11")
-    of.catalog = {}
+    of = of.having(catalog={})
     warm_is_cold(of, tmp_path)
 
 
 def test_warm_is_cold_on_a_large_project(generated: Path, tmp_path: Path) -> None:
     of = read_project(generated)
     warm_is_cold(of, tmp_path)
-    of.catalog = {}
+    of = of.having(catalog={})
     warm_is_cold(of, tmp_path)
 
 

@@ -87,7 +87,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         ]
         made = project(orders(), *models, *metrics(), catalog=LISTED, adapter="duckdb")
         made.metadata.generated_at = datetime.now(UTC)
-        made.digest = "one"
+        made = made.having(digest="one")
         loaded(folder, made, "a")
         wanted = ("+duplicate_definitions", "+competing_definitions")
         results = dbt(folder, "run", "--select", *wanted)

@@ -45,8 +45,7 @@ def side(*, digest: str, minute: int, **edits: Any) -> Project:
         nodes.append(check("added", "select id from s.stg where id < 0", "model.p.stg"))
     made = project(*nodes, catalog=LISTED, adapter="duckdb")
     made.metadata.generated_at = datetime(2026, 11, 21, 10, minute, tzinfo=UTC)
-    made.digest = digest
-    return made
+    return made.having(digest=digest)
 
 
 @pytest.fixture

@@ -57,8 +57,7 @@ def shop(expression: str, when: datetime) -> Project:
         adapter="duckdb",
     )
     made.metadata.generated_at = when
-    made.digest = when.isoformat()
-    return made
+    return made.having(digest=when.isoformat())
 
 
 def test_a_plain_run_leaves_all_of_it_as_it_is(duck: Path) -> None:

@@ -66,8 +66,7 @@ def side(when: datetime, amount: str = "amount", status: str = "status", **more:
         adapter="duckdb",
     )
     made.metadata.generated_at = when
-    made.digest = when.isoformat()
-    return made
+    return made.having(digest=when.isoformat())
 
 
 def ran(invocation: str, name: str, status: str, clock: str, **more: Any) -> RunHistoryRow:

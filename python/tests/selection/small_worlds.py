@@ -578,14 +578,16 @@ class World:
         self.tests = {f"t{i}": t for i, t in enumerate(dict.fromkeys(self.make_tests(names)))}
         self.base = self.project(self.queries)
         self.before = self.results()
-        self.base.run_results = [
-            RunResult(
-                unique_id=f"test.w.{test}",
-                status="error" if rows is None else "pass" if not rows else "fail",
-                failures=None if rows is None else len(rows),
-            )
-            for test, rows in self.before.items()
-        ]
+        self.base = self.base.having(
+            run_results=[
+                RunResult(
+                    unique_id=f"test.w.{test}",
+                    status="error" if rows is None else "pass" if not rows else "fail",
+                    failures=None if rows is None else len(rows),
+                )
+                for test, rows in self.before.items()
+            ]
+        )
 
     def fill(self, name: str) -> None:
         rng = self.random

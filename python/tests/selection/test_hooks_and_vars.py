@@ -620,7 +620,5 @@ def test_an_environment_variable_of_compiled_code_counts_by_what_it_compiles_to(
 def test_artifacts_hold_few_environment_variables_and_that_is_said(made: Any, said: bool) -> None:
     notes = [*map(str, picked(made(), made()).notes)]
     assert [n.startswith("dbt writes only environment variables") for n in notes] == [True] * said
-    same = made(), made()
-    for each in same:
-        each.same_environment = True
+    same = [made().having(same_environment=True) for _ in range(2)]
     assert picked(*same).notes == []

@@ -86,7 +86,7 @@ def shop(
 
 def passed(base: Project, **but: int | None) -> Project:
     """Base with results: each test passed without a row, but those named, with so many failures."""
-    base.run_results = []
+    base = base.having(run_results=[])
     for unique_id, found in base.nodes.items():
         if found.resource_type == "test":
             failures = but.get(found.name, 0)
@@ -583,14 +583,14 @@ def test_without_a_catalog_that_is_said_where_more_might_be_held() -> None:
     tests = (unique("id"), unique("product_id", "stg_products"))
     base, head = passed(shop(*tests)), shop(*tests, orders=LEFT)
     assert select(base, head).notes == []
-    for side in (base, head):
-        side.catalog = {PRODUCTS: side.catalog[PRODUCTS]} if side is head else {}
+    base = base.having(catalog={})
+    head = head.having(catalog={PRODUCTS: head.catalog[PRODUCTS]})
     found = select(base, head)
     assert [test.name for test in found.tests] == ["unique_orders_id"]
     assert "base has no catalog.json" in found.notes[0].message
     # Nothing more can be proven: nothing is said.
     fewer = shop(*tests, stg_orders=FILTER)
-    fewer.catalog = {}
+    fewer = fewer.having(catalog={})
     assert (select(base, fewer).tests, select(base, fewer).notes) == ([], [])
 
 

@@ -160,12 +160,13 @@ def with_kinds(root: Path, rows: str, **config: Any) -> Project:
             things: {"id": "int", "kind": "text"},
         },
     )
-    made.run_results = [
-        RunResult(unique_id=u, status="pass", failures=0)
-        for u in made.nodes
-        if u.startswith("test")
-    ]
-    return made
+    return made.having(
+        run_results=[
+            RunResult(unique_id=u, status="pass", failures=0)
+            for u in made.nodes
+            if u.startswith("test")
+        ]
+    )
 
 
 def proven(base: Project, head: Project) -> list[str]:

@@ -50,10 +50,12 @@ def side(made: str, where: str = "true", types: dict[str, dict[str, str]] | None
         types=TYPES | (types or {}),
         adapter="duckdb",
     )
-    found.run_results = [
-        RunResult(unique_id=t, status="pass", failures=0) for t in ("test.p.once", "test.p.still")
-    ]
-    return found
+    return found.having(
+        run_results=[
+            RunResult(unique_id=t, status="pass", failures=0)
+            for t in ("test.p.once", "test.p.still")
+        ]
+    )
 
 
 @pytest.mark.parametrize(("made", "one_type"), ONE_TYPE.items(), ids=range(len(ONE_TYPE)))

@@ -124,8 +124,9 @@ def test_a_warning_that_is_an_error_now(
 ) -> None:
     """A flag of the project, which stands in no manifest."""
     base, head = side(SQL), side(SQL)
-    base.run_results = [RunResult(unique_id="test.p.t", status=status, failures=1)]
-    base.run_args, head.run_args = {"which": "build", **before}, now
+    result = RunResult(unique_id="test.p.t", status=status, failures=1)
+    base = base.having(run_results=[result], run_args={"which": "build", **before})
+    head = head.having(run_args=now)
     assert names(base, head) == (["t"] if counts else [])
 
 

@@ -36,7 +36,7 @@ def side(key: str, where: str = "") -> Project:
         catalog=LISTED,
         adapter="duckdb",
     )
-    made.run_results = [RunResult(unique_id="test.p.other", status="pass", failures=0)]
+    made = made.having(run_results=[RunResult(unique_id="test.p.other", status="pass", failures=0)])
     made.nodes["test.p.other"] = check("other", "select 1", "model.p.a")
     return made
 
