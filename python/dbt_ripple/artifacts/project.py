@@ -73,7 +73,6 @@ class Contract(msgspec.Struct, kw_only=True, gc=False):
     """A model's contract: whether dbt enforces the declared names and types."""
 
     enforced: bool = False
-    alias_types: bool = True
     checksum: str | None = None
 
 
@@ -276,10 +275,8 @@ class Metadata(msgspec.Struct, kw_only=True):
     dbt_version: str | None = None
     generated_at: datetime | None = None
     invocation_id: str | None = None
-    invocation_started_at: datetime | None = None
     env: dict[str, Any] = {}
     project_name: str | None = None
-    project_id: str | None = None
     adapter_type: str | None = None
     quoting: dict[str, Any] = {}
 
@@ -307,7 +304,6 @@ class RunResult(msgspec.Struct, kw_only=True, gc=False):
     status: str = ""
     execution_time: float | None = None
     timing: list[Timing] = []
-    thread_id: str | None = None
     message: str | None = None
     failures: int | None = None
     adapter_response: dict[str, Any] = {}
@@ -335,7 +331,6 @@ class SourceFreshness(msgspec.Struct, kw_only=True, gc=False):
     unique_id: str = ""
     status: str = ""
     max_loaded_at: datetime | None = None
-    snapshotted_at: datetime | None = None
     max_loaded_at_time_ago_in_s: float | None = None
     error: Any = None
 

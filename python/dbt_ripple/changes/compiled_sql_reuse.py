@@ -36,6 +36,7 @@ from dbt_ripple.graph.jinja import tags
 from dbt_ripple.graph.jinja_reads import reads_of
 from dbt_ripple.graph.macros import INTERNAL, Macros, dispatched
 from dbt_ripple.graph.node_properties import read_of
+from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.reasons import Code, Reason
 
 _TOKEN: Final = re.compile(
@@ -297,15 +298,9 @@ def as_not_deferred(base: Project, head: Project) -> Project:
 
 def _inlined_parents(project: Project, node: Node) -> set[str]:
     """What a node reads, by ephemeral models, too."""
-    parents: set[str] = set()
-    waiting = list(project.parents.get(node.unique_id, ()))
-    while waiting:
-        unique_id = waiting.pop()
-        if unique_id not in parents:
-            parents.add(unique_id)
-            if project.nodes[unique_id].is_ephemeral:
-                waiting += project.parents.get(unique_id, ())
-    return parents
+    nodes = project.nodes
+    above = reach_all([node.unique_id], project.parents, through=lambda u: nodes[u].is_ephemeral)
+    return above.keys() - {node.unique_id}
 
 
 @dataclass(frozen=True)

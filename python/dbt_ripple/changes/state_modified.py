@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dbt_ripple.artifacts import Macro, Node, Project
+from dbt_ripple.graph.traversal import reach_all
 
 _NOT_COMPARED: Final = frozenset({"alias", "database", "group", "schema", "tags"})
 """Config of nodes and tests that dbt leaves out; it compares a node's location separately."""
@@ -42,14 +43,8 @@ def modified(base: Project, head: Project) -> set[str]:
 
 def modified_tests(head: Project, modified: set[str]) -> set[str]:
     """The data tests of ``state:modified+``, given what is modified."""
-    unique_ids = set(modified)
-    stack = list(unique_ids)
-    while stack:
-        for child in head.children.get(stack.pop(), ()):
-            if child not in unique_ids:
-                unique_ids.add(child)
-                stack.append(child)
-    return {u for u in unique_ids if head.nodes[u].resource_type == "test"}
+    below = reach_all(modified, head.children)
+    return {u for u in below if head.nodes[u].resource_type == "test"}
 
 
 def modified_macros(base: dict[str, Macro], head: dict[str, Macro]) -> set[str]:
@@ -66,13 +61,7 @@ def modified_macros(base: dict[str, Macro], head: dict[str, Macro]) -> set[str]:
     for unique_id, macro in head.items():
         for called in macro.depends_on.macros:
             callers.setdefault(called, []).append(unique_id)
-    stack = list(changed)
-    while stack:
-        for caller in callers.get(stack.pop(), ()):
-            if caller not in changed:
-                changed.add(caller)
-                stack.append(caller)
-    return changed
+    return set(reach_all(changed, callers))
 
 
 def _same(then: Node | None, now: Node) -> bool:

@@ -180,14 +180,11 @@ def _check_compiled(project: Project, node: Node) -> None:
     Raises:
         RippleError: dbt has only parsed the node or something below it.
     """
+    from dbt_ripple.graph.traversal import reach
+
     missing = {other.unique_id for other in project.uncompiled()}
-    below, waiting = {node.unique_id}, [node.unique_id]
-    while waiting:
-        for child in project.children.get(waiting.pop(), ()):
-            if child not in below:
-                below.add(child)
-                waiting.append(child)
-    if names := [project.nodes[u].display_name for u in project.nodes if u in below & missing]:
+    missing &= reach(node.unique_id, project.children).keys()
+    if names := [project.nodes[u].display_name for u in project.nodes if u in missing]:
         raise RippleError(
             f"dbt has parsed {', '.join(names[:3])}{', ...' if len(names) > 3 else ''} "
             f"({count(len(names), 'node')} from {node.display_name} on) but not compiled "

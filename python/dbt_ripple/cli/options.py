@@ -219,18 +219,3 @@ def say_notes(notes: Sequence[str], of: int) -> None:
         warn(note)
     if of > NOTES_SHOWN:
         warn(f"and {of - NOTES_SHOWN} more notes of this kind")
-
-
-def load_project(project_dir: Path, target_path: Path | None) -> Project:
-    """Read the project's artifacts; what had to be left out is said on stderr.
-
-    From here on the process' garbage collector is relaxed.
-    """
-    from dbt_ripple.artifacts import read_project
-
-    relax_collector()
-    folder = artifacts_folder(project_dir, target_path)
-    with terminal.progress(f"reading {folder}"):
-        project = read_project(folder)
-    _freeze(project)
-    return project

@@ -276,7 +276,6 @@ class Expressions:
         self.deps: dict[int, int] = {}
         self.sub_deps: dict[int, int] = {}
         self.rows = 0
-        self.named_arguments: dict[str, bytes] = {}
         self.read: dict[int, str] = {}
         """The names and values come across, by the identity of their nodes (see `flow.dropped_tokens`)."""
 

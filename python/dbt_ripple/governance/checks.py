@@ -28,6 +28,7 @@ from dbt_ripple.graph.column_edges import edges_into, exposure_edges_of
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tests import LineageJudge, LineageTest, Verdict, lineage_tests
 from dbt_ripple.graph.pii import PiiColumn, pii_columns
+from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.reasons import Code, Reason
 
 _OWNED: Final = frozenset({"model", "seed", "snapshot", "source", "exposure"})
@@ -127,13 +128,8 @@ def _declared_as_on_head(comparison: Comparison, pii_columns: Iterable[PiiColumn
 
 def _above(comparison: Comparison, unique_ids: set[str]) -> Analysis:
     """Base's analysis, with the edges into some nodes and what is above them."""
-    wanted = {u for u in unique_ids if u in comparison.base.nodes}
-    stack = list(wanted)
-    while stack:
-        for parent in comparison.base.parents.get(stack.pop(), ()):
-            if parent not in wanted:
-                wanted.add(parent)
-                stack.append(parent)
+    base = comparison.base
+    wanted = reach_all((u for u in unique_ids if u in base.nodes), base.parents)
     edges = comparison.base_analysis.edges
     return dataclasses.replace(
         comparison.base_analysis,

@@ -46,6 +46,7 @@ from dbt_ripple.graph.lineage import Analysis, column_names
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.relations import RELATIONS
 from dbt_ripple.graph.semantic_references import SEMANTIC
+from dbt_ripple.graph.traversal import Vertex, reach_all
 from dbt_ripple.reasons import Code, Reason, names_missing
 
 Decision = Literal["APPROVED", "CAUTION", "BLOCKED"]
@@ -546,26 +547,21 @@ def _broken_contracts(
     project: Project, seen: Analysis, unique_id: str, retyped: Iterable[str]
 ) -> set[str]:
     """Models whose enforced contract names the type a column had, and which hand it on as it is."""
-    same: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    same: dict[Vertex, list[Vertex]] = {}
     for edge in seen.edges:
         if edge.subtype == "IDENTITY" and edge.parent_column != ROWS:
             same.setdefault((edge.parent_id, edge.parent_column), []).append(
                 (edge.child_id, edge.child_column)
             )
-    unique_ids: set[str] = set()
-    stack = [(unique_id, column) for column in retyped]
-    known = set(stack)
-    while stack:
-        for child in same.get(stack.pop(), ()):
-            if child in known:
-                continue
-            known.add(child)
-            node = project.nodes.get(child[0])
-            if node is not None and node.contract_enforced:
-                unique_ids.add(child[0])  # dbt refuses to build it: nothing is handed on
-            else:
-                stack.append(child)
-    return unique_ids
+
+    def is_refused(vertex: Vertex) -> bool:
+        node = project.nodes.get(vertex[0])
+        return node is not None and node.contract_enforced
+
+    starts = [(unique_id, column) for column in retyped]
+    # What dbt refuses to build hands nothing on.
+    known = reach_all(starts, same, through=lambda vertex: not is_refused(vertex))
+    return {vertex[0] for vertex in known if vertex not in starts and is_refused(vertex)}
 
 
 def _in_order(affected: list[Affected], columns: list[str]) -> None:

@@ -29,6 +29,7 @@ from dbt_ripple.governance.checks import of_project
 from dbt_ripple.governance.ripple_yml import FILE, REQUIRED, RULES_VAR, config_of_vars
 from dbt_ripple.governance.rules import RULES, Level
 from dbt_ripple.graph.lineage_tests import is_lineage_test
+from dbt_ripple.graph.traversal import reach
 
 _BUILT: Final = frozenset({"model", "seed", "snapshot"})
 _HEAD: Final = """\
@@ -201,12 +202,7 @@ def _usual_reach(project: Project) -> int:
 
 
 def _below(project: Project, unique_id: str) -> set[str]:
-    result: set[str] = set()
-    waiting = [unique_id]
-    while waiting:
-        for child in project.children.get(waiting.pop(), ()):
-            kind = project.nodes[child].resource_type
-            if child not in result and kind not in ("test", "unit_test", "operation", "analysis"):
-                result.add(child)
-                waiting.append(child)
-    return result
+    apart = ("test", "unit_test", "operation", "analysis")
+    nodes = project.nodes
+    below = reach(unique_id, project.children, keep=lambda u: nodes[u].resource_type not in apart)
+    return below.keys() - {unique_id}

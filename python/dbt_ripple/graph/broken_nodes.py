@@ -19,7 +19,7 @@ is said, and nothing moves.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 from dbt_ripple.artifacts import CatalogColumn, Node, Project
@@ -39,6 +39,7 @@ from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.linking.sources import unlisted_relation
 from dbt_ripple.graph.query_cache import QueryCache
 from dbt_ripple.graph.relations import RELATIONS, LinkedNode, why_unreadable
+from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.graph.unresolved_names import engine_says, reads_stored, without_words
 from dbt_ripple.reasons import Code, Reason
 
@@ -125,20 +126,19 @@ class BrokenNodeFinder(LinkingMode):
             for reader in self.readers_through_ephemerals(unique_id)
         )
 
-    def readers_through_ephemerals(self, unique_id: str) -> Iterator[str]:
+    def readers_through_ephemerals(self, unique_id: str) -> list[str]:
         """What refers to an ephemeral model, directly or through other ephemeral ones."""
-        seen = {unique_id}
-        ahead = [unique_id]
-        while ahead:
-            for child in self.project.children.get(ahead.pop(), ()):
-                node = self.project.nodes.get(child)
-                if node is None or child in seen:
-                    continue
-                seen.add(child)
-                if node.is_ephemeral:
-                    ahead.append(child)
-                elif node.resource_type in RELATIONS or node.resource_type == "test":
-                    yield child
+        nodes = self.project.nodes
+        readers = reach_all(
+            [unique_id], self.project.children, through=lambda u: nodes[u].is_ephemeral
+        )
+        return [
+            reader
+            for reader in readers
+            if reader != unique_id
+            and not nodes[reader].is_ephemeral
+            and (nodes[reader].resource_type in RELATIONS or nodes[reader].resource_type == "test")
+        ]
 
     def parts(self, unique_id: str) -> list[str]:
         """A node and the ephemeral models whose text its query holds where the engine sees it."""

@@ -123,9 +123,6 @@ _OF_SESSION: Final = frozenset("discard pragma reset set unset use".split())
 
 _SESSION_ALTERED: Final = re.compile(r"\s*alter\s+session\b", re.I)
 _TAKES_RIGHTS: Final = frozenset({"deny", "revoke"})
-_INDEX: Final = re.compile(
-    rf"\s*(?:create|alter)\s[^();]*?\bindex\b[^();]*?\bon\s+(?:only\s+)?{_NAME}", re.I
-)
 _PARTS: Final = re.compile(
     r"""\s*(?!(?:alter|create|drop)\b)(?:
       (?:and|as|asc|between|by|case|cast|cluster|comment|constraint|cross|desc|distinct|else|end|except|exists

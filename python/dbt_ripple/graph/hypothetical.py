@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Final
 
 import msgspec
 
@@ -15,9 +14,6 @@ from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.relations import ColumnDiscoverer, LinkedNode, UnlistedSourceColumns
 from dbt_ripple.reasons import Code
-
-GONE: Final = "is gone"
-"""Reason of a relation that is supposed to be removed."""
 
 
 class HypotheticalChange(msgspec.Struct, frozen=True):

@@ -24,7 +24,7 @@ RELATIONS: Final = frozenset({"model", "seed", "snapshot", "source"})
 class LinkedNode:
     """A linked node: its own columns, as its children see them."""
 
-    __slots__ = ("analysis", "deps", "inner", "relation", "rows")
+    __slots__ = ("analysis", "deps", "relation", "rows")
 
     def __init__(
         self, analysis: NodeAnalysis, relation: Relation, deps: list[Deps], rows: Deps

@@ -74,8 +74,37 @@ def reach(
         >>> reach("a", {"a": ["b"], "b": ["d"]}, depth=1)
         {'a': 0, 'b': 1}
     """
-    distances = {start: 0}
-    frontier = [start]
+    return reach_all([start], neighbours, depth, keep)
+
+
+def reach_all(
+    starts: Iterable[V],
+    neighbours: Mapping[V, Sequence[V]],
+    depth: int | None = None,
+    keep: Callable[[V], bool] | None = None,
+    through: Callable[[V], bool] | None = None,
+) -> dict[V, int]:
+    """Every vertex that can be reached from some, as `reach` says of one.
+
+    Args:
+        starts: where to begin; they are always part of the answer, and what is next to them is reached.
+        neighbours: as for `reach`.
+        depth: as for `reach`.
+        keep: as for `reach`.
+        through: of any other vertex that it rejects, what is next to it is not reached by it.
+
+    Returns:
+        Each vertex with the length of the shortest path to it from the nearest start, in order of
+        that length.
+
+    Example:
+        >>> reach_all(["a", "d"], {"a": ["b"], "b": ["c"], "d": ["c"]})
+        {'a': 0, 'd': 0, 'b': 1, 'c': 1}
+        >>> reach_all(["a"], {"a": ["b"], "b": ["c"]}, through=lambda vertex: vertex != "b")
+        {'a': 0, 'b': 1}
+    """
+    distances = dict.fromkeys(starts, 0)
+    frontier = list(distances)
     distance = 0
     while frontier and (depth is None or distance < depth):
         distance += 1
@@ -84,7 +113,8 @@ def reach(
             for neighbour in neighbours.get(vertex, ()):
                 if neighbour not in distances and (keep is None or keep(neighbour)):
                     distances[neighbour] = distance
-                    following.append(neighbour)
+                    if through is None or through(neighbour):
+                        following.append(neighbour)
         frontier = following
     return distances
 

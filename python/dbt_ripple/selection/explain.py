@@ -15,6 +15,7 @@ from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.lineage_tests import lineage_tests
+from dbt_ripple.graph.traversal import reach
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.selection.result import Selection
 
@@ -225,7 +226,7 @@ def _stopped(explanation: Explanation, comparison: Comparison, texts: Texts, tes
         name = _name(head, asked[0].node)
         explanation.reason = Code.LINEAGE_AS_BEFORE(name=name, column=asked[0].column)
         return
-    distance = _above(head, test.unique_id)
+    distance = reach(test.unique_id, head.parents)
     reworded = [u for u in distance if comparison.reworded.get(u)]
     if reworded and not any(u in comparison.changed for u in distance):
         rules = comparison.reworded[reworded[0]]
@@ -274,18 +275,6 @@ def _stopped(explanation: Explanation, comparison: Comparison, texts: Texts, tes
         explanation.reason = Code.READS_ONLY(name=name, changed=what, read=[*read])
     else:
         explanation.reason = Code.DOES_NOT_READ(name=name, changed=what)
-
-
-def _above(head: Project, start: str) -> dict[str, int]:
-    distances = {start: 0}
-    queue = deque([start])
-    while queue:
-        unique_id = queue.popleft()
-        for parent in head.parents.get(unique_id, ()):
-            if parent not in distances:
-                distances[parent] = distances[unique_id] + 1
-                queue.append(parent)
-    return distances
 
 
 def _origins(comparison: Comparison) -> list[Vertex]:

@@ -27,6 +27,7 @@ from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.config_fingerprints import NAMING, ConfigFingerprints
 from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.macros import dispatched
+from dbt_ripple.graph.traversal import reach
 from dbt_ripple.reasons import Code, Reason
 
 BUILT = frozenset({"model", "seed", "snapshot"})
@@ -68,19 +69,9 @@ def reordered(comparison: Comparison) -> Iterator[str]:
         ):
             moved.add(test)
     for unique_id in others:
-        if not moved.isdisjoint(_below(comparison.head, unique_id)):
+        below = reach(unique_id, comparison.head.children)
+        if not moved.isdisjoint(below.keys() - {unique_id}):
             yield unique_id
-
-
-def _below(project: Project, unique_id: str) -> Iterator[str]:
-    looked = {unique_id}
-    ahead = [unique_id]
-    while ahead:
-        for child in project.children.get(ahead.pop(), ()):
-            if child not in looked:
-                looked.add(child)
-                ahead.append(child)
-                yield child
 
 
 def built_otherwise(comparison: Comparison) -> Iterator[str]:

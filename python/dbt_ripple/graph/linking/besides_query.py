@@ -18,9 +18,9 @@ from dbt_ripple.graph.introspection import IntrospectedParts, WarehouseReads
 from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.linking.functions import functions_called
 from dbt_ripple.graph.linking.node_parents import (
-    is_above,
     named_by_hooks,
     named_by_jinja,
+    not_below,
     relations_above,
 )
 from dbt_ripple.graph.linking.project_context import kind_of_relation
@@ -126,9 +126,8 @@ def unnamed_reads(
     for key in strange:
         if "." not in key:
             maybe |= names.by_identifier.get(key.strip('"'), set())
-    for other in sorted(maybe - {unique_id, *linker.in_progress}):
-        if not is_above(project, unique_id, other):
-            whole.setdefault(other)
+    for other in not_below(project, unique_id, maybe - {unique_id, *linker.in_progress}):
+        whole.setdefault(other)
     made = [u for key in strange if (u := key.rpartition(".")[2]) in hooks.writing]
     made += [f"{name}()" for name in hooks.called_in(node.compiled_code or "")]
     catalog = any(CATALOG.search(text) for text in (*strange, *called))

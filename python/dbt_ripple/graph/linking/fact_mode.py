@@ -25,7 +25,6 @@ from dbt_ripple.flow.row_constraints import (
     FactUse,
     KnownConstraints,
     Proof,
-    Related,
     Unique,
     type_family,
 )
@@ -36,6 +35,7 @@ from dbt_ripple.graph.linking.compared_side import ComparedSide
 from dbt_ripple.graph.linking.linker import Linker
 from dbt_ripple.graph.linking.modes import FollowedQuery, LinkingMode, unequal_circle
 from dbt_ripple.graph.linking.node_parents import refers_to, relations_above
+from dbt_ripple.graph.linking.seed_constraints import note_constraints_of_files
 from dbt_ripple.graph.linking.seeds import types_of_seed
 from dbt_ripple.graph.relations import LinkedNode, unchanged_relation
 from dbt_ripple.graph.tested_constraints import note_constraints
@@ -207,50 +207,6 @@ class FactMode(LinkingMode):
                 if facts is not None:
                     note_constraints(rows.facts.rows, facts, proof)
 
-    def _prove_by_files(self) -> None:
-        """Note what the files of seeds prove: values that are there, keys, and what is among keys."""
-        if self._proved_by_files:
-            return
-        self._proved_by_files = True
-        linker = self.linker
-        keys: dict[frozenset[str], list[tuple[bytes, bytes, Proof]]] = {}
-        columns: list[tuple[Facts, bytes, frozenset[str]]] = []
-        for unique_id in self.evidence.loaded:
-            node = linker.project.nodes[unique_id]
-            if linker.context.settings.of(node) or unique_id in linker.context.hooks.writing:
-                continue
-            proved = linker.seeds.columns(node)
-            if not proved:
-                continue
-            relation = linker.node(unique_id).relation
-            facts = relation.facts
-            if facts is None or self.analysis.nodes[unique_id].reason:
-                continue
-            proof = Proof(frozenset(), f"by the file of {node.display_name}")
-            types = types_of_seed(linker, node)
-            texts = {n.lower() for n, type_ in types if type_ == "text"}
-            by_key = relation.columns()
-            for name, column in proved.items():
-                listed = by_key.get(fold_stored(name, linker.dialect))
-                if listed is None:
-                    continue
-                if column.whole:
-                    facts.not_null.setdefault(listed[0], proof)
-                if column.unique:
-                    facts.unique.append(Unique(frozenset({listed[0]}), proof, True))
-                if column.values is not None:
-                    if name.lower() in texts:
-                        self.known_constraints.loaded(listed[0], column.values)
-                    columns.append((facts, listed[0], column.values))
-                    if column.unique:
-                        keys.setdefault(column.values, []).append(
-                            (relation.rows_fp, listed[0], proof)
-                        )
-        for facts, child, values in columns:
-            for parent, same in keys.items():
-                if values <= parent:
-                    facts.related.setdefault(child, []).extend(Related(*key) for key in same)
-
     # -- what is done otherwise -----------------------------------------------------------------
 
     def stand_in(self, linker: Linker, unique_id: str) -> LinkedNode | None:
@@ -280,8 +236,10 @@ class FactMode(LinkingMode):
                     steps.update(self._steps.get(parent, {}))
             relation.facts = self._facts_of_query(node, relation)
         self._note_types(unique_id, relation)
-        if node.resource_type == "seed":
-            self._prove_by_files()
+        if node.resource_type == "seed" and not self._proved_by_files:
+            self._proved_by_files = True
+            loaded = self.evidence.loaded
+            note_constraints_of_files(linker, loaded, self.analysis, self.known_constraints)
         self._await_tests(unique_id)
 
     def follow(self, linker: Linker, unique_id: str, node: Node) -> FollowedQuery | Reason:

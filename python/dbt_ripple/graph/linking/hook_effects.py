@@ -14,6 +14,7 @@ from dbt_ripple.graph.linking.node_parents import (
     refers_to,
 )
 from dbt_ripple.graph.relations import LinkedNode, after_hooks
+from dbt_ripple.graph.traversal import reach_all
 from dbt_ripple.reasons import Code
 
 if TYPE_CHECKING:
@@ -92,11 +93,5 @@ def _reached_from(linker: Linker, changed: set[str]) -> list[str]:
                 *named_by_jinja(linker, unique_id, node, looks),
             ):
                 children.setdefault(parent, []).append(unique_id)
-    reached = set(changed)
-    ahead = list(changed)
-    while ahead:
-        for child in children.get(ahead.pop(), ()):
-            if child not in reached:
-                reached.add(child)
-                ahead.append(child)
+    reached = reach_all(changed, children)
     return [u for u in linker.linked_nodes if u in reached and u in nodes]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.graph.introspection import IntrospectedParts, WarehouseReads
 from dbt_ripple.graph.relations import RELATIONS
+from dbt_ripple.graph.traversal import reach
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.linking.linker import Linker
@@ -42,7 +44,7 @@ def named_by_hooks(linker: Linker, unique_id: str, node: Node) -> list[str]:
     if not dotted and not bare:
         return []
     unique_ids = linker.names.nodes_named(dotted, bare) - {unique_id, *linker.in_progress}
-    return sorted(u for u in unique_ids if not is_above(linker.project, unique_id, u))
+    return not_below(linker.project, unique_id, unique_ids)
 
 
 def named_by_jinja(linker: Linker, unique_id: str, node: Node, looks: WarehouseReads) -> list[str]:
@@ -54,18 +56,9 @@ def named_by_jinja(linker: Linker, unique_id: str, node: Node, looks: WarehouseR
         return []
     unique_ids = linker.names.nodes_named(named.dotted, named.bare)
     unique_ids -= {unique_id, *linker.in_progress, *refers_to(linker, unique_id)}
-    return sorted(u for u in unique_ids if not is_above(linker.project, unique_id, u))
+    return not_below(linker.project, unique_id, unique_ids)
 
 
-def is_above(project: Project, unique_id: str, other: str) -> bool:
-    """Whether a node is upstream of another one."""
-    seen = {other}
-    ahead = [other]
-    while ahead:
-        for parent in project.parents.get(ahead.pop(), ()):
-            if parent == unique_id:
-                return True
-            if parent not in seen:
-                seen.add(parent)
-                ahead.append(parent)
-    return False
+def not_below(project: Project, unique_id: str, others: Collection[str]) -> list[str]:
+    """Those of some nodes that are not downstream of a node, sorted."""
+    return sorted(u for u in others if unique_id not in reach(u, project.parents))

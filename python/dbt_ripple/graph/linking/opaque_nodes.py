@@ -14,7 +14,7 @@ from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.linking.functions import functions_called
-from dbt_ripple.graph.linking.node_parents import is_above, relations_above
+from dbt_ripple.graph.linking.node_parents import not_below, relations_above
 from dbt_ripple.graph.node_properties import declared
 from dbt_ripple.graph.normalized_code import code_of
 from dbt_ripple.graph.relations import LinkedNode, OpaqueNodeColumns
@@ -43,9 +43,8 @@ def link_opaque(linker: Linker, unique_id: str, node: Node, reason: Reason) -> L
     """A node that cannot be analysed, for this reason."""
     named = relations_named(_text_that_names(node), linker.names)
     above = dict.fromkeys(relations_above(linker, unique_id))
-    for other in sorted(named - {unique_id, *above, *linker.in_progress}):
-        if not is_above(linker.project, unique_id, other):
-            above[other] = None
+    named -= {unique_id, *above, *linker.in_progress}
+    above |= dict.fromkeys(not_below(linker.project, unique_id, named))
     linker.above.setdefault(unique_id, set()).update(above)
     relations = [linker.node(p).relation for p in above]
     fingerprint = digest(
