@@ -86,25 +86,25 @@ def relation_of_builder(
         names += more
         fps += [digest(everything, name.lower().encode()) for name in more]
     relation = Relation(
-        names,
-        [fold_stored(name, analyser.dialect) for name in names],
-        fps,
-        [{(unique_id, name): IDENTITY} for name in names],
-        rest,
-        rows_fp,
-        {(unique_id, ROWS): IDENTITY},
-        was.side_key,
-        was.joins,
+        names=names,
+        keys=[fold_stored(name, analyser.dialect) for name in names],
+        fps=fps,
+        deps=[{(unique_id, name): IDENTITY} for name in names],
+        unlisted=rest,
+        rows_fp=rows_fp,
+        rows={(unique_id, ROWS): IDENTITY},
+        side_key=was.side_key,
+        joins=was.joins,
     )
     relation.fields = was.fields
     analysis = NodeAnalysis(
         unique_id,
         "leaf",
         None,
-        list(names),
-        [fp.hex() for fp in fps],
-        [None] * len(names),
-        rows_fp.hex(),
+        columns=list(names),
+        fingerprints=[fp.hex() for fp in fps],
+        expressions=[None] * len(names),
+        rows_fingerprint=rows_fp.hex(),
     )
     return LinkedNode(analysis, relation, [{} for _ in names], {})
 
@@ -135,28 +135,28 @@ def relation_after(
         deps.append({})
     rows_fp = digest(b"gone", was.rows_fp) if hypothetical.gone else was.rows_fp
     relation = Relation(
-        names,
-        [fold_stored(name, dialect) for name in names],
-        fps,
-        [{(seen.unique_id, name): IDENTITY} for name in names],
-        [],
-        rows_fp,
-        was.rows,
-        was.side_key,
-        was.joins,
-        was.order,
+        names=names,
+        keys=[fold_stored(name, dialect) for name in names],
+        fps=fps,
+        deps=[{(seen.unique_id, name): IDENTITY} for name in names],
+        unlisted=[],
+        rows_fp=rows_fp,
+        rows=was.rows,
+        side_key=was.side_key,
+        joins=was.joins,
+        order=was.order,
         incidental=was.incidental,
     )
     analysis = NodeAnalysis(
         seen.unique_id,
         "broken" if hypothetical.gone else seen.status,
         Code.GONE() if hypothetical.gone else seen.reason,
-        list(names),
-        [fp.hex() for fp in fps],
-        [None] * len(names),
-        rows_fp.hex(),
-        seen.order,
-        list(seen.introspects),
-        seen.incidental,
+        columns=list(names),
+        fingerprints=[fp.hex() for fp in fps],
+        expressions=[None] * len(names),
+        rows_fingerprint=rows_fp.hex(),
+        order=seen.order,
+        introspects=list(seen.introspects),
+        incidental=seen.incidental,
     )
     return LinkedNode(analysis, relation, deps, linked.rows)

@@ -355,7 +355,14 @@ class JoinedProjects:
             above, below = self._ids.get(builder, ""), self._ids[reader]
             if above in nodes and below in nodes:
                 edges += _handed_on(above, nodes[above].columns, below, nodes[below].columns)
-        return Analysis(nodes, edges, test_columns, {}, tests, unit_tests)
+        return Analysis(
+            nodes=nodes,
+            edges=edges,
+            test_columns=test_columns,
+            seconds={},
+            tests=tests,
+            unit_tests=unit_tests,
+        )
 
     def _joints(self) -> Iterator[tuple[Place, Place]]:
         for reader, builder in self.built_by.items():

@@ -296,16 +296,16 @@ def _packed(linked: Linked) -> _CachedRelation:
 def _linked(stored: _CachedRelation) -> Linked:
     *deps, rows = unpack_deps(stored.of, stored.deps)
     relation = Relation(
-        stored.names,
-        stored.keys if stored.keys is not None else list(stored.names),
-        stored.fps,
-        deps,
-        [],
-        stored.rows_fp,
-        rows,
-        stored.side_key,
-        stored.joins,
-        stored.order,
+        names=stored.names,
+        keys=stored.keys if stored.keys is not None else list(stored.names),
+        fps=stored.fps,
+        deps=deps,
+        unlisted=[],
+        rows_fp=stored.rows_fp,
+        rows=rows,
+        side_key=stored.side_key,
+        joins=stored.joins,
+        order=stored.order,
         incidental=stored.incidental,
     )
     relation.fields = stored.fields

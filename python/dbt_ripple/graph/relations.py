@@ -38,14 +38,14 @@ class LinkedNode:
 def unchanged_relation(unique_id: str, seen: NodeAnalysis, dialect: str) -> Relation:
     """A relation that is the same on both sides of a comparison, without looking above it."""
     return Relation(
-        list(seen.columns),
-        [fold_stored(n, dialect) for n in seen.columns],
-        [bytes.fromhex(fp) for fp in seen.fingerprints],
-        [{(unique_id, n): IDENTITY} for n in seen.columns],
-        [],
-        bytes.fromhex(seen.rows_fingerprint),
-        {(unique_id, ROWS): IDENTITY},
-        digest(b"unchanged", unique_id.encode()),
+        names=list(seen.columns),
+        keys=[fold_stored(n, dialect) for n in seen.columns],
+        fps=[bytes.fromhex(fp) for fp in seen.fingerprints],
+        deps=[{(unique_id, n): IDENTITY} for n in seen.columns],
+        unlisted=[],
+        rows_fp=bytes.fromhex(seen.rows_fingerprint),
+        rows={(unique_id, ROWS): IDENTITY},
+        side_key=digest(b"unchanged", unique_id.encode()),
         order=bytes.fromhex(seen.order),
         incidental=bytes.fromhex(seen.incidental),
     )
@@ -196,6 +196,20 @@ class OwnPreviousColumns:
         return {}
 
 
+def unknown_relation(fingerprint: bytes, rows: Deps) -> Relation:
+    """A relation of which any column may be read, and nothing is known but a fingerprint."""
+    return Relation(
+        names=[],
+        keys=[],
+        fps=[],
+        deps=[],
+        unlisted=[OwnPreviousColumns()],
+        rows_fp=fingerprint,
+        rows=rows,
+        side_key=fingerprint,
+    )
+
+
 def after_hooks(linked: LinkedNode, left: bytes, rows: Deps, reason: Reason) -> LinkedNode:
     """A relation as the hooks of other nodes have left it, all of it other than before.
 
@@ -207,26 +221,26 @@ def after_hooks(linked: LinkedNode, left: bytes, rows: Deps, reason: Reason) -> 
     """
     was, analysis = linked.relation, linked.analysis
     relation = Relation(
-        was.names,
-        was.keys,
-        [digest(left, fp) for fp in was.fps],
-        was.deps,
-        [
+        names=was.names,
+        keys=was.keys,
+        fps=[digest(left, fp) for fp in was.fps],
+        deps=was.deps,
+        unlisted=[
             rest.after(left)
             for rest in was.unlisted
             if isinstance(rest, (UnlistedSourceColumns, UnlistedNodeColumns, OpaqueNodeColumns))
         ],
-        digest(left, was.rows_fp),
-        was.rows,
-        was.side_key,
-        was.joins,
-        was.order,
-        [
+        rows_fp=digest(left, was.rows_fp),
+        rows=was.rows,
+        side_key=was.side_key,
+        joins=was.joins,
+        order=was.order,
+        unresolved=[
             rest.after(left)
             for rest in was.unresolved
             if isinstance(rest, (UnlistedSourceColumns, UnlistedNodeColumns, OpaqueNodeColumns))
         ],
-        was.incidental,
+        incidental=was.incidental,
     )
     analysis.fingerprints = [fp.hex() for fp in relation.fps]
     analysis.rows_fingerprint = relation.rows_fp.hex()

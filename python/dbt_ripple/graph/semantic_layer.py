@@ -788,7 +788,16 @@ class SemanticLayer:
     def relation_with(self, names: list[str], fps: list[bytes], deps: list[Deps]) -> Relation:
         """A relation with these columns and nothing else."""
         keys = [fold(name, False, self.dialect) for name in names]
-        return Relation(names, keys, fps, deps, [], _LEAF, {}, _LEAF)
+        return Relation(
+            names=names,
+            keys=keys,
+            fps=fps,
+            deps=deps,
+            unlisted=[],
+            rows_fp=_LEAF,
+            rows={},
+            side_key=_LEAF,
+        )
 
     def keep_reading(self, node: Node, reading: _MetricQuery) -> None:
         """Keep a metric or a saved query that has been put together."""
@@ -818,10 +827,10 @@ class SemanticLayer:
             unique_id,
             status,
             reason,
-            names,
-            [fp.hex() for fp in fps],
-            [text for *_, text in columns.values()],
-            rows_fp.hex(),
+            columns=names,
+            fingerprints=[fp.hex() for fp in fps],
+            expressions=[text for *_, text in columns.values()],
+            rows_fingerprint=rows_fp.hex(),
         )
         seen = [{(unique_id, name): IDENTITY} for name in names]
         relation = self.relation_with(list(names), fps, seen)
@@ -851,20 +860,22 @@ def over_analysis(
 
 
 _LEAF: Final = digest(b"semantic layer")
-_NO_RELATION: Final = Relation([], [], [], [], [], _LEAF, {}, _LEAF)
+_NO_RELATION: Final = Relation(
+    names=[], keys=[], fps=[], deps=[], unlisted=[], rows_fp=_LEAF, rows={}, side_key=_LEAF
+)
 
 
 def _base(relation: Relation) -> Relation:
     """A relation as the only one there is: what tells it from others to be joined is of no matter."""
     return Relation(
-        relation.names,
-        relation.keys,
-        relation.fps,
-        relation.deps,
-        relation.unlisted,
-        relation.rows_fp,
-        relation.rows,
-        _LEAF,
+        names=relation.names,
+        keys=relation.keys,
+        fps=relation.fps,
+        deps=relation.deps,
+        unlisted=relation.unlisted,
+        rows_fp=relation.rows_fp,
+        rows=relation.rows,
+        side_key=_LEAF,
         unresolved=relation.unresolved,
     )
 

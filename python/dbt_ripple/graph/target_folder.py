@@ -231,14 +231,14 @@ class TargetFolder:
             tests = _unpack(said.tests, then.tests, known.tests)
         edges = unpack_edges(kept.edges, nodes)
         analysis = Analysis(
-            nodes,
-            edges,
-            said.test_columns,
-            {},
-            tests,
-            said.unit_tests,
-            said.own,
-            said.unlisted,
+            nodes=nodes,
+            edges=edges,
+            test_columns=said.test_columns,
+            seconds={},
+            tests=tests,
+            unit_tests=said.unit_tests,
+            own=said.own,
+            unlisted=said.unlisted,
         )
         self._said[asked] = said, analysis
         return analysis

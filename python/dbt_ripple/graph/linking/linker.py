@@ -30,9 +30,9 @@ from dbt_ripple.graph.query_cache import Note, QueryCache
 from dbt_ripple.graph.relations import (
     RELATIONS,
     LinkedNode,
-    OwnPreviousColumns,
     digest_of_relation,
     topological,
+    unknown_relation,
     why_unreadable,
 )
 from dbt_ripple.graph.seed_files import SeedFiles
@@ -157,8 +157,7 @@ class Linker:
         if unique_id is None:
             return self.dataset(key).relation
         if unique_id == reader:
-            leaf = digest(b"this")
-            return Relation([], [], [], [], [OwnPreviousColumns()], leaf, {}, leaf)
+            return unknown_relation(digest(b"this"), {})
         linked = self.linked_nodes.get(unique_id)
         if linked is None:
             if unique_id in self.in_progress:

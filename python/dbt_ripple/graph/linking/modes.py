@@ -20,7 +20,7 @@ from dbt_ripple.flow.link import Linked
 from dbt_ripple.flow.relation import Relation
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.linking.table_resolver import NodeTableResolver
-from dbt_ripple.graph.relations import LinkedNode, OwnPreviousColumns
+from dbt_ripple.graph.relations import LinkedNode, unknown_relation
 from dbt_ripple.reasons import Reason
 
 if TYPE_CHECKING:
@@ -61,20 +61,15 @@ class LinkingMode:
 
     def in_circle(self, linker: Linker, unique_id: str) -> Relation:
         """What a query sees of a node that is being linked: it is above itself."""
-        return circular_relation(unique_id, digest(b"cycle", unique_id.encode()))
+        fingerprint = digest(b"cycle", unique_id.encode())
+        return unknown_relation(fingerprint, {(unique_id, ROWS): IDENTITY})
 
     def left_by_hooks(self, linker: Linker, key: str) -> bytes:
         """A fingerprint of what hooks leave in a relation, or make; empty before it is known."""
         return linker.left.get(key, b"")
 
 
-def circular_relation(unique_id: str, fingerprint: bytes) -> Relation:
-    """A relation of which nothing is known but its fingerprint."""
-    rows = {(unique_id, ROWS): IDENTITY}
-    return Relation([], [], [], [], [OwnPreviousColumns()], fingerprint, rows, fingerprint)
-
-
 def unequal_circle(linker: Linker, unique_id: str) -> Relation:
     """The same in a comparison of two sides: it is equal to nothing on the other side."""
     fingerprint = digest(b"cycle", unique_id.encode(), str(id(linker)).encode())
-    return circular_relation(unique_id, fingerprint)
+    return unknown_relation(fingerprint, {(unique_id, ROWS): IDENTITY})
