@@ -85,7 +85,7 @@ class FactMode(LinkingMode):
     Args:
         side: one of the two.
         evidence: what is known of its rows.
-        known_constraints: the one book of both sides.
+        known_constraints: what is known while queries are linked; both sides share it.
 
     Attributes:
         linker: of this side, in this mode.
