@@ -104,7 +104,7 @@ def twin(
         made.metadata.project_name = "duck"
         # The bad one was loaded yesterday, and built since.
         made.metadata.generated_at = NOW + timedelta(days=-1 if bad else 1)
-        made.digest = request.param
+        made = made.having(digest=request.param)
         loaded(folder, made, "c0ffee")
         dbt(folder, "run", "--select", "package:dbt_ripple")
         yield folder, bad, said

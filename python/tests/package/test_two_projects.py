@@ -48,7 +48,7 @@ def made(
     )
     built.metadata.project_name = name
     built.metadata.generated_at = NOW - timedelta(hours=hours_ago)
-    built.digest = f"{name} {schema} {hours_ago}"
+    built = built.having(digest=f"{name} {schema} {hours_ago}")
     for n in built.nodes.values():
         n.original_file_path = n.original_file_path or f"models/{n.name}.sql"
     return built

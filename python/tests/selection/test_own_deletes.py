@@ -38,10 +38,11 @@ def side(
         catalog=LISTED,
         adapter="duckdb",
     )
-    made.run_results = [
-        RunResult(unique_id=f"test.p.{name}", status="pass", failures=0) for name in TESTS
-    ]
-    return made
+    return made.having(
+        run_results=[
+            RunResult(unique_id=f"test.p.{name}", status="pass", failures=0) for name in TESTS
+        ]
+    )
 
 
 def filtered(made: Project) -> str | None:
