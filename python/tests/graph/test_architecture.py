@@ -47,10 +47,10 @@ def test_the_files_it_names_exist() -> None:
         assert (ROOT / "python" / "dbt_ripple" / path).is_file(), path
 
 
-def test_each_of_the_six_questions_names_one_place() -> None:
+def test_each_question_names_one_place() -> None:
     section = TEXT.partition("## Which file to open\n")[2]
     rows = re.findall(r"^\| ([^|-][^|]*) \| ([^|]*) \| ([^|]*) \|$", section, re.M)[1:]
-    assert len(rows) == 6
+    assert len(rows) >= 6
     for question, place, _ in rows:
         named = re.fullmatch(r"`([\w/.]+)`", place)
         assert named is not None, question
