@@ -38,10 +38,19 @@ def refused(
     """
     if refuses("no key", dialect) is False or rel.group_tag or rel.group_all:
         return
-    outs = [value_of(rel.outs[n - 1]) for n in rel.group_outs if 0 < n <= len(rel.outs)]
+    # A position behind a * is another item, and one that is not there is refused by itself.
+    if rel.group_outs and (rel.wide or not all(0 < n <= len(rel.outs) for n in rel.group_outs)):
+        return
+    outs = [value_of(rel.outs[n - 1]) for n in rel.group_outs]
     for x in (*rel.group, *outs):
         if isinstance(x, LoweredExpr) and has_aggregate(x.e):
             yield "a key of GROUP BY without an aggregate", "aggregate as key"
+    # Which of two items of one alias a key means is not known; and what reads like an alias may be a
+    # column that nobody lists.
+    if len(set(rel.keys)) < len(rel.keys):
+        return
+    if any(r is None or r.unlisted or r.uncertain for r in env.relations):
+        return
     unsure = rel.uncertain or rel.generators or rel.may_lift or rel.outward
     if unsure or not (rel.group or rel.group_outs or rel.aggregated):
         return

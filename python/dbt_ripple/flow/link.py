@@ -146,6 +146,23 @@ def link(
     return Linked(relation, list(linker.missing), linker.unknown, lowered.called, linker.missing)
 
 
+class _Positions(NamedTuple):
+    """What the positions of a select list mean.
+
+    Attributes:
+        items: the expressions, and the columns of each ``*``, in order.
+        certain: how many of them, from the first, certainly stand where they stand here.
+        unlisted: the columns that are not known; behind them a position may be any.
+    """
+
+    items: Sequence[Value | Column]
+    certain: int
+    unlisted: Sequence[UnlistedColumns]
+
+
+_NO_POSITIONS: Final = _Positions((), 0, ())
+
+
 class _Linker:
     def __init__(
         self,
@@ -782,17 +799,24 @@ class _Linker:
             keys.append(fp)
             add(deps, GROUP_BY)
         chosen: list[Value] = []
+        places = self.positions(rel, env) if rel.group_outs else _NO_POSITIONS
         for ordinal in rel.group_outs:
-            named = value_of(rel.outs[ordinal - 1]) if 0 < ordinal <= len(rel.outs) else None
-            if named is not None:
-                chosen.append(named)
-            elif not rel.group_tag:
-                expanded = self.outputs(rel, env)
-                if 0 < ordinal <= len(expanded[0]):
-                    keys.append(expanded[2][ordinal - 1])
-                    add(expanded[3][ordinal - 1], GROUP_BY)
+            if ordinal <= places.certain and ordinal > 0:
+                at = places.items[ordinal - 1]
+                if isinstance(at, tuple):
+                    keys.append(at[0])
+                    add(at[1], GROUP_BY)
                 else:
-                    self.miss(f"GROUP BY {ordinal}", "ordinal")
+                    chosen.append(at)
+            elif places.unlisted:
+                keys.append(digest(b"ordinal", str(ordinal).encode()))
+                columns = [at if isinstance(at, tuple) else env.value(at) for at in places.items]
+                columns += [(other.fp(), other.whole()) for other in places.unlisted]
+                for fp, deps in columns:
+                    keys.append(fp)
+                    add(deps, GROUP_BY)
+            elif not rel.group_tag:
+                self.miss(f"GROUP BY {ordinal}", "ordinal")
         if rel.group_all:
             for out in rel.outs:
                 value = value_of(out)
@@ -839,6 +863,30 @@ class _Linker:
         if self.known_constraints is not None:
             self.known_constraints.group(env, keys, bool(rel.group_tag) or loose, rows_fp)
         return rows_fp
+
+    def positions(self, rel: Select, env: Env) -> _Positions:
+        """What the positions of a select list mean: a ``*`` takes as many as it has columns."""
+        items: list[Value | Column] = []
+        unlisted: list[UnlistedColumns] = []
+        certain = 0
+        for out in rel.outs:
+            if isinstance(out, Star):
+                fps: list[bytes] = []
+                all_deps: list[Deps] = []
+                self.star(rel, env, out, [], [], fps, all_deps, unlisted, [])
+                items += zip(fps, all_deps, strict=True)
+            elif not isinstance(out, GeneratedColumns):
+                items.append(out)
+            elif out.names is not None:
+                items += [out.x] * len(out.names)
+            else:
+                fields = env.fields(out.shape)
+                if fields is None:
+                    unlisted.append(StructFields(env.value(out.x)))
+                items += [out.x] * len(fields or ())
+            if not unlisted:
+                certain = len(items)
+        return _Positions(items, certain, unlisted)
 
     def outputs(
         self, rel: Select, env: Env

@@ -1165,6 +1165,8 @@ class Grammar(Choices):
     def grouped(
         self, shape: str, from_: str, where: str, atoms: list[Atom], names: list[str]
     ) -> tuple[str, list[Column]]:
+        if shape == "group" and self.chance("positions behind a star", 0.06):
+            return self.behind_a_star(from_, where, atoms)
         keys: list[Atom] = []
         if shape == "group":
             for _ in range(self.pick("GROUP BY keys", (1, 1, 2, 2))):
@@ -1277,6 +1279,28 @@ class Grammar(Choices):
             f"select {distinct}{', '.join(items)} from {from_}{where}{group}{having}{qualify}{tail}"
         )
         return text, distinct_names(outputs)
+
+    def behind_a_star(self, from_: str, where: str, atoms: list[Atom]) -> tuple[str, list[Column]]:
+        """Groups by positions that count the columns of a `*`."""
+        self.used("GROUP BY ordinal behind a star")
+        inner: list[str] = []
+        outputs: list[Column] = []
+        for name in ("k", "v", "s")[: self.pick("columns of a star", (1, 2, 2, 3))]:
+            with self.part("item"):
+                text, kind = self.any(atoms, 1)
+            inner.append(f"{text} as {name}")
+            outputs.append((name, kind))
+        first = self.pick("item before a star", ("", "", "7 as c, "))
+        places = [str(i + 1 + bool(first)) for i in range(len(outputs))]
+        if self.chance("positions turned", 0.5):
+            places.reverse()
+        star = self.pick("star", ("*", "o.*"))
+        form = self.pick("grouping by positions", ("{}", "{}", "{}", "rollup ({})"))
+        text = (
+            f"select {first}{star}, count(*) as n from (select {', '.join(inner)} from {from_}{where}) as o"
+            f" group by {form.format(', '.join(places))}"
+        )
+        return text, [*([("c", "int")] if first else []), *outputs, ("n", "int")]
 
     def tail(self, atoms: Sequence[Atom], outputs: list[Column]) -> str:
         """ORDER BY and LIMIT."""

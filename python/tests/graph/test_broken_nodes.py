@@ -109,6 +109,16 @@ ONLY_DUCKDB = {
     "a constant": "select 1 as k, count(*) as n from s.t",
     "a list of its own, grouped": "select [y for y in [1, 2]] as l, count(*) as n from s.t",
     "nothing in HAVING but a key": "select id from s.t group by id having id > 1",
+    "keys behind a star": "select *, count(*) as n from (select id, v from s.t) as q group by 1, 2",
+    "a key behind all of a star": (
+        "select *, count(*) as n from (select id, v from s.t) as q group by 1, 2, 4"
+    ),
+    "a key that is the second of an alias": (
+        "select id as K, v as k, count(*) as n from s.t group by id, k"
+    ),
+    "a key beside columns that nobody lists": (
+        "select t.v as k, count(*) as n from s.t, json_each('[1]') as j where j.key = '0' group by k"
+    ),
     "a key in brackets": "select id, v, count(*) as n from s.t group by (id), (v)",
 }
 
