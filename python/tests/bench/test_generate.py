@@ -111,3 +111,15 @@ def test_spark_analyses_all(tmp_path: Path, spark: SparkSession) -> None:
         found = spark.sql(view.sub(r"\1__\2", node.compiled_code or "")).columns
         if node.resource_type == "model":
             assert found == [c.name for c in project.catalog[node.unique_id]]
+
+
+@pytest.mark.parametrize("runner", ["run_ripple.py", "run_floor.py", "run_whole.py"])
+def test_what_is_timed_runs(runner: str, tmp_path: Path) -> None:
+    project = generate(tmp_path / "project", 10)
+    done = subprocess.run(
+        [sys.executable, SCRIPT.parent / "peers" / runner, project, "--tests"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert json.loads(done.stdout)["models"] == 10
