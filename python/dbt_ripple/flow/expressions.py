@@ -753,10 +753,20 @@ class Expressions:
         return merkle(pieces)
 
     def named(self, node: Any, kind: int) -> Expr:
-        """An argument by name: `struct_insert(s, B := 1)` makes a field of it, as it is written."""
+        """An argument by name: `struct_insert(s, B := 1)` makes a field of it, as it is written.
+
+        What is no name is the key of a map, `MAP {id: v}`, which is an expression.
+        """
         kind = TRANSFORMATION if kind == IDENTITY else kind
-        name = node.this.name.encode() if isinstance(node.this, exp.Expression) else b""
-        return merkle([b"Named", name, self.expr(node.expression, kind)])
+        this = node.this
+        key: Expr
+        if isinstance(this, (exp.Identifier, exp.Var)) or (
+            isinstance(this, exp.Literal) and this.is_string
+        ):
+            key = this.name.encode()
+        else:
+            key = self.expr(this, kind) if isinstance(this, exp.Expression) else b""
+        return merkle([b"Named", key, self.expr(node.expression, kind)])
 
     def collation(self, node: Any, kind: int) -> Expr:
         """A text under a collation, whose name is no column."""

@@ -44,6 +44,13 @@ DATA = [
     ("select json_object('A', v) as j from t", "select json_object('a', v) as j from t"),
     ("select j.Ab as x from (select '{\"Ab\": 1}'::json as j) as q",
      "select j.ab as x from (select '{\"Ab\": 1}'::json as j) as q"),
+    # Keys of maps are expressions.
+    ("select to_json(map {v: 1}) as j from t", "select to_json(map {k: 1}) as j from t"),
+    ("select to_json(map {v + 1: 1}) as j from t", "select to_json(map {v + 2: 1}) as j from t"),
+    (
+        "with a as (select v as w from t) select to_json(map {w: 1}) as j from a",
+        "with a as (select v + 1 as w from t) select to_json(map {w: 1}) as j from a",
+    ),
     # What UNPIVOT writes.
     (
         "select n from (select v as A, k from t) as q unpivot (x for n in (a, k))",
