@@ -374,15 +374,7 @@ class Expressions:
         if kind == IDENTITY:
             kind = TRANSFORMATION
         pieces: list[Expr] = [_TAGS[type(node)]]
-        add = pieces.append
-        for name, value in node.args.items():  # as `arguments` does, without a call
-            if value is None or value is False:
-                continue
-            if isinstance(value, _NODE):
-                add(_NAMES_OF_ARGS[name])
-                add(self.expr(value, kind))
-            else:
-                self.arguments({name: value}, kind, pieces)
+        self.arguments(node.args, kind, pieces)
         for piece in pieces:  # as `merkle` does, without a call
             if type(piece) is not bytes:
                 return pieces
