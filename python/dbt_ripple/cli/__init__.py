@@ -22,6 +22,7 @@ COMMANDS: Final[dict[str, str]] = {
     "build": "Load the lineage into Spark tables, and build the dbt models on them.",
     "diagnose": "What a number comes from, step by step down to the sources.",
     "diff": "Which columns changed between base and head.",
+    "emit": "Send runs and lineage as OpenLineage events to a catalogue.",
     "explain": "Why a test is selected, or why not.",
     "gate": "May this change be merged? Checks contracts, owners, personal data and readers.",
     "impact": "Who would break if a column were renamed, dropped, retyped or added.",

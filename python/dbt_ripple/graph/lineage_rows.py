@@ -470,7 +470,7 @@ def _column_rows(
             unique_id=unique_id,
             column_name=name,
             position=position,
-            data_type=_data_type(said, catalog_column.type if catalog_column else None),
+            data_type=data_type_of(said, catalog_column.type if catalog_column else None),
             description=(said.description if said else "")
             or (catalog_column.comment if catalog_column else "")
             or None,
@@ -482,7 +482,7 @@ def _column_rows(
         )
 
 
-def _data_type(declared: Column | None, catalog_type: str | None) -> str | None:
+def data_type_of(declared: Column | None, catalog_type: str | None) -> str | None:
     """A column's SQL type: the warehouse's word, unless that only says ``struct`` and the like."""
     data_type = declared.data_type if declared else None
     if not catalog_type or (catalog_type.lower() in _NESTED and data_type):

@@ -1,0 +1,359 @@
+"""The facets of datasets and jobs, as a project's artifacts and their analysis tell of them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from openlineage.client.event_v2 import InputDataset, OutputDataset, StaticDataset
+from openlineage.client.facet_v2 import (
+    column_lineage_dataset,
+    dataset_type_dataset,
+    documentation_dataset,
+    documentation_job,
+    job_type_job,
+    lineage,
+    ownership_dataset,
+    ownership_job,
+    schema_dataset,
+    source_code_location_job,
+    sql_job,
+    symlinks_dataset,
+    tags_dataset,
+    tags_job,
+)
+from openlineage.client.git import get_ci_pr_number
+
+from dbt_ripple.artifacts import (
+    Node,
+    Project,
+    contract_version,
+    criticality,
+    domain,
+    is_canonical,
+    is_certified,
+    owner,
+    owner_email,
+)
+from dbt_ripple.graph.lineage import Analysis, column_names
+from dbt_ripple.graph.lineage_rows import data_type_of
+from dbt_ripple.graph.pii import pii_columns
+from dbt_ripple.openlineage.client import faceted
+from dbt_ripple.openlineage.column_lineage import Dependency, NodeLineage
+from dbt_ripple.openlineage.dataset_names import DatasetNames
+from dbt_ripple.openlineage.source_location import Repository
+
+Facets = dict[str, Any]
+
+SOURCE_OF_TAGS: Final = "DBT"
+
+_TYPES: Final = {
+    "view": ("VIEW", None),
+    "materialized_view": ("VIEW", "MATERIALIZED"),
+    "dynamic_table": ("TABLE", "DYNAMIC"),
+    "table": ("TABLE", None),
+    "incremental": ("TABLE", None),
+    "seed": ("TABLE", None),
+    "snapshot": ("TABLE", None),
+    "external": ("TABLE", "EXTERNAL"),
+}
+"""Materialization -> type and sub-type of the dataset; of any other it is not said."""
+
+
+class ProjectFacets:
+    """The facets of a project's datasets and jobs.
+
+    Args:
+        project: the artifacts.
+        analysis: what was seen in them; None where there is no SQL to be followed.
+        names: of the datasets.
+        project_dir: the folder of dbt_project.yml.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        analysis: Analysis | None,
+        names: DatasetNames,
+        project_dir: Path,
+    ) -> None:
+        self.project = project
+        self.names = names
+        self._analysis = analysis
+        self._repository = Repository(project_dir, project.name)
+
+    @cached_property
+    def _pii(self) -> dict[str, list[tuple[str, str]]]:
+        """Of each node the columns that hold personal data, declared or inherited, with the kind."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        analysis = self._analysis or Analysis({}, [], [], {})
+        for pii in pii_columns(self.project, analysis):
+            if pii.origin != "declassified":
+                found.setdefault(pii.unique_id, []).append((pii.column, pii.pii))
+        return found
+
+    def column_names(self, unique_id: str) -> dict[str, str]:
+        """The columns of a relation in order, by their names in lower case."""
+        return column_names(
+            self.project.nodes.get(unique_id),
+            self._analysis.nodes.get(unique_id) if self._analysis else None,
+            self.project.catalog.get(unique_id, ()),
+        )
+
+    # --- datasets ------------------------------------------------------------------------------
+
+    def input(self, unique_id: str, **input_facets: Any) -> InputDataset | None:
+        """A relation that is read; None for a node that is no dataset."""
+        name = self.names.of(unique_id)
+        if name is None:
+            return None
+        facets = {**self._schema(unique_id), **self._symlinks(unique_id)}
+        return InputDataset(*name, facets=facets, inputFacets=input_facets)
+
+    def output(
+        self, unique_id: str, of: NodeLineage | None = None, **output_facets: Any
+    ) -> OutputDataset | None:
+        """A relation that is written; with its lineage, if the run was a success."""
+        name = self.names.of(unique_id)
+        if name is None:
+            return None
+        facets = self._dataset(unique_id)
+        if of is not None and (found := self.column_lineage(of)) is not None:
+            facets["columnLineage"] = found
+        return OutputDataset(*name, facets=facets, outputFacets=output_facets)
+
+    def static(self, unique_id: str, of: NodeLineage | None = None) -> StaticDataset | None:
+        """A relation as it is declared, without any run."""
+        name = self.names.of(unique_id)
+        if name is None:
+            return None
+        facets = self._dataset(unique_id)
+        if of is not None and of.parents:
+            facets["lineage"] = faceted(
+                lineage.LineageDatasetFacet,
+                inputs=self._entity_inputs(of),
+                fields=self._field_entries(of),
+            )
+            if (found := self.column_lineage(of)) is not None:
+                facets["columnLineage"] = found
+        return StaticDataset(*name, facets=facets)
+
+    def _dataset(self, unique_id: str) -> Facets:
+        node = self.project.nodes.get(unique_id)
+        facets = {**self._schema(unique_id), **self._symlinks(unique_id)}
+        if node is None:
+            return facets
+        if node.description:
+            facets["documentation"] = faceted(
+                documentation_dataset.DocumentationDatasetFacet,
+                description=node.description,
+                contentType="text/markdown",
+            )
+        kind = node.resource_type if node.resource_type != "model" else node.materialized
+        if kind in _TYPES:
+            what, more = _TYPES[kind]
+            facets["datasetType"] = faceted(
+                dataset_type_dataset.DatasetTypeDatasetFacet, datasetType=what, subType=more
+            )
+        if people := self._owners(node):
+            owners = [ownership_dataset.Owner(*person) for person in people]
+            facets["ownership"] = faceted(ownership_dataset.OwnershipDatasetFacet, owners=owners)
+        tags = [
+            tags_dataset.TagsDatasetFacetFields(key, value, SOURCE_OF_TAGS)
+            for key, value in self._tags(node)
+        ]
+        tags += [
+            tags_dataset.TagsDatasetFacetFields("pii", kind, SOURCE_OF_TAGS, field=column)
+            for column, kind in self._pii.get(unique_id, ())
+        ]
+        if tags:
+            facets["tags"] = faceted(tags_dataset.TagsDatasetFacet, tags=tags)
+        return facets
+
+    def _schema(self, unique_id: str) -> Facets:
+        names = self.column_names(unique_id)
+        if not names:
+            return {}
+        node = self.project.nodes.get(unique_id)
+        catalog = {c.name.lower(): c for c in self.project.catalog.get(unique_id, ())}
+        declared = {
+            (column.name or name).lower(): column
+            for name, column in (node.columns if node else {}).items()
+        }
+        fields = []
+        for position, (key, name) in enumerate(names.items(), start=1):
+            there, said = catalog.get(key), declared.get(key)
+            description = (said.description if said else "") or (there.comment if there else "")
+            fields.append(
+                schema_dataset.SchemaDatasetFacetFields(
+                    name,
+                    data_type_of(said, there.type if there else None),
+                    description or None,
+                    position,
+                )
+            )
+        return {"schema": faceted(schema_dataset.SchemaDatasetFacet, fields=fields)}
+
+    def _symlinks(self, unique_id: str) -> Facets:
+        node = self.project.nodes.get(unique_id)
+        places = self.names.locations(node) if node else []
+        if not places:
+            return {}
+        identifiers = [symlinks_dataset.Identifier(*place, "LOCATION") for place in places]
+        return {"symlinks": faceted(symlinks_dataset.SymlinksDatasetFacet, identifiers=identifiers)}
+
+    def _owners(self, node: Node) -> list[tuple[str, str | None]]:
+        """Name and type of the owner, and where one writes to, if that is another text."""
+        name, email = owner(node, self.project), owner_email(node, self.project)
+        people: list[tuple[str, str | None]] = [(name, "OWNER")] if name else []
+        return [*people, (email, "CONTACT")] if email and email != name else people
+
+    def _tags(self, node: Node) -> list[tuple[str, str]]:
+        said = [
+            ("contract_version", contract_version(node)),
+            ("criticality", criticality(node)),
+            ("domain", domain(node, self.project)),
+            ("certified", "true" if is_certified(node) else None),
+            ("canonical", "true" if is_canonical(node) else None),
+        ]
+        return [
+            *((key, value) for key, value in said if value),
+            *((tag, "true") for tag in node.tags),
+        ]
+
+    # --- lineage -------------------------------------------------------------------------------
+
+    def column_lineage(self, of: NodeLineage) -> Any:
+        """The facet ``columnLineage``; None where no column is known to be read."""
+        fields = {}
+        for column, dependencies in of.columns.items():
+            inputs = self._input_fields(dependencies, of.expressions.get(column))
+            if inputs:
+                fields[column] = column_lineage_dataset.Fields(inputs)
+        whole = self._input_fields(of.rows, None)
+        if not fields and not whole:
+            return None
+        return faceted(
+            column_lineage_dataset.ColumnLineageDatasetFacet, fields=fields, dataset=whole
+        )
+
+    def _input_fields(
+        self, dependencies: list[Dependency], expression: str | None
+    ) -> list[column_lineage_dataset.InputField]:
+        return [
+            column_lineage_dataset.InputField(
+                *name,
+                column,
+                [
+                    column_lineage_dataset.Transformation(kind, subtype, expression, masking)
+                    for kind, subtype, masking in kinds
+                ],
+            )
+            for parent, column, kinds in dependencies
+            if column is not None and (name := self.names.of(parent)) is not None
+        ]
+
+    def _entity_inputs(self, of: NodeLineage) -> list[lineage.LineageInput]:
+        """The relations that are read, and the columns of them on which it depends which rows there are."""
+        inputs = [
+            lineage.LineageDatasetInput(*name, "DATASET")
+            for name in dict.fromkeys(map(self.names.of, of.parents))
+            if name is not None
+        ]
+        return [*inputs, *(self._inputs([d for d in of.rows if d.column is not None], None))]
+
+    def _field_entries(self, of: NodeLineage) -> dict[str, lineage.LineageFieldEntry]:
+        return {
+            column: lineage.LineageFieldEntry(inputs)
+            for column, dependencies in of.columns.items()
+            if (inputs := self._inputs(dependencies, of.expressions.get(column)))
+        }
+
+    def _inputs(
+        self, dependencies: list[Dependency], expression: str | None
+    ) -> list[lineage.LineageInput]:
+        """Dependencies as inputs; without a field it is the rows of a relation that count."""
+        return [
+            lineage.LineageDatasetInput(
+                *name,
+                "DATASET",
+                column,
+                [
+                    lineage.LineageTransformation(kind, subtype, expression, masking)
+                    for kind, subtype, masking in kinds
+                ],
+            )
+            for parent, column, kinds in dependencies
+            if (name := self.names.of(parent)) is not None
+        ]
+
+    def job_lineage(self, unique_id: str, of: NodeLineage) -> Facets:
+        """The facet ``lineage`` of the job that makes a relation, or that only reads."""
+        target = self.names.of(unique_id)
+        if target is None and not of.parents:
+            return {}
+        entry: lineage.LineageEntry
+        if target is None:
+            inputs = [*self._entity_inputs(of)]
+            inputs += [i for found in of.columns.values() for i in self._inputs(found, None)]
+            entry = lineage.LineageJobEntry("JOB", inputs=inputs)
+        else:
+            entry = lineage.LineageDatasetEntry(
+                *target,
+                "DATASET",
+                inputs=self._entity_inputs(of),
+                fields=self._field_entries(of),
+            )
+        return {"lineage": faceted(lineage.LineageJobFacet, entries=[entry])}
+
+    # --- jobs ----------------------------------------------------------------------------------
+
+    def job(self, node: Node, sql: str | None) -> Facets:
+        """What is known of a node as a job: its type, SQL, place, owner, tags and description."""
+        kind = node.resource_type.upper()
+        facets = {**self._job_type(kind), **self.place(node)}
+        if sql:
+            dialect = self.project.metadata.adapter_type
+            facets["sql"] = faceted(sql_job.SQLJobFacet, query=sql, dialect=dialect)
+        if node.description:
+            facets["documentation"] = faceted(
+                documentation_job.DocumentationJobFacet,
+                description=node.description,
+                contentType="text/markdown",
+            )
+        if people := self._owners(node):
+            owners = [ownership_job.Owner(*person) for person in people]
+            facets["ownership"] = faceted(ownership_job.OwnershipJobFacet, owners=owners)
+        tags = [
+            tags_job.TagsJobFacetFields(key, value, SOURCE_OF_TAGS)
+            for key, value in self._tags(node)
+        ]
+        if tags:
+            facets["tags"] = faceted(tags_job.TagsJobFacet, tags=tags)
+        return facets
+
+    def invocation_job(self) -> Facets:
+        """The same of a whole invocation of dbt."""
+        return {**self._job_type("JOB"), **self.place(None)}
+
+    def _job_type(self, kind: str) -> Facets:
+        facet = faceted(
+            job_type_job.JobTypeJobFacet, processingType="BATCH", integration="DBT", jobType=kind
+        )
+        return {"jobType": facet}
+
+    def place(self, node: Node | None) -> Facets:
+        """Where a node is written."""
+        place = self._repository.of(node)
+        facet = faceted(
+            source_code_location_job.SourceCodeLocationJobFacet,
+            type=place.type,
+            url=place.url,
+            repoUrl=place.repo_url,
+            path=place.path,
+            version=place.version,
+            branch=place.branch,
+            pullRequestNumber=get_ci_pr_number(),
+        )
+        return {"sourceCodeLocation": facet}

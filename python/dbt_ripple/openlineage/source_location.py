@@ -1,0 +1,106 @@
+"""Where the file of a node is: in its repository on the web, or below the project's folder."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from dbt_ripple.artifacts import Node
+
+_SCP: Final = re.compile(r"(?:[^@/\s]+@)?([^:/\s]+\.[^:/\s]+):(?!//)(.+)")
+_WEB: Final = frozenset({"http", "https", "ssh", "git"})
+
+
+@dataclass(frozen=True)
+class SourceLocation:
+    """The fields of OpenLineage's facet ``sourceCodeLocation``.
+
+    Attributes:
+        type: ``git``, or ``file`` where no repository on the web is known.
+        url: of the file at the commit; of type ``file``, its path below the project's folder.
+    """
+
+    type: str
+    url: str
+    repo_url: str | None = None
+    path: str | None = None
+    version: str | None = None
+    branch: str | None = None
+
+
+class Repository:
+    """The git repository of a project, as far as there is one.
+
+    Args:
+        project_dir: the folder of dbt_project.yml.
+        project_name: of the root project; files of other packages are not in its repository.
+    """
+
+    def __init__(self, project_dir: Path, project_name: str) -> None:
+        self._name = project_name
+        top = _git(project_dir, "rev-parse", "--show-toplevel")
+        self.version = _git(project_dir, "rev-parse", "--verify", "HEAD") if top else None
+        self._web = web_address(_git(project_dir, "config", "remote.origin.url") or "")
+        self._branch = _git(project_dir, "symbolic-ref", "--short", "--quiet", "HEAD")
+        self._below = ""
+        if top:
+            below = project_dir.resolve().relative_to(Path(top).resolve()).as_posix()
+            self._below = "" if below == "." else f"{below}/"
+
+    def of(self, node: Node | None) -> SourceLocation:
+        """Where a node is written; None stands for the project as a whole."""
+        own = node is None or node.package_name == self._name
+        path = node.original_file_path if node else "dbt_project.yml"
+        if self._web is None or self.version is None:
+            prefix = "" if own or node is None else f"dbt_packages/{node.package_name}/"
+            return SourceLocation("file", f"file:{quote(prefix + path)}", version=self.version)
+        if not own:
+            return SourceLocation("git", self._web, self._web)
+        path = self._below + path
+        host = urlsplit(self._web).netloc
+        folder = "-/blob" if "gitlab" in host else "src" if "bitbucket" in host else "blob"
+        url = f"{self._web}/{folder}/{self.version}/{quote(path)}"
+        return SourceLocation("git", url, self._web, path, self.version, self._branch)
+
+
+def web_address(remote: str) -> str | None:
+    """The address of a repository on the web, without credentials; None for a folder.
+
+    Example:
+        >>> web_address("git@github.com:shop/dbt.git")
+        'https://github.com/shop/dbt'
+        >>> web_address("https://me:secret@gitlab.shop.com:8443/data/dbt.git")
+        'https://gitlab.shop.com:8443/data/dbt'
+        >>> web_address("/srv/git/dbt.git") is None
+        True
+    """
+    remote = remote.strip().removesuffix("/").removesuffix(".git")
+    url = urlsplit(remote)
+    if url.scheme in _WEB and url.hostname:
+        try:
+            port = f":{url.port}" if url.port and url.scheme in ("http", "https") else ""
+        except ValueError:
+            return None
+        scheme = "http" if url.scheme == "http" else "https"
+        return f"{scheme}://{url.hostname}{port}{quote(url.path)}"
+    if scp := _SCP.fullmatch(remote):
+        return f"https://{scp[1]}/{quote(scp[2].lstrip('/'))}"
+    return None
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        run = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return run.stdout.strip() or None if run.returncode == 0 else None

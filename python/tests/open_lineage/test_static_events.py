@@ -1,0 +1,50 @@
+"""A project's lineage without runs."""
+
+from __future__ import annotations
+
+import eggs_project
+from event_shell import EventShell
+
+
+def test_each_relation_and_each_job(shell: EventShell) -> None:
+    (shell.folder / "target" / "run_results.json").unlink()
+    eggs_project.build(shell.folder, "compile")
+    events = shell.events("--static")
+    datasets = [e["dataset"]["name"] for e in events if "dataset" in e]
+    assert sorted(datasets) == [
+        f"eggs.dev.{name}" for name in ("eggs", "hens", "prices", "raw_eggs", "sold", "sold_later")
+    ]
+    jobs = [e["job"]["name"] for e in events if "job" in e]
+    assert "model.eggs.weights" not in jobs  # ephemeral
+    assert {"seed.eggs.raw_eggs", "model.eggs.hens", "exposure.eggs.scales"} <= set(jobs)
+    assert not any("run" in event or "eventType" in event for event in events)
+    assert shell.events("--static") == events
+
+
+def test_a_dataset_says_what_it_derives_from(shell: EventShell) -> None:
+    eggs_project.build(shell.folder, "compile")
+    events = shell.events("--static")
+    facets = events.dataset("eggs.dev.hens")["facets"]
+    (grams,) = facets["lineage"]["fields"]["grams"]["inputs"]
+    assert (grams["name"], grams["field"]) == ("eggs.dev.eggs", "grams")
+    assert "columnLineage" in facets
+    assert "lineage" not in events.dataset("eggs.dev.prices")["facets"]
+    job = events.of("model.eggs.hens", None)
+    assert job["outputs"][0]["facets"]["columnLineage"] == facets["columnLineage"]
+
+
+def test_an_exposure_is_a_job_that_reads(shell: EventShell) -> None:
+    eggs_project.build(shell.folder, "compile")
+    event = shell.events("--static").of("exposure.eggs.scales", None)
+    assert [i["name"] for i in event["inputs"]] == ["eggs.dev.hens"]
+    assert event["outputs"] == []
+    (entry,) = event["job"]["facets"]["lineage"]["entries"]
+    assert entry["type"] == "JOB"
+    assert [i.get("field") for i in entry["inputs"]] == [None, "grams"]
+
+
+def test_what_is_not_compiled(shell: EventShell) -> None:
+    eggs_project.build(shell.folder, "parse")
+    assert "dbt has parsed this project but not compiled it" in shell.refused(
+        "emit", "--static", "--output", "-"
+    )

@@ -1,0 +1,129 @@
+"""The transports of openlineage-python: what is configured for it counts, and nothing else.
+
+A collector on this machine stands in for a real one (Marquez needs Docker); it only keeps what it is sent.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+import schemas
+from event_shell import EventShell
+
+
+class Collector:
+    """A stand-in for a collector: keeps each body with its path and headers, and answers `status`."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[str, dict[str, str], dict[str, Any]]] = []
+        self.status = 201
+        taken = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                taken.taken.append((self.path, dict(self.headers), json.loads(body)))
+                self.send_response(taken.status)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    @property
+    def events(self) -> schemas.Events:
+        return schemas.Events(schemas.valid(body) for _, _, body in self.taken)
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    found = Collector()
+    yield found
+    found.close()
+
+
+def test_by_url(shell: EventShell, collector: Collector) -> None:
+    expected = shell.events()
+    shell.monkeypatch.setenv("OPENLINEAGE_URL", collector.url)
+    shell.monkeypatch.setenv("OPENLINEAGE_API_KEY", "key")
+    code, out, err = shell("emit")
+    assert (code, err) == (0, "")
+    assert out == f"sent {len(expected)} events to {collector.url}\n"
+    path, headers, _ = collector.taken[0]
+    assert (path, headers["Authorization"]) == ("/api/v1/lineage", "Bearer key")
+    sent = collector.events
+    assert [e["run"]["runId"] for e in sent] == [e["run"]["runId"] for e in expected]
+    assert sent.of("model.eggs.eggs")["outputs"] == expected.of("model.eggs.eggs")["outputs"]
+
+
+def test_by_openlineage_yml(shell: EventShell) -> None:
+    Path("openlineage.yml").write_text(
+        "transport: {type: file, log_file_path: sent.ndjson, append: true}\n"
+        "tags: {job: {team: farm}}\n"
+    )
+    assert shell("emit")[0] == 0
+    sent = schemas.Events(schemas.read(Path("sent.ndjson").read_text()))
+    tags = sent.of("model.eggs.eggs")["job"]["facets"]["tags"]["tags"]
+    assert ("team", "farm", "USER") in [(t["key"], t["value"], t["source"]) for t in tags]
+    assert ("contract_version", "3", "DBT") in [(t["key"], t["value"], t["source"]) for t in tags]
+
+
+def test_disabled(shell: EventShell, collector: Collector) -> None:
+    shell.monkeypatch.setenv("OPENLINEAGE_URL", collector.url)
+    shell.monkeypatch.setenv("OPENLINEAGE_DISABLED", "true")
+    code, out, err = shell("emit")
+    assert (code, out, collector.taken) == (0, "", [])
+    assert err == "dbt-ripple: OPENLINEAGE_DISABLED is true: nothing is sent\n"
+
+
+def test_the_namespace_of_the_jobs(shell: EventShell) -> None:
+    shell.monkeypatch.setenv("OPENLINEAGE_NAMESPACE", "prod")
+    assert {e["job"]["namespace"] for e in shell.events()} == {"prod"}
+
+
+def test_nothing_is_configured(shell: EventShell) -> None:
+    said = shell.refused("emit")
+    assert said.startswith(
+        "dbt-ripple: no OpenLineage transport is configured; set OPENLINEAGE_URL"
+    )
+
+
+def test_a_configuration_that_is_wrong(shell: EventShell) -> None:
+    Path("openlineage.yml").write_text("transport: {type: file}\n")
+    assert "configuration is wrong" in shell.refused("emit")
+
+
+def test_a_collector_that_refuses(shell: EventShell, collector: Collector) -> None:
+    collector.status = 422
+    shell.monkeypatch.setenv("OPENLINEAGE_URL", collector.url)
+    said = shell.refused("emit")
+    assert "an event could not be sent" in said
+    assert "422" in said
+    assert len(collector.taken) == 1
+
+
+def test_a_file_that_cannot_be_written(shell: EventShell) -> None:
+    assert "--output gone/events" in shell.refused("emit", "--output", "gone/events")
+
+
+def test_without_the_extra(shell: EventShell) -> None:
+    def find_spec(name: str, *_: object) -> None:
+        raise ModuleNotFoundError(name)
+
+    shell.monkeypatch.setattr(importlib.util, "find_spec", find_spec)
+    said = shell.refused("emit")
+    assert 'pip install "dbt-ripple[openlineage]"' in said
