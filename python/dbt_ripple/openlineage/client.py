@@ -89,6 +89,8 @@ class ToTransport:
     """
 
     def __init__(self) -> None:
+        # It warns of each of its tries; the error says it when they are over.
+        logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
         self._client = new_client()
         transport = self._client.transport
         self.is_disabled = transport.kind == "noop"

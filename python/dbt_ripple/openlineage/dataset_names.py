@@ -12,21 +12,15 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.linking.sources import DATASET_PREFIX
 from dbt_ripple.graph.relations import RELATIONS
+from dbt_ripple.openlineage.declared import DatasetName, file_dataset
 
 OPTION: Final = "--dataset-namespace"
-
-
-class DatasetName(NamedTuple):
-    """The identity of a dataset."""
-
-    namespace: str
-    name: str
 
 
 @dataclass(frozen=True)
@@ -259,19 +253,3 @@ class DatasetNames:
             if isinstance(value, str) and "{" not in value and "(" not in value:
                 said.append(value)
         return list(dict.fromkeys(found for text in said if (found := file_dataset(text))))
-
-
-def file_dataset(location: str) -> DatasetName | None:
-    """A place where files are, as a dataset; None for what is no such place.
-
-    Example:
-        >>> file_dataset("s3://lake/silver/orders/")
-        DatasetName(namespace='s3://lake', name='silver/orders')
-        >>> file_dataset("/data/orders.parquet")
-        DatasetName(namespace='file', name='/data/orders.parquet')
-    """
-    location = location.strip()
-    if url := re.fullmatch(r"([a-z][a-z0-9+.-]*)://([^/]+)/(.+?)/*", location, re.IGNORECASE):
-        return DatasetName(f"{url[1]}://{url[2]}", url[3])
-    path = re.fullmatch(r"(?:file:(?://)?)?(/.+?)/*", location)
-    return DatasetName("file", path[1]) if path else None

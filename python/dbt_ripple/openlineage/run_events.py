@@ -137,7 +137,7 @@ class RunEvents:
     def _own_run(self) -> Run:
         facets = self._common()
         if self._parent is not None:
-            facets["parent"] = _parent_facet(self._parent)
+            facets["parent"] = parent_facet(self._parent)
         return Run(self._invocation.run_id, facets)
 
     def _own_job(self) -> Job:
@@ -191,7 +191,7 @@ class RunEvents:
     def _run_of(self, node: Node) -> Run:
         invocation = self._invocation
         parent = Parent(invocation.run_id, self._namespace, self._job_name, _root(self._parent))
-        facets = {**self._common(), "parent": _parent_facet(parent)}
+        facets = {**self._common(), "parent": parent_facet(parent)}
         return Run(invocation.run_id_of(node.unique_id), facets)
 
     def _job_of(self, node: Node, lineage: NodeLineage | None) -> Job:
@@ -326,7 +326,8 @@ def _root(parent: Parent | None) -> Parent | None:
     return (parent.root or parent) if parent else None
 
 
-def _parent_facet(parent: Parent) -> parent_run.ParentRunFacet:
+def parent_facet(parent: Parent) -> parent_run.ParentRunFacet:
+    """The facet ``parent`` of a run: who started it, and what is at the root."""
     root = parent.root or parent
     made: parent_run.ParentRunFacet = faceted(
         parent_run.ParentRunFacet,

@@ -53,18 +53,28 @@ class Repository:
 
     def of(self, node: Node | None) -> SourceLocation:
         """Where a node is written; None stands for the project as a whole."""
-        own = node is None or node.package_name == self._name
-        path = node.original_file_path if node else "dbt_project.yml"
+        if node is None:
+            return self.of_file("dbt_project.yml")
+        if node.package_name == self._name:
+            return self.of_file(node.original_file_path)
+        path = f"dbt_packages/{node.package_name}/{node.original_file_path}"
+        return self.root() or SourceLocation("file", f"file:{quote(path)}", version=self.version)
+
+    def of_file(self, path: str) -> SourceLocation:
+        """Where a file is, whose path is below the folder."""
         if self._web is None or self.version is None:
-            prefix = "" if own or node is None else f"dbt_packages/{node.package_name}/"
-            return SourceLocation("file", f"file:{quote(prefix + path)}", version=self.version)
-        if not own:
-            return SourceLocation("git", self._web, self._web)
+            return SourceLocation("file", f"file:{quote(path)}", version=self.version)
         path = self._below + path
         host = urlsplit(self._web).netloc
         folder = "-/blob" if "gitlab" in host else "src" if "bitbucket" in host else "blob"
         url = f"{self._web}/{folder}/{self.version}/{quote(path)}"
         return SourceLocation("git", url, self._web, path, self.version, self._branch)
+
+    def root(self) -> SourceLocation | None:
+        """The repository as a whole; None where it is not on the web."""
+        if self._web is None or self.version is None:
+            return None
+        return SourceLocation("git", self._web, self._web, None, self.version, self._branch)
 
 
 def web_address(remote: str) -> str | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import eggs_project
 import pytest
 import schemas
+from collector import Collector
 from event_shell import EventShell
 
 
@@ -37,3 +39,11 @@ def shell(
 def events(shell: EventShell) -> schemas.Events:
     """The events of the run, each valid."""
     return shell.events()
+
+
+@pytest.fixture
+def collector() -> Iterator[Collector]:
+    """A stand-in for a collector."""
+    found = Collector()
+    yield found
+    found.close()

@@ -1,59 +1,13 @@
-"""The transports of openlineage-python: what is configured for it counts, and nothing else.
-
-A collector on this machine stands in for a real one (Marquez needs Docker); it only keeps what it is sent.
-"""
+"""The transports of openlineage-python: what is configured for it counts, and nothing else."""
 
 from __future__ import annotations
 
 import importlib.util
-import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
-import pytest
 import schemas
+from collector import Collector
 from event_shell import EventShell
-
-
-class Collector:
-    """A stand-in for a collector: keeps each body with its path and headers, and answers `status`."""
-
-    def __init__(self) -> None:
-        self.taken: list[tuple[str, dict[str, str], dict[str, Any]]] = []
-        self.status = 201
-        taken = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                taken.taken.append((self.path, dict(self.headers), json.loads(body)))
-                self.send_response(taken.status)
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    @property
-    def events(self) -> schemas.Events:
-        return schemas.Events(schemas.valid(body) for _, _, body in self.taken)
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-
-@pytest.fixture
-def collector() -> Iterator[Collector]:
-    found = Collector()
-    yield found
-    found.close()
 
 
 def test_by_url(shell: EventShell, collector: Collector) -> None:
@@ -114,6 +68,13 @@ def test_a_collector_that_refuses(shell: EventShell, collector: Collector) -> No
     assert "an event could not be sent" in said
     assert "422" in said
     assert len(collector.taken) == 1
+
+
+def test_nobody_listens(shell: EventShell) -> None:
+    Path("openlineage.yml").write_text(
+        "transport: {type: http, url: 'http://127.0.0.1:1', retry: {total: 1, backoff_factor: 0}}"
+    )
+    assert "an event could not be sent" in shell.refused("emit")
 
 
 def test_a_file_that_cannot_be_written(shell: EventShell) -> None:

@@ -1,0 +1,240 @@
+"""What Python code declares of itself: the datasets it reads and writes, and where columns come from.
+
+Nothing but the standard library is imported here: it is part of other people's programs.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+INDIRECT: Final = frozenset({"JOIN", "FILTER", "GROUP_BY", "SORT", "WINDOW", "CONDITIONAL"})
+DIRECT: Final = frozenset({"IDENTITY", "TRANSFORMATION", "AGGREGATION"})
+
+_URL: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://([^/]+)/(.+?)/*")
+_FILE: Final = re.compile(r"(?:file:(?://)?)?(/.+?)/*")
+
+
+class DatasetName(NamedTuple):
+    """The identity of a dataset in OpenLineage."""
+
+    namespace: str
+    name: str
+
+
+def file_dataset(location: str) -> DatasetName | None:
+    """A place where files are, as a dataset; None for what is no such place.
+
+    Example:
+        >>> file_dataset("s3://lake/silver/orders/")
+        DatasetName(namespace='s3://lake', name='silver/orders')
+        >>> file_dataset("/data/orders.parquet")
+        DatasetName(namespace='file', name='/data/orders.parquet')
+    """
+    location = location.strip()
+    if url := _URL.fullmatch(location):
+        return DatasetName(f"{url[1]}://{url[2]}", url[3])
+    path = _FILE.fullmatch(location)
+    return DatasetName("file", path[1]) if path else None
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A dataset that code reads or writes.
+
+    Attributes:
+        namespace: where it is: ``s3://lake``, ``postgres://db.internal:5432``; an empty one is the job's.
+        name: what it is called there: ``silver/orders``, ``shop.public.orders``.
+        columns: their names, or names and types, where they are to be known.
+
+    Example:
+        >>> Dataset("s3://lake", "silver/orders", columns={"order_id": "bigint"})
+        Dataset(namespace='s3://lake', name='silver/orders', columns={'order_id': 'bigint'})
+    """
+
+    namespace: str
+    name: str
+    columns: Mapping[str, str | None] | Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.namespace, str) or not isinstance(self.name, str) or not self.name:
+            raise ValueError(f"a Dataset has a namespace and a name, not {self!r}")
+
+    @classmethod
+    def of(cls, said: Dataset | str) -> Dataset:
+        """A dataset as it is written: a URL, an absolute path, or a name in the job's namespace.
+
+        Example:
+            >>> Dataset.of("s3://lake/silver/orders").name, Dataset.of("silver.orders").name
+            ('silver/orders', 'silver.orders')
+        """
+        if isinstance(said, cls):
+            return said
+        if not isinstance(said, str) or not said.strip():
+            raise ValueError(f"a dataset is a text or a Dataset, not {said!r}")
+        place = file_dataset(said)
+        return cls(*place) if place else cls("", said.strip())
+
+    @property
+    def written(self) -> str:
+        """It as one text, as `of` takes it."""
+        if not self.namespace or self.namespace == "file":
+            return self.name
+        return f"{self.namespace}/{self.name}"
+
+    def types(self) -> dict[str, str | None]:
+        """Its columns and their types."""
+        if isinstance(self.columns, Mapping):
+            return dict(self.columns)
+        return dict.fromkeys(self.columns)
+
+
+Column = tuple["Dataset | str", str]
+
+
+@dataclass(frozen=True)
+class ColumnLineage:
+    """Where a column of an output comes from.
+
+    Attributes:
+        output: the column: ``total``, or with its dataset where there are several outputs:
+            ``gold.revenue.total``, or ``(dataset, "total")``. None: what decides which rows there are.
+        inputs: the columns it is computed from, written in the same way.
+        transformation: how, for people.
+        subtype: OpenLineage's: IDENTITY, TRANSFORMATION, AGGREGATION, or (INDIRECT) JOIN, FILTER,
+            GROUP_BY, SORT, WINDOW, CONDITIONAL. By default IDENTITY where a column is one other
+            one and no transformation is named, else TRANSFORMATION; for rows FILTER.
+        masking: whether the values cannot be told from the output.
+
+    Example:
+        >>> ColumnLineage("total", ["silver.orders.amount"], "SUM(amount)", subtype="AGGREGATION").type
+        'DIRECT'
+    """
+
+    output: str | Column | None
+    inputs: Sequence[str | Column]
+    transformation: str = ""
+    subtype: str = ""
+    masking: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.inputs, str):
+            raise ValueError(f"inputs are a list of columns, not {self.inputs!r}")
+        if self.subtype and self.subtype not in DIRECT | INDIRECT:
+            near = difflib.get_close_matches(self.subtype.upper(), DIRECT | INDIRECT, n=1)
+            known = ", ".join(sorted(DIRECT | INDIRECT))
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ValueError(f"no subtype {self.subtype!r}{hint} It is one of {known}")
+        if self.output is None and self.subtype in DIRECT:
+            raise ValueError(f"rows do not depend on a column by {self.subtype}")
+
+    @property
+    def how(self) -> str:
+        """The subtype, given or not."""
+        if self.subtype:
+            return self.subtype
+        if self.output is None:
+            return "FILTER"
+        alone = len(self.inputs) == 1 and not self.transformation and not self.masking
+        return "IDENTITY" if alone else "TRANSFORMATION"
+
+    @property
+    def type(self) -> str:
+        """DIRECT or INDIRECT."""
+        return "INDIRECT" if self.how in INDIRECT else "DIRECT"
+
+
+class ResolvedColumns(NamedTuple):
+    """A `ColumnLineage` whose datasets are known.
+
+    Attributes:
+        column: of the output; None for its rows.
+        inputs: dataset and column.
+    """
+
+    output: Dataset
+    column: str | None
+    inputs: tuple[tuple[Dataset, str], ...]
+    said: ColumnLineage
+
+
+@dataclass(frozen=True)
+class Declared:
+    """All that is declared of a job.
+
+    Raises:
+        ValueError: a column is of a dataset that is not declared, or of one that is not clear.
+    """
+
+    inputs: tuple[Dataset, ...] = ()
+    outputs: tuple[Dataset, ...] = ()
+    columns: tuple[ResolvedColumns, ...] = field(default=())
+
+    @classmethod
+    def of(
+        cls,
+        inputs: Iterable[Dataset | str] | Dataset | str = (),
+        outputs: Iterable[Dataset | str] | Dataset | str = (),
+        columns: Iterable[ColumnLineage] = (),
+    ) -> Declared:
+        """What was written, with each column's dataset looked up."""
+        return cls().adding(inputs, outputs, columns)
+
+    def adding(
+        self,
+        inputs: Iterable[Dataset | str] | Dataset | str = (),
+        outputs: Iterable[Dataset | str] | Dataset | str = (),
+        columns: Iterable[ColumnLineage] = (),
+    ) -> Declared:
+        """The same with more."""
+        read = _unique([*self.inputs, *_datasets(inputs)])
+        written = _unique([*self.outputs, *_datasets(outputs)])
+        resolved = list(self.columns)
+        for said in columns:
+            if not isinstance(said, ColumnLineage):
+                raise ValueError(f"columns are ColumnLineage(output, inputs), not {said!r}")
+            output, column = _resolved(said.output, written, "output")
+            found = [_resolved(one, read, "input") for one in said.inputs]
+            inputs_of = tuple((dataset, name) for dataset, name in found if name is not None)
+            resolved.append(ResolvedColumns(output, column, inputs_of, said))
+        return Declared(read, written, tuple(resolved))
+
+
+def _datasets(said: Iterable[Dataset | str] | Dataset | str) -> list[Dataset]:
+    return [Dataset.of(one) for one in ([said] if isinstance(said, (str, Dataset)) else said)]
+
+
+def _unique(datasets: list[Dataset]) -> tuple[Dataset, ...]:
+    by_name: dict[tuple[str, str], Dataset] = {}
+    for dataset in datasets:
+        key = dataset.namespace, dataset.name
+        if key not in by_name or dataset.columns:
+            by_name[key] = dataset
+    return tuple(by_name.values())
+
+
+def _resolved(
+    said: str | Column | None, datasets: tuple[Dataset, ...], what: str
+) -> tuple[Dataset, str | None]:
+    """The dataset and the column that a text means."""
+    if isinstance(said, tuple):
+        dataset, column = Dataset.of(said[0]).written, said[1]
+    elif said is None or "." not in said:
+        if len(datasets) != 1:
+            name = "the rows" if said is None else repr(said)
+            raise ValueError(
+                f"of which {what} is {name}? There are {len(datasets)}: write (dataset, column)"
+            )
+        return datasets[0], said
+    else:
+        dataset, _, column = said.rpartition(".")
+    for one in datasets:
+        if dataset in (one.written, one.name):
+            return one, column
+    known = [one.written for one in datasets]
+    near = difflib.get_close_matches(dataset, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"declared: {', '.join(known) or 'none'}"
+    raise ValueError(f"{dataset} is no {what} of this job; {hint}")
