@@ -460,6 +460,7 @@ class _Linker:
         scope.order, scope.incidental = source.order, source.incidental
         names = [source.names[i] for i in kept]
         keys = [source.keys[i] for i in kept]
+        group_names = set(keys)
         fps = [source.fps[i] for i in kept]
         deps = [source.deps[i] for i in kept]
         rows = {k: compose(AGGREGATION, m) if m & DIRECT else m for k, m in source.rows.items()}
@@ -474,7 +475,8 @@ class _Linker:
                 for _, more in fields:
                     merge(found, through(CONDITIONAL, more))
                 outputs.append((digest(b"pivot", fp, field_fp, value, rel.flags), found))
-        if rel.names and len(rel.names) == len(outputs):
+        # Where a name is there already, the engine makes up another one.
+        if rel.names and len(rel.names) == len(outputs) and group_names.isdisjoint(rel.keys):
             names += rel.names
             keys += rel.keys
             fps += [o[0] for o in outputs]

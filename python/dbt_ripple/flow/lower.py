@@ -20,7 +20,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
-from dbt_ripple.flow import alias_resolution
+from dbt_ripple.flow import alias_resolution, pivot_statements
 from dbt_ripple.flow.builtin_names import CASTS, FLATTEN_COLUMNS, GENERATED_COLUMNS
 from dbt_ripple.flow.data_types import Fields, fields_of_data_type
 from dbt_ripple.flow.definitions import definitions
@@ -455,6 +455,8 @@ class _Lowering(Expressions):
             body = self.around(node, self.values(node, None), _READ_OF_VALUES - {"pivots"})
         elif isinstance(node, exp.Table):
             body = self.select(exp.Select(expressions=[exp.Star()], from_=exp.From(this=node)))
+        elif isinstance(node, exp.Pivot) and self.dialect == "duckdb":
+            body = self.select(pivot_statements.as_select(node))
         else:
             raise Unsupported(Code.NO_QUERY_BUT_A_STATEMENT(statement=node.key.upper()))
         self.depth -= 1
@@ -1249,6 +1251,8 @@ class _Lowering(Expressions):
         return FromItem(self.source(node), kind)
 
     def source(self, node: Any) -> int:
+        if "pivots" in node.args and self.dialect == "duckdb":
+            node = pivot_statements.without_group(node)
         node.parent = None
         args = node.args
         alias_node = args.get("alias")
