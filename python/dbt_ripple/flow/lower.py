@@ -519,34 +519,42 @@ class _Lowering(Expressions):
         return self.passed_on(rel, None, modifiers) if modifiers else rel
 
     def by_items(self, order: exp.Order, node: Any) -> exp.Order:
-        """ORDER BY behind a set operation: what reads like an item of a branch is its position."""
-        items: dict[bytes, dict[int, None]] = {}
+        """ORDER BY behind a set operation: what reads like an item of a branch is its output.
+
+        That is a position, or behind BY NAME the item's name.
+        """
+        items: dict[bytes, dict[str, Any]] = {}
         names: set[str] = set()
         ahead = [node]
+        by_name = isinstance(node, exp.SetOperation) and bool(node.args.get("by_name"))
         while ahead:
             branch = ahead.pop()
-            if isinstance(branch, exp.SetOperation) and not branch.args.get("by_name"):
-                ahead += [branch.this, branch.expression]
+            if isinstance(branch, exp.SetOperation):
+                if bool(branch.args.get("by_name")) is by_name:
+                    ahead += [branch.this, branch.expression]
             elif isinstance(branch, exp.Subquery):
                 ahead.append(branch.this)
             elif isinstance(branch, exp.Select) and not branch.is_star:
                 for i, item in enumerate(branch.expressions):
-                    names.add(self.fold(item.alias_or_name))
-                    items.setdefault(written(item.unalias()).lower(), {})[i] = None
+                    name = self.fold(item.alias_or_name)
+                    names.add(name)
+                    if by_name and not name:
+                        continue
+                    output = exp.column(name, quoted=True) if by_name else exp.Literal.number(i + 1)
+                    items.setdefault(written(item.unalias()).lower(), {})[output.name] = output
         found: list[Any] = []
         for ordered in order.expressions:
             target = unwrapped(ordered.this if isinstance(ordered, exp.Ordered) else ordered)
             named = isinstance(target, exp.Column) and self.fold(target.this) in names
             named = named or (_ordinal(target) or _hash_ordinal(target)) is not None
-            places = {} if named else items.get(written(target).lower(), {})
-            for i in places:
-                position = exp.Literal.number(i + 1)
+            outputs = {} if named else items.get(written(target).lower(), {})
+            for output in outputs.values():
                 found.append(
-                    exp.Ordered(**{**ordered.args, "this": position})
+                    exp.Ordered(**{**ordered.args, "this": output})
                     if isinstance(ordered, exp.Ordered)
-                    else position
+                    else output
                 )
-            if not places:
+            if not outputs:
                 found.append(ordered)
         return exp.Order(**{**order.args, "expressions": found})
 

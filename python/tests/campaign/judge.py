@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from cutoffs import Trial
 from world import BELOW, Outcome, World
 
 from dbt_ripple.artifacts import Project
+from dbt_ripple.artifacts.project import WITH_SQL
 from dbt_ripple.changes import compare
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.cache import Cache
@@ -111,7 +112,14 @@ class Judge:
             for unique_id, reason in outcome.unbuilt.items():
                 ephemeral = outcome.head.nodes[unique_id].is_ephemeral
                 if ephemeral and reason != BELOW:
-                    if not self.shows(unique_id, models | tests, outcome.head):
+                    everything = [
+                        node.unique_id
+                        for node in outcome.head.nodes.values()
+                        if node.resource_type in WITH_SQL
+                    ]
+                    if self.shows(unique_id, everything, outcome.head) and not self.shows(
+                        unique_id, models | tests, outcome.head
+                    ):
                         verdict.missed.append(
                             f"{unique_id} does not run any more and nothing {how} shows it: {reason}"
                         )
@@ -125,7 +133,7 @@ class Judge:
                     verdict.missed.append(f"{unique_id} changed and is not in models {how}")
         return verdict
 
-    def shows(self, ephemeral: str, chosen: set[str], head: Project) -> bool:
+    def shows(self, ephemeral: str, chosen: Collection[str], head: Project) -> bool:
         """Whether something that CI builds or runs holds an ephemeral model's text."""
         return any(
             ephemeral in self.world.inlines(head, unique_id)

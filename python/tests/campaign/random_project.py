@@ -8,6 +8,7 @@ the same rows whatever the engine does; what is left open by SQL would be no ora
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -855,14 +856,29 @@ class Maker(Constructs):
                 [c for n in columns for c in r.columns if c.name == n],
                 {"materialized": "view"},
             )
-        for r in [r for r in of if r.of("t") and r.of("i")][:1]:
-            t, i = r.of("t")[0].name, r.of("i")[0].name
+        # The values stand in its SQL, and dbt's rows are those here where no hook deletes any.
+        hooked = {m.relation.jinja for m in self.models if "post_hook" in m.config}
+        listed = [
+            (r, c.name)
+            for r in of
+            if r.jinja not in hooked and r.of("i")
+            for c in r.of("t")
+            if self.are_words(r, c.name)
+        ]
+        for r, t in listed[:1]:
+            i = r.of("i")[0].name
             raw = (
                 f"select {i}{{% for v in values_of({r.jinja[3:-3]}, '{t}') %}}, "
                 f"count(case when {t} = '{{{{ v }}}}' then 1 end) as of_{{{{ loop.index }}}}{{% endfor %}} from {r.jinja} group by {i}"
             )
             names = self.columns_of(f"({self.render(raw)})")
             self.add("m_turned", raw, [Column(n, "i") for n in names], {"materialized": "table"})
+
+    def are_words(self, r: Relation, column: str) -> bool:
+        """Whether a column has values, and each can stand in quotes as it is."""
+        distinct = f"select distinct {column} from {r.name} where {column} is not null"
+        found = self.run(distinct).fetchall()
+        return bool(found) and all(re.fullmatch(r"[\w ]+", str(value)) for (value,) in found)
 
     def reading_properties(self) -> None:
         """Models whose hooks go by a property: of meta, of a column, of a key of their own."""
@@ -1135,6 +1151,7 @@ PROFILE: Final = """lab:
       path: "{{ env_var('RIPPLE_DUCKDB_PATH') }}"
       schema: main_lab
       threads: 1
+      settings: {threads: 1}  # a sum of floating-point numbers depends on how many share it
 """
 
 MACROS: Final = """{% macro plus_offset(expression) %}({{ expression }} + {{ var('offset') }}){% endmacro %}

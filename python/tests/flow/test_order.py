@@ -122,3 +122,21 @@ def test_an_order_that_nobody_sees_does_not(sql: str, data: duckdb.DuckDBPyConne
     one, other = ways(sql)
     assert bag(data, one) == bag(data, other)
     assert fingerprints(one) == fingerprints(other)
+
+
+BY_AN_ITEM = [
+    ("select id, v from t union all by name select id, l as m from t", "l", "m"),
+    ("select id, v as z from t union all by name select id, k as y from t", "k", "y"),
+    ("select id, v as z from t union all by name select id, v + k as y from t", "v + k", "y"),
+    ("select id, v as z from t union all select id, k as y from t", "k", "2"),
+]
+
+
+@pytest.mark.parametrize(("sql", "item", "output"), BY_AN_ITEM)
+def test_behind_a_union_an_item_of_a_branch_is_its_output(
+    sql: str, item: str, output: str, data: duckdb.DuckDBPyConnection
+) -> None:
+    texts = [f"{sql} order by {by}, 1 limit 4" for by in (item, output)]
+    one, other = (data.execute(text).fetchall() for text in texts)
+    assert one == other
+    assert fingerprints(texts[0]) == fingerprints(texts[1])

@@ -228,7 +228,6 @@ NOT_FOLLOWED = [
     "select * similar to 'x|y' from a",
     "select * glob 'x*' from a",
     "from (pivot a on x using sum(y) group by k)",
-    "select * from a pivot (sum(y) for x in (1, 2) group by k)",
     "with recursive t (n, m) using key (n) as (select 1, 2 union select n + 1, m from t where n < 3)"
     " select * from t",
 ]
