@@ -7,6 +7,11 @@ imported when they are asked for.
 
 __version__ = "0.1.0"
 
+TYPE_CHECKING = False  # as type checkers know it; importing `typing` takes longer than all of this
+if TYPE_CHECKING:
+    from dbt_ripple.openlineage.declared import ColumnLineage, Dataset
+    from dbt_ripple.openlineage.track import track
+
 __all__ = ["ColumnLineage", "Dataset", "track"]
 
 
