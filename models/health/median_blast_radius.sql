@@ -47,7 +47,7 @@ read_by_consumers as (
         on
             edges.snapshot_id = nodes.snapshot_id
             and edges.child_id = nodes.unique_id
-    where nodes.resource_type = 'exposure'
+    where nodes.resource_type in ('asset', 'exposure')
 ),
 
 consumers as (

@@ -150,6 +150,39 @@ class Code(StrEnum):
         "cannot find {names:quoted}, which {kind} {name} reads",
     )
 
+    # -- declared assets ----------------------------------------------------------------------------
+    READS_WITHOUT_COLUMNS = (
+        "reads_without_columns",
+        "reads {names} without a word on columns: it may read all of them, and all rows",
+    )
+    WRITES_WITHOUT_COLUMNS = (
+        "writes_without_columns",
+        "writes {names} without a word on columns: it may write all of them, and all rows",
+    )
+    WRITTEN_WITHOUT_COLUMNS = (
+        "written_without_columns",
+        "{names} writes it without a word on columns: all of it may come of all that is read there",
+    )
+    SQL_NOT_FOLLOWED = (
+        "sql_not_followed",
+        "its SQL cannot be followed ({because}): all that it names counts",
+    )
+    STATEMENT_NOT_FOLLOWED = "statement_not_followed", "{statement} changes rows that are there"
+    DIALECT_NOT_KNOWN = (
+        "dialect_not_known",
+        "the rules of dialect {dialect} are not known here",
+    )
+    BASE_ASSETS_UNKNOWN = (
+        "base_assets_unknown",
+        "base has no {file}: its assets are taken to be head's; keep the file beside base's "
+        "manifest.json, so that what changed in it counts",
+    )
+    ASSETS_DECLARED_OTHERWISE = (
+        "assets_declared_otherwise",
+        "{names} {names:is|are} written otherwise than on base, as the assets are declared: "
+        "{names:it counts|they count} as changed",
+    )
+
     # -- why a test is selected ---------------------------------------------------------------------
     NEW_TEST = "new_test", "a new test"
     SETTINGS_CHANGED = "settings_changed", "its own {settings:and} changed"

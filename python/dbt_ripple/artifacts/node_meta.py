@@ -12,13 +12,14 @@ from typing import Any, Final
 from dbt_ripple.artifacts.project import Column, Group, Node, Project, version_text
 
 _BY_RESOURCE_TYPE: Final = {
-    "source": "TABLE",
-    "seed": "TABLE",
-    "snapshot": "TABLE",
-    "model": "DBT_MODEL",
+    "source": "table",
+    "seed": "table",
+    "snapshot": "table",
+    "model": "dbt_model",
+    "dataset": "table",
 }
 
-_BY_EXPOSURE_TYPE: Final = {"ml": "ML_MODEL"}
+_BY_EXPOSURE_TYPE: Final = {"ml": "ml_model"}
 
 _CHANNELS: Final = ("slack", "slack_channel", "owner_channel")
 """Keys under which people say where they are paged."""
@@ -34,25 +35,27 @@ NO_PII: Final = frozenset({"", "none", "no", "false"})
 
 
 def asset_type(node: Node) -> str:
-    """The kind of asset, as people say it: TABLE, DBT_MODEL, DAG, SPARK_JOB, DASHBOARD, ...
+    """The kind of asset, in lower case: table, dbt_model, dag, spark_job, dashboard, ...
 
     An exposure is what its ``meta.asset_type`` says, or else its dbt type.
 
     Example:
         >>> asset_type(Node(resource_type="source"))
-        'TABLE'
+        'table'
         >>> asset_type(Node(resource_type="exposure", type="ml", meta={"asset_type": "spark job"}))
-        'SPARK_JOB'
+        'spark_job'
         >>> asset_type(Node(resource_type="exposure", type="ml"))
-        'ML_MODEL'
+        'ml_model'
     """
     if node.resource_type == "exposure":
         declared = node.meta.get("asset_type")
         if isinstance(declared, str) and declared.strip():
-            return "_".join(declared.replace("-", " ").upper().split())
+            return "_".join(declared.replace("-", " ").lower().split())
         kind = node.type or node.resource_type
-        return _BY_EXPOSURE_TYPE.get(kind, kind.upper())
-    return _BY_RESOURCE_TYPE.get(node.resource_type, node.resource_type.upper())
+        return _BY_EXPOSURE_TYPE.get(kind, kind.lower())
+    if node.resource_type == "asset" and node.type:
+        return node.type
+    return _BY_RESOURCE_TYPE.get(node.resource_type, node.resource_type)
 
 
 def owner(node: Node, project: Project) -> str | None:

@@ -10,7 +10,9 @@ from dbt_ripple.errors import RippleError
 
 _TESTS = frozenset({"test", "unit_test", "operation"})
 
-_SELDOM_MEANT = frozenset({*_TESTS, "analysis", "semantic_model", "metric", "saved_query"})
+_SELDOM_MEANT = frozenset(
+    {*_TESTS, "analysis", "asset", "dataset", "semantic_model", "metric", "saved_query"}
+)
 
 
 def find_node(project: Project, text: str) -> tuple[Node, str | None]:
@@ -19,7 +21,9 @@ def find_node(project: Project, text: str) -> tuple[Node, str | None]:
     A node may be given as a unique_id; a name (``fct_orders``, ``dim_customers.v2``; without a
     version it is the latest); a source as ``source.table``; any of these after its resource type
     (``exposure:daily_report``) or package (``shop.fct_orders``); as the relation it is in the
-    warehouse; or as the file it is defined in (``models/fct_orders.sql``). A column follows after a dot. Case matters only where it tells two nodes apart.
+    warehouse; or as the file it is defined in (``models/fct_orders.sql``). A declared asset has its id
+    (``airflow:load_orders``), and ``table:raw_orders`` is what holds data of this name. A column follows
+    after a dot. Case matters only where it tells two nodes apart.
 
     Args:
         project: where to look.
@@ -87,7 +91,7 @@ def did_you_mean(word: str, names: Iterable[str], otherwise: str, prefix: str = 
 def _index(project: Project, fold: Callable[[str], str]) -> dict[str, list[str]]:
     """Every way to name a node, strongest first: a weaker name never shadows a stronger one."""
     index: dict[str, list[str]] = {}
-    for names_of in (_ids, _names, _other_names, _relations, _files):
+    for names_of in (_ids, _names, _other_names, _as_assets, _relations, _files):
         tier: dict[str, list[str]] = {}
         for node in project.nodes.values():
             for name in dict.fromkeys(fold(name) for name in names_of(node)):
@@ -99,6 +103,8 @@ def _index(project: Project, fold: Callable[[str], str]) -> dict[str, list[str]]
 
 def _ids(node: Node) -> Iterator[str]:
     yield node.unique_id
+    if node.resource_type == "asset" and node.label:
+        yield node.label
 
 
 def _names(node: Node) -> Iterator[str]:
@@ -109,6 +115,18 @@ def _names(node: Node) -> Iterator[str]:
 def _other_names(node: Node) -> Iterator[str]:
     """Semantic models and the like, which are often named after the model they stand on."""
     return _spelled(node) if node.resource_type in _SELDOM_MEANT else iter(())
+
+
+def _as_assets(node: Node) -> Iterator[str]:
+    """What people write of anything that holds data: ``table:raw_orders``, ``dbt_model:stg_orders``."""
+    if node.resource_type in ("model", "seed", "snapshot", "source"):
+        kinds = ("table", "dbt_model") if node.resource_type == "model" else ("table",)
+        for kind in kinds:
+            yield f"{kind}:{node.display_name}"
+            if node.source_name:
+                yield f"{kind}:{node.source_name}.{node.name}"
+    elif node.resource_type == "asset" and node.type:
+        yield f"{node.type}:{node.name}"
 
 
 def _spelled(node: Node) -> Iterator[str]:
@@ -140,7 +158,9 @@ def _relations(node: Node) -> Iterator[str]:
 def _files(node: Node) -> Iterator[str]:
     """The file a node is defined in; of one that defines several, only the whole path."""
     path = node.original_file_path
-    if not path or (node.resource_type in _TESTS and path.endswith((".yml", ".yaml"))):
+    if not path or node.resource_type == "asset":
+        return
+    if node.resource_type in _TESTS and path.endswith((".yml", ".yaml")):
         return
     yield path
     if not path.endswith((".yml", ".yaml")):
@@ -179,7 +199,7 @@ def _unknown(project: Project, text: str) -> RippleError:
         if node.resource_type not in _TESTS
         for name in (
             node.display_name,
-            f"{node.source_name}.{node.name}" if node.source_name else node.display_name,
+            f"{node.source_name}.{node.name}" if node.source_name else node.spoken_name,
         )
     }
     without_column = did_you_mean(text.partition(".")[0], names, "`dbt ls` lists the nodes")

@@ -92,7 +92,8 @@ class Node(msgspec.Struct, kw_only=True, gc=False):
     Attributes:
         unique_id: dbt's id, for example ``model.shop.fct_orders``.
         resource_type: model, seed, snapshot, test, unit_test, analysis, operation, source,
-            exposure, metric, semantic_model, saved_query or function.
+            exposure, metric, semantic_model, saved_query or function; asset and dataset are not dbt's
+            (`graph.assets.declared_graph`).
         compiled_code: the SQL dbt would run; ``None`` where dbt has only parsed the node.
         config: dbt's resolved config, as it is.
         unrendered_config: the config as the project has it, before Jinja; likewise
@@ -230,10 +231,13 @@ class Node(msgspec.Struct, kw_only=True, gc=False):
     def spoken_name(self) -> str:
         """The display name; of the semantic layer with the resource type: ``metric:revenue``.
 
-        Semantic models often have the name of their model. The command line takes this name, too.
+        Semantic models often have the name of their model. An asset has its id: ``airflow:load_orders``.
+        The command line takes this name, too.
         """
         if self.resource_type in ("semantic_model", "metric", "saved_query"):
             return f"{self.resource_type}:{self.display_name}"
+        if self.resource_type == "asset":
+            return self.label or self.name
         return self.display_name
 
 
@@ -404,6 +408,8 @@ class Project:
         same_environment: whether the others are known to be the same, too.
         blind: the nodes whose compiled SQL may not say what their edited code means, because what they
             look at was not there when they were compiled.
+        written_otherwise: the sources that declared assets write otherwise than on the other side of a
+            comparison, each with the columns (in lower case), and ``*rows*``, that may differ by it.
         freshness: of sources.json; empty without one.
         disabled: the unique_ids of disabled nodes.
         digest: XXH3 over manifest.json, catalog.json and run_results.json as they were read.
@@ -431,6 +437,7 @@ class Project:
     environment: dict[str, str] = field(default_factory=dict)
     same_environment: bool = False
     blind: frozenset[str] = frozenset()
+    written_otherwise: dict[str, frozenset[str]] = field(default_factory=dict)
     freshness: Later[list[SourceFreshness]] = Later(list)
     disabled: list[str] = field(default_factory=list)
     edited_macros: dict[str, Macro] = field(default_factory=dict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dbt_ripple.graph.column_edges import edges_into
+from dbt_ripple.graph.column_edges import edges_into, goes_back
 from dbt_ripple.graph.lineage_tables import ROWS
 
 if TYPE_CHECKING:
@@ -27,8 +27,9 @@ def change_paths(comparison: Comparison) -> dict[Vertex, Vertex | None]:
         children.setdefault(parent, []).append(child)
         below.add(child)
 
-    for edge in edges_into(comparison.head_analysis.edges, changed):
-        if edge[0] in changed:
+    edges = comparison.head_analysis.edges
+    for edge in edges_into(edges, changed):
+        if edge[0] in changed and not goes_back(edges, edge):
             parent, child = (edge[0], edge[1]), (edge[2], edge[3])
             if parent in moved and child in moved:
                 lead(parent, child)

@@ -200,6 +200,9 @@ def compare(
         base, head, base_analysis, head_analysis, seeds, given=given, contexts=contexts
     )
     comparison.notes += [*conditions, *seeds.notes]
+    if head.written_otherwise:
+        names = [head.nodes[u].display_name for u in head.nodes if u in head.written_otherwise]
+        comparison.notes.append(Code.ASSETS_DECLARED_OTHERWISE(names=names))
     if same_macros:
         comparison.notes.append(Code.MACROS_GIVE_THE_SAME(names=same_macros))
     before_hooks = comparison.base_context.hooks_that_write

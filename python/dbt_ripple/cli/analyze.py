@@ -9,7 +9,9 @@ import click
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.options import (
     analysis_options,
+    assets_option,
     format_option,
+    open_assets,
     open_cache,
     open_target,
     project_options,
@@ -35,11 +37,13 @@ Examples:
     type=click.Path(path_type=Path),
     help="Also write the column edges to FILE; its suffix says how: .jsonl, .csv or .parquet.",
 )
+@assets_option
 @analysis_options
 @project_options
 def analyze(
     style: str,
     edges_file: Path | None,
+    assets: tuple[Path, ...],
     cache_dir: Path | None,
     no_cache: bool,
     threads: int | None,
@@ -48,7 +52,8 @@ def analyze(
 ) -> None:
     """Print how much of this project can be analysed, and why the rest cannot.
 
-    Counts models, columns and edges, and lists opaque and broken models with the reason. Reads the
+    Counts models, columns and edges, and lists opaque and broken models with the reason; so of the
+    assets that ripple_assets.yml declares around the project. Reads the
     artifacts that `dbt docs generate` or `dbt compile` wrote to the target folder. Needs no Spark
     and no connection, and writes nothing but FILE.
     """
@@ -63,6 +68,15 @@ def analyze(
         if not target.was_read:
             say_notes(summary.notes, summary.notes_count)
         made = target.analysis(tests=False, expressions=True) if write else None
+        declared = open_assets(project_dir, assets, lambda: target.project)
+        if declared is not None:
+            from dbt_ripple.graph.analysis_coverage import with_assets
+            from dbt_ripple.graph.assets.asset_lineage import AssetLineage
+
+            analysis = made or target.analysis(tests=False)
+            lineage = AssetLineage(declared, analysis, cache)
+            summary = with_assets(summary, declared.whole, lineage.analysis)
+            made = lineage.analysis if write else None
     if write and edges_file and made is not None:
         write(edges_file, made.edges, expressions_of(made))
         warn(f"wrote {count(len(made.edges), 'edge')} to {edges_file}")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,8 @@ import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.dbt_options import connection_options
-from dbt_ripple.cli.options import open_target
+from dbt_ripple.cli.declared_sides import with_declared
+from dbt_ripple.cli.options import assets_option, open_target
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import count, warn
@@ -61,7 +62,7 @@ def sides_options(command: _Command) -> _Command:
         help="Compile base from this commit and head from the working copy; no artifacts are "
         "needed. A --state is then used only by --run, to defer to.",
     )
-    return state_option(base_ref(connection_options(command)))
+    return state_option(base_ref(assets_option(connection_options(command))))
 
 
 def facts_options(command: _Command) -> _Command:
@@ -90,8 +91,12 @@ def open_sides(
     threads: int | None,
     *,
     or_count: bool = False,
+    assets: Sequence[Path] = (),
 ) -> Iterator[tuple[TargetFolder, TargetFolder]]:
     """Base and head, from artifacts or (``base_ref``) compiled here; base's files stay meanwhile.
+
+    Both have the assets that are declared around them. Where head's write a source of dbt otherwise than
+    base's, that source counts as changed.
 
     Args:
         project_dir: as for `load_sides`, like the next two and the last two.
@@ -103,13 +108,16 @@ def open_sides(
         threads: processes that analyse what is not there.
         or_count: where dbt cannot compile what of head is neither compiled nor taken over from
             base, count that as changed, and say so; else it is refused.
+        assets: what ``--assets`` names.
 
     Raises:
-        RippleError: as `load_sides` and `dbt_runner.base_ref.both_sides`.
+        RippleError: as `load_sides`, `dbt_runner.base_ref.both_sides` and `read_assets`.
     """
     if base_ref is None:
         rest = partial(_compile_rest, project_dir, options, state, or_count=or_count)
-        yield load_sides(project_dir, target_path, state, cache, threads, rest)
+        base, head = load_sides(project_dir, target_path, state, cache, threads, rest)
+        folder = None if state is None else state_folder(project_dir, state)
+        yield base, with_declared(base, head, project_dir, assets, folder, None)
         return
     from dbt_ripple.dbt_runner.base_ref import both_sides
     from dbt_ripple.graph.target_folder import TargetFolder
@@ -122,7 +130,7 @@ def open_sides(
         base, head = (
             TargetFolder.of(side, cache, processes=threads) for side in (sides.base, sides.head)
         )
-        yield base, head
+        yield base, with_declared(base, head, project_dir, assets, None, base_ref)
 
 
 def state_folder(project_dir: Path, state: Path) -> Path:

@@ -29,6 +29,7 @@ from dbt_ripple.cli.load import (
     summary,
 )
 from dbt_ripple.cli.options import (
+    assets_option,
     cache_options,
     format_option,
     open_cache,
@@ -53,11 +54,13 @@ Examples:
 )
 @dbt_options
 @format_option("text", "json", help="Output format; dbt's own output goes to stderr.")
+@assets_option
 @spark_options
 @cache_options
 @project_options
 def build(
     style: str,
+    assets: tuple[Path, ...],
     master: str | None,
     remote: str | None,
     cache_dir: Path | None,
@@ -115,7 +118,9 @@ def build(
     with open_cache(cache_dir, no_cache) as cache:
         threads = options.threads
         target_folder = open_target(folder, cache, threads, lower_on(lambda: session, threads))
-        snapshot = snapshot_of(target_folder, project_dir, target_name=connection.target_name)
+        snapshot = snapshot_of(
+            target_folder, project_dir, target_name=connection.target_name, assets=assets
+        )
         to = destination(target_folder.project)
     clock.lap("analyse")
     with progress_of(snapshot) as progress:

@@ -9,7 +9,9 @@ import click
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.options import (
     analysis_options,
+    assets_option,
     format_option,
+    open_assets,
     open_cache,
     open_target,
     project_options,
@@ -35,12 +37,14 @@ Examples:
     help="Folder with the artifacts of when the number was right: what changed since then on the "
     "way is in the answer.",
 )
+@assets_option
 @format_option("text", "json", "markdown")
 @analysis_options
 @project_options
 def diagnose(
     node: str,
     state: Path | None,
+    assets: tuple[Path, ...],
     style: str,
     cache_dir: Path | None,
     no_cache: bool,
@@ -63,8 +67,15 @@ def diagnose(
     with open_cache(cache_dir, no_cache) as cache:
         target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
         project = target.project
+        declared = open_assets(project_dir, assets, lambda: target.project)
+        if declared is not None:
+            project = declared.whole
         root, column, _ = named(project, as_typed(node, project_dir))
         analysis = target.analysis()
+        if declared is not None:
+            from dbt_ripple.graph.assets.asset_lineage import AssetLineage
+
+            analysis = AssetLineage(declared, analysis, cache).analysis
         if column is not None:
             column = column_of(analysis, column_graph(analysis.edges), root, column)
         comparison = None
@@ -74,11 +85,22 @@ def diagnose(
             base = open_target(state_folder(project_dir, state), cache, threads)
             comparison = compare(
                 base.project,
-                project,
+                target.project,
                 base_analysis=base.analysis(),
-                head_analysis=analysis,
+                head_analysis=target.analysis(),
                 cache=cache,
             )
+            if declared is not None:
+                from dbt_ripple.changes.asset_changes import around
+                from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
+
+                known = declared.declared.values()
+                comparison = around(
+                    comparison,
+                    DeclaredGraph(comparison.base, known, lenient=True),
+                    DeclaredGraph(comparison.head, known, formerly=comparison.base),
+                    cache,
+                )
         before = None if comparison is None else expressions_of(comparison.base)
         found = diagnosis(project, analysis, root, column, expressions_of(project))
         if comparison is not None and before is not None:

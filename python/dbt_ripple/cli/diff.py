@@ -59,7 +59,10 @@ def diff(
     options = DbtOptions.taken({**dbt_arguments, "threads": threads})
     with (
         open_cache(cache_dir, no_cache) as cache,
-        open_sides(*(project_dir, target_path, state, base_ref, options, cache, threads)) as (
+        open_sides(
+            *(project_dir, target_path, state, base_ref, options, cache, threads),
+            assets=dbt_arguments["assets"],
+        ) as (
             base,
             head,
         ),

@@ -61,6 +61,7 @@ def explain(
         open_sides(
             *(project_dir, target_path, state, base_ref, options, cache, threads),
             or_count=True,
+            assets=dbt_arguments["assets"],
         ) as (base, head),
     ):
         node = find_test(head.project, test)

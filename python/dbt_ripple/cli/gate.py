@@ -9,6 +9,7 @@ import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.base_and_head import open_sides, sides_options, state_folder
+from dbt_ripple.cli.declared_sides import assets_around
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
@@ -99,6 +100,7 @@ def gate(
     analysed count as changed if anything above them changed, and are listed.
     """
     from dbt_ripple.changes import compare
+    from dbt_ripple.changes.asset_changes import read_by_change
     from dbt_ripple.governance.gate import gate_from
     from dbt_ripple.governance.ripple_yml import read_config
     from dbt_ripple.selection import select_from
@@ -120,7 +122,10 @@ def gate(
     options = DbtOptions.taken({**dbt_arguments, "threads": threads})
     with (
         open_cache(cache_dir, no_cache) as cache,
-        open_sides(*(project_dir, target_path, state, base_ref, options, cache, threads)) as (
+        open_sides(
+            *(project_dir, target_path, state, base_ref, options, cache, threads),
+            assets=dbt_arguments["assets"],
+        ) as (
             base,
             head,
         ),
@@ -133,9 +138,12 @@ def gate(
             cache=cache,
         )
         joined = open_joined(head, others, cache, threads, comparison.base)
-        report = gate_from(comparison, config, name or None, joined)
+        whole = assets_around(comparison, base, head, cache)
+        report = gate_from(whole, config, name or None, joined)
         critical = config.critical if also else None
         selection = select_from(comparison, critical=critical, cache=cache) if also else None
+        if selection is not None and head.declared:
+            selection.assets = read_by_change(whole)
     ran = None
     if run and selection is not None:
         from dbt_ripple.dbt_runner.run_selection import run_selection
@@ -143,7 +151,7 @@ def gate(
         folder = artifacts_folder(project_dir, target_path)
         deferred = state_folder(project_dir, state) if state is not None else None
         ran = run_selection(selection, project_dir, folder, options, state=deferred)
-    gate_answer = GateAnswer(report, comparison, selection, ran, joined)
+    gate_answer = GateAnswer(report, whole, selection, ran, joined)
     for note in report.notes:
         warn(note.message)
     for unique_id, reason in report.opaque.items():

@@ -10,7 +10,9 @@ import click
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.options import (
     analysis_options,
+    assets_option,
     format_option,
+    open_assets,
     open_cache,
     open_joined,
     open_target,
@@ -39,6 +41,7 @@ Examples:
   dbt-ripple impact metric:revenue --remove
   dbt-ripple impact fct_orders --drop channel --other-project ../finance/target
   dbt-ripple impact semantic_model:orders --drop order__status
+  dbt-ripple impact api:checkout --drop amount_cents
 """,
 )
 @click.argument("node", metavar="NODE", shell_complete=node_names, default="")
@@ -95,6 +98,7 @@ Examples:
     help="Take the changes from FILE, JSON with `proposed_changes`; NODE may be its `asset_id`.",
 )
 @other_projects_option("who there reads what this project builds is in the answer, too")
+@assets_option
 @format_option("text", "json", "markdown")
 @analysis_options
 @project_options
@@ -109,6 +113,7 @@ def impact(
     remove: bool,
     file: Path | None,
     others: tuple[Path, ...],
+    assets: tuple[Path, ...],
     style: str,
     cache_dir: Path | None,
     no_cache: bool,
@@ -119,7 +124,7 @@ def impact(
     """Print who would break if NODE's columns were renamed, dropped, retyped or added, or NODE removed.
 
     NODE is a model, seed, snapshot or source, or a metric, a semantic model (its columns are its
-    entities, dimensions and measures) or a saved query, named as in `trace`. Nothing has to be written
+    entities, dimensions and measures), a saved query or a declared asset, named as in `trace`. Nothing has to be written
     yet: the project's artifacts are enough. The exit code is 1 if anything certainly breaks. Exposures
     without meta.referenced_columns get a warning, and nodes that cannot be analysed are listed.
     """
@@ -148,7 +153,9 @@ def impact(
     with open_cache(cache_dir, no_cache) as cache:
         target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
         project = target.project
-        found, column, asked = named(project, as_typed(node, project_dir))
+        declared = open_assets(project_dir, assets, lambda: project)
+        everything = declared.whole if declared is not None else project
+        found, column, asked = named(everything, as_typed(node, project_dir))
         if asked.up is not None:
             warn(f"{node}: asked is who reads {found.display_name}; what is above it is not judged")
         if column is not None:
@@ -157,12 +164,18 @@ def impact(
                 node,
                 f"name {found.spoken_name}, and say what to do with the column: --drop {column}",
             )
-        _check_compiled(project, found)
+        _check_compiled(everything, found)
         joined = open_joined(target, others, cache, threads)
         report = simulate(
-            *(project, found, changes), analysis=target.analysis(), cache=cache, joined=joined
+            *(project, found, changes),
+            analysis=target.analysis(),
+            cache=cache,
+            joined=joined,
+            assets=declared,
         )
-    shown = project if joined is None else joined.union
+    shown = everything
+    if joined is not None:
+        shown = everything.having(nodes={**joined.union.nodes, **everything.nodes})
     for unique_id, reason in report.opaque.items():
         warn(f"{unique_id} cannot be analysed ({reason.message}): it may read any column")
     if style == "json":

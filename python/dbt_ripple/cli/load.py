@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,7 +14,9 @@ import click
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.options import (
     analysis_options,
+    assets_option,
     format_option,
+    open_assets,
     open_cache,
     open_target,
     project_options,
@@ -78,6 +80,7 @@ Examples:
     "[default: 5,000,000]",
 )
 @format_option("text", "json", help="Output format.")
+@assets_option
 @spark_options
 @analysis_options
 @project_options
@@ -85,6 +88,7 @@ def load(
     schema: str | None,
     file_format: str | None,
     max_closure: int | None,
+    assets: tuple[Path, ...],
     style: str,
     master: str | None,
     remote: str | None,
@@ -111,7 +115,7 @@ def load(
         folder = artifacts_folder(project_dir, target_path)
         target = open_target(folder, cache, threads, lower_many)
         to = destination(target.project, schema, file_format)
-        snapshot = snapshot_of(target, project_dir, max_closure=max_closure)
+        snapshot = snapshot_of(target, project_dir, max_closure=max_closure, assets=assets)
     analysed = time.perf_counter()
     session = session_of()
     connected = time.perf_counter()
@@ -148,11 +152,14 @@ def snapshot_of(
     *,
     target_name: str | None = None,
     max_closure: int | None = None,
+    assets: Sequence[Path] = (),
 ) -> LineageSnapshot:
     """Analyse a project and make its rows; a closure that was cut is said on stderr.
 
+    The assets that are declared around the project are nodes, too.
+
     Raises:
-        RippleError: dbt has compiled nothing of it.
+        RippleError: dbt has compiled nothing of it, or what an assets file says is not valid.
     """
     from dbt_ripple.artifacts import check_compiled
     from dbt_ripple.graph.lineage_rows import MAX_CLOSURE, build_rows, git_commit
@@ -164,9 +171,16 @@ def snapshot_of(
             f"{count(missing, 'node')} not compiled, so their columns are not followed; "
             "`dbt docs generate` of the whole project into its own --target-path compiles them"
         )
+    analysis = target.analysis(expressions=True, own=True)
+    declared = open_assets(project_dir, assets, lambda: target.project)
+    if declared is not None:
+        from dbt_ripple.graph.assets.asset_lineage import AssetLineage
+
+        analysis = AssetLineage(declared, analysis, target.cache).analysis
+        project = declared.acyclic
     snapshot = build_rows(
         project,
-        target.analysis(expressions=True, own=True),
+        analysis,
         git_sha=git_commit(project_dir),
         target_name=target_name,
         max_closure=MAX_CLOSURE if max_closure is None else max_closure,

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
-from dbt_ripple.cli.base_and_head import facts_options, open_sides, sides_options, state_folder
+from dbt_ripple.cli.base_and_head import (
+    facts_options,
+    open_sides,
+    sides_options,
+    state_folder,
+)
+from dbt_ripple.cli.declared_sides import assets_around
 from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
 from dbt_ripple.dbt_runner.dbt_ls import chosen_by_dbt
 from dbt_ripple.dbt_runner.invoke import DbtOptions
@@ -125,6 +131,7 @@ def select(
     changed, and are listed.
     """
     from dbt_ripple.changes import compare
+    from dbt_ripple.changes.asset_changes import read_by_change
     from dbt_ripple.changes.no_changes import NOTHING_TO_DO, nothing_changed
     from dbt_ripple.selection import select_from, state_modified
 
@@ -137,10 +144,12 @@ def select(
     with (
         open_cache(cache_dir, no_cache) as cache,
         open_sides(
-            *(project_dir, target_path, state, base_ref, options, cache, threads), or_count=not run
+            *(project_dir, target_path, state, base_ref, options, cache, threads),
+            or_count=not run,
+            assets=dbt_arguments["assets"],
         ) as (base, head),
     ):
-        only = None
+        only, shown = None, head.project
         if selected or excluded:
             before = Path(base.project.target_path)
             only = chosen_by_dbt(project_dir, target_path, before, selected, excluded, options)
@@ -165,6 +174,10 @@ def select(
                 assume_passed=assume_passed,
                 cache=cache,
             )
+            if head.declared:
+                whole = assets_around(comparison, base, head, cache)
+                selection.assets = read_by_change(whole, only)
+                shown = whole.head
             nothing = nothing_changed(comparison) or (
                 "nothing of what is selected by name changed" if only is not None else NOTHING_TO_DO
             )
@@ -187,9 +200,9 @@ def select(
         folder = artifacts_folder(project_dir, target_path)
         deferred = state_folder(project_dir, state) if state is not None else None
         ran = run_cutoff(deciding, project_dir, folder, options, state=deferred)
-        show_cutoff(deciding, head.project, style, nothing)
+        show_cutoff(deciding, shown, style, nothing)
         return int(ran.failed)
-    show(selection, head.project, style, output, nothing)
+    show(selection, shown, style, output, nothing)
     if output == "selector":
         from dbt_ripple.dbt_runner.selectors_yml import NAME, write_selector
 

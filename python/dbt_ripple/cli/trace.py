@@ -11,7 +11,9 @@ import click
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.options import (
     analysis_options,
+    assets_option,
     format_option,
+    open_assets,
     open_cache,
     open_joined,
     open_target,
@@ -41,6 +43,7 @@ Examples:
   dbt-ripple trace raw_orders --select resource_type:exposure
   dbt-ripple trace dim_customers.v2 --format mermaid > lineage.mmd
   dbt-ripple trace fct_orders.amount --other-project ../finance
+  dbt-ripple trace airflow:load_orders --assets jobs/assets.yml
 """,
 )
 @click.argument("node", metavar="NODE[.COLUMN]", shell_complete=node_names)
@@ -57,6 +60,7 @@ Examples:
     "--depth", type=click.IntRange(min=0), help="Number of steps to follow.  [default: all]"
 )
 @other_projects_option("the trace goes on where it reads what this one builds, or the reverse")
+@assets_option
 @click.option("--include-tests", is_flag=True, help="Show data tests, unit tests and hooks, too.")
 @format_option(
     "tree", "text", "json", "mermaid", "markdown", help="Output format; text is the same as tree."
@@ -71,6 +75,7 @@ def trace(
     selected: tuple[str, ...],
     excluded: tuple[str, ...],
     others: tuple[Path, ...],
+    assets: tuple[Path, ...],
     style: str,
     cache_dir: Path | None,
     no_cache: bool,
@@ -81,7 +86,7 @@ def trace(
     """Show what is upstream or downstream of NODE, or of one of its columns.
 
     NODE is a name, a versioned name (dim_customers.v2), source.table, a unique_id, the file it is
-    defined in or, where names clash, exposure:name. +NODE is what is upstream, NODE+ downstream,
+    defined in or, where names clash, exposure:name; or a declared asset (airflow:load_orders). +NODE is what is upstream, NODE+ downstream,
     2+NODE two steps up.
 
     With a COLUMN, everything that depends on its values is followed. Where the column decides which
@@ -96,10 +101,14 @@ def trace(
         project, whose = target.project, {}
         joined = open_joined(target, others, cache, threads)
         typed = as_typed(node, project_dir)
+        around = joined.union if joined is not None else project
+        declared = open_assets(project_dir, assets, lambda: around)
+        everything = declared.whole if declared is not None else around
         if joined is not None:
-            root, column, asked = _named_in(project, joined.union, typed)
-            project, whose = joined.union, joined.project_of
+            root, column, asked = _named_in(project, everything, typed)
+            project, whose = everything, joined.project_of
         else:
+            project = everything
             root, column, asked = named(project, typed)
         direction, depth = _way(asked, direction, depth)
         wanted = chosen(project, selected, excluded, project_dir)
@@ -108,6 +117,10 @@ def trace(
             analysis = joined.united(joined.analyses())
         elif column is not None:
             analysis = target.analysis(tests=include_tests)
+        if analysis is not None and declared is not None:
+            from dbt_ripple.graph.assets.asset_lineage import AssetLineage
+
+            analysis = AssetLineage(declared, analysis, cache).analysis
     view: TraceView[Any]
     if column is None or analysis is None:
         view = node_view(project, root, direction, depth, include_tests, wanted, whose)

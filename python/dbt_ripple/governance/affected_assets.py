@@ -46,6 +46,7 @@ from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.column_edges import edges_into, exposure_edges_of, is_read_whole
 from dbt_ripple.graph.lineage import ColumnEdge
 from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.possible_readers import may_write
 from dbt_ripple.graph.semantic_references import defined
 from dbt_ripple.graph.traversal import Vertex
 from dbt_ripple.reasons import Code, Reason
@@ -54,7 +55,7 @@ Severity = Literal["breaking", "warning", "info"]
 RiskLevel = Literal["low", "medium", "high"]
 
 _RANK: Final[dict[str, int]] = {"breaking": 0, "warning": 1, "info": 2}
-_CONSUMERS: Final = frozenset({"exposure", "metric", "saved_query", "semantic_model"})
+_CONSUMERS: Final = frozenset({"asset", "exposure", "metric", "saved_query", "semantic_model"})
 WRITTEN_OUT: Final = 20
 """Assets, the nearest, of which the SQL is given that reads the change."""
 MANY: Final = 5
@@ -240,12 +241,18 @@ class Ripple:
         self.surely: dict[Vertex, int] = {}  # as `mask`, on ways that are analysed
         self.loss: set[Vertex] = set()  # columns whose data is lost
         self.opaque = {u for u, seen in comparison.head_analysis.nodes.items() if seen.is_unseen}
+        self.guessed = may_write(comparison.base_analysis)
         self.harmed: set[str] = set()  # relations that read one
         self.links: dict[str, dict[str, None]] = {}
         self.found: dict[str, tuple[Severity, int]] = {}
         self.known_to_read: set[str] = set()
         self._begin()
         self._follow()
+        if _may_go_round(comparison.head):
+            # What dbt builds may come back by an asset: nothing is ever taken out of what was found.
+            size = None
+            while size != (size := self._size()):
+                self._follow()
 
     def _begin(self) -> None:
         began = [v for v, up in self.predecessors.items() if up is None and v[0] in self.origins]
@@ -259,6 +266,10 @@ class Ripple:
                 self.starts.append(vertex)
                 if self.gone.get(vertex) or vertex in self.given_lost:
                     self.loss.add(vertex)
+
+    def _size(self) -> tuple[int, ...]:
+        bits = sum(mask.bit_count() for side in (self.mask, self.surely) for mask in side.values())
+        return bits, len(self.mask), len(self.surely), len(self.loss), len(self.harmed)
 
     def reached(self, unique_id: str) -> set[str]:
         """The columns (in lower case) and rows of a relation that the change reaches."""
@@ -330,10 +341,11 @@ class Ripple:
         if not bits or not (below in self.moved or below in self.gone or below[0] in self.broken):
             return
         self.mask[below] = self.mask.get(below, 0) | bits
-        if below[0] not in self.opaque and (sure := self.surely.get(above)):
+        guess = below[0] in self.opaque or (above[0], below[0]) in self.guessed
+        if not guess and (sure := self.surely.get(above)):
             self.surely[below] = self.surely.get(below, 0) | sure
         self.links.setdefault(above[0], {})[below[0]] = None
-        if above[1] == ROWS or below[0] in self.opaque:
+        if above[1] == ROWS or guess:
             return  # what an opaque reader reads is not known, only that it may be this
         if above in self.loss or (above in self.gone and below[0] in self.broken):
             self.harmed.add(below[0])
@@ -546,6 +558,11 @@ class Ripple:
             begun = dict(sorted({**{u: [u] for u in self.origins}, **paths}.items()))
             paths |= {u: way for u, way in _breadth_first(begun, everything).items() if u in rest}
         return paths
+
+
+def _may_go_round(project: Project) -> bool:
+    """Whether the graph may have cycles, by way of declared assets."""
+    return any(node.resource_type == "asset" for node in project.nodes.values())
 
 
 def _folded(vertex: Vertex) -> Vertex:

@@ -19,7 +19,7 @@ from dbt_ripple.artifacts import (
 from dbt_ripple.changes import Comparison
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.graph.possible_readers import may_read, unseen
+from dbt_ripple.graph.possible_readers import may_read, may_write, unseen
 from dbt_ripple.graph.traversal import Vertex, column_graph, reach
 
 Expressions = Callable[[Vertex], str | None]
@@ -175,6 +175,7 @@ def diagnosis(
             depths[vertex] = min(depth, depths.get(vertex, depth))
     not_seen = unseen(analysis)
     maybe = {((e[0], e[1]), (e[2], e[3])) for e in guessed}
+    written = may_write(analysis)
     sure: set[Vertex] = set()
     waiting = list(starts)
     while waiting:
@@ -183,7 +184,11 @@ def diagnosis(
             continue
         sure.add(vertex)
         if vertex[0] not in not_seen:
-            waiting += [p for p in graph.parents.get(vertex, ()) if (p, vertex) not in maybe]
+            waiting += [
+                p
+                for p in graph.parents.get(vertex, ())
+                if (p, vertex) not in maybe and (p[0], vertex[0]) not in written
+            ]
     of: dict[str, list[Vertex]] = {}
     for vertex in sorted(depths, key=lambda v: depths[v]):
         of.setdefault(vertex[0], []).append(vertex)
@@ -204,7 +209,7 @@ def diagnosis(
             Step(
                 unique_id=unique_id,
                 name=node.display_name if node else unique_id,
-                asset_type=asset_type(node) if node else "TABLE",
+                asset_type=asset_type(node) if node else "table",
                 depth=place.get(unique_id, depths[vertices[0]]),
                 columns=[
                     StepColumn(name=name, expression=now((unique_id, name))) for name in names

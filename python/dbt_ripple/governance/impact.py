@@ -18,6 +18,7 @@ import msgspec
 
 from dbt_ripple.artifacts import Node, Project, did_you_mean
 from dbt_ripple.changes import Comparison, compare
+from dbt_ripple.changes.asset_changes import around, carried_through, with_assets
 from dbt_ripple.errors import RippleError
 from dbt_ripple.flow.data_types import TYPE_NAMES, canonical_type, same_type
 from dbt_ripple.flow.identifiers import dialect_of
@@ -39,6 +40,8 @@ from dbt_ripple.governance.recommendations import listed, recommendation
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.governance.semantic_layer import layer_after, layer_breaches
 from dbt_ripple.graph.analyse_project import analyse
+from dbt_ripple.graph.assets.asset_lineage import AssetLineage
+from dbt_ripple.graph.assets.declared_graph import ASSET, DATASET, DeclaredGraph
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.hypothetical import HypotheticalChange
 from dbt_ripple.graph.joined_projects import JoinedProjects
@@ -136,17 +139,19 @@ def impact(
     cache: Cache | None = None,
     today: date | None = None,
     joined: JoinedProjects | None = None,
+    assets: DeclaredGraph | None = None,
 ) -> ImpactReport:
     """Who breaks if a relation were changed so.
 
     Args:
         project: as it is.
-        node: a model, seed, snapshot or source, or a node of the semantic layer.
+        node: a model, seed, snapshot or source, a node of the semantic layer, or a declared asset.
         changes: what would be done to it, at least one.
         analysis: `analyse(project)`, where it is at hand.
         cache: for the analyses that are made here.
         today: the day by which a grace period is over; by default this one, in UTC.
         joined: this project and those that read what it builds, where they are to be asked, too.
+        assets: those that are declared around the project, where there are any.
 
     Raises:
         RippleError: a change is malformed: no such column or type, a new name that is taken, or two
@@ -178,14 +183,32 @@ def impact(
     if node.resource_type in SEMANTIC:
         after = layer_after(project, node, changes)
         comparison = compare(project, after, base_analysis=seen, cache=cache)
+        if assets is not None:
+            then_around = DeclaredGraph(after, assets.declared.values(), formerly=project)
+            comparison = around(comparison, assets, then_around, cache)
+            project = comparison.base
         affected = affected_by(comparison, edited(comparison))
         promised: list[Reason] = in_grace(node, day) if whole is not None else []
         stops = left_out = False
     else:
+        own, before = project, None
+        of_dbt = seen
+        if assets is not None:
+            before = AssetLineage(assets, seen, cache)
+            project, seen = assets.whole, before.analysis
         node = _relation(project, seen, node)
         hypothetical = _supposed(project, seen, node, changes)
-        then = analyse(project, cache=cache, hypothetical={node.unique_id: hypothetical})
-        comparison = compare(project, project, base_analysis=seen, head_analysis=then)
+        supposed = {node.unique_id: hypothetical}
+        if before is None:
+            then = analyse(project, cache=cache, hypothetical=supposed)
+            comparison = compare(project, project, base_analysis=seen, head_analysis=then)
+        else:
+            moved = carried_through(before, supposed, cache)
+            comparison = with_assets(
+                compare(own, own, base_analysis=of_dbt, head_analysis=moved.analysis),
+                (project, seen),
+                (project, moved.assets.analysis),
+            )
         contract_types = _broken_contracts(project, seen, node.unique_id, hypothetical.retyped)
         contract_types |= _refuses_new(comparison, node.unique_id) if hypothetical.added else set()
         ripple = Ripple(comparison, [node.unique_id], contract_types)
@@ -197,7 +220,7 @@ def impact(
             hypothetical.gone and any(a.severity == "breaking" for a in affected)
         )
         if joined is not None:
-            refused = _refused_elsewhere(joined, seen, node.unique_id, hypothetical)
+            refused = _refused_elsewhere(joined, of_dbt, node.unique_id, hypothetical)
             elsewhere = Elsewhere(
                 joined,
                 reached_projects(
@@ -274,7 +297,7 @@ def impact(
 
 def _relation(project: Project, seen: Analysis, node: Node) -> Node:
     """The node whose columns are meant: a source that a node builds is that node."""
-    if node.unique_id in seen.nodes and node.resource_type in RELATIONS:
+    if node.unique_id in seen.nodes and node.resource_type in (*RELATIONS, ASSET, DATASET):
         return node
     if node.resource_type == "source" and node.relation_name:
         for other in project.nodes.values():
@@ -286,7 +309,7 @@ def _relation(project: Project, seen: Analysis, node: Node) -> Node:
     raise RippleError(
         f"is {_article(node.resource_type)}, which has no columns",
         node.display_name,
-        "name a model, seed, snapshot or source, or a metric, a semantic model or a saved query",
+        "name a model, seed, snapshot, source or asset, or a metric, a semantic model or a saved query",
     )
 
 

@@ -33,6 +33,7 @@ class AnalysisCoverage(msgspec.Struct):
         broken: those that read a column that does not exist.
         kinds: how many nodes of each resource type the project has.
         seconds: wall time of the stages ``read``, ``parse`` and ``link``.
+        assets: how many assets are declared around the project; None where none is.
         notes: what the reader had to leave out or assume: the first :data:`NOTES_SHOWN` of
             ``notes_count``.
         uncompiled: how many nodes with SQL dbt has not compiled.
@@ -55,6 +56,21 @@ class AnalysisCoverage(msgspec.Struct):
     widest: str
     notes: list[str]
     notes_count: int
+    assets: int | None = None
+
+
+def with_assets(
+    summary: AnalysisCoverage, project: Project, analysis: Analysis
+) -> AnalysisCoverage:
+    """What was seen of a project, with the assets that are declared around it."""
+    found = analysis_coverage(project, analysis, 0.0)
+    return msgspec.structs.replace(
+        found,
+        assets=found.kinds.get("asset", 0),
+        seconds=summary.seconds,
+        uncompiled=summary.uncompiled,
+        widest=summary.widest,
+    )
 
 
 def analysis_coverage(

@@ -42,7 +42,8 @@ class _Kinds(dict[int, list[tuple[str, str, bool]]]):
 _KINDS: Final = _Kinds()
 
 
-def _edges(deps: Deps, child: str, column: str) -> list[ColumnEdge]:
+def edges_of_deps(deps: Deps, child: str, column: str) -> list[ColumnEdge]:
+    """The edges into a column of a node, or its rows."""
     return [
         _edge((parent, parent_column, child, column, kind, subtype, masking))
         for (parent, parent_column), mask in deps.items()
@@ -92,12 +93,12 @@ class Edges(Sequence[ColumnEdge], Generic[_T]):
             if unique_id in nodes:
                 columns, deps, rows = self.opened(unique_id, how)
                 for name, own in zip(columns, deps, strict=True):
-                    for (parent, column), mask in own.items():  # as `_edges`, without a call
+                    for (parent, column), mask in own.items():  # as `edges_of_deps`, without a call
                         if parent != unique_id:
                             for kind, subtype, masking in _KINDS[mask]:
                                 made = (parent, column, unique_id, name, kind, subtype, masking)
                                 edges.append(_edge(made))
-                edges += _edges(rows, unique_id, ROWS)
+                edges += edges_of_deps(rows, unique_id, ROWS)
         return edges
 
     @overload
@@ -122,11 +123,62 @@ class Edges(Sequence[ColumnEdge], Generic[_T]):
     __hash__ = None  # type: ignore[assignment]
 
 
+class WithAssetEdges(Sequence[ColumnEdge]):
+    """The edges of a project, and those of declared assets around it.
+
+    Args:
+        edges: the project's.
+        more: those from and into assets.
+        place: of each node, one that is behind all that is above it.
+        guessed: pairs of an asset and what it writes, where nobody says which columns.
+    """
+
+    def __init__(
+        self,
+        edges: Sequence[ColumnEdge],
+        more: Sequence[ColumnEdge],
+        place: Mapping[str, int],
+        guessed: frozenset[tuple[str, str]] = frozenset(),
+    ) -> None:
+        self.edges = edges
+        self.more = more
+        self.place = place
+        self.guessed = guessed
+
+    def into(self, nodes: Container[str]) -> list[ColumnEdge]:
+        """Those into some nodes, each after those that are above it."""
+        found = [*edges_into(self.edges, nodes), *(e for e in self.more if e[2] in nodes)]
+        return sorted(found, key=lambda edge: self.place.get(edge[2], -1))
+
+    @overload
+    def __getitem__(self, index: int) -> ColumnEdge: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[ColumnEdge]: ...
+    def __getitem__(self, index: int | slice) -> ColumnEdge | list[ColumnEdge]:
+        return list(self)[index]
+
+    def __iter__(self) -> Iterator[ColumnEdge]:
+        yield from self.edges
+        yield from self.more
+
+    def __len__(self) -> int:
+        return len(self.edges) + len(self.more)
+
+
 def edges_into(edges: Sequence[ColumnEdge], nodes: Container[str]) -> list[ColumnEdge]:
     """The edges into some relations, without making the others."""
+    if isinstance(edges, WithAssetEdges):
+        return edges.into(nodes)
     if isinstance(edges, Edges):
         return edges.into(nodes)
     return [edge for edge in edges if edge[2] in nodes]
+
+
+def goes_back(edges: Sequence[ColumnEdge], edge: ColumnEdge) -> bool:
+    """Whether an edge closes a cycle: a declared asset writes what it comes of itself."""
+    if not isinstance(edges, WithAssetEdges):
+        return False
+    return edges.place.get(edge[0], -1) > edges.place.get(edge[2], -1) >= 0
 
 
 def is_read_whole(node: Node | None) -> bool:
@@ -136,6 +188,8 @@ def is_read_whole(node: Node | None) -> bool:
 
 def exposure_edges_of(edges: Sequence[ColumnEdge], exposures: Container[str]) -> list[ColumnEdge]:
     """The edges into some exposures, without making any other."""
+    if isinstance(edges, WithAssetEdges):
+        return exposure_edges_of(edges.edges, exposures)
     found = edges.exposures if isinstance(edges, Edges) else edges
     return [edge for edge in found if edge[2] in exposures]
 

@@ -21,6 +21,16 @@ def revisions(file: Path) -> Iterator[bytes]:
             yield content
 
 
+def content_at(file: Path, ref: str) -> str | None:
+    """A file as it was at a commit; None where it was not there, or is no text."""
+    folder, name = file.resolve().parent, file.name
+    content = _git(folder, "show", f"{ref}:./{name}")
+    try:
+        return None if content is None else content.decode()
+    except UnicodeDecodeError:
+        return None
+
+
 def _git(folder: Path, *args: str) -> bytes | None:
     try:
         run = subprocess.run(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 
 import msgspec
 
@@ -55,6 +56,28 @@ class BuiltElsewhere(msgspec.Struct, frozen=True):
         """Whether there is no such relation any more."""
         seen = self.seen
         return seen is None or (seen.status == "broken" and seen.reason == Code.GONE())
+
+
+def written_otherwise(
+    unique_id: str, seen: NodeAnalysis, moved: Collection[str], is_open: bool
+) -> BuiltElsewhere:
+    """A source of which some columns, or the rows, may hold something else than they did.
+
+    Args:
+        unique_id: of the source.
+        seen: as it was analysed.
+        moved: columns in lower case, and ``*rows*``.
+        is_open: whether it may have columns that nothing lists.
+    """
+    own = digest(b"written otherwise", unique_id.encode())
+    fps = [
+        digest(own, bytes.fromhex(fp)).hex() if name.lower() in moved else fp
+        for name, fp in zip(seen.columns, seen.fingerprints, strict=True)
+    ]
+    rows = bytes.fromhex(seen.rows_fingerprint)
+    rows_fp = digest(own, rows).hex() if ROWS in moved else seen.rows_fingerprint
+    changed = dataclasses.replace(seen, fingerprints=fps, rows_fingerprint=rows_fp)
+    return BuiltElsewhere(changed, is_open=is_open, is_certain=False)
 
 
 Supposed = HypotheticalChange | BuiltElsewhere

@@ -339,7 +339,7 @@ def _node_row(
             unique_id=unique_id,
             name=name,
             resource_type=DATASET,
-            asset_type="TABLE",
+            asset_type="table",
             package_name=None,
             path=None,
             relation_name=unique_id.partition(".")[2] or None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dbt_ripple.artifacts import Node, Project, referenced_columns
-from dbt_ripple.graph.column_edges import exposure_edges_of, is_read_whole
+from dbt_ripple.graph.column_edges import WithAssetEdges, exposure_edges_of, is_read_whole
 from dbt_ripple.graph.lineage import Analysis, ColumnEdge, column_names
 from dbt_ripple.graph.lineage_tables import ROWS
 
@@ -44,6 +44,12 @@ def unseen(analysis: Analysis) -> set[str]:
     """The nodes and tests that cannot be analysed."""
     found = (analysis.nodes, analysis.tests)
     return {unique_id for side in found for unique_id, seen in side.items() if seen.is_unseen}
+
+
+def may_write(analysis: Analysis) -> frozenset[tuple[str, str]]:
+    """Pairs of a declared asset and what it writes, where it is not said which of its columns."""
+    edges = analysis.edges
+    return edges.guessed if isinstance(edges, WithAssetEdges) else frozenset()
 
 
 def parents_unlisted(project: Project, node: Node) -> list[str]:

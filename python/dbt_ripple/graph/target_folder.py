@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -36,6 +36,7 @@ from dbt_ripple.graph.lineage import Analysis, NodeAnalysis, Own, UnitTestAnalys
 from dbt_ripple.tuning import collector_paused
 
 if TYPE_CHECKING:
+    from dbt_ripple.artifacts.assets_file import DeclaredAsset
     from dbt_ripple.graph.query_cache import LowerMany
 
 T = TypeVar("T")
@@ -72,6 +73,9 @@ class TargetFolder:
         like: another side of the project. What the analyses of both that are kept say alike is one
             object in both.
 
+    Attributes:
+        declared: the assets around the project, as far as they were asked for.
+
     Raises:
         RippleError: the folder or the manifest is missing, or a file cannot be read.
     """
@@ -92,6 +96,7 @@ class TargetFolder:
         self.folder = folder
         self._sources_only = sources_of is not None
         self._has_catalog = sources_of == folder
+        self.declared: Sequence[DeclaredAsset] = ()
         self.cache = cache
         self.processes = processes
         self._lower_many = lower_many

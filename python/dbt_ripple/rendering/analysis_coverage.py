@@ -28,6 +28,7 @@ def _document(summary: AnalysisCoverage) -> dict[str, Any]:
     return {
         "models": summary.models,
         "analysed": summary.analysed,
+        **({"assets": summary.assets} if summary.assets is not None else {}),
         "opaque": [
             {name: value for name, value in plain(item).items() if name != "name"}
             for item in unseen
@@ -63,7 +64,7 @@ def _heading(summary: AnalysisCoverage) -> str:
     return f"{summary.project} · dbt {summary.dbt_version} · {summary.adapter} · {', '.join(kinds)}"
 
 
-_MAIN_KINDS = ("model", "source", "seed", "snapshot", "test", "exposure")
+_MAIN_KINDS = ("model", "source", "seed", "snapshot", "test", "exposure", "asset")
 
 _EXPLAINED = {
     "Opaque": "every column is taken to depend on all that its parents hold",

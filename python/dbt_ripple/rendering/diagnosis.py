@@ -55,7 +55,7 @@ def diagnosis_text(found: Diagnosis) -> Iterator[str]:
     for step in found.steps:
         names = ", ".join(column.name for column in step.columns)
         may = styled("  may read", dim=True) if step.may_read else ""
-        yield f"{step.depth:<2} {styled(step.asset_type, fg='cyan')} {step.name}  {names}{may}"
+        yield f"{step.depth:<2} {styled(step.asset_type.upper(), fg='cyan')} {step.name}  {names}{may}"
         for about, text in _facts(found, step):
             yield f"     {about:<11} {text}"
 
@@ -66,5 +66,5 @@ def diagnosis_markdown(found: Diagnosis) -> Iterator[str]:
     for step in found.steps:
         yield ""
         columns = ", ".join(code(column.name) for column in step.columns)
-        yield f"{step.depth}. {step.asset_type} {code(step.name)}{': ' if columns else ''}{columns}"
+        yield f"{step.depth}. {step.asset_type.upper()} {code(step.name)}{': ' if columns else ''}{columns}"
         yield from (f"   - {about}: {prose(text)}" for about, text in _facts(found, step))

@@ -52,7 +52,10 @@ class GateAnswer:
     @property
     def shown(self) -> Project:
         """Head, with the nodes of the other projects."""
-        return self.comparison.head if self.joined is None else self.joined.union
+        head = self.comparison.head
+        if self.joined is None:
+            return head
+        return head.having(nodes={**self.joined.union.nodes, **head.nodes})
 
     @property
     def head(self) -> Project:

@@ -43,6 +43,7 @@ class AnalyzeDocument(msgspec.Struct, kw_only=True):
         columns: of all relations.
         edges: between them.
         seconds: wall time by stage.
+        assets: how many assets are declared around the project; there where any is.
     """
 
     models: int
@@ -51,6 +52,7 @@ class AnalyzeDocument(msgspec.Struct, kw_only=True):
     columns: int
     edges: int
     seconds: dict[str, float]
+    assets: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class TracedNode(msgspec.Struct, kw_only=True):
@@ -59,6 +61,7 @@ class TracedNode(msgspec.Struct, kw_only=True):
     Attributes:
         depth: steps from the root.
         column: where a column was asked for; ``*rows*`` is the row set.
+        asset_type: there where the node is a declared asset.
         project: there where the node is of another project (``--other-project``).
         may_read: there where it is only known that it may depend on the root.
         expression: the SQL that computes the column, over the relations its model reads; there where
@@ -70,6 +73,7 @@ class TracedNode(msgspec.Struct, kw_only=True):
     resource_type: str
     depth: int
     column: str | msgspec.UnsetType = msgspec.UNSET
+    asset_type: str | msgspec.UnsetType = msgspec.UNSET
     expression: str | msgspec.UnsetType = msgspec.UNSET
     project: str | msgspec.UnsetType = msgspec.UNSET
     may_read: bool | msgspec.UnsetType = msgspec.UNSET

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dbt_ripple.governance.affected_assets import Affected
 
 
-_SHAPES: Final = {"TABLE": ("[(", ")]"), "DBT_MODEL": ("[", "]")}
+_SHAPES: Final = {"table": ("[(", ")]"), "dbt_model": ("[", "]")}
 
 
 def mermaid(affected: Iterable[Affected], head: Project, base: Project) -> Iterator[str]:
@@ -29,7 +29,7 @@ def mermaid(affected: Iterable[Affected], head: Project, base: Project) -> Itera
     yield "flowchart LR"
     for unique_id in names:
         node = head.nodes.get(unique_id) or base.nodes.get(unique_id)
-        name, kind = (node.display_name, _kind(node)) if node else (unique_id, "TABLE")
+        name, kind = (node.display_name, _kind(node)) if node else (unique_id, "table")
         name = of_others.get(unique_id, name)
         opening, closing = _SHAPES.get(kind, ("([", "])"))
         style = severity.get(unique_id, "changed")

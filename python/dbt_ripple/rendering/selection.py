@@ -85,10 +85,14 @@ def headline(selection: Selection) -> str:
 
 def is_empty(selection: Selection) -> bool:
     """Whether there is nothing to say: base and head are equal."""
-    found = (selection.tests, selection.proven, selection.blocked, selection.models)
-    return not any((*found, selection.broken, selection.exposures, selection.unit_tests)) and (
-        selection.counts.state_modified_tests == 0
+    found: tuple[object, ...] = (
+        selection.tests,
+        selection.proven,
+        selection.blocked,
+        selection.models,
     )
+    found += (selection.broken, selection.exposures, selection.assets, selection.unit_tests)
+    return not any(found) and (selection.counts.state_modified_tests == 0)
 
 
 def _sections(selection: Selection, head: Project) -> Iterator[tuple[str, list[tuple[str, str]]]]:
@@ -114,6 +118,7 @@ def _sections(selection: Selection, head: Project) -> Iterator[tuple[str, list[t
     yield "to build", [(name(u), "") for u in selection.models]
     yield "unit tests", [(name(u), "") for u in selection.unit_tests]
     yield "exposures", [(name(u), "") for u in selection.exposures]
+    yield "assets", [(name(u), "") for u in selection.assets or ()]
     yield "not analysed", [(name(o.unique_id), o.reason.message) for o in selection.opaque]
 
 

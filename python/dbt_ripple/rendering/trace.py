@@ -109,6 +109,7 @@ def node_view(
                     "name": nodes[unique_id].display_name,
                     "resource_type": nodes[unique_id].resource_type,
                     "depth": distance,
+                    **_type_of(project, unique_id),
                     **_project_of(unique_id, whose),
                 }
                 for unique_id, distance in traced.depths.items()
@@ -135,7 +136,7 @@ def column_view(
     Raises:
         RippleError: the node has no such column; the nearest are given.
     """
-    from dbt_ripple.graph.possible_readers import may_read, read_by_tests, unseen
+    from dbt_ripple.graph.possible_readers import may_read, may_write, read_by_tests, unseen
     from dbt_ripple.graph.traversal import column_graph, toward
     from dbt_ripple.graph.traversal import trace as walk
 
@@ -145,8 +146,10 @@ def column_view(
     not_seen = unseen(analysis)
     may = {((edge[0], edge[1]), (edge[2], edge[3])) for edge in guessed}
 
+    written = may_write(analysis)
+
     def is_guess(parent: Vertex, child: Vertex) -> bool:
-        return child[0] in not_seen or (parent, child) in may
+        return child[0] in not_seen or (parent, child) in may or (parent[0], child[0]) in written
 
     def said(parent: Vertex, child: Vertex) -> list[str]:
         if is_guess(parent, child):
@@ -177,6 +180,7 @@ def column_view(
                     "resource_type": _resource_type(project, unique_id),
                     "depth": distance,
                     "column": name,
+                    **_type_of(project, unique_id),
                     **_project_of(unique_id, whose),
                     **({"expression": text} if (text := expression((unique_id, name))) else {}),
                     **({"may_read": True} if (unique_id, name) not in known else {}),
@@ -211,6 +215,7 @@ def expressions_of(project: Project) -> Callable[[Vertex], str | None]:
     """The SQL that computes each column, found for a node when it is first asked for."""
     from dbt_ripple.flow.definitions import computed
     from dbt_ripple.flow.identifiers import dialect_of
+    from dbt_ripple.graph.assets.declared_graph import said_expressions
 
     dialect = dialect_of(project.metadata.adapter_type)
     known: dict[str, dict[str, str]] = {}
@@ -221,6 +226,8 @@ def expressions_of(project: Project) -> Callable[[Vertex], str | None]:
             node = project.nodes.get(unique_id)
             sql = None if node is None or node.is_python else node.compiled_code
             known[unique_id] = computed(sql, dialect) if sql else {}
+            if node is not None:
+                known[unique_id] |= said_expressions(node)
         return known[unique_id].get(column.lower())
 
     return expression
@@ -261,6 +268,15 @@ def _project_of(unique_id: str, whose: Mapping[str, str] | None) -> dict[str, st
     return {"project": whose[unique_id]} if whose and unique_id in whose else {}
 
 
+def _type_of(project: Project, unique_id: str) -> dict[str, str]:
+    """What a declared asset is."""
+    from dbt_ripple.artifacts import asset_type
+
+    node = project.nodes.get(unique_id)
+    is_asset = node is not None and node.resource_type == "asset"
+    return {"asset_type": asset_type(node)} if node is not None and is_asset else {}
+
+
 def _label(project: Project, unique_id: str, whose: Mapping[str, str] | None = None) -> Label:
     from dbt_ripple.artifacts import asset_type
 
@@ -269,7 +285,7 @@ def _label(project: Project, unique_id: str, whose: Mapping[str, str] | None = N
     name = _name(project, unique_id)
     if whose and unique_id in whose:
         name = f"{whose[unique_id]}.{name}"
-    return Label(asset_type(node) if node else "TABLE", name)
+    return Label(asset_type(node).upper() if node else "TABLE", name)
 
 
 def _column_label(

@@ -90,6 +90,8 @@ class Selection(msgspec.Struct, kw_only=True):
         notes: what the answer had to assume.
         critical: unique_ids of the tests that are there only because they are of critical assets
             below the change; there where these were asked for.
+        assets: unique_ids of the declared assets that read something that moved; there where any asset
+            is declared.
     """
 
     tests: list[SelectedTest] = []
@@ -103,6 +105,7 @@ class Selection(msgspec.Struct, kw_only=True):
     counts: Counts = msgspec.field(default_factory=Counts)
     notes: list[Reason] = []
     critical: list[str] | msgspec.UnsetType = msgspec.UNSET
+    assets: list[str] | msgspec.UnsetType = msgspec.UNSET
 
 
 class RunTest(SelectedTest, kw_only=True):

@@ -44,22 +44,22 @@ def project_of(*nodes: Node, **groups: Group) -> Project:
 @pytest.mark.parametrize(
     ("node", "kind"),
     [
-        (Node(resource_type="source"), "TABLE"),
-        (Node(resource_type="seed"), "TABLE"),
-        (Node(resource_type="snapshot"), "TABLE"),
-        (Node(resource_type="model"), "DBT_MODEL"),
-        (Node(resource_type="model", meta={"asset_type": "dag"}), "DBT_MODEL"),
-        (Node(resource_type="exposure", type="dashboard"), "DASHBOARD"),
-        (Node(resource_type="exposure", type="notebook"), "NOTEBOOK"),
-        (Node(resource_type="exposure", type="analysis"), "ANALYSIS"),
-        (Node(resource_type="exposure", type="application"), "APPLICATION"),
-        (Node(resource_type="exposure", type="ml"), "ML_MODEL"),
-        (Node(resource_type="exposure", type="ml", meta={"asset_type": "dag"}), "DAG"),
-        (Node(resource_type="exposure", meta={"asset_type": "ml-feature_set"}), "ML_FEATURE_SET"),
-        (Node(resource_type="exposure", type="ml", meta={"asset_type": " "}), "ML_MODEL"),
-        (Node(resource_type="exposure"), "EXPOSURE"),
-        (Node(resource_type="unit_test"), "UNIT_TEST"),
-        (Node(resource_type="semantic_model"), "SEMANTIC_MODEL"),
+        (Node(resource_type="source"), "table"),
+        (Node(resource_type="seed"), "table"),
+        (Node(resource_type="snapshot"), "table"),
+        (Node(resource_type="model"), "dbt_model"),
+        (Node(resource_type="model", meta={"asset_type": "dag"}), "dbt_model"),
+        (Node(resource_type="exposure", type="dashboard"), "dashboard"),
+        (Node(resource_type="exposure", type="notebook"), "notebook"),
+        (Node(resource_type="exposure", type="analysis"), "analysis"),
+        (Node(resource_type="exposure", type="application"), "application"),
+        (Node(resource_type="exposure", type="ml"), "ml_model"),
+        (Node(resource_type="exposure", type="ml", meta={"asset_type": "dag"}), "dag"),
+        (Node(resource_type="exposure", meta={"asset_type": "ml-feature_set"}), "ml_feature_set"),
+        (Node(resource_type="exposure", type="ml", meta={"asset_type": " "}), "ml_model"),
+        (Node(resource_type="exposure"), "exposure"),
+        (Node(resource_type="unit_test"), "unit_test"),
+        (Node(resource_type="semantic_model"), "semantic_model"),
     ],
 )
 def test_asset_type(node: Node, kind: str) -> None:
@@ -154,7 +154,7 @@ def test_referenced_columns(said: Any, columns: list[str] | None) -> None:
 def test_on_a_real_project() -> None:
     project = read_project(FIXTURE)
     exposure = project.nodes["exposure.shop.daily_revenue_report"]
-    assert asset_type(exposure) == "DAG"
+    assert asset_type(exposure) == "dag"
     assert owner(exposure, project) == "Finance data"
     assert referenced_columns(exposure) == ["amount"]
     dim = project.nodes["model.shop.dim_customers.v2"]

@@ -155,10 +155,10 @@ def test_a_source_column_renamed_on_friday_is_blocked(good: Project, friday: Pat
         ("source_drift", "source.twin.raw.raw_orders", "order_total"),
     ]
     assert [(a.name, a.asset_type, a.affected_references, a.severity) for a in report.affected] == [
-        ("stg_orders", "DBT_MODEL", ["order_total"], "breaking"),
-        ("fct_orders", "DBT_MODEL", ["order_total"], "breaking"),
-        ("daily_revenue_report", "DAG", ["order_total"], "breaking"),
-        ("customer_ltv_model", "SPARK_JOB", ["order_total"], "warning"),
+        ("stg_orders", "dbt_model", ["order_total"], "breaking"),
+        ("fct_orders", "dbt_model", ["order_total"], "breaking"),
+        ("daily_revenue_report", "dag", ["order_total"], "breaking"),
+        ("customer_ltv_model", "spark_job", ["order_total"], "warning"),
     ]
 
 

@@ -36,10 +36,10 @@ def exposure(name: str, *parents: str, **meta: object) -> Node:
 # --- the worked day --------------------------------------------------------------------------------
 
 TUTORIAL = [
-    ("stg_orders", "DBT_MODEL", ["order_total", "legacy_discount_code"], "breaking"),
-    ("fct_orders", "DBT_MODEL", ["order_total"], "breaking"),
-    ("daily_revenue_report", "DAG", ["order_total"], "breaking"),
-    ("customer_ltv_model", "SPARK_JOB", ["order_total"], "warning"),
+    ("stg_orders", "dbt_model", ["order_total", "legacy_discount_code"], "breaking"),
+    ("fct_orders", "dbt_model", ["order_total"], "breaking"),
+    ("daily_revenue_report", "dag", ["order_total"], "breaking"),
+    ("customer_ltv_model", "spark_job", ["order_total"], "warning"),
 ]
 
 

@@ -125,7 +125,7 @@ def test_nodes_are_all_that_takes_part_and_a_relation_dbt_does_not_know(shop):
     nodes = {row.unique_id: row for row in rows_of(shop)["nodes"]}
     assert "operation.shop.hook" not in nodes
     unknown = nodes["dataset.lake.fx"]
-    assert (unknown.resource_type, unknown.asset_type, unknown.name) == ("dataset", "TABLE", "fx")
+    assert (unknown.resource_type, unknown.asset_type, unknown.name) == ("dataset", "table", "fx")
     model = nodes["model.shop.orders"]
     assert (model.tags, model.checksum, model.materialized) == ("core,daily", "abc", "table")
     assert (model.analysis_status, model.rows_fingerprint, model.pii) == ("analysed", "n1", True)

@@ -36,7 +36,7 @@ def snapshot_by_hand(id_: str, nodes: int = 3, edges_a_node: int = 2) -> Lineage
                 unique_id=name,
                 name=name,
                 resource_type="model",
-                asset_type="DBT_MODEL",
+                asset_type="dbt_model",
                 package_name="shop",
                 path=None,
                 relation_name=f"`shop`.`{name}`",

@@ -98,11 +98,20 @@ class ProjectContexts:
 
     def __init__(self) -> None:
         self._contexts: list[ProjectContext] = []
+        self._shared: list[tuple[Project, ProjectContext]] = []
+
+    def share(self, project: Project, context: ProjectContext) -> None:
+        """Take the context of a project for one that is the same to dbt, with other nodes around it."""
+        if context.project is not project:
+            self._shared.append((project, context))
 
     def of(self, project: Project) -> ProjectContext:
         """The context of this very project."""
         for context in self._contexts:
             if context.project is project:
+                return context
+        for around, context in self._shared:
+            if around is project:
                 return context
         context = ProjectContext(project)
         self._contexts.append(context)

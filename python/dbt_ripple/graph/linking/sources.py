@@ -9,6 +9,7 @@ from dbt_ripple.flow.fingerprint import digest, hashed
 from dbt_ripple.flow.identifiers import fold_stored
 from dbt_ripple.flow.ir import IDENTITY
 from dbt_ripple.flow.relation import Relation, UnlistedColumns
+from dbt_ripple.graph.hypothetical import relation_of_builder, written_otherwise
 from dbt_ripple.graph.lineage import NodeAnalysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.linking.struct_fields import struct_fields
@@ -37,6 +38,9 @@ def link_source(linker: Linker, unique_id: str, node: Node) -> LinkedNode:
         names = [c.name for c in node.columns.values()]
     linked = unlisted_relation(linker, unique_id, fingerprint, names, closed)
     linked.relation.fields = struct_fields(linker, node, linked.relation.fields, listed)
+    if moved := linker.project.written_otherwise.get(unique_id):
+        changed = written_otherwise(unique_id, linked.analysis, moved, not closed)
+        linked = relation_of_builder(linked, changed, linker)
     return linked
 
 

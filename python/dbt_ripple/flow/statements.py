@@ -1,0 +1,141 @@
+"""The statements of a script: what each writes, and the relations it names.
+
+A job's SQL is more than one query: it inserts, it makes tables, it may do both one after the other. Its
+queries are followed as any query is (`flow.lower`); here is only said which relation a statement writes to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import SqlglotError
+
+from dbt_ripple.flow.identifiers import DIALECTS, fold
+from dbt_ripple.flow.lower import _first_line
+from dbt_ripple.reasons import Code, Reason
+
+KNOWN: Final = frozenset(DIALECTS.values())
+"""Dialects of which the rules of names and functions are known (docs/name-resolution.md)."""
+
+
+class Name(NamedTuple):
+    """A relation as a statement names it.
+
+    Attributes:
+        key: its folded parts, with dots between them.
+        spelled: as it is written, without quotes.
+    """
+
+    key: str
+    spelled: str
+
+
+class Statement(NamedTuple):
+    """One statement.
+
+    Attributes:
+        sql: its text.
+        writes: the relation it writes to; None of a query.
+        reads: the relations it names besides, each once.
+        columns: of the relation it writes to, those that it lists.
+        is_query: whether what it writes is what a query returns, so that it can be followed.
+        temporary: whether what it makes is gone when the script ends.
+        only_deletes: whether it only takes rows out, or all of the relation, and reads no other.
+        ctes: keys that its own CTEs have, so that a name among ``reads`` may mean one of them.
+    """
+
+    sql: str
+    writes: Name | None
+    reads: tuple[Name, ...]
+    columns: tuple[str, ...]
+    is_query: bool
+    temporary: bool = False
+    only_deletes: bool = False
+    ctes: frozenset[str] = frozenset()
+
+
+def dialects() -> list[str]:
+    """The dialects that can be read at all."""
+    return sorted(name for name in Dialect.classes if name)
+
+
+def statements(sql: str, dialect: str) -> list[Statement] | Reason:
+    """The statements of a script, or why it cannot be read.
+
+    Args:
+        sql: one or more statements.
+        dialect: a name of `dialects`.
+
+    Example:
+        >>> (one,) = statements("insert into a.t (x) select y from b.u", "spark")
+        >>> one.writes.key, [name.key for name in one.reads], one.columns
+        ('a.t', ['b.u'], ('x',))
+    """
+    try:
+        found = [
+            _statement(text, tree, dialect)
+            for text in _texts(sql, dialect)
+            for tree in sqlglot.parse(text, read=dialect)
+            if tree is not None and not isinstance(tree, exp.Semicolon)
+        ]
+    except (SqlglotError, RecursionError) as error:
+        return Code.CANNOT_PARSE(error=_first_line(error))
+    except Exception as error:  # over SQL that no engine takes sqlglot stumbles
+        return Code.CANNOT_PARSE(error=f"{type(error).__name__}: {error}"[:200])
+    return found or Code.NO_QUERY()
+
+
+def _texts(sql: str, dialect: str) -> list[str]:
+    """The texts of the statements; a semicolon in a string or a comment ends none."""
+    texts, start = [], 0
+    for token in sqlglot.tokenize(sql, read=dialect):
+        if token.token_type == sqlglot.TokenType.SEMICOLON:
+            texts.append(sql[start : token.start])
+            start = token.end + 1
+    return [text.strip() for text in (*texts, sql[start:]) if text.strip()]
+
+
+def _statement(sql: str, tree: Any, dialect: str) -> Statement:
+    target = None
+    columns: Sequence[str] = ()
+    is_query = isinstance(tree, exp.Query)
+    temporary = False
+    if isinstance(tree, (exp.Insert, exp.Create)):
+        into = tree.this
+        if isinstance(into, exp.Schema):
+            named = into.expressions
+            columns = [c.name for c in named if isinstance(c, (exp.Identifier, exp.ColumnDef))]
+            into = into.this
+        made = isinstance(tree, exp.Insert) or tree.args.get("kind") in ("TABLE", "VIEW")
+        target = into if isinstance(into, exp.Table) and made else None
+        is_query = target is not None and isinstance(tree.expression, (exp.Query, exp.Values))
+        properties = tree.args.get("properties")
+        temporary = properties is not None and properties.find(exp.TemporaryProperty) is not None
+    elif isinstance(tree, (exp.Merge, exp.Update, exp.Delete)):
+        into = tree.this
+        target = into if isinstance(into, exp.Table) else None
+    elif isinstance(tree, (exp.TruncateTable, exp.Drop)):
+        return Statement(sql, None, (), (), False, only_deletes=True)
+    elif isinstance(tree, exp.Command):
+        return Statement(sql, None, (), (), False)
+    ctes = frozenset(fold(cte.alias, False, dialect) for cte in tree.find_all(exp.CTE))
+    reads: dict[Name, None] = {}
+    for table in tree.find_all(exp.Table):
+        name = _name(table, dialect)
+        if table is not target and name is not None:
+            reads[name] = None
+    writes = _name(target, dialect) if target is not None else None
+    deletes = isinstance(tree, exp.Delete) and not reads
+    return Statement(sql, writes, tuple(reads), tuple(columns), is_query, temporary, deletes, ctes)
+
+
+def _name(table: exp.Table, dialect: str) -> Name | None:
+    parts = table.parts
+    if not parts or not all(isinstance(part, exp.Identifier) for part in parts):
+        return None
+    key = ".".join(fold(p.name, bool(p.args.get("quoted")), dialect) for p in parts)
+    return Name(key, ".".join(p.name for p in parts))

@@ -1,0 +1,1 @@
+"""Assets that dbt does not build, over the graph of a dbt project."""

@@ -1,0 +1,719 @@
+"""Columns, fingerprints and edges of declared assets, over a dbt project that is analysed already.
+
+An asset is linked like a model, each after what it reads:
+
+* SQL is followed statement by statement, in its own dialect;
+* a declared column comes of the columns that it is said to come of; OpenLineage's subtype is what
+  `transformation` says in one word, TRANSFORMATION where it says anything else, IDENTITY where nothing;
+* of what it reads or writes without a word on columns, all columns and all rows count: the asset is opaque.
+
+Nothing of dbt's own analysis changes by it: what an asset writes into a source is an edge into that source.
+A column that is certainly not there makes the asset broken, as it makes a model.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final
+
+from dbt_ripple.artifacts import masking_functions
+from dbt_ripple.artifacts.assets_file import KINDS, ColumnFlow
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.identifiers import fold, fold_stored
+from dbt_ripple.flow.ir import (
+    AGGREGATION,
+    CONDITIONAL,
+    FILTER,
+    GROUP_BY,
+    IDENTITY,
+    JOIN,
+    MASK_SHIFT,
+    SORT,
+    TRANSFORMATION,
+    WINDOW,
+)
+from dbt_ripple.flow.link import Linked
+from dbt_ripple.flow.relation import Deps, Relation, merge, through
+from dbt_ripple.flow.statements import Statement
+from dbt_ripple.graph.assets.declared_graph import (
+    AssetNode,
+    DeclaredGraph,
+    Link,
+    dialect_note,
+)
+from dbt_ripple.graph.broken_nodes import BrokenNodeFinder, believed
+from dbt_ripple.graph.cache import Cache
+from dbt_ripple.graph.column_edges import WithAssetEdges, edges_of_deps, is_read_whole
+from dbt_ripple.graph.hypothetical import (
+    HypotheticalChange,
+    Supposed,
+    relation_after,
+)
+from dbt_ripple.graph.lineage import Analysis, ColumnEdge, NodeAnalysis, Status
+from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.linking.project_context import ProjectContext
+from dbt_ripple.graph.query_cache import Note, QueryCache
+from dbt_ripple.graph.relations import LinkedNode, topological, unknown_relation
+from dbt_ripple.reasons import Code, Reason
+
+_BITS: Final[Mapping[str, int]] = {
+    "IDENTITY": IDENTITY,
+    "TRANSFORMATION": TRANSFORMATION,
+    "AGGREGATION": AGGREGATION,
+    "JOIN": JOIN,
+    "FILTER": FILTER,
+    "GROUP_BY": GROUP_BY,
+    "SORT": SORT,
+    "WINDOW": WINDOW,
+    "CONDITIONAL": CONDITIONAL,
+}
+_OF_ROWS: Final = JOIN | FILTER | GROUP_BY | SORT
+"""Kinds by which a column decides which rows there are; it is then no value of any column."""
+
+
+def kind_of(said: ColumnFlow) -> int:
+    """The kind of a dependency that a declaration means."""
+    word = (said.transformation or "identity").strip().lower().replace(" ", "_")
+    kind, subtype = KINDS.get(word, ("DIRECT", "TRANSFORMATION"))
+    bit = _BITS[subtype]
+    return bit << MASK_SHIFT if said.masking and kind == "DIRECT" else bit
+
+
+@dataclass
+class _Column:
+    """A column while it is put together: what it depends on, and the parts of its fingerprint."""
+
+    name: str
+    deps: Deps = field(default_factory=dict)
+    parts: list[bytes] = field(default_factory=list)
+
+    def add(self, fp: bytes, deps: Deps, kind: int = IDENTITY, said: str = "") -> None:
+        """Add something that it comes of."""
+        self.parts.append(digest(b"of", fp, str(kind).encode(), said.encode()))
+        merge(self.deps, through(kind, deps))
+
+
+@dataclass
+class Columns:
+    """The columns and rows of a relation while they are put together, in order."""
+
+    by_name: dict[str, _Column] = field(default_factory=dict)
+    rows: _Column = field(default_factory=lambda: _Column(ROWS))
+
+    def column(self, name: str) -> _Column:
+        """A column, made where there is none."""
+        return self.by_name.setdefault(name.lower(), _Column(name))
+
+
+@dataclass
+class _Job:
+    """An asset while it is linked.
+
+    Attributes:
+        unseen: why not all of it can be followed.
+        missing: columns that are certainly not there.
+        everything: what is read without a word on columns.
+        into: what it writes to by its SQL, by unique_id: its own columns by theirs; None where any of them
+            may come of all that it reads.
+        written_whole: who writes it without a word on columns.
+        texts: of what counts as it is written, because it is not followed.
+    """
+
+    own: Columns = field(default_factory=Columns)
+    unseen: list[Reason] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    everything: dict[str, None] = field(default_factory=dict)
+    into: dict[str, dict[str, str] | None] = field(default_factory=dict)
+    written_whole: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+
+class AssetLineage:
+    """The assets of a project, linked.
+
+    Args:
+        graph: the assets and the project.
+        analysis: of the project.
+        cache: where lowered queries may be found.
+        hypothetical: what is supposed of relations and assets, by unique_id.
+        masking: functions that mask their arguments, besides those known to.
+
+    Attributes:
+        written: what assets write into the sources of dbt, by unique_id.
+        linked: every asset, and every relation that only their SQL names, by unique_id.
+    """
+
+    def __init__(
+        self,
+        graph: DeclaredGraph,
+        analysis: Analysis,
+        cache: Cache | None = None,
+        hypothetical: Mapping[str, Supposed] | None = None,
+    ) -> None:
+        self.graph = graph
+        self.dbt = analysis
+        self.cache = cache
+        self.hypothetical = hypothetical or {}
+        self.masking = masking_functions(graph.project)
+        self.linked: dict[str, LinkedNode] = {}
+        self.written: dict[str, Columns] = {}
+        self._open = set(analysis.unlisted)
+        self._in_progress: set[str] = set()
+        self._queries: dict[str, QueryCache] = {}
+        self._writers: dict[str, list[str]] = {}
+        self._jobs: dict[str, _Job] = {}
+        self._guessed: set[tuple[str, str]] = set()
+        for parent, child in graph.edges:
+            if parent in graph.assets:
+                self._writers.setdefault(child, []).append(parent)
+        for unique_id in topological(graph.acyclic):
+            if unique_id in graph.assets or (
+                unique_id in graph.datasets and unique_id not in analysis.nodes
+            ):
+                self.node(unique_id)
+        for unique_id in self._writers:
+            if unique_id not in self.linked:
+                columns = self.written[unique_id] = Columns()
+                for writer in self._writers[unique_id]:
+                    self._write(writer, unique_id, columns)
+
+    # -- what is read -------------------------------------------------------------------------------
+
+    def node(self, unique_id: str) -> LinkedNode:
+        """An asset, or a relation that only SQL of assets names, after what it comes of."""
+        known = self.linked.get(unique_id)
+        if known is not None:
+            return known
+        self._in_progress.add(unique_id)
+        asset = self.graph.assets.get(unique_id)
+        linked = self._asset(asset) if asset is not None else self._dataset(unique_id)
+        supposed = self.hypothetical.get(unique_id)
+        if isinstance(supposed, HypotheticalChange):
+            linked = relation_after(linked, supposed, self.graph.dialect)
+        self._in_progress.discard(unique_id)
+        self.linked[unique_id] = linked
+        return linked
+
+    def seen(self, unique_id: str) -> NodeAnalysis | None:
+        """What is known of a relation; None of an asset that is being linked."""
+        if unique_id in self.graph.assets or unique_id not in self.dbt.nodes:
+            if unique_id in self._in_progress:
+                return None
+            if unique_id not in self.graph.assets and unique_id not in self.graph.datasets:
+                return None
+            return self.node(unique_id).analysis
+        return self.dbt.nodes[unique_id]
+
+    def is_open(self, unique_id: str) -> bool:
+        """Whether a relation may have columns that nothing lists."""
+        if unique_id in self.dbt.nodes:
+            return unique_id in self._open or unique_id in self.graph.datasets
+        return not isinstance(self.hypothetical.get(unique_id), HypotheticalChange)
+
+    def relation(self, unique_id: str, dialect: str) -> Relation:
+        """A relation as SQL of this dialect reads it."""
+        seen = self.seen(unique_id)
+        if seen is None:
+            fingerprint = digest(b"cycle", unique_id.encode())
+            return unknown_relation(fingerprint, {(unique_id, ROWS): IDENTITY})
+        fps = [bytes.fromhex(fp) for fp in seen.fingerprints]
+        rows_fp = bytes.fromhex(seen.rows_fingerprint)
+        rest = _Rest(unique_id, digest(b"rest", unique_id.encode(), rows_fp, *fps), seen)
+        gone = seen.reason == Code.GONE()
+        # How one engine stores a name says nothing of how another one spells it.
+        own = dialect == self.graph.dialect
+        return Relation(
+            names=list(seen.columns),
+            keys=[fold(name, own, dialect) for name in seen.columns],
+            fps=fps,
+            deps=[{(unique_id, name): IDENTITY} for name in seen.columns],
+            unlisted=[rest] if self.is_open(unique_id) and not gone else [],
+            rows_fp=rows_fp,
+            rows={(unique_id, ROWS): IDENTITY},
+            side_key=digest(b"asset reads", unique_id.encode()),
+            unresolved=[rest],
+        )
+
+    @cached_property
+    def _certain(self) -> BrokenNodeFinder:
+        project = self.graph.project
+        supposed = {u: s for u, s in self.hypothetical.items() if u in project.nodes}
+        return BrokenNodeFinder(ProjectContext(project), believed(project), self.cache, supposed)
+
+    def lacks(self, unique_id: str, column: str) -> bool:
+        """Whether a relation certainly has no column of this name."""
+        seen = self.seen(unique_id)
+        if seen is None or column.lower() in map(str.lower, seen.columns):
+            return False
+        if seen.reason == Code.GONE():
+            return True
+        if self.is_open(unique_id):
+            return False
+        if unique_id in self.graph.project.nodes:
+            node = self.graph.project.nodes[unique_id]
+            if node.resource_type not in ("model", "seed", "snapshot", "source"):
+                return True
+            certain = self._certain.linker.node(unique_id).relation
+            return not certain.unlisted and column.lower() not in map(str.lower, certain.names)
+        return True
+
+    def queries(self, dialect: str) -> QueryCache:
+        """Where SQL of a dialect is followed."""
+        known = self._queries.get(dialect)
+        if known is None:
+            known = self._queries[dialect] = QueryCache(
+                dialect, False, self.cache, None, self.masking
+            )
+        return known
+
+    # -- assets -------------------------------------------------------------------------------------
+
+    def _asset(self, asset: AssetNode) -> LinkedNode:
+        job = self._jobs[asset.unique_id] = _Job()
+        said = asset.declared
+        for declared in said.columns:
+            type_ = (declared.type or "").lower()
+            job.own.column(declared.name).parts.append(digest(b"type", type_.encode()))
+        if asset.gone:
+            job.missing += asset.gone
+        for link in asset.reads:
+            self._read(asset, link, job)
+        if said.sql is not None:
+            self._sql(asset, job)
+        for link in asset.writes:
+            for flow in link.flow.columns or ():
+                for name in flow.sources:
+                    job.own.column(name)
+        writers = self._writers.get(asset.unique_id, ())
+        for writer in writers:
+            self._write(writer, asset.unique_id, job.own, job)
+        if job.everything:
+            _depend_on_everything(self, job)
+        silent = [
+            self._called(link.unique_id)
+            for link in asset.writes
+            if link.flow.columns is None and said.sql is None
+        ]
+        return self._linked(asset, job, silent, bool(asset.above() or writers or silent))
+
+    def _linked(self, asset: AssetNode, job: _Job, silent: list[str], follows: bool) -> LinkedNode:
+        unique_id = asset.unique_id
+        said = asset.declared
+        own = digest(b"asset", unique_id.encode(), repr((said.type, said.source_ref)).encode())
+        if job.texts:
+            own = digest(own, *(t.encode("utf-8", "surrogatepass") for t in job.texts))
+        if job.missing:
+            own = digest(b"broken", own, *(name.encode() for name in job.missing))
+        status: Status = "analysed" if follows else "leaf"
+        reason = Code.WRITES_WITHOUT_COLUMNS(names=silent) if silent else None
+        if job.written_whole:
+            reason = reason or Code.WRITTEN_WITHOUT_COLUMNS(names=job.written_whole)
+        if job.unseen:
+            status, reason = "opaque", job.unseen[0]
+        if job.missing:
+            status, reason = "broken", Code.CANNOT_FIND(names=list(dict.fromkeys(job.missing)))
+        return _as_relation(unique_id, own, job.own, self.graph.dialect, status, reason)
+
+    def _called(self, unique_id: str) -> str:
+        node = self.graph.project.nodes.get(unique_id)
+        if node is not None:
+            return node.display_name
+        asset = self.graph.declared.get(unique_id)
+        return asset.id if asset is not None else unique_id.partition(".")[2]
+
+    def _read(self, asset: AssetNode, link: Link, job: _Job) -> None:
+        """What the declaration says that it reads."""
+        unique_id, flow = link
+        seen = self.seen(unique_id)
+        rows_fp = bytes.fromhex(seen.rows_fingerprint) if seen is not None else b""
+        job.own.rows.add(rows_fp, {(unique_id, ROWS): IDENTITY})
+        if seen is not None and seen.reason == Code.GONE():
+            job.missing.append(self._called(unique_id))
+        columns = flow.columns
+        if columns is None and is_read_whole(self.graph.project.nodes.get(unique_id)):
+            columns = tuple(ColumnFlow((n,), n) for n in (seen.columns if seen is not None else ()))
+        if columns is None:
+            if asset.declared.sql is None or unique_id not in asset.sql_reads():
+                job.everything[unique_id] = None
+                job.unseen.append(Code.READS_WITHOUT_COLUMNS(names=[self._called(unique_id)]))
+            return
+        for said in columns:
+            kind = kind_of(said)
+            into = job.own.rows if kind & _OF_ROWS else job.own.column(said.target)
+            for name in said.sources:
+                if self.lacks(unique_id, name):
+                    job.missing.append(f"{self._called(unique_id)}.{name}")
+                    continue
+                fp, deps = self._column(unique_id, name)
+                into.add(fp, deps, kind, said.transformation or "")
+
+    def _column(self, unique_id: str, name: str) -> tuple[bytes, Deps]:
+        seen = self.seen(unique_id)
+        if seen is None:
+            return digest(b"cycle", unique_id.encode(), name.encode()), {
+                (unique_id, name): IDENTITY
+            }
+        for column, fp in zip(seen.columns, seen.fingerprints, strict=False):
+            if column.lower() == name.lower():
+                return bytes.fromhex(fp), {(unique_id, column): IDENTITY}
+        rest = _Rest(unique_id, digest(b"rest", unique_id.encode(), seen.rows_fingerprint.encode()))
+        return rest.get(name.lower(), name)
+
+    def _sql(self, asset: AssetNode, job: _Job) -> None:
+        """What its SQL reads and writes, statement by statement."""
+        said = asset.declared
+        if isinstance(asset.statements, Reason):
+            job.unseen.append(Code.SQL_NOT_FOLLOWED(because=asset.statements))
+            job.texts.append(said.sql or "")
+            return
+        targets = asset.sql_targets()
+        several = len(set(targets.values())) > 1
+        made: dict[str, Relation] = {}
+        for statement in asset.statements:
+            if statement.only_deletes or (statement.writes is None and not statement.reads):
+                job.own.rows.parts.append(digest(b"rows", statement.sql.encode()))
+                continue  # or it sets something
+            reader = _Reader(self, asset, made)
+            followed: tuple[dict[str, str], Linked] | Reason
+            if statement.is_query:
+                followed = self.queries(asset.dialect).follow(statement.sql, reader)
+            else:
+                followed = dialect_note(asset) or Code.STATEMENT_NOT_FOLLOWED(
+                    statement=statement.sql.split(None, 1)[0].upper()
+                )
+            target = targets.get(statement.writes.key) if statement.writes else None
+            if isinstance(followed, Reason):
+                self._not_followed(asset, job, statement, followed, made, target)
+                continue
+            linked = followed[1]
+            job.missing += self._certainly(asset, statement, linked, made)
+            relation = linked.relation
+            if statement.writes is not None:
+                made[statement.writes.key] = relation
+                if statement.temporary:
+                    continue
+            prefix = f"{self._called(target)}." if several and target is not None else ""
+            places = job.into.setdefault(target, {}) if target is not None else None
+            for name, fp, deps in zip(relation.names, relation.fps, relation.deps, strict=True):
+                job.own.column(prefix + name).add(fp, deps)
+                if places is not None:
+                    places[name] = prefix + name
+            if relation.unlisted:
+                job.unseen.append(Code.SQL_NOT_FOLLOWED(because=_star(relation)))
+                job.everything |= dict.fromkeys(u for u, _ in relation.rows)
+                if target is not None:
+                    job.into[target] = None
+            job.own.rows.add(relation.rows_fp, relation.rows)
+
+    def _certainly(
+        self, asset: AssetNode, statement: Statement, linked: Linked, made: Mapping[str, Relation]
+    ) -> list[str]:
+        """The names that its SQL certainly looks for in vain."""
+        if not linked.missing:
+            return []
+        reader = _Reader(self, asset, made, certainly=True)
+        again = self.queries(asset.dialect).follow(statement.sql, reader)
+        if isinstance(again, Reason):
+            return []
+        missing = list(again[1].missing)
+        if asset.dialect != self.graph.dialect:
+            there = {
+                column.lower()
+                for name in statement.reads
+                if name.key in asset.named and (seen := self.seen(asset.named[name.key]))
+                for column in seen.columns
+            }
+            missing = [n for n in missing if n.rpartition(".")[2].strip('"').lower() not in there]
+        return missing
+
+    def certain_relation(self, unique_id: str, dialect: str) -> Relation:
+        """A relation with the columns that it certainly has, and any others where that is not known."""
+        relation = self.relation(unique_id, dialect)
+        node = self.graph.project.nodes.get(unique_id)
+        if node is None or relation.unlisted or node.resource_type not in _RELATIONS:
+            return relation
+        certain = self._certain.linker.node(unique_id).relation
+        if certain.unlisted:
+            relation.unlisted = [_Rest(unique_id, b"certain")]
+        return relation
+
+    def _not_followed(
+        self,
+        asset: AssetNode,
+        job: _Job,
+        statement: Statement,
+        why: Reason,
+        made: dict[str, Relation],
+        target: str | None,
+    ) -> None:
+        job.unseen.append(Code.SQL_NOT_FOLLOWED(because=why))
+        job.texts.append(statement.sql)
+        for name in statement.reads:
+            if name.key in made:
+                job.everything |= dict.fromkeys(u for u, _ in made[name.key].rows)
+            elif name.key in asset.named:
+                job.everything[asset.named[name.key]] = None
+        for unique_id in job.everything:
+            seen = self.seen(unique_id)
+            fp = bytes.fromhex(seen.rows_fingerprint) if seen is not None else b""
+            job.own.rows.add(fp, {(unique_id, ROWS): TRANSFORMATION})
+        if target is not None:
+            job.into[target] = None
+        elif statement.writes is not None:
+            made[statement.writes.key] = unknown_relation(
+                digest(b"made", statement.sql.encode("utf-8", "surrogatepass")),
+                {(unique_id, ROWS): TRANSFORMATION for unique_id in job.everything},
+            )
+
+    # -- what is written ----------------------------------------------------------------------------
+
+    def _dataset(self, unique_id: str) -> LinkedNode:
+        columns = Columns()
+        for writer in self._writers.get(unique_id, ()):
+            self._write(writer, unique_id, columns)
+        own = digest(b"dataset", unique_id.encode())
+        return _as_relation(unique_id, own, columns, self.graph.dialect, "leaf", None)
+
+    def _write(
+        self, writer: str, unique_id: str, columns: Columns, job: _Job | None = None
+    ) -> None:
+        """Add what one asset writes into a relation to the columns of that."""
+        asset = self.graph.assets[writer]
+        if writer in self._in_progress:  # they read each other in turn
+            columns.rows.add(digest(b"cycle", writer.encode()), {(writer, ROWS): IDENTITY})
+            return
+        made = self.node(writer).analysis
+        fps = {
+            n.lower(): (n, bytes.fromhex(fp))
+            for n, fp in zip(made.columns, made.fingerprints, strict=False)
+        }
+        rows_fp = bytes.fromhex(made.rows_fingerprint)
+        columns.rows.add(rows_fp, {(writer, ROWS): IDENTITY})
+        into = self._jobs[writer].into
+        places: dict[str, str] | None = {}
+        if unique_id in into:
+            places = into[unique_id]
+        for link in asset.writes:
+            if link.unique_id != unique_id:
+                continue
+            if link.flow.columns is not None:
+                for said in link.flow.columns:
+                    kind = kind_of(said)
+                    target = (
+                        columns.rows
+                        if kind & _OF_ROWS
+                        else self._target(unique_id, said.target, columns)
+                    )
+                    for name in said.sources:
+                        spelled, fp = fps.get(name.lower(), (name, rows_fp))
+                        target.add(
+                            fp, {(writer, spelled): IDENTITY}, kind, said.transformation or ""
+                        )
+            elif asset.declared.sql is not None and unique_id not in into:
+                known = self._known(unique_id)
+                outputs = {name: name for name, _ in fps.values()}
+                same = {n: o for n, o in outputs.items() if not known or n.lower() in known}
+                places = same if same and not self._jobs[writer].unseen else None
+            elif asset.declared.sql is None:
+                places = None
+        if places is None:
+            self._guessed.add((writer, unique_id))
+            everything: Deps = {(writer, ROWS): TRANSFORMATION}
+            merge(everything, {(writer, name): TRANSFORMATION for name, _ in fps.values()})
+            all_of_it = digest(rows_fp, *(fp for _, fp in fps.values()))
+            for name in self._known(unique_id).values():
+                columns.column(name).add(all_of_it, everything)
+            columns.rows.add(all_of_it, everything)
+            if job is not None:
+                job.written_whole.append(self._called(writer))
+            return
+        for name, own in places.items():
+            spelled, fp = fps.get(own.lower(), (own, rows_fp))
+            self._target(unique_id, name, columns).add(fp, {(writer, spelled): IDENTITY})
+
+    def _known(self, unique_id: str) -> dict[str, str]:
+        """The columns that a relation is known to have, by their names in lower case."""
+        asset = self.graph.declared.get(unique_id)
+        if asset is not None:
+            return {column.name.lower(): column.name for column in asset.columns}
+        seen = self.dbt.nodes.get(unique_id)
+        return {name.lower(): name for name in (seen.columns if seen is not None else ())}
+
+    def _target(self, unique_id: str, name: str, columns: Columns) -> _Column:
+        return columns.column(self._known(unique_id).get(name.lower(), name))
+
+    # -- all together -------------------------------------------------------------------------------
+
+    @cached_property
+    def edges(self) -> list[ColumnEdge]:
+        """The edges into assets, and from assets into what they write."""
+        edges: list[ColumnEdge] = []
+        for unique_id, linked in self.linked.items():
+            for name, deps in zip(linked.analysis.columns, linked.deps, strict=False):
+                edges += edges_of_deps(deps, unique_id, name)
+            edges += edges_of_deps(linked.rows, unique_id, ROWS)
+        for unique_id, columns in self.written.items():
+            for column in (*columns.by_name.values(), columns.rows):
+                edges += edges_of_deps(column.deps, unique_id, column.name)
+        return edges
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """The project's analysis with the assets in it."""
+        place = {u: i for i, u in enumerate(topological(self.graph.acyclic))}
+        return dataclasses.replace(
+            self.dbt,
+            nodes={**self.dbt.nodes, **{u: linked.analysis for u, linked in self.linked.items()}},
+            edges=WithAssetEdges(self.dbt.edges, self.edges, place, frozenset(self._guessed)),
+        )
+
+    def moved_since(self, before: AssetLineage) -> dict[str, set[str]]:
+        """What assets write otherwise than before into the sources of dbt: columns and rows, by source."""
+        moved: dict[str, set[str]] = {}
+        for unique_id in {**before.written, **self.written}:
+            then = _fingerprints(before.written.get(unique_id, Columns()))
+            now = _fingerprints(self.written.get(unique_id, Columns()))
+            names = {name for name in {**then, **now} if then.get(name) != now.get(name)}
+            if names:
+                moved[unique_id] = names
+        return moved
+
+
+_RELATIONS: Final = ("model", "seed", "snapshot", "source")
+
+
+def _fingerprints(columns: Columns) -> dict[str, list[bytes]]:
+    found = {name: sorted(column.parts) for name, column in columns.by_name.items()}
+    return {**found, ROWS: sorted(columns.rows.parts)}
+
+
+def _depend_on_everything(lineage: AssetLineage, job: _Job) -> None:
+    """Each of its columns, and its rows, may come of all that some relations hold."""
+    everything: Deps = {}
+    parts = []
+    for unique_id in job.everything:
+        seen = lineage.seen(unique_id)
+        merge(everything, {(unique_id, ROWS): TRANSFORMATION})
+        if seen is not None:
+            merge(everything, {(unique_id, name): TRANSFORMATION for name in seen.columns})
+            fps = (*seen.fingerprints, seen.rows_fingerprint)
+            parts += [unique_id.encode(), *(fp.encode() for fp in fps)]
+            parts += [name.encode() for name in seen.columns]
+    whole = digest(b"everything", *parts)
+    for column in (*job.own.by_name.values(), job.own.rows):
+        column.add(whole, everything)
+
+
+def _as_relation(
+    unique_id: str,
+    own: bytes,
+    columns: Columns,
+    dialect: str,
+    status: Status,
+    reason: Reason | None,
+) -> LinkedNode:
+    made = list(columns.by_name.values())
+    names = [column.name for column in made]
+    fps = [digest(own, c.name.lower().encode(), *sorted(c.parts)) for c in made]
+    rows_fp = digest(own, b"rows", *sorted(columns.rows.parts))
+    relation = Relation(
+        names=list(names),
+        keys=[fold_stored(name, dialect) for name in names],
+        fps=fps,
+        deps=[{(unique_id, name): IDENTITY} for name in names],
+        unlisted=[_Rest(unique_id, digest(own, b"rest"))],
+        rows_fp=rows_fp,
+        rows={(unique_id, ROWS): IDENTITY},
+        side_key=digest(b"leaf", unique_id.encode()),
+    )
+    analysis = NodeAnalysis(
+        unique_id,
+        status,
+        reason,
+        columns=names,
+        fingerprints=[fp.hex() for fp in fps],
+        expressions=[None] * len(names),
+        rows_fingerprint=rows_fp.hex(),
+    )
+    return LinkedNode(analysis, relation, [column.deps for column in made], columns.rows.deps)
+
+
+def _star(relation: Relation) -> Reason:
+    parents = sorted({parent for parent, _ in relation.rows})
+    return Code.STAR_UNKNOWN(parents=[*parents[:3]] or ["its source"])
+
+
+class _Rest:
+    """Columns of a relation that nothing lists: each is taken as existing once it is read.
+
+    A name that is listed in another case is that column.
+    """
+
+    __slots__ = ("fingerprint", "seen", "unique_id")
+
+    def __init__(
+        self, unique_id: str, fingerprint: bytes, seen: NodeAnalysis | None = None
+    ) -> None:
+        self.unique_id = unique_id
+        self.fingerprint = fingerprint
+        self.seen = seen
+
+    def get(self, key: str, name: str) -> tuple[bytes, Deps]:
+        """Its fingerprint and what it depends on."""
+        if self.seen is not None:
+            for column, fp in zip(self.seen.columns, self.seen.fingerprints, strict=False):
+                if column.lower() == name.lower():
+                    return bytes.fromhex(fp), {(self.unique_id, column): IDENTITY}
+        return digest(self.fingerprint, key.encode()), {(self.unique_id, name): IDENTITY}
+
+    def fp(self) -> bytes:
+        """A fingerprint of all of them."""
+        return digest(self.fingerprint, b"*")
+
+    def whole(self) -> Deps:
+        """What depends on all of them depends on the rows."""
+        return {(self.unique_id, ROWS): TRANSFORMATION}
+
+
+class _Reader:
+    """An asset whose SQL is followed, to `QueryCache`."""
+
+    def __init__(
+        self,
+        lineage: AssetLineage,
+        asset: AssetNode,
+        made: Mapping[str, Relation],
+        certainly: bool = False,
+    ) -> None:
+        self.lineage = lineage
+        self.asset = asset
+        self.made = made
+        self.relation_of: Callable[[str, str], Relation] = (
+            lineage.certain_relation if certainly else lineage.relation
+        )
+
+    def table(self, key: str, name: str) -> Relation:
+        """The relation behind a name in its SQL."""
+        made = self.made.get(key)
+        if made is not None:
+            return made
+        unique_id = self.asset.named.get(key)
+        if unique_id is None:
+            return unknown_relation(digest(b"unnamed", key.encode()), {})
+        return self.relation_of(unique_id, self.asset.dialect)
+
+    def view(self, key: str, name: str) -> bytes | None:
+        """Nothing is kept of a query as linked: what assets read is told in no digest."""
+        return None
+
+    def noting(self) -> AbstractContextManager[dict[Note, None]]:
+        """No notes are taken."""
+        return nullcontext({})
+
+    def repeat(self, note: Note) -> bool:
+        """There are none."""
+        return False

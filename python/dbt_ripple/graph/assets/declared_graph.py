@@ -1,0 +1,566 @@
+"""Declared assets over a dbt project: what their names mean, and one graph of both.
+
+dbt's own project stays as it is, so that its fingerprints do: `DeclaredGraph.whole` is another project
+around it, for questions of who stands above and below. An asset is a node of it (`asset.airflow.load_orders`
+of resource type ``asset``); a source that an asset writes stays dbt's source and has the asset above it. A
+table that only SQL names and nobody declares is a node of resource type ``dataset``.
+
+What dbt builds may be read by an asset that writes a source: the graph may have cycles.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import msgspec
+
+from dbt_ripple.artifacts import Column, Node, NodeFinder, Project, did_you_mean
+from dbt_ripple.artifacts.assets_file import DATASETS, FILE, DeclaredAsset, Flow
+from dbt_ripple.artifacts.project import DependsOn
+from dbt_ripple.errors import RippleError
+from dbt_ripple.flow.identifiers import dialect_of
+from dbt_ripple.flow.statements import KNOWN, Name, Statement, dialects, statements
+from dbt_ripple.graph.linking.sources import DATASET_PREFIX
+from dbt_ripple.graph.relation_names import RelationNames
+from dbt_ripple.graph.relations import RELATIONS
+from dbt_ripple.graph.semantic_references import SEMANTIC
+from dbt_ripple.graph.traversal import reach
+from dbt_ripple.reasons import Code, Reason
+
+ASSET: Final = "asset"
+"""Resource type of a declared asset."""
+
+DATASET: Final = "dataset"
+"""Resource type of a relation that is read or written and that nobody declares."""
+
+_CALL: Final = re.compile(
+    r"""\s*(ref|source)\(\s*(['"])([^'"]+)\2\s*(?:,\s*(['"])([^'"]+)\4\s*)?\)\s*"""
+)
+
+
+class Link(NamedTuple):
+    """What an asset reads or writes, by its unique_id."""
+
+    unique_id: str
+    flow: Flow
+
+
+@dataclass
+class AssetNode:
+    """A declared asset, with what its names mean.
+
+    Attributes:
+        dialect: its SQL is written in.
+        reads: what the declaration says that it reads, in order.
+        writes: likewise.
+        statements: of its SQL; the reason why there are none where it cannot be read; empty without SQL.
+        named: the relations that its SQL names, by their keys.
+        gone: what it reads or writes that is there no more, as it is called.
+    """
+
+    declared: DeclaredAsset
+    dialect: str
+    reads: list[Link]
+    writes: list[Link]
+    statements: list[Statement] | Reason
+    named: dict[str, str]
+    gone: list[str]
+
+    @property
+    def unique_id(self) -> str:
+        """Its id in the graph."""
+        return self.declared.unique_id
+
+    def sql_targets(self) -> dict[str, str]:
+        """The relations its statements write to, by key, without those that end with the script."""
+        if isinstance(self.statements, Reason):
+            return {}
+        return {
+            s.writes.key: self.named[s.writes.key]
+            for s in self.statements
+            if s.writes is not None and s.writes.key in self.named
+        }
+
+    def sql_reads(self) -> dict[str, None]:
+        """The relations its statements read."""
+        if isinstance(self.statements, Reason):
+            return {}
+        return dict.fromkeys(
+            self.named[name.key]
+            for s in self.statements
+            for name in s.reads
+            if name.key in self.named
+        )
+
+    def above(self) -> dict[str, None]:
+        """All that it reads."""
+        return dict.fromkeys([*(link.unique_id for link in self.reads), *self.sql_reads()])
+
+    def below(self) -> dict[str, None]:
+        """All that it writes."""
+        below = [*(link.unique_id for link in self.writes), *self.sql_targets().values()]
+        return dict.fromkeys(below)
+
+
+class DeclaredGraph:
+    """Assets over one dbt project.
+
+    Args:
+        project: dbt's.
+        declared: the assets; those that are retired are left out.
+        formerly: the other side of a comparison: a name that only it has is *gone* here.
+        lenient: whether names that mean nothing are left out; else they are refused.
+
+    Attributes:
+        assets: by unique_id, in the order of the file.
+        dialect: of the project's SQL.
+
+    Raises:
+        RippleError: a name means nothing (the nearest is given), or several nodes; an asset writes
+            what dbt builds; or it has the name of a node of dbt.
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        declared: Iterable[DeclaredAsset],
+        formerly: Project | None = None,
+        lenient: bool = False,
+    ) -> None:
+        self.project = project
+        everything = list(declared)
+        self.declared = {a.unique_id: a for a in everything if a.retired is None}
+        self.retired = {a.id.casefold(): a for a in everything if a.retired is not None}
+        self._ids = {a.id.casefold(): u for u, a in self.declared.items()}
+        self.dialect = dialect_of(project.metadata.adapter_type)
+        self._names = RelationNames(project, self.dialect)
+        self._finder = NodeFinder(project)
+        self._formerly = formerly
+        self._lenient = lenient
+        for asset in self.declared.values():
+            self._check_name(asset)
+        self.assets = {u: self._resolved(asset) for u, asset in self.declared.items()}
+
+    # -- names --------------------------------------------------------------------------------------
+
+    def _check_name(self, asset: DeclaredAsset) -> None:
+        """Refuse a name that means a node of dbt already."""
+        kind, _, name = asset.id.partition(":")
+        same = [
+            node.unique_id
+            for node in self.project.nodes.values()
+            if node.resource_type in (*RELATIONS, *SEMANTIC, "exposure")
+            and kind.lower() in (node.resource_type, *_OF_DBT.get(node.resource_type, ()))
+            and name.casefold() in _names_of(node)
+        ]
+        if same and not self._lenient:
+            raise RippleError(
+                f"{asset.id} is {same[0]} of the dbt project",
+                asset.place,
+                f"read or write it as {name}, and do not declare it",
+            )
+
+    def find(self, text: str, place: str, *, writes: bool = False) -> str:
+        """The unique_id of what a name means.
+
+        Args:
+            text: an asset's id or name, or a relation of dbt by its name, as ``source('a', 'b')``, as
+                ``ref('a')``, as it is called in the warehouse, or by its unique_id.
+            place: where it stands.
+            writes: whether it is written to.
+
+        Raises:
+            RippleError: as `DeclaredGraph`.
+        """
+        unique_id = self._find(text, place)
+        if unique_id is None:
+            raise self._unknown(text, place)
+        unique_id = self._names.canonical.get(unique_id, unique_id)
+        if writes:
+            self._check_written(unique_id, text, place)
+        return unique_id
+
+    def _find(self, text: str, place: str) -> str | None:
+        known = self._ids.get(text.casefold())
+        if known is not None or text in self.declared:
+            return known or text
+        old = self.retired.get(text.casefold())
+        if old is not None:
+            raise RippleError(
+                f"{old.id} is retired since {old.retired}",
+                place,
+                "take `retired` out of its entry, or take out this name",
+            )
+        call = _CALL.fullmatch(text)
+        named = text
+        if call is not None:
+            first, second = call[3], call[5]
+            named = f"{first}.{second}" if second else first
+        try:
+            node, column = self._finder.find(named)
+            if column is None and node.resource_type in (*RELATIONS, *SEMANTIC):
+                return node.unique_id
+        except RippleError as error:
+            if error.fix == "name one by its id":  # it is several
+                raise RippleError(f"{text}: {error.what}", place, error.fix) from None
+        unique_id = self._names.node_named(named) if "." in named else None
+        if unique_id is not None:
+            return unique_id
+        same = [u for u, a in self.declared.items() if a.name.casefold() == named.casefold()]
+        if len(same) > 1:
+            ids = ", ".join(self.declared[u].id for u in same)
+            raise RippleError(f"{text} is several assets: {ids}", place, "name one by its id")
+        return same[0] if same else None
+
+    def _check_written(self, unique_id: str, text: str, place: str) -> None:
+        node = self.project.nodes.get(unique_id)
+        if node is not None and node.resource_type != "source":
+            raise RippleError(
+                f"{text} is {unique_id}, which dbt builds",
+                place,
+                "an asset writes a source of dbt or another asset",
+            )
+
+    def _unknown(self, text: str, place: str) -> RippleError:
+        names = [asset.id for asset in self.declared.values()]
+        for node in self.project.nodes.values():
+            if node.resource_type in RELATIONS:
+                names += [node.display_name]
+                names += [f"{node.source_name}.{node.name}"] if node.source_name else []
+        bare = text.rpartition(":")[2]
+        fix = did_you_mean(text, names, "") or did_you_mean(bare, names, "")
+        return RippleError(
+            f"nothing is called {text}", place, fix or "declare it, or name a node of dbt"
+        )
+
+    def relation_named(self, name: Name, dialect: str) -> str | None:
+        """What a name in an asset's SQL means: a relation of dbt, or an asset; None of anything else.
+
+        A name without a schema means the only relation that is called so.
+        """
+        unique_id = self._names.node_of(name.key)
+        if unique_id is not None:
+            return unique_id
+        key = name.key.replace('"', "").lower()
+        found = self._by_suffix.get(key, ())
+        if not found and "." in key:
+            # A catalog that dbt does not say.
+            found = self._by_suffix.get(key.split(".", 1)[1], ()) if key.count(".") == 2 else ()
+            # An asset that says no schema may stand in any.
+            found = found or {
+                u
+                for u in self._by_suffix.get(key.rpartition(".")[2], ())
+                if u in self.declared and "." not in self.declared[u].name
+            }
+        return next(iter(found)) if len(found) == 1 else None
+
+    def _ambiguous(self, name: Name) -> Sequence[str]:
+        found = self._by_suffix.get(name.key.replace('"', "").lower(), ())
+        return sorted(found) if len(found) > 1 else ()
+
+    @cached_property
+    def _by_suffix(self) -> dict[str, set[str]]:
+        """Relations by their names in lower case, with and without what stands before."""
+        by_suffix: dict[str, set[str]] = {}
+        for key, unique_id in self._names.by_name.items():
+            parts = key.replace('"', "").lower().split(".")
+            for length in range(1, len(parts) + 1):
+                of_name = by_suffix.setdefault(".".join(parts[-length:]), set())
+                of_name.add(self._names.canonical.get(unique_id, unique_id))
+        own: dict[str, set[str]] = {}
+        for unique_id, asset in self.declared.items():
+            if asset.type in DATASETS:
+                parts = asset.name.lower().split(".")
+                for length in range(1, len(parts) + 1):
+                    own.setdefault(".".join(parts[-length:]), set()).add(unique_id)
+        for key, unique_ids in own.items():  # dbt's own names come first
+            by_suffix.setdefault(key, unique_ids)
+        return by_suffix
+
+    # -- assets -------------------------------------------------------------------------------------
+
+    def _resolved(self, asset: DeclaredAsset) -> AssetNode:
+        gone: list[str] = []
+        reads = list(self._links(asset.reads, gone))
+        writes = list(self._links(asset.writes, gone, writes=True))
+        dialect = asset.dialect or self.dialect
+        parsed: list[Statement] | Reason = []
+        named: dict[str, str] = {}
+        if asset.sql is not None:
+            if dialect not in dialects():
+                raise RippleError(
+                    f"{dialect!r} is no dialect of SQL",
+                    asset.place,
+                    did_you_mean(dialect, dialects(), f"the dialects are {', '.join(dialects())}"),
+                )
+            parsed = statements(asset.sql, dialect)
+            if not isinstance(parsed, Reason):
+                named = self._named(asset, parsed, dialect)
+            if dialect not in KNOWN:
+                parsed = parsed if isinstance(parsed, Reason) else _not_followed(parsed)
+        return AssetNode(asset, dialect, reads, writes, parsed, named, gone)
+
+    def _links(
+        self, flows: Iterable[Flow], gone: list[str], *, writes: bool = False
+    ) -> Iterator[Link]:
+        for flow in flows:
+            try:
+                yield Link(self.find(flow.node, flow.place, writes=writes), flow)
+            except RippleError:
+                if self._formerly is not None and self._was_there(flow.node):
+                    gone.append(flow.node)
+                elif not self._lenient:
+                    raise
+
+    def _was_there(self, text: str) -> bool:
+        assert self._formerly is not None
+        former = DeclaredGraph(self._formerly, self.declared.values(), lenient=True)
+        try:
+            former.find(text, "")
+        except RippleError:
+            return False
+        return True
+
+    def _named(
+        self, asset: DeclaredAsset, parsed: Sequence[Statement], dialect: str
+    ) -> dict[str, str]:
+        named: dict[str, str] = {}
+        made: set[str] = set()
+        for statement in parsed:
+            for name in statement.reads:
+                if name.key in made or name.key in named:
+                    continue
+                unique_id = self.relation_named(name, dialect)
+                if unique_id is None and name.key in statement.ctes:
+                    continue
+                several = self._ambiguous(name) if unique_id is None else ()
+                if several and not self._lenient:
+                    raise RippleError(
+                        f"{name.spelled} in its SQL may be {' or '.join(several)}",
+                        asset.place,
+                        "write the schema before the name",
+                    )
+                named[name.key] = unique_id or DATASET_PREFIX + name.key
+            target = statement.writes
+            if target is None:
+                continue
+            if statement.temporary:
+                made.add(target.key)
+                continue
+            unique_id = self.relation_named(target, dialect)
+            if unique_id is not None and not self._lenient:
+                self._check_written(unique_id, target.spelled, asset.place)
+            named[target.key] = unique_id or DATASET_PREFIX + target.key
+        return named
+
+    # -- one graph ----------------------------------------------------------------------------------
+
+    @cached_property
+    def datasets(self) -> list[str]:
+        """The relations that only SQL of assets names, by unique_id."""
+        found = dict.fromkeys(
+            u
+            for a in self.assets.values()
+            for u in (*a.above(), *a.below())
+            if u not in self.assets
+        )
+        return [u for u in found if u not in self.project.nodes]
+
+    @cached_property
+    def edges(self) -> list[tuple[str, str]]:
+        """Who reads or writes whom: pairs of a parent and a child, each once."""
+        pairs: dict[tuple[str, str], None] = {}
+        for unique_id, asset in self.assets.items():
+            pairs |= {(above, unique_id): None for above in asset.above() if above != unique_id}
+            pairs |= {(unique_id, below): None for below in asset.below() if below != unique_id}
+        return list(pairs)
+
+    @cached_property
+    def closing(self) -> set[tuple[str, str]]:
+        """Of these, those that would close a cycle."""
+        children = {u: list(below) for u, below in self.project.children.items()}
+        closing = set()
+        # What an asset reads comes first: of a cycle, what it writes back closes it.
+        for parent, child in sorted(self.edges, key=lambda pair: pair[0] in self.assets):
+            if parent in reach(child, children):
+                closing.add((parent, child))
+            else:
+                children.setdefault(parent, []).append(child)
+        return closing
+
+    @cached_property
+    def whole(self) -> Project:
+        """The project with the assets in it."""
+        return self._with(self.edges)
+
+    @cached_property
+    def acyclic(self) -> Project:
+        """The same without the edges that would close a cycle."""
+        return self._with([edge for edge in self.edges if edge not in self.closing])
+
+    def _with(self, edges: Iterable[tuple[str, str]]) -> Project:
+        nodes = dict(self.project.nodes)
+        parents = {u: list(above) for u, above in self.project.parents.items()}
+        children = {u: list(below) for u, below in self.project.children.items()}
+        nodes |= {u: self._node(asset) for u, asset in self.assets.items()}
+        for unique_id in self.datasets:
+            name = unique_id.removeprefix(DATASET_PREFIX)
+            nodes[unique_id] = Node(
+                unique_id=unique_id,
+                name=name,
+                resource_type=DATASET,
+                relation_name=name,
+                fqn=[self.project.name, name],
+            )
+        for parent, child in edges:
+            children.setdefault(parent, []).append(child)
+            parents.setdefault(child, []).append(parent)
+        for unique_id in nodes:
+            parents.setdefault(unique_id, [])
+            children.setdefault(unique_id, [])
+        for asset in self.assets.values():
+            for link in asset.writes:
+                nodes[link.unique_id] = _explained(nodes[link.unique_id], link.flow)
+        said = msgspec.json.encode(
+            [
+                (text_of(a), a.description, a.owner, a.tags, a.schedule, a.meta, a.columns)
+                for a in self.declared.values()
+            ]
+        )
+        project = self.project
+        return project.having(
+            nodes=nodes,
+            parents=parents,
+            children=children,
+            digest=lambda: hashlib.sha256(project.digest.encode() + said).hexdigest(),
+        )
+
+    def _node(self, asset: AssetNode) -> Node:
+        said = asset.declared
+        columns = {
+            column.name: Column(
+                name=column.name,
+                description=column.description,
+                data_type=column.type,
+                meta={} if column.pii is None else {"pii": column.pii},
+                index=i,
+            )
+            for i, column in enumerate(said.columns)
+        }
+        node = Node(
+            unique_id=asset.unique_id,
+            name=said.name,
+            resource_type=ASSET,
+            type=said.type,
+            label=said.id,
+            package_name=self.project.name,
+            original_file_path=_file_of(said),
+            path=said.source_ref or "",
+            fqn=[self.project.name, "assets", said.name],
+            owner=dict(said.owner),
+            tags=list(said.tags),
+            meta=dict(said.meta),
+            description=said.description,
+            columns=columns,
+            raw_code=text_of(said),
+            url=said.source_ref,
+            depends_on=DependsOn(nodes=list(asset.above())),
+        )
+        if asset.dialect == self.dialect and _is_one_query(asset.statements):
+            node.compiled_code = said.sql
+        for link in asset.reads:
+            node = _explained(node, link.flow)
+        return node
+
+
+_OF_DBT: Final[Mapping[str, tuple[str, ...]]] = {
+    "model": ("dbt_model", "table"),
+    "seed": ("table",),
+    "snapshot": ("table",),
+    "source": ("table",),
+    "exposure": (),
+}
+
+
+def _file_of(asset: DeclaredAsset) -> str:
+    """The file it is declared in; beside the project only its name."""
+    file = asset.place.rpartition(":")[0]
+    return FILE if file.replace("\\", "/").rpartition("/")[2] == FILE else file
+
+
+def _names_of(node: Node) -> set[str]:
+    names = {node.name.casefold(), node.display_name.casefold()}
+    if node.source_name:
+        names.add(f"{node.source_name}.{node.name}".casefold())
+    return names
+
+
+def _not_followed(parsed: Sequence[Statement]) -> list[Statement]:
+    return [statement._replace(is_query=False) for statement in parsed]
+
+
+def _is_one_query(parsed: list[Statement] | Reason) -> bool:
+    return not isinstance(parsed, Reason) and len(parsed) == 1 and parsed[0].is_query
+
+
+def _explained(node: Node, flow: Flow) -> Node:
+    """A node whose columns say how they are made, where the declaration does."""
+    texts = {
+        said.target: said.transformation
+        for said in flow.columns or ()
+        if said.transformation is not None
+    }
+    if not texts:
+        return node
+    columns = dict(node.columns)
+    by_name = {(column.name or key).lower(): key for key, column in columns.items()}
+    for target, text in texts.items():
+        key = by_name.get(target.lower(), target)
+        column = columns.get(key) or Column(name=target, index=len(columns))
+        columns[key] = msgspec.structs.replace(
+            column, more={**(column.more or {}), EXPRESSION: text}
+        )
+    return msgspec.structs.replace(node, columns=columns)
+
+
+EXPRESSION: Final = "ripple_transformation"
+"""Where `Column.more` has how a column is made, as an asset's declaration says it."""
+
+
+def said_expressions(node: Node) -> dict[str, str]:
+    """How columns are made, as declared assets say it, by their names in lower case."""
+    return {
+        (column.name or key).lower(): str(text)
+        for key, column in node.columns.items()
+        if column.more and (text := column.more.get(EXPRESSION))
+    }
+
+
+def text_of(asset: DeclaredAsset) -> str:
+    """All that a declaration says of the data, as text; who owns it and when it runs is none of it."""
+    said = msgspec.structs.replace(
+        asset,
+        place="",
+        description="",
+        owner={},
+        tags=(),
+        schedule=None,
+        meta={},
+        last_seen=None,
+        columns=tuple((c.name, c.type) for c in asset.columns),
+        reads=tuple(msgspec.structs.replace(f, place="") for f in asset.reads),
+        writes=tuple(msgspec.structs.replace(f, place="") for f in asset.writes),
+    )
+    return msgspec.json.encode(said).decode()
+
+
+def dialect_note(asset: AssetNode) -> Reason | None:
+    """Why SQL that can be read is not followed: nobody knows the rules of its dialect here."""
+    if asset.declared.sql is None or asset.dialect in KNOWN:
+        return None
+    return Code.DIALECT_NOT_KNOWN(dialect=asset.dialect)
