@@ -114,7 +114,8 @@ def _names(node: Node) -> Iterator[str]:
 
 def _other_names(node: Node) -> Iterator[str]:
     """Semantic models and the like, which are often named after the model they stand on."""
-    return _spelled(node) if node.resource_type in _SELDOM_MEANT else iter(())
+    is_other = node.resource_type in _SELDOM_MEANT and node.resource_type != "dataset"
+    return _spelled(node) if is_other else iter(())
 
 
 def _as_assets(node: Node) -> Iterator[str]:
@@ -125,6 +126,9 @@ def _as_assets(node: Node) -> Iterator[str]:
             yield f"{kind}:{node.display_name}"
             if node.source_name:
                 yield f"{kind}:{node.source_name}.{node.name}"
+    elif node.resource_type == "dataset":
+        yield node.name
+        yield f"table:{node.name}"
     elif node.resource_type == "asset" and node.type:
         yield f"{node.type}:{node.name}"
 

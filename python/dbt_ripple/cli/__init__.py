@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 COMMANDS: Final[dict[str, str]] = {
     "analyze": "How much of this project can be analysed, and why the rest cannot.",
     "build": "Load the lineage into Spark tables, and build the dbt models on them.",
+    "capture": "What a job's SQL reads and writes; written into ripple_assets.yml.",
     "diagnose": "What a number comes from, step by step down to the sources.",
     "diff": "Which columns changed between base and head.",
     "emit": "Send runs and lineage as OpenLineage events to a catalogue.",
@@ -27,6 +28,8 @@ COMMANDS: Final[dict[str, str]] = {
     "gate": "May this change be merged? Checks contracts, owners, personal data and readers.",
     "impact": "Who would break if a column were renamed, dropped, retyped or added.",
     "load": "Load the lineage of the project into Spark tables.",
+    "prune": "Retire declared assets that nothing has shown for some days.",
+    "register": "Write an asset that dbt does not build into ripple_assets.yml.",
     "schema": "The JSON Schema of what a command prints with --format json.",
     "run": "Build and test what the change affects, and stop where rows come out equal.",
     "select": "Which tests a change can break, and which models to build for them.",

@@ -42,9 +42,12 @@ def node_names(context: click.Context, _parameter: click.Parameter, typed: str) 
     """Nodes that hold data or use it; after a node and a dot, its columns."""
     nodes = _nodes(context)
     names = {name: node for node in nodes if node.kind not in _TESTS for name in node.names()}
-    result = _matching(names, typed)
+    assets = _assets(context)
+    result = _matching([*names, *assets], typed)
     before, dot, _ = typed.rpartition(".")
-    if dot and before in names:
+    if dot and before in assets:
+        result += _matching((f"{before}.{c}" for c in assets[before]), typed)
+    elif dot and before in names:
         result += _matching((f"{before}.{c}" for c in _columns(context, names[before])), typed)
     return result
 
@@ -130,6 +133,19 @@ def _nodes(context: click.Context) -> list[_Node]:
             sections[section], type=GenericAlias(dict, (str, named))
         ).items()
     ]
+
+
+def _assets(context: click.Context) -> dict[str, list[str]]:
+    """The ids of the declared assets with their columns, as far as the files can be read."""
+    from dbt_ripple.artifacts.assets_file import assets_files, read_assets
+    from dbt_ripple.errors import RippleError
+
+    project_dir = Path(context.params.get("project_dir") or nearest_project())
+    try:
+        declared = read_assets(assets_files(project_dir, context.params.get("assets") or ()))
+    except RippleError:
+        return {}
+    return {a.id: [c.name for c in a.columns] for a in declared if a.retired is None}
 
 
 def _columns(context: click.Context, node: _Node) -> list[str]:

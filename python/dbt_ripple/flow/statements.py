@@ -77,7 +77,9 @@ def statements(sql: str, dialect: str) -> list[Statement] | Reason:
     """
     try:
         found = [
-            _statement(text, tree, dialect)
+            None
+            if isinstance(tree, (exp.Condition, exp.Alias))
+            else _statement(text, tree, dialect)
             for text in _texts(sql, dialect)
             for tree in sqlglot.parse(text, read=dialect)
             if tree is not None and not isinstance(tree, exp.Semicolon)
@@ -86,7 +88,8 @@ def statements(sql: str, dialect: str) -> list[Statement] | Reason:
         return Code.CANNOT_PARSE(error=_first_line(error))
     except Exception as error:  # over SQL that no engine takes sqlglot stumbles
         return Code.CANNOT_PARSE(error=f"{type(error).__name__}: {error}"[:200])
-    return found or Code.NO_QUERY()
+    known = [statement for statement in found if statement is not None]
+    return known if known and len(known) == len(found) else Code.NO_QUERY()
 
 
 def _texts(sql: str, dialect: str) -> list[str]:

@@ -205,15 +205,67 @@ class BuiltTables(LoadedTables, kw_only=True):
     dbt: dict[str, int]
 
 
+class EditedAssets(msgspec.Struct, kw_only=True):
+    """What became of an assets file.
+
+    Attributes:
+        file: which it is.
+        changed: the assets that were changed, by id: added, shown again, back, or retired.
+        written: whether it was written; not with ``--dry-run``.
+    """
+
+    file: str
+    changed: dict[str, str]
+    written: bool
+
+
+class CapturedSource(msgspec.Struct, kw_only=True):
+    """A column that a written one comes of; ``*rows*`` is which rows there are."""
+
+    table: str
+    column: str
+
+
+class CapturedColumn(msgspec.Struct, kw_only=True, rename={"sources": "from"}):
+    """A column that a job writes, or the rows of a table; it comes of those."""
+
+    table: str
+    column: str
+    sources: list[CapturedSource]
+
+
+class CapturedJob(msgspec.Struct, kw_only=True):
+    """What the SQL of a job reads and writes.
+
+    Attributes:
+        id: of the job.
+        source_tables: as dbt calls them, as assets are called, or as the SQL has them.
+        target_tables: likewise.
+        columns: of the target tables.
+        file: the assets file.
+        written: whether it was written; not with ``--dry-run``.
+    """
+
+    id: str
+    source_tables: list[str]
+    target_tables: list[str]
+    columns: list[CapturedColumn]
+    file: str
+    written: bool
+
+
 DOCUMENTS: Final[dict[str, type[msgspec.Struct]]] = {
     "analyze": AnalyzeDocument,
     "build": BuiltTables,
+    "capture": CapturedJob,
     "diagnose": Diagnosis,
     "diff": Diff,
     "explain": Explanation,
     "gate": GateDocument,
     "impact": ImpactDocument,
     "load": LoadedTables,
+    "prune": EditedAssets,
+    "register": EditedAssets,
     "run": CutSelection,
     "select": SelectDocument,
     "trace": TraceDocument,

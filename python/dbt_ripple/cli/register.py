@@ -1,0 +1,247 @@
+"""`dbt-ripple register`: write assets that dbt does not build into ripple_assets.yml."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.options import (
+    cache_options,
+    format_option,
+    open_cache,
+    open_target,
+    project_options,
+)
+from dbt_ripple.cli.shell_completion import node_names
+from dbt_ripple.errors import RippleError
+from dbt_ripple.rendering.output import answer, as_document
+
+if TYPE_CHECKING:
+    from dbt_ripple.artifacts.assets_file import DeclaredAsset
+    from dbt_ripple.governance.asset_edits import Edited, Registration
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def file_option(command: _Command) -> _Command:
+    """Add ``--file`` and ``--dry-run``: what is written, and whether."""
+    command = click.option(
+        "--dry-run", is_flag=True, help="Print what would change, and write nothing."
+    )(command)
+    return click.option(
+        "--file",
+        "file",
+        metavar="FILE",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="File to write.  [default: ripple_assets.yml beside the project]",
+    )(command)
+
+
+def said_of_asset(command: _Command) -> _Command:
+    """Add what is said of an asset: where it is, whose it is and when it runs."""
+    for option, help_ in (
+        ("--source-ref", "Where it is defined: a file, an address, a name in its system."),
+        ("--owner", "Who answers for it: a name or an email address."),
+        ("--schedule", "When it runs, as its scheduler says it."),
+        ("--description", "What it is, in a sentence."),
+    ):
+        command = click.option(option, metavar="TEXT", help=help_)(command)
+    return click.option("--tag", "tags", metavar="TAG", multiple=True, help="Add a tag.")(command)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  dbt-ripple register api:stripe --owner payments@shop.example
+  dbt-ripple register airflow:load_orders --source-ref dags/load_orders.py --upstream api:stripe --downstream raw.raw_orders
+  dbt-ripple register dashboard:revenue --upstream fct_orders --column order_total:revenue
+  dbt-ripple register api:crm table:customers_raw table:customers_clean model:churn --pipeline customer_360
+""",
+)
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@click.option("--type", "type_", metavar="TYPE", help="What it is, where the ID does not say it.")
+@click.option(
+    "--upstream",
+    "upstreams",
+    metavar="NODE",
+    multiple=True,
+    shell_complete=node_names,
+    help="What it reads: a node of dbt or another asset. May be repeated.",
+)
+@click.option(
+    "--downstream",
+    "downstreams",
+    metavar="NODE",
+    multiple=True,
+    shell_complete=node_names,
+    help="What it writes: a source of dbt or another asset. May be repeated.",
+)
+@click.option(
+    "--column",
+    "columns",
+    metavar="A[:B]",
+    multiple=True,
+    help="A column of the only --upstream that it reads, as its column B. May be repeated.",
+)
+@click.option("--transformation", metavar="TEXT", help="With --column: how they are made.")
+@click.option(
+    "--pipeline",
+    metavar="NAME",
+    help="Tag of all of several IDs, each of which reads the one before.",
+)
+@said_of_asset
+@file_option
+@format_option("text", "json")
+@cache_options
+@project_options
+def register(
+    ids: tuple[str, ...],
+    type_: str | None,
+    upstreams: tuple[str, ...],
+    downstreams: tuple[str, ...],
+    columns: tuple[str, ...],
+    transformation: str | None,
+    pipeline: str | None,
+    source_ref: str | None,
+    owner: str | None,
+    schedule: str | None,
+    description: str | None,
+    tags: tuple[str, ...],
+    file: Path | None,
+    dry_run: bool,
+    style: str,
+    cache_dir: Path | None,
+    no_cache: bool,
+    project_dir: Path,
+    target_path: Path | None,
+) -> None:
+    """Write an asset that dbt does not build into ripple_assets.yml, or say that it is still there.
+
+    An ID is WHAT:NAME: airflow:load_orders, table:orders, model:churn, api:stripe. Of one that is in the
+    file already, what is given is changed and the rest stays; comments and order stay, too. Several IDs
+    are a pipeline: each reads the one before it. A name that means nothing is refused with the nearest
+    that does, and the file is left alone.
+    """
+    from dbt_ripple.governance.asset_edits import Registration
+
+    if columns and len(upstreams) != 1:
+        raise click.UsageError("--column says what is read of one --upstream: give one")
+    if transformation and not columns:
+        raise click.UsageError("--transformation says how a --column is made: give that, too")
+    said = {
+        "source_ref": source_ref,
+        "owner": owner,
+        "schedule": schedule,
+        "description": description,
+        "tags": (*tags, *([pipeline] if pipeline else [])),
+    }
+    reads: list[Any] = list(upstreams)
+    if columns:
+        flows = [_column(text, transformation) for text in columns]
+        reads = [{"node": upstreams[0], "columns": flows}]
+    if len(ids) == 1:
+        one = Registration(id=ids[0], type=type_, reads=reads, writes=downstreams, **said)  # type: ignore[arg-type]
+        write([one], file, dry_run, style, cache_dir, no_cache, project_dir, target_path)
+        return
+    if type_ or upstreams or downstreams or source_ref:
+        raise click.UsageError(
+            "several IDs are a pipeline: give --type, --source-ref, --upstream and --downstream to one ID"
+        )
+
+    def steps(is_dbt: Callable[[str], bool]) -> list[Registration]:
+        return list(_pipeline(ids, said, is_dbt))
+
+    write(steps, file, dry_run, style, cache_dir, no_cache, project_dir, target_path)
+
+
+def _column(text: str, transformation: str | None) -> Any:
+    name, _, to = text.partition(":")
+    if not name.strip():
+        raise RippleError(f"{text!r} is not COLUMN or COLUMN:NEW", "--column", "name a column")
+    if not to and not transformation:
+        return name.strip()
+    flow = {"from": name.strip(), "to": (to or name).strip()}
+    return {**flow, **({"transformation": transformation} if transformation else {})}
+
+
+def _pipeline(
+    ids: Sequence[str], said: dict[str, Any], is_dbt: Callable[[str], bool]
+) -> Iterator[Registration]:
+    from dbt_ripple.governance.asset_edits import Registration
+
+    for i, name in enumerate(ids):
+        before = ids[i - 1] if i else None
+        after = ids[i + 1] if i + 1 < len(ids) else None
+        if is_dbt(name):
+            if before is not None and is_dbt(before):
+                raise RippleError(
+                    f"{before} and {name} are both of dbt, which knows how they hang together",
+                    name,
+                    "begin or end the pipeline here",
+                )
+            continue
+        yield Registration(
+            id=name,
+            reads=[before] if before is not None else [],
+            writes=[after] if after is not None and is_dbt(after) else [],
+            **said,
+        )
+
+
+def write(
+    registrations: Sequence[Registration]
+    | Callable[[Callable[[str], bool]], Sequence[Registration]],
+    file: Path | None,
+    dry_run: bool,
+    style: str,
+    cache_dir: Path | None,
+    no_cache: bool,
+    project_dir: Path,
+    target_path: Path | None,
+) -> None:
+    """Register assets over the project, and say what was written."""
+    from dbt_ripple.artifacts import find_node
+    from dbt_ripple.governance.asset_edits import registered
+
+    where, others = files_of(file, project_dir)
+    with open_cache(cache_dir, no_cache) as cache:
+        target = open_target(artifacts_folder(project_dir, target_path), cache, None)
+        project = target.project
+
+        def is_dbt(name: str) -> bool:
+            try:
+                return find_node(project, name)[1] is None
+            except RippleError:
+                return False
+
+        ready = registrations(is_dbt) if callable(registrations) else registrations
+        edited = registered(where, ready, project, target.analysis(tests=False), others)
+    if not dry_run:
+        edited.write()
+    say(edited, style, dry_run)
+
+
+def files_of(file: Path | None, project_dir: Path) -> tuple[Path, list[DeclaredAsset]]:
+    """The file to be written, and the assets of the other one that every command reads."""
+    from dbt_ripple.artifacts.assets_file import FILE, read_assets
+
+    own = project_dir / FILE
+    where = file or own
+    if where.resolve() == own.resolve() or not own.is_file():
+        return where, []
+    return where, read_assets([own])
+
+
+def say(edited: Edited, style: str, dry_run: bool) -> None:
+    """What is, or would be, written."""
+    if style == "json":
+        document = {"file": str(edited.file), "changed": edited.changed, "written": not dry_run}
+        answer(as_document(document))
+        return
+    lines = [f"{what}: {name}" for name, what in edited.changed.items()] or ["nothing to do"]
+    end = "would be written to" if dry_run else "written to"
+    answer([*lines, *([f"{end} {edited.file}"] if edited.changed else [])])
