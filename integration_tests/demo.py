@@ -189,6 +189,10 @@ def main() -> None:
     with stages("trace"):
         trace.main(["raw_orders", *at], standalone_mode=False)
         heading(
+            "And who loads it?  ripple_assets.yml says it: dbt-ripple trace raw_orders --direction upstream"
+        )
+        trace.main(["raw_orders", "--direction", "upstream", *at], standalone_mode=False)
+        heading(
             "(b) What breaks if raw_orders.order_total is renamed?"
             "  dbt-ripple trace raw_orders.order_total"
         )
@@ -209,6 +213,7 @@ def main() -> None:
 Where to go next
   .venv/bin/dbt-ripple analyze --target-path {where}
   .venv/bin/dbt-ripple trace revenue_daily.total_usd --direction upstream --target-path {where}
+  .venv/bin/dbt-ripple impact api:checkout --drop amount_cents --project-dir {PROJECT.name} --target-path {ARTIFACTS.relative_to(PROJECT)}
   docs/package.md: the same in your own project
 """
     )

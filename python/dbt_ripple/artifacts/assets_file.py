@@ -269,7 +269,7 @@ def _yaml(text: str, where: str) -> tuple[Any, YamlNode | None]:
         if "\\t" in said or "'\t'" in said or _tab(text, mark):
             said, fix = "a tab stands where YAML wants spaces", "indent by spaces"
         raise RippleError(said, place, fix) from None
-    except YAMLError as error:
+    except (YAMLError, RecursionError, ValueError) as error:
         said = " ".join(str(error).split())
         raise RippleError(f"cannot be read: {said}", where, "correct it as YAML") from None
 

@@ -102,9 +102,7 @@ def declared_otherwise(
     before = DeclaredGraph(head, then, formerly=base, lenient=True)
     sides = [AssetLineage(side, analysis(), cache) for side in (before, graph)]
     return {
-        unique_id: frozenset(names)
-        for unique_id, names in sides[1].moved_since(sides[0]).items()
-        if unique_id in head.nodes
+        unique_id: frozenset(names) for unique_id, names in sides[1].moved_since(sides[0]).items()
     }
 
 
@@ -173,6 +171,7 @@ def read_by_change(comparison: Comparison, only: Collection[str] | None = None) 
         unique_id
         for unique_id, node in head.nodes.items()
         if node.resource_type == ASSET
-        and unique_id in comparison.changed
+        and (change := comparison.changed.get(unique_id)) is not None
+        and change.kind == "changed"
         and (below is None or unique_id in below)
     ]

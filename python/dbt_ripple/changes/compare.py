@@ -201,7 +201,10 @@ def compare(
     )
     comparison.notes += [*conditions, *seeds.notes]
     if head.written_otherwise:
-        names = [head.nodes[u].display_name for u in head.nodes if u in head.written_otherwise]
+        names = [
+            head.nodes[u].display_name if u in head.nodes else u.partition(".")[2]
+            for u in head.written_otherwise
+        ]
         comparison.notes.append(Code.ASSETS_DECLARED_OTHERWISE(names=names))
     if same_macros:
         comparison.notes.append(Code.MACROS_GIVE_THE_SAME(names=same_macros))

@@ -489,3 +489,31 @@ def test_assets_leave_the_fingerprints_of_dbt_as_they_are() -> None:
         assert with_them.nodes[unique_id] == seen
     assert with_them.tests == alone.tests
     assert compare(of, of).changed == {}
+
+
+def test_a_table_that_nobody_declares_hands_on_what_an_asset_writes() -> None:
+    of = project(
+        node("model.p.m", "select x, y from lake.t"),
+        check("x", "select x from `s`.`m` where x is null", "model.p.m"),
+        check("y", "select y from `s`.`m` where y is null", "model.p.m"),
+        orders(),
+        catalog=LISTED,
+    )
+    text = "  - id: spark:j\n    sql: insert into lake.t select id as x, {} as y from s.orders\n"
+    now = assets(text.format("amount + 1"))
+    found = declared_otherwise(of, of, assets(text.format("amount")), now, lambda: analyse(of))
+    assert {u: set(names) for u, names in found.items()} == {"dataset.lake.t": {"y"}}
+    head = of.having(written_otherwise=found)
+    # Nothing lists its columns: any of them may be the one.
+    assert [test.name for test in select(of, head, facts=False).tests] == ["x", "y"]
+    report = what_if(text.format("amount"), RAW, Change("retype", "amount", "string"), of=of)
+    assert severities(report) == {"j": "warning", "lake.t": "warning", "m": "warning"}
+
+
+def test_sql_that_reads_what_is_removed_is_broken() -> None:
+    base = shop()
+    head = project(orders(), node(STG, base.nodes[STG].compiled_code, RAW), catalog=LISTED)
+    text = assets("  - id: spark:j\n    sql: select count(*) as n from s.fct\n")
+    graph = DeclaredGraph(head, text, formerly=base)
+    seen = AssetLineage(graph, analyse(head)).analysis.nodes["asset.spark.j"]
+    assert (seen.status, str(seen.reason)) == ("broken", "cannot find s.fct")

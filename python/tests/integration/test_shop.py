@@ -19,7 +19,10 @@ import yaml
 from demo_run import changes
 
 from dbt_ripple.artifacts import Project, read_project
+from dbt_ripple.artifacts.assets_file import read_assets
 from dbt_ripple.graph.analyse_project import analyse
+from dbt_ripple.graph.assets.asset_lineage import AssetLineage
+from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.selection import select
@@ -70,6 +73,12 @@ def test_the_demo_answers_its_questions(demo: subprocess.CompletedProcess[str]) 
         "SPARK_JOB customer_ltv_model",
     ]
     assert [line for line in lines if line in story][: len(story)] == story
+    # What stands around the project, as ripple_assets.yml declares it.
+    above = ["TABLE raw_orders", "DAG load_orders", "API checkout"]
+    assert any(lines[i : i + 3] == above for i in range(len(lines)))
+    assert {"SPARK_JOB train_churn", "ML_MODEL churn", "DASHBOARD operations"} <= {*lines}
+    assert "SPARK_JOB train_churn.spent_usd  DIRECT AGGREGATION" in out
+    assert "\nassets: dashboard:operations\n" in out
     assert "DBT_MODEL fct_orders.order_total  DIRECT IDENTITY" in out
     assert "DAG daily_revenue_report.order_total" in out
     assert "Finance Analytics" in out
@@ -216,7 +225,8 @@ def test_on_delta_lake_with_snapshots_and_merges(tmp_path: Path) -> None:
     assert first["snapshots"] == 1
     assert first["unseen"] == 0
     assert first["nodes"] > 100
-    assert first["column_edges"] == len({tuple(e) for e in analysis.edges})
+    assets = DeclaredGraph(project, read_assets([SHOP / "ripple_assets.yml"]))
+    assert first["column_edges"] == len({*AssetLineage(assets, analysis).analysis.edges})
     assert differences(project, analysis, incremental=True) == []
     assert changes() == before
 

@@ -300,7 +300,7 @@ class DeclaredGraph:
                 )
             parsed = statements(asset.sql, dialect)
             if not isinstance(parsed, Reason):
-                named = self._named(asset, parsed, dialect)
+                named = self._named(asset, parsed, dialect, gone)
             if dialect not in KNOWN:
                 parsed = parsed if isinstance(parsed, Reason) else _not_followed(parsed)
         return AssetNode(asset, dialect, reads, writes, parsed, named, gone)
@@ -312,22 +312,25 @@ class DeclaredGraph:
             try:
                 yield Link(self.find(flow.node, flow.place, writes=writes), flow)
             except RippleError:
-                if self._formerly is not None and self._was_there(flow.node):
+                if self._was_there(flow.node):
                     gone.append(flow.node)
                 elif not self._lenient:
                     raise
 
+    @cached_property
+    def _former(self) -> DeclaredGraph | None:
+        if self._formerly is None:
+            return None
+        return DeclaredGraph(self._formerly, self.declared.values(), lenient=True)
+
     def _was_there(self, text: str) -> bool:
-        assert self._formerly is not None
-        former = DeclaredGraph(self._formerly, self.declared.values(), lenient=True)
         try:
-            former.find(text, "")
+            return self._former is not None and bool(self._former.find(text, ""))
         except RippleError:
             return False
-        return True
 
     def _named(
-        self, asset: DeclaredAsset, parsed: Sequence[Statement], dialect: str
+        self, asset: DeclaredAsset, parsed: Sequence[Statement], dialect: str, gone: list[str]
     ) -> dict[str, str]:
         named: dict[str, str] = {}
         made: set[str] = set()
@@ -345,6 +348,9 @@ class DeclaredGraph:
                         asset.place,
                         "write the schema before the name",
                     )
+                if unique_id is None and self._former is not None:
+                    was = self._former.relation_named(name, dialect)
+                    gone += [name.spelled] if was in self._former.project.nodes else []
                 named[name.key] = unique_id or DATASET_PREFIX + name.key
             target = statement.writes
             if target is None:
@@ -384,7 +390,9 @@ class DeclaredGraph:
     def closing(self) -> set[tuple[str, str]]:
         """Of these, those that would close a cycle."""
         children = {u: list(below) for u, below in self.project.children.items()}
-        closing = set()
+        closing: set[tuple[str, str]] = set()
+        if not _goes_round(self.project, self.edges):
+            return closing
         # What an asset reads comes first: of a cycle, what it writes back closes it.
         for parent, child in sorted(self.edges, key=lambda pair: pair[0] in self.assets):
             if parent in reach(child, children):
@@ -491,6 +499,24 @@ def _file_of(asset: DeclaredAsset) -> str:
     """The file it is declared in; beside the project only its name."""
     file = asset.place.rpartition(":")[0]
     return FILE if file.replace("\\", "/").rpartition("/")[2] == FILE else file
+
+
+def _goes_round(project: Project, edges: Iterable[tuple[str, str]]) -> bool:
+    """Whether the graph of a project has a cycle with some edges more."""
+    children = {u: list(below) for u, below in project.children.items()}
+    waiting: dict[str, int] = {}
+    for parent, child in edges:
+        children.setdefault(parent, []).append(child)
+    for below in children.values():
+        for child in below:
+            waiting[child] = waiting.get(child, 0) + 1
+    ready = [u for u in children if not waiting.get(u)]
+    while ready:
+        for child in children.get(ready.pop(), ()):
+            waiting[child] -= 1
+            if not waiting[child]:
+                ready.append(child)
+    return any(waiting.values())
 
 
 def _names_of(node: Node) -> set[str]:

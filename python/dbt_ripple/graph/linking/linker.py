@@ -18,6 +18,7 @@ from dbt_ripple.graph.hypothetical import (
     Supposed,
     relation_after,
     relation_of_builder,
+    written_otherwise,
 )
 from dbt_ripple.graph.linking.hook_effects import as_hooks_leave_it, settle_hooks
 from dbt_ripple.graph.linking.models import link_model
@@ -193,6 +194,11 @@ class Linker:
         if linked is None:
             fingerprint = digest(b"leaf", unique_id.encode())
             linked = unlisted_relation(self, unique_id, fingerprint, [], False)
+            supposed = self.hypothetical.get(unique_id)
+            if moved := self.project.written_otherwise.get(unique_id):
+                supposed = written_otherwise(unique_id, linked.analysis, moved, True)
+            if isinstance(supposed, BuiltElsewhere):
+                linked = relation_of_builder(linked, supposed, self)
             self.linked_nodes[unique_id] = linked
         return linked
 
