@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -18,6 +19,7 @@ from dbt_ripple.cli.options import analysis_options, open_cache, open_target, pr
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.openlineage.client import (
+    Nowhere,
     Sender,
     ToFile,
     ToTransport,
@@ -28,9 +30,17 @@ from dbt_ripple.openlineage.client import (
 from dbt_ripple.rendering.output import answer, count, warn
 
 if TYPE_CHECKING:
+    from dbt_ripple.artifacts import Project
     from dbt_ripple.graph.lineage import Analysis
     from dbt_ripple.graph.target_folder import TargetFolder
     from dbt_ripple.openlineage.client import Event
+    from dbt_ripple.openlineage.column_lineage import LineageFinder
+    from dbt_ripple.openlineage.dataset_names import Connection, DatasetNames
+    from dbt_ripple.openlineage.invocation import Invocation
+    from dbt_ripple.openlineage.run_events import RunEvents
+
+RUNS_NODES: Final = frozenset({"build", "run", "test", "seed", "snapshot"})
+"""The dbt commands that --follow takes."""
 
 
 @click.command(
@@ -40,6 +50,7 @@ Examples:
   OPENLINEAGE_URL=http://localhost:5000 dbt-ripple emit
   dbt-ripple emit --output - | jq .eventType
   dbt-ripple emit --static --output lineage.ndjson
+  dbt-ripple emit --follow -- build --select tag:nightly
 """,
 )
 @click.option(
@@ -68,6 +79,12 @@ Examples:
     metavar="TIME",
     help="When the run was scheduled for, in ISO 8601.  [default: the invocation's start]",
 )
+@click.option(
+    "--follow",
+    is_flag=True,
+    help="Run the dbt command that follows -- and send events while it runs.",
+)
+@click.argument("command", metavar="[-- DBT_COMMAND...]", nargs=-1, type=click.UNPROCESSED)
 @connection_options
 @analysis_options
 @project_options
@@ -77,103 +94,198 @@ def emit(
     namespace: str | None,
     dataset_namespace: str | None,
     nominal_time: str | None,
+    follow: bool,
+    command: tuple[str, ...],
     cache_dir: Path | None,
     no_cache: bool,
     threads: int | None,
     project_dir: Path,
     target_path: Path | None,
     **dbt_arguments: Any,
-) -> None:
+) -> int | None:
     """Send OpenLineage events of dbt's last run: START and COMPLETE or FAIL of every node that ran.
 
     Reads the artifacts that `dbt build` (or run, test, seed, snapshot) wrote to the target folder.
     Events carry column lineage, schemas, owners, tags, assertions and error messages. Where they go
     is configured as for any producer: OPENLINEAGE_URL, openlineage.yml, OPENLINEAGE_DISABLED. The same
     artifacts give the same events, so it does no harm to send them twice.
+
+    With --follow dbt runs in this process, its output on stderr, and the exit code is dbt's: 0, or 1
+    if a node failed. A collector that cannot be reached does not stop it.
     """
     require_client()
-    if output is None and is_disabled():
+    _check_command(follow, static, command)
+    disabled = output is None and is_disabled()
+    if disabled:
         warn("OPENLINEAGE_DISABLED is true: nothing is sent")
-        return
-    nominal = _moment(nominal_time) if nominal_time else None
+        if not follow:
+            return None
+    options = DbtOptions.taken({**dbt_arguments, "threads": threads if follow else None})
+    settings = EventSettings(
+        project_dir,
+        options,
+        namespace,
+        dataset_namespace,
+        _moment(nominal_time) if nominal_time else None,
+    )
     folder = artifacts_folder(project_dir, target_path)
-    with sender_to(output) as sender:
-        with open_cache(cache_dir, no_cache) as cache:
-            target = open_target(folder, cache, threads)
-            events = events_of(
-                target,
-                project_dir,
-                DbtOptions.taken(dbt_arguments),
-                static=static,
-                namespace=namespace,
-                dataset_namespace=dataset_namespace,
-                nominal=nominal,
+    code = 0
+    with sender_to(output, disabled) as sender, open_cache(cache_dir, no_cache) as cache:
+        if follow:
+            from dbt_ripple.cli.follow import run_and_tell
+
+            told, code = run_and_tell(command, folder, settings, sender, cache, threads)
+        else:
+            told = send_all(
+                events_of(open_target(folder, cache, threads), settings, static), sender
             )
-        sent = send_all(events, sender)
-    said = f"{count(sent, 'event')} to {sender.where}"
+    if not disabled:
+        tell(told, sender, output)
+    return code
+
+
+def tell(events: int, sender: Sender, output: str | None) -> None:
+    """Say how many events went where."""
+    said = f"{count(events, 'event')} to {sender.where}"
     if output == "-":
         warn(f"wrote {said}")
     else:
         answer([f"{'sent' if output is None else 'wrote'} {said}"])
 
 
+def _check_command(follow: bool, static: bool, command: tuple[str, ...]) -> None:
+    given = " ".join(command)
+    if command and not follow:
+        raise click.UsageError(f"what is {given!r}? Did you mean --follow -- {given}?")
+    if follow and static:
+        raise click.UsageError("--follow is of a run, --static is without one")
+    if follow and not command:
+        raise click.UsageError("--follow needs a dbt command, as in: --follow -- build")
+    if follow and command[0] not in RUNS_NODES:
+        raise click.UsageError(
+            f"`dbt {command[0]}` runs no node; --follow takes {', '.join(sorted(RUNS_NODES))}"
+        )
+
+
+@dataclass(frozen=True)
+class EventSettings:
+    """What is said of events on the command line.
+
+    Attributes:
+        options: how dbt is called; they say which profile is read.
+        namespace: of jobs; None is the default.
+        datasets: the namespace of datasets; None is that of the profile.
+        nominal: when the run was to be; None is when it was.
+    """
+
+    project_dir: Path
+    options: DbtOptions
+    namespace: str | None = None
+    datasets: str | None = None
+    nominal: datetime | None = None
+
+    def names_of(self, project: Project, connection: Connection | None = None) -> DatasetNames:
+        """The names of a project's datasets.
+
+        Args:
+            project: the artifacts.
+            connection: what dbt connects to; by default it is asked to read the profile.
+
+        Raises:
+            RippleError: the namespace cannot be found out.
+        """
+        from dbt_ripple.openlineage.dataset_names import DatasetNames
+
+        if self.datasets is not None:
+            return DatasetNames(project, self.datasets, connection)
+        if connection is None:
+            from dbt_ripple.dbt_runner.profile import connection_of
+
+            connection = connection_of(self.project_dir, self.options, project.run_args)
+        return DatasetNames(project, connection.namespace(), connection)
+
+    def run_events(
+        self,
+        project: Project,
+        analysis: Analysis | None,
+        names: DatasetNames,
+        invocation: Invocation | None,
+        wanted: Iterable[str],
+    ) -> RunEvents:
+        """The events of an invocation.
+
+        Args:
+            project: the artifacts.
+            analysis: what was seen in them; None where no model is compiled.
+            names: of the datasets.
+            invocation: None if it is said later.
+            wanted: the nodes that ran, or may.
+        """
+        from dbt_ripple.openlineage.facets import ProjectFacets
+        from dbt_ripple.openlineage.invocation import job_namespace, parent_in
+        from dbt_ripple.openlineage.run_events import RunEvents
+
+        return RunEvents(
+            ProjectFacets(project, analysis, names, self.project_dir),
+            lineage_of(project, analysis, wanted),
+            analysis,
+            invocation,
+            namespace=job_namespace(self.namespace),
+            job_name=os.environ.get("OPENLINEAGE_DBT_JOB_NAME") or None,
+            parent=parent_in(os.environ),
+            nominal=(self.nominal, None) if self.nominal else None,
+        )
+
+
+def lineage_of(project: Project, analysis: Analysis | None, wanted: Iterable[str]) -> LineageFinder:
+    """The lineage of nodes and of what they read, which error messages tell of."""
+    from dbt_ripple.openlineage.column_lineage import LineageFinder
+
+    nodes = {*wanted}
+    nodes |= {parent for unique_id in nodes for parent in project.parents.get(unique_id, ())}
+    return LineageFinder(project, analysis, nodes)
+
+
 def events_of(
     target: TargetFolder,
-    project_dir: Path,
-    options: DbtOptions,
-    *,
+    settings: EventSettings,
     static: bool = False,
-    namespace: str | None = None,
-    dataset_namespace: str | None = None,
-    nominal: datetime | None = None,
+    connection: Connection | None = None,
 ) -> list[Event]:
     """The events of the artifacts in a folder.
 
     Raises:
         RippleError: there are none, or the namespace of the datasets cannot be found out.
     """
-    from dbt_ripple.openlineage.column_lineage import LineageFinder
-    from dbt_ripple.openlineage.dataset_names import DatasetNames
+    from dbt_ripple.artifacts.project import as_utc
     from dbt_ripple.openlineage.facets import ProjectFacets
-    from dbt_ripple.openlineage.invocation import job_namespace, parent_in, read_invocation
-    from dbt_ripple.openlineage.run_events import RunEvents
+    from dbt_ripple.openlineage.invocation import job_namespace, read_invocation
     from dbt_ripple.openlineage.static_events import static_events
 
     project = target.project
     results = project.run_results
     invocation = None if static else read_invocation(target.folder, results)
-    connection = None
-    if dataset_namespace is None:
-        from dbt_ripple.dbt_runner.profile import connection_of
-
-        connection = connection_of(project_dir, options, project.run_args)
-        dataset_namespace = connection.namespace()
+    names = settings.names_of(project, connection)
     analysis = analysis_of(target, static=static)
-    wanted = project.nodes if static else {result.unique_id for result in results}
-    wanted = {*wanted, *(p for unique_id in wanted for p in project.parents.get(unique_id, ()))}
-    lineage = LineageFinder(project, analysis, wanted)
-    names = DatasetNames(project, dataset_namespace, connection)
-    facets = ProjectFacets(project, analysis, names, project_dir)
     if invocation is None:
+        facets = ProjectFacets(project, analysis, names, settings.project_dir)
+        lineage = lineage_of(project, analysis, project.nodes)
         at = project.metadata.generated_at or datetime.now(UTC)
-        return [*static_events(facets, lineage, namespace=job_namespace(namespace), at=at)]
-    if project.metadata.invocation_id not in (None, invocation.invocation_id):
+        namespace = job_namespace(settings.namespace)
+        return [*static_events(facets, lineage, namespace=namespace, at=at)]
+    written = project.metadata.generated_at
+    if (
+        project.metadata.invocation_id not in (None, invocation.invocation_id)
+        and written is not None
+        and invocation.ended_at is not None
+        and as_utc(written) > invocation.ended_at
+    ):
         warn(
-            "manifest.json is of another command than run_results.json: what ran may have been"
+            "manifest.json was written by another command after the run: what ran may have been"
             " other SQL than the events tell of"
         )
-    return [
-        *RunEvents(
-            facets,
-            lineage,
-            analysis,
-            invocation,
-            namespace=job_namespace(namespace),
-            job_name=os.environ.get("OPENLINEAGE_DBT_JOB_NAME") or None,
-            parent=parent_in(os.environ),
-            nominal=(nominal, None) if nominal else None,
-        ).all(results)
-    ]
+    ran = [result.unique_id for result in results]
+    return [*settings.run_events(project, analysis, names, invocation, ran).all(results)]
 
 
 def analysis_of(target: TargetFolder, *, static: bool = False) -> Analysis | None:
@@ -190,13 +302,15 @@ def analysis_of(target: TargetFolder, *, static: bool = False) -> Analysis | Non
 
 
 @contextmanager
-def sender_to(output: str | None) -> Iterator[Sender]:
+def sender_to(output: str | None, disabled: bool = False) -> Iterator[Sender]:
     """Where events go: to the transport, to a file, or to stdout.
 
     Raises:
         RippleError: the file cannot be written, or no transport is configured.
     """
-    if output is None:
+    if disabled:
+        yield Nowhere()
+    elif output is None:
         yield ToTransport()
     elif output == "-":
         yield ToFile(sys.stdout, "stdout")

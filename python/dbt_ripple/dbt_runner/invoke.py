@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -113,12 +114,18 @@ class Dbt:
         """Where dbt says everything."""
         return self.target_path / "logs" / "dbt.log"
 
-    def on(self, manifest: Any) -> Dbt:
-        """The same dbt on a project it has parsed: it does not parse again."""
+    def on(self, manifest: Any, callbacks: Sequence[Callable[[Any], None]] = ()) -> Dbt:
+        """The same dbt on a project it has parsed: it does not parse again.
+
+        Args:
+            manifest: what `parse` returned.
+            callbacks: called with each of dbt's events, in the thread where it happens. dbt hangs if
+                one of them raises.
+        """
         from dbt.cli.main import dbtRunner
 
         other = copy(self)
-        other._invoke = dbtRunner(manifest=manifest).invoke
+        other._invoke = dbtRunner(manifest=manifest, callbacks=[*callbacks]).invoke
         return other
 
     def __call__(self, *command: str, target_path: Path | None = None, loud: bool = False) -> Any:

@@ -34,15 +34,22 @@ Make = Callable[[], "Event"]
 class Background:
     """A queue of events to be made and sent, and the thread that does it, once there is one.
 
+    Args:
+        size: of the queue.
+        sender: makes what sends an event; by default a client as it is configured.
+
     Attributes:
         sent: how many were sent.
         dropped: how many will not be.
     """
 
-    def __init__(self, size: int | None = None) -> None:
+    def __init__(
+        self, size: int | None = None, sender: Callable[[], Callable[[Event], None]] | None = None
+    ) -> None:
         self.sent = 0
         self.dropped = 0
         self._size = size or _number("DBT_RIPPLE_TRACK_QUEUE", QUEUE_SIZE)
+        self._make_sender = sender
         self._lock = threading.Lock()
         self._held = False
         self._begin()
@@ -105,7 +112,8 @@ class Background:
                 self._drop("the program is ending")
                 return
             self._thread = thread
-            _at_exit(self.at_exit)
+            if self._make_sender is None:  # else whoever has made it waits for it
+                _at_exit(self.at_exit)
 
     def _run(self) -> None:
         own = threading.get_ident()
@@ -138,7 +146,7 @@ class Background:
         from dbt_ripple.openlineage.client import new_client
 
         try:
-            return new_client().emit
+            return self._make_sender() if self._make_sender else new_client().emit
         except RippleError as error:
             self._given_up = True
             self._say(str(error))

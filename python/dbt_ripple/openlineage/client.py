@@ -62,6 +62,18 @@ class Sender(Protocol):
         """
 
 
+class Nowhere:
+    """Events that are not sent, because OPENLINEAGE_DISABLED says so."""
+
+    where = "nowhere"
+
+    def send(self, event: Event) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+
 class ToFile:
     """Events as NDJSON: one a line, in the order they are sent."""
 

@@ -7,8 +7,10 @@ that is no success.
 
 from __future__ import annotations
 
+import copy
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -51,7 +53,7 @@ class RunEvents:
         facets: of the project.
         lineage: of its nodes.
         analysis: says what tests read; None where it is not known.
-        invocation: whose events they are.
+        invocation: whose events they are; None if that is said later (`of_invocation`).
         namespace: of the jobs.
         job_name: of the invocation as a job.
         parent: the run that started dbt.
@@ -63,7 +65,7 @@ class RunEvents:
         facets: ProjectFacets,
         lineage: LineageFinder,
         analysis: Analysis | None,
-        invocation: Invocation,
+        invocation: Invocation | None,
         *,
         namespace: str,
         job_name: str | None = None,
@@ -71,16 +73,32 @@ class RunEvents:
         nominal: tuple[datetime, datetime | None] | None = None,
     ) -> None:
         self._facets = facets
-        self._project = facets.project
+        self.project = facets.project
         self._lineage = lineage
-        self._invocation = invocation
         self._namespace = namespace
         self._job_name = job_name or f"dbt-run-{facets.project.name}"
         self._parent = parent
-        self._nominal = nominal or _event_time(invocation) or (invocation.started_at, None)
+        self._given = nominal
+        self._begin(invocation or Invocation("", "", "", datetime.now(UTC)))
         self._reads: dict[str, dict[str, list[str]]] = defaultdict(dict)
         for test, unique_id, column in analysis.test_columns if analysis else ():
             self._reads[test].setdefault(unique_id, []).append(column)
+
+    def _begin(self, invocation: Invocation) -> None:
+        self._invocation = invocation
+        known = self._given or _event_time(invocation)
+        self._nominal = known or (invocation.started_at, None)
+
+    def of_invocation(self, invocation: Invocation) -> RunEvents:
+        """The same of another invocation."""
+        other = copy.copy(self)
+        other._begin(invocation)
+        return other
+
+    def at_the_time_of(self, other: RunEvents) -> RunEvents:
+        """The same with the beginning that others have told already."""
+        began = replace(self._invocation, started_at=other._invocation.started_at)
+        return self.of_invocation(began)
 
     def all(self, results: list[RunResult]) -> list[RunEvent]:
         """All of them, in the order of time."""
@@ -94,7 +112,7 @@ class RunEvents:
 
     def of(self, result: RunResult) -> Iterator[RunEvent]:
         """The two of one node; none where it did not run, or the manifest does not have it."""
-        node = self._project.nodes.get(result.unique_id)
+        node = self.project.nodes.get(result.unique_id)
         if node is not None and result.status not in DID_NOT_RUN:
             yield self.node_started(node, result.started_at)
             yield self.node_ended(node, result)
@@ -115,7 +133,7 @@ class RunEvents:
             aborted: why it did not come to its own end, if so.
         """
         run = self._own_run()
-        nodes = self._project.nodes
+        nodes = self.project.nodes
         tests = [
             execution(nodes[result.unique_id], result)
             for result in results
@@ -246,7 +264,7 @@ class RunEvents:
         rows = result.rows_affected
         if rows is None or node.resource_type not in _COUNTED or node.materialized == "view":
             return {}
-        if self._project.metadata.adapter_type == "snowflake" and rows == 1:
+        if self.project.metadata.adapter_type == "snowflake" and rows == 1:
             return {}  # it answers 1 to `create table as`, however many rows there are
         kind = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet
         return {"outputStatistics": faceted(kind, rowCount=rows)}
@@ -254,7 +272,7 @@ class RunEvents:
     def _what_failed(self, node: Node, result: RunResult) -> Iterator[str]:
         """The message of dbt, and what one wants to know of the node that failed."""
         yield result.message or f"dbt says {result.status}"
-        project = self._project
+        project = self.project
         if node.resource_type != "test":
             yield f"{node.resource_type} {node.display_name}, {node.original_file_path}"
             return

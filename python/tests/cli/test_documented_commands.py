@@ -47,6 +47,8 @@ def problems(line: str) -> Iterator[str]:
     for parameter in (*command.params, *cli.params):
         known.update(parameter.opts, parameter.secondary_opts)
     for word in words:
+        if word == "--":  # what follows is a command of dbt's
+            break
         option = word.partition("=")[0]
         if re.match(r"--?[a-z]", option) and option not in known:
             yield f"{command.name} has no option {option}"
@@ -74,6 +76,7 @@ def test_the_docs_are_read() -> None:
         ("slect", ["no command slect"]),
         ("gate --state prod --format markdown > c.md || code=$?", []),
         ("impact orders --rename a:b --drop c", []),
+        ("emit --folow -- build --select x", ["emit has no option --folow"]),
     ],
 )
 def test_what_does_not_exist_is_found(line: str, wrong: list[str]) -> None:

@@ -1,0 +1,121 @@
+"""What `emit --follow` does: compile and analyse, then run dbt and tell of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from dbt_ripple.artifacts import read_project
+from dbt_ripple.cli.emit import EventSettings, analysis_of
+from dbt_ripple.cli.options import open_target
+from dbt_ripple.dbt_runner.follow import compiled_in, follow
+from dbt_ripple.dbt_runner.invoke import Dbt, short, why
+from dbt_ripple.dbt_runner.profile import adapter_connection
+from dbt_ripple.errors import RippleError
+from dbt_ripple.openlineage.background import Background
+from dbt_ripple.openlineage.client import Sender
+from dbt_ripple.openlineage.invocation import read_invocation
+from dbt_ripple.openlineage.live import LiveEvents
+from dbt_ripple.rendering.output import count, warn
+
+if TYPE_CHECKING:
+    from dbt_ripple.graph.cache import Cache
+    from dbt_ripple.openlineage.dataset_names import DatasetNames
+
+ENDS: Final = 300.0
+"""Seconds in which what is left has to be sent when dbt has ended."""
+
+
+def run_and_tell(
+    command: tuple[str, ...],
+    folder: Path,
+    settings: EventSettings,
+    sender: Sender,
+    cache: Cache | None,
+    threads: int | None,
+) -> tuple[int, int]:
+    """Run a dbt command and send its events while it runs.
+
+    The project is compiled before, into the folder ``ripple`` of the target folder, so that a model's
+    lineage is known when it ends.
+
+    Returns:
+        How many events were sent, and the exit code: 0, or 1 where dbt failed.
+
+    Raises:
+        RippleError: dbt could not begin.
+    """
+    folder = folder.resolve()
+    dbt = Dbt(settings.project_dir.resolve(), folder, settings.options)
+    parsed = folder / "partial_parse.msgpack"
+    again = ["--partial-parse-file-path", str(parsed)] if parsed.is_file() else []
+    compiled = dbt.attempt("compile", *again, target_path=folder / "ripple")
+    manifest = dbt("parse").result
+    if not compiled.success:
+        warn(f"dbt cannot compile this before it runs ({why(compiled)}); lineage comes at its end")
+    target = open_target(folder / "ripple" if compiled.success else folder, cache, threads)
+    project = target.project
+    names = settings.names_of(project, adapter_connection() if settings.datasets is None else None)
+    # Made now: dbt waits for whoever is called back.
+    events = settings.run_events(project, analysis_of(target), names, None, project.nodes)
+    queue = Background(1_000_000, lambda: sender.send)
+    live = LiveEvents(events, compiled_in(manifest), queue.put)
+    try:
+        result = follow(dbt, manifest, command, live)
+    except BaseException:
+        live.aborted("dbt was interrupted")
+        queue.flush(ENDS)
+        raise
+    if not live.has_begun:
+        raise RippleError(
+            f"`dbt {short(command)}` failed ({why(result)})",
+            str(settings.project_dir),
+            "mend that and try again",
+        )
+    _tell_the_rest(folder, settings, names, live, cache, threads)
+    if not queue.flush(ENDS):
+        warn(f"{sender.where} takes too long: not all events were sent")
+    sender.close()
+    if queue.dropped:
+        warn(
+            f"{count(queue.dropped, 'event')} could not be sent to {sender.where};"
+            " `dbt-ripple emit` sends all of them again"
+        )
+    return queue.sent, 0 if result.success else 1
+
+
+def _tell_the_rest(
+    folder: Path,
+    settings: EventSettings,
+    names: DatasetNames,
+    live: LiveEvents,
+    cache: Cache | None,
+    threads: int | None,
+) -> None:
+    """What was not known while dbt ran: nodes that ran other SQL, hooks, how all of it ended."""
+    after = read_project(folder)
+    results = after.run_results
+    if not (folder / "run_results.json").is_file() or not live.is_of(
+        {result.invocation_id for result in results}
+    ):
+        live.aborted("dbt ended without results")
+        return
+    invocation = read_invocation(folder, results)
+    before = live.project
+    # The compiled SQL of what ran, and of the rest that of before.
+    texts = {
+        unique_id: node.compiled_code
+        for unique_id, node in after.nodes.items()
+        if node.compiled_code is not None and unique_id in before.nodes
+    }
+    project = before.with_compiled(texts)
+    left = [result for result in results if result.unique_id not in live.ended]
+    analysis = None
+    if any(result.unique_id.startswith(("model.", "snapshot.")) for result in left):
+        from dbt_ripple.graph.target_folder import TargetFolder
+
+        analysis = analysis_of(TargetFolder.of(project, cache, processes=threads))
+    ran = [result.unique_id for result in left]
+    live.tell_the_rest(
+        settings.run_events(project, analysis, names, invocation, ran), left, results
+    )
