@@ -30,7 +30,16 @@ from dbt_ripple.flow.rewrites.queries import sees_order
 from dbt_ripple.flow.unused_cte_bodies import empty_unused_ctes
 from dbt_ripple.tuning import deep_recursion
 
-logging.getLogger("sqlglot").addFilter(lambda record: "optimizer" not in record.pathname)
+
+def _is_no_news(record: logging.LogRecord) -> bool:
+    """Whether sqlglot's optimizer only says what it does not follow: then nothing is rewritten.
+
+    Its extension has no path of its own, so the message decides, too.
+    """
+    return "optimizer" in record.pathname or str(record.msg).startswith("Cannot traverse scope")
+
+
+logging.getLogger("sqlglot").addFilter(lambda record: not _is_no_news(record))
 
 MAX_LENGTH: Final = 100_000
 """Characters of a query above which its canonical form is not looked for."""

@@ -157,3 +157,12 @@ def test_forms_and_near_misses_do_not_meet_by_chance(
                 if "random()" not in sql
             ]
             assert all(r == results[0] for r in results), group
+
+
+def test_what_the_optimizer_does_not_follow_is_no_message(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    name = NAMES[0]
+    sql = f"select * from (pivot (select * from t) on {name} in (1, 2) using count(*)) as q"
+    canonical(sql, "duckdb", plain(sql), table, types=lambda key: COLUMNS)
+    assert not caplog.records
