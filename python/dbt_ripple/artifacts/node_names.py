@@ -183,6 +183,9 @@ def _only(unique_ids: list[str], text: str) -> str:
 
 def _unknown(project: Project, text: str) -> RippleError:
     for unique_id in project.disabled:
+        if ":" in unique_id and text.casefold() == unique_id.casefold():  # an asset
+            fix = "take `retired` out of its entry, or register it again"
+            return RippleError(f"{unique_id} is retired", text, fix)
         if text in (unique_id, unique_id.rpartition(".")[2]):
             return RippleError(f"{unique_id} is disabled", text, "enable it in its config")
     kind, colon, name_of_kind = text.partition(":")

@@ -411,7 +411,7 @@ class Project:
         written_otherwise: the sources that declared assets write otherwise than on the other side of a
             comparison, each with the columns (in lower case), and ``*rows*``, that may differ by it.
         freshness: of sources.json; empty without one.
-        disabled: the unique_ids of disabled nodes.
+        disabled: the unique_ids of disabled nodes, and the ids of retired assets.
         digest: XXH3 over manifest.json, catalog.json and run_results.json as they were read.
         notes: what the reader had to leave out or assume, one sentence each.
 

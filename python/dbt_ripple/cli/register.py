@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+import msgspec
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.options import (
@@ -23,6 +25,8 @@ from dbt_ripple.rendering.output import answer, as_document
 if TYPE_CHECKING:
     from dbt_ripple.artifacts.assets_file import DeclaredAsset
     from dbt_ripple.governance.asset_edits import Edited, Registration
+    from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
+    from dbt_ripple.graph.lineage import Analysis
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -59,10 +63,17 @@ Examples:
   dbt-ripple register api:stripe --owner payments@shop.example
   dbt-ripple register airflow:load_orders --source-ref dags/load_orders.py --upstream api:stripe --downstream raw.raw_orders
   dbt-ripple register dashboard:revenue --upstream fct_orders --column order_total:revenue
+  dbt-ripple register --from-mlflow http://mlflow.internal:5000
   dbt-ripple register api:crm table:customers_raw table:customers_clean model:churn --pipeline customer_360
 """,
 )
-@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@click.argument("ids", metavar="[ID...]", nargs=-1)
+@click.option(
+    "--from-mlflow",
+    "mlflow_uri",
+    metavar="URI",
+    help="Register the models of an MLflow registry, with the datasets logged as their inputs.",
+)
 @click.option("--type", "type_", metavar="TYPE", help="What it is, where the ID does not say it.")
 @click.option(
     "--upstream",
@@ -100,6 +111,7 @@ Examples:
 @project_options
 def register(
     ids: tuple[str, ...],
+    mlflow_uri: str | None,
     type_: str | None,
     upstreams: tuple[str, ...],
     downstreams: tuple[str, ...],
@@ -126,8 +138,19 @@ def register(
     are a pipeline: each reads the one before it. A name that means nothing is refused with the nearest
     that does, and the file is left alone.
     """
+    from dbt_ripple.artifacts import find_node
     from dbt_ripple.governance.asset_edits import Registration
 
+    if mlflow_uri is not None:
+        if ids or type_ or upstreams or downstreams or source_ref:
+            raise click.UsageError(
+                "--from-mlflow says itself what there is: give no ID and no node"
+            )
+        of_mlflow = partial(_of_mlflow, mlflow_uri, tags)
+        write(of_mlflow, file, dry_run, style, cache_dir, no_cache, project_dir, target_path)
+        return
+    if not ids:
+        raise click.UsageError("Missing argument 'ID...'.")
     if columns and len(upstreams) != 1:
         raise click.UsageError("--column says what is read of one --upstream: give one")
     if transformation and not columns:
@@ -152,7 +175,13 @@ def register(
             "several IDs are a pipeline: give --type, --source-ref, --upstream and --downstream to one ID"
         )
 
-    def steps(is_dbt: Callable[[str], bool]) -> list[Registration]:
+    def steps(graph: DeclaredGraph, analysis: Analysis) -> list[Registration]:
+        def is_dbt(name: str) -> bool:
+            try:
+                return find_node(graph.project, name)[1] is None
+            except RippleError:
+                return False
+
         return list(_pipeline(ids, said, is_dbt))
 
     write(steps, file, dry_run, style, cache_dir, no_cache, project_dir, target_path)
@@ -192,9 +221,34 @@ def _pipeline(
         )
 
 
+def _of_mlflow(
+    uri: str, tags: Sequence[str], graph: DeclaredGraph, analysis: Analysis
+) -> list[Registration]:
+    """The models of a registry, over the project and what is declared already."""
+    from dbt_ripple.governance.mlflow_models import registrations_of
+
+    def known(name: str) -> str | None:
+        try:
+            unique_id = graph.find(name, uri)
+        except RippleError:
+            return None
+        asset = graph.declared.get(unique_id)
+        return asset.id if asset is not None else name
+
+    def columns_of(name: str) -> set[str] | None:
+        unique_id = graph.find(name, uri)
+        seen = analysis.nodes.get(unique_id)
+        if seen is None or unique_id in analysis.unlisted:
+            return None
+        return {column.lower() for column in seen.columns}
+
+    found = registrations_of(uri, known, columns_of)
+    return [msgspec.structs.replace(one, tags=tags) for one in found]
+
+
 def write(
     registrations: Sequence[Registration]
-    | Callable[[Callable[[str], bool]], Sequence[Registration]],
+    | Callable[[DeclaredGraph, Analysis], Sequence[Registration]],
     file: Path | None,
     dry_run: bool,
     style: str,
@@ -204,22 +258,20 @@ def write(
     target_path: Path | None,
 ) -> None:
     """Register assets over the project, and say what was written."""
-    from dbt_ripple.artifacts import find_node
+    from dbt_ripple.artifacts.assets_file import read_assets
     from dbt_ripple.governance.asset_edits import registered
+    from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 
     where, others = files_of(file, project_dir)
     with open_cache(cache_dir, no_cache) as cache:
         target = open_target(artifacts_folder(project_dir, target_path), cache, None)
         project = target.project
 
-        def is_dbt(name: str) -> bool:
-            try:
-                return find_node(project, name)[1] is None
-            except RippleError:
-                return False
-
-        ready = registrations(is_dbt) if callable(registrations) else registrations
-        edited = registered(where, ready, project, target.analysis(tests=False), others)
+        analysis = target.analysis(tests=False)
+        if callable(registrations):
+            there = read_assets([where]) if where.is_file() else []
+            registrations = registrations(DeclaredGraph(project, [*there, *others]), analysis)
+        edited = registered(where, registrations, project, analysis, others)
     if not dry_run:
         edited.write()
     say(edited, style, dry_run)

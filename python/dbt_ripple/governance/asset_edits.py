@@ -307,7 +307,11 @@ def _check(
     others: Iterable[DeclaredAsset],
 ) -> None:
     """Refuse what does not hold together over the project."""
-    declared = [*parse_assets(text, where), *others]
+    ids = {one.id for one in registrations}
+    declared = [
+        msgspec.structs.replace(asset, place=asset.id) if asset.id in ids else asset
+        for asset in (*parse_assets(text, where), *others)
+    ]
     for one in registrations:
         alone = [
             msgspec.structs.replace(a, reads=(), writes=(), sql=None, dialect=None)

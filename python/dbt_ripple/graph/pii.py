@@ -189,15 +189,15 @@ def _children(project: Project, analysis: Analysis, names: _Names) -> dict[Verte
 
 
 def _readers_of_all(project: Project, analysis: Analysis) -> dict[str, list[str]]:
-    """The exposures of each node of which it is not known what they read: it may be all of it."""
+    """The consumers of each node of which it is not known what they read: it may be all of it."""
     readers: dict[str, list[str]] = {}
+    unseen = {u for u, seen in analysis.nodes.items() if seen.is_unseen}
     for edge in analysis.edges:
         if edge.child_column == ROWS and edge.parent_column == ROWS:
             node = project.nodes.get(edge.child_id)
-            if (
-                node is not None
-                and node.resource_type == "exposure"
-                and referenced_columns(node) is None
+            if node is not None and (
+                (node.resource_type == "exposure" and referenced_columns(node) is None)
+                or (node.resource_type == "asset" and node.unique_id in unseen)
             ):
                 readers.setdefault(edge.parent_id, []).append(edge.child_id)
     return readers

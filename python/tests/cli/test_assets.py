@@ -247,6 +247,7 @@ def test_register_keeps_comments_and_order(declared: Shell) -> None:
         (["dashboard:x", "--upstream", "stg_order"], "--upstream stg_order: nothing is called stg_order; did you mean stg_orders"),
         (["dag:x", "--downstream", "stg_orders"], f"--downstream stg_orders: stg_orders is {STG}, which dbt builds"),
         (["dag:x", "--downstream", "api:chekout"], "--downstream api:chekout: nothing is called api:chekout; did you mean api:checkout?"),
+        (["table:stg_orders"], f"table:stg_orders: table:stg_orders is {STG} of the dbt project"),
         (["x"], "x: 'x' is no id of an asset"),
         (["dashbord:x"], "dashbord:x: 'dashbord' says no type; did you mean dashboard"),
         (["x:y", "--type", "tabel"], "--type tabel: 'tabel' is no type of an asset; did you mean table?"),
@@ -327,6 +328,7 @@ def test_prune_retires_what_nothing_has_shown(declared: Shell) -> None:
     declared("prune", "--days", "30")
     assert f"retired: {date.today()}" in file.read_text()
     assert "sales" not in declared("trace", "stg_orders").out
+    assert "dashboard:sales is retired" in declared.refused("trace", "dashboard:sales")
     assert "nothing to do" in declared("prune", "--days", "30").out
     assert "back: dashboard:sales" in declared("register", "dashboard:sales").out
     assert "DASHBOARD sales" in declared("trace", "stg_orders").out

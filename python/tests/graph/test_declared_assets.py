@@ -18,6 +18,7 @@ from dbt_ripple.graph.assets.asset_lineage import AssetLineage
 from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 from dbt_ripple.graph.lineage_rows import build_rows
 from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.pii import pii_columns
 from dbt_ripple.selection import select
 
 STG = "model.p.stg"
@@ -517,3 +518,31 @@ def test_sql_that_reads_what_is_removed_is_broken() -> None:
     graph = DeclaredGraph(head, text, formerly=base)
     seen = AssetLineage(graph, analyse(head)).analysis.nodes["asset.spark.j"]
     assert (seen.status, str(seen.reason)) == ("broken", "cannot find s.fct")
+
+
+def test_personal_data_goes_through_assets() -> None:
+    lineage = linked(
+        """
+  - id: api:shop
+    columns: [key, {name: mail, pii: email}]
+  - id: dag:load
+    reads: [{node: "api:shop", columns: [key, mail]}]
+    writes: [{node: orders, columns: {mail: status, key: id}}]
+  - id: notebook:all
+    reads: [fct]
+  - id: dashboard:hashed
+    reads: [{node: fct, columns: [{from: status, transformation: sha2(status), masking: true}]}]
+"""
+    )
+    found = {
+        f"{p.unique_id.rpartition('.')[2]}.{p.column}"
+        for p in pii_columns(lineage.graph.whole, lineage.analysis)
+    }
+    assert found == {
+        "shop.mail",
+        "load.mail",
+        "orders.status",
+        "stg.status",
+        "fct.status",
+        "all.status",
+    }

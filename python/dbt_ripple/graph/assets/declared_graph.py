@@ -445,6 +445,7 @@ class DeclaredGraph:
             nodes=nodes,
             parents=parents,
             children=children,
+            disabled=[*project.disabled, *(asset.id for asset in self.retired.values())],
             digest=lambda: hashlib.sha256(project.digest.encode() + said).hexdigest(),
         )
 
