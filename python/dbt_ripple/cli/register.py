@@ -272,7 +272,7 @@ def write(
             there = read_assets([where]) if where.is_file() else []
             registrations = registrations(DeclaredGraph(project, [*there, *others]), analysis)
         edited = registered(where, registrations, project, analysis, others)
-    if not dry_run:
+    if edited.changed and not dry_run:
         edited.write()
     say(edited, style, dry_run)
 

@@ -276,7 +276,7 @@ def impact(
         advice = _until(node, announced, affected)
     return ImpactReport(
         decision=decision,
-        risk_level=risk_level(affected, joined.union if joined else project),
+        risk_level=risk_level(affected, project.having(nodes={**elsewhere.nodes, **project.nodes})),
         affected_assets=affected,
         recommendation=advice,
         opaque={

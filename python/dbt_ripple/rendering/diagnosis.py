@@ -39,7 +39,12 @@ def _facts(found: Diagnosis, step: Step) -> Iterator[tuple[str, str]]:
     elif found.guards_known(step):
         yield "guarded by", "no test"
     if step.owner:
-        yield "owner", ", ".join(filter(None, (step.owner, step.owner_email, step.owner_channel)))
+        yield (
+            "owner",
+            ", ".join(
+                dict.fromkeys(filter(None, (step.owner, step.owner_email, step.owner_channel)))
+            ),
+        )
 
 
 def _moment(at: datetime | None) -> str:

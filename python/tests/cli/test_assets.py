@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -11,7 +12,9 @@ from cli_shell import Shell
 from test_schemas import valid
 from two_sides import FROM_RAW, STG, Sides
 
+from dbt_ripple.cli.declared_sides import with_declared
 from dbt_ripple.cli.shell_completion import node_names
+from dbt_ripple.graph.target_folder import TargetFolder
 
 FILE = "ripple_assets.yml"
 
@@ -204,6 +207,21 @@ def test_base_without_its_file_is_said(both: Sides) -> None:
     done = both("select", "--format", "json")
     assert done.json["tests"] == []
     assert f"base has no {FILE}: its assets are taken to be head's" in done.err
+
+
+def test_base_of_a_commit_has_the_assets_of_that_commit(both: Sides) -> None:
+    folder = both.shell.folder
+    git = ["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=a@b.example"]
+    for arguments in (["init", "-q"], ["add", FILE], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *arguments], check=True)
+    (folder / FILE).write_text(SHOP.replace("cents: amount}", "cents: customer_id}"))
+    base, head = TargetFolder(folder / "state"), TargetFolder(folder / "target")
+    now = with_declared(base, head, folder, [], None, "HEAD")
+    assert [asset.id for asset in base.declared] == [asset.id for asset in now.declared]
+    assert set(now.project.written_otherwise["source.shop.raw.orders"]) == {"amount", "customer_id"}
+    (folder / FILE).unlink()
+    without = with_declared(base, TargetFolder(folder / "target"), folder, [], None, "HEAD")
+    assert "order_id" in without.project.written_otherwise["source.shop.raw.orders"]
 
 
 def test_the_gate_blocks_what_breaks_an_asset(both: Sides) -> None:

@@ -16,6 +16,7 @@ from dbt_ripple.governance.impact import Change, ImpactReport, impact
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.assets.asset_lineage import AssetLineage
 from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
+from dbt_ripple.graph.joined_projects import JoinedProjects, Member
 from dbt_ripple.graph.lineage_rows import build_rows
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.pii import pii_columns
@@ -546,3 +547,18 @@ def test_personal_data_goes_through_assets() -> None:
         "fct.status",
         "all.status",
     }
+
+
+def test_assets_and_another_dbt_project_at_once() -> None:
+    first = shop()
+    there = node("source.q.s.fct", columns=["id", "amount"])
+    there.schema, there.identifier, there.relation_name = "s", "fct", "`s`.`fct`"
+    other = project(there, node("model.q.far", "select amount from `s`.`fct`", "source.q.s.fct"))
+    other.metadata.project_name = "q"
+    joined = JoinedProjects([Member(p, lambda p=p: analyse(p)) for p in (first, other)])  # type: ignore[misc]
+    graph = DeclaredGraph(first, assets(READERS))
+    report = impact(
+        first, first.nodes[FCT], [Change("drop", "amount")], assets=graph, joined=joined
+    )
+    found = {a.full_name: a.severity for a in report.affected_assets}
+    assert (found["totals"], found["q.far"]) == ("breaking", "breaking")
