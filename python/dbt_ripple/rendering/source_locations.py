@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.artifacts.assets_file import FILE
 
 _SECTIONS: Final = {
     "model": "models",
@@ -78,6 +79,8 @@ class Places:
         if node is None or node.package_name != self.head.name or not node.original_file_path:
             return None
         file = node.original_file_path
+        if node.resource_type == "asset":
+            return self._of_asset(node)
         declared = _of_package(node.patch_path, node.package_name)
         if file.endswith(_YML):
             return self._at(file, self._in_yml(file, node, column))
@@ -92,6 +95,20 @@ class Places:
             if line is not None:
                 return self._at(declared, line)
         return self._at(file, line)
+
+    def _of_asset(self, node: Node) -> Place:
+        """Where a declared asset begins. A file that is not beside the project is named as it was given."""
+        beside = self.project_dir / node.original_file_path
+        file = beside if node.original_file_path == FILE else Path(node.original_file_path)
+        try:
+            lines = file.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            lines = []
+        begins = re.compile(
+            rf"""[\s{{,-]*id:\s*["']?{re.escape(node.label or "")}["']?\s*(?:[,}}#]|$)"""
+        )
+        found = [at for at, line in enumerate(lines, 1) if begins.match(line)]
+        return Place(self._at(str(file.resolve()), None).file, found[0] if len(found) == 1 else 1)
 
     def of_compiled_line(self, unique_id: str, line: int) -> Place | None:
         """Where a line of a node's compiled SQL stands: the only line that is the same as written."""

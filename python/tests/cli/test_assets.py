@@ -230,6 +230,15 @@ def test_the_gate_blocks_what_breaks_an_asset(both: Sides) -> None:
     broken = {f["unique_id"] for f in document["findings"] if f["rule"] == "reader_broken"}
     assert {"asset.dashboard.sales", "asset.spark.train"} <= broken
     assert document["decision"] == "BLOCKED"
+    (run,) = both("gate", "--format", "sarif").json["runs"]
+    places = {
+        (at["artifactLocation"]["uri"], at["region"]["startLine"])
+        for result in run["results"]
+        for at in (location["physicalLocation"] for location in result.get("locations", ()))
+    }
+    assert {(FILE, 12), (FILE, 15)} <= places
+    assert f"file={FILE},line=12" in both("gate", "--format", "github").out
+    assert "dashboard:sales" in both("gate", "--format", "markdown").out
 
 
 # --- the file is written ---------------------------------------------------------------------------
