@@ -258,8 +258,9 @@ def _yaml(text: str, where: str) -> tuple[Any, YamlNode | None]:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
-        document = YAML(typ="safe", pure=True).load(text)
-        return document, YAML(typ="safe", pure=True).compose(text)
+        yaml = YAML(typ="safe", pure=True)
+        tree = yaml.compose(text)
+        return (None if tree is None else yaml.constructor.construct_document(tree)), tree
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = where if mark is None else f"{where}:{mark.line + 1}"

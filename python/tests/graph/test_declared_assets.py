@@ -419,6 +419,31 @@ def test_assets_that_read_each_other_in_turn() -> None:
     assert edges(lineage) >= {"IDENTITY a.x b.x", "IDENTITY b.x a.x"}
 
 
+RING = """
+  - id: topic:a
+    columns: [x]
+    reads: [{node: "topic:c", columns: [x]}, {node: fct, columns: {amount: x}}]
+  - id: topic:b
+    reads: [{node: "topic:a", columns: [x]}]
+  - id: topic:c
+    reads: [{node: "topic:b", columns: [x]}]
+"""
+
+
+def test_a_change_goes_round_a_ring_of_assets() -> None:
+    found = severities(what_if(RING, FCT, Change("retype", "amount", "string")))
+    assert found == dict.fromkeys("abc", "warning")
+    assert severities(what_if(RING, "asset.topic.b", Change("drop", "x"))).keys() >= {"c", "a"}
+
+
+def test_a_long_ring_is_no_deep_call() -> None:
+    text = "".join(
+        f"  - id: topic:t{i}\n    reads: [{{node: 'topic:t{(i - 1) % 1500}', columns: [x]}}]\n"
+        for i in range(1500)
+    )
+    assert len(edges(linked(text))) == 3000
+
+
 # --- selection -------------------------------------------------------------------------------------
 
 

@@ -71,6 +71,9 @@ _BITS: Final[Mapping[str, int]] = {
     "WINDOW": WINDOW,
     "CONDITIONAL": CONDITIONAL,
 }
+_ROUNDS: Final = 10
+"""How often assets that read each other in turn are linked."""
+
 _OF_ROWS: Final = JOIN | FILTER | GROUP_BY | SORT
 """Kinds by which a column decides which rows there are; it is then no value of any column."""
 
@@ -162,7 +165,7 @@ class AssetLineage:
         self.linked: dict[str, LinkedNode] = {}
         self.written: dict[str, Columns] = {}
         self._open = set(analysis.unlisted)
-        self._in_progress: set[str] = set()
+        self._before: dict[str, LinkedNode] = {}
         self._queries: dict[str, QueryCache] = {}
         self._writers: dict[str, list[str]] = {}
         self._jobs: dict[str, _Job] = {}
@@ -170,11 +173,18 @@ class AssetLineage:
         for parent, child in graph.edges:
             if parent in graph.assets:
                 self._writers.setdefault(child, []).append(parent)
-        for unique_id in topological(graph.acyclic):
-            if unique_id in graph.assets or (
-                unique_id in graph.datasets and unique_id not in analysis.nodes
-            ):
-                self.node(unique_id)
+        order = [
+            unique_id
+            for unique_id in topological(graph.acyclic)
+            if unique_id in graph.assets
+            or (unique_id in graph.datasets and unique_id not in analysis.nodes)
+        ]
+        back = graph.closing.intersection((a, b) for a in order for b in graph.whole.children[a])
+        # Where assets read each other in turn, each is linked over the others as they were before.
+        for _ in range(1 + min(len(back), _ROUNDS)):
+            self._before, self.linked = self.linked, {}
+            for unique_id in order:
+                self.linked[unique_id] = self._link(unique_id)
         for unique_id in self._writers:
             if unique_id not in self.linked:
                 columns = self.written[unique_id] = Columns()
@@ -183,30 +193,19 @@ class AssetLineage:
 
     # -- what is read -------------------------------------------------------------------------------
 
-    def node(self, unique_id: str) -> LinkedNode:
-        """An asset, or a relation that only SQL of assets names, after what it comes of."""
-        known = self.linked.get(unique_id)
-        if known is not None:
-            return known
-        self._in_progress.add(unique_id)
+    def _link(self, unique_id: str) -> LinkedNode:
+        """An asset, or a relation that only SQL of assets names; what it comes of is linked already."""
         asset = self.graph.assets.get(unique_id)
         linked = self._asset(asset) if asset is not None else self._dataset(unique_id)
         supposed = self.hypothetical.get(unique_id)
         if isinstance(supposed, HypotheticalChange):
             linked = relation_after(linked, supposed, self.graph.dialect)
-        self._in_progress.discard(unique_id)
-        self.linked[unique_id] = linked
         return linked
 
     def seen(self, unique_id: str) -> NodeAnalysis | None:
-        """What is known of a relation; None of an asset that is being linked."""
-        if unique_id in self.graph.assets or unique_id not in self.dbt.nodes:
-            if unique_id in self._in_progress:
-                return None
-            if unique_id not in self.graph.assets and unique_id not in self.graph.datasets:
-                return None
-            return self.node(unique_id).analysis
-        return self.dbt.nodes[unique_id]
+        """What is known of a relation; None of an asset that comes of who asks, and was not linked yet."""
+        linked = self.linked.get(unique_id) or self._before.get(unique_id)
+        return linked.analysis if linked is not None else self.dbt.nodes.get(unique_id)
 
     def is_open(self, unique_id: str) -> bool:
         """Whether a relation may have columns that nothing lists."""
@@ -483,10 +482,10 @@ class AssetLineage:
     ) -> None:
         """Add what one asset writes into a relation to the columns of that."""
         asset = self.graph.assets[writer]
-        if writer in self._in_progress:  # they read each other in turn
+        made = self.seen(writer)
+        if made is None:  # it comes of this, and is linked later
             columns.rows.add(digest(b"cycle", writer.encode()), {(writer, ROWS): IDENTITY})
             return
-        made = self.node(writer).analysis
         fps = {
             n.lower(): (n, bytes.fromhex(fp))
             for n, fp in zip(made.columns, made.fingerprints, strict=False)

@@ -151,19 +151,24 @@ class DeclaredGraph:
     def _check_name(self, asset: DeclaredAsset) -> None:
         """Refuse a name that means a node of dbt already."""
         kind, _, name = asset.id.partition(":")
-        same = [
-            node.unique_id
-            for node in self.project.nodes.values()
-            if node.resource_type in (*RELATIONS, *SEMANTIC, "exposure")
-            and kind.lower() in (node.resource_type, *_OF_DBT.get(node.resource_type, ()))
-            and name.casefold() in _names_of(node)
-        ]
-        if same and not self._lenient:
+        same = self._of_dbt.get(f"{kind}:{name}".casefold())
+        if same is not None and not self._lenient:
             raise RippleError(
-                f"{asset.id} is {same[0]} of the dbt project",
+                f"{asset.id} is {same} of the dbt project",
                 asset.place,
                 f"read or write it as {name}, and do not declare it",
             )
+
+    @cached_property
+    def _of_dbt(self) -> dict[str, str]:
+        """The nodes of dbt by what an asset may not be called."""
+        taken: dict[str, str] = {}
+        for unique_id, node in self.project.nodes.items():
+            kinds = (node.resource_type, *_OF_DBT.get(node.resource_type, ()))
+            for name in _names_of(node) if node.resource_type in _NAMED else ():
+                for kind in kinds:
+                    taken.setdefault(f"{kind}:{name}", unique_id)
+        return taken
 
     def find(self, text: str, place: str, *, writes: bool = False) -> str:
         """The unique_id of what a name means.
@@ -492,8 +497,8 @@ _OF_DBT: Final[Mapping[str, tuple[str, ...]]] = {
     "seed": ("table",),
     "snapshot": ("table",),
     "source": ("table",),
-    "exposure": (),
 }
+_NAMED: Final = (*RELATIONS, *SEMANTIC, "exposure")
 
 
 def _file_of(asset: DeclaredAsset) -> str:
