@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,11 @@ from dbt_ripple.spark.load import arrow_table
 
 REPOSITORY = Path(__file__).parents[3]
 TWIN = REPOSITORY / "integration_tests" / "twin"
-GOVERNANCE = ("--select", "+dbt_ripple.governance", "--indirect-selection", "cautious")
+GOVERNANCE = ("--indirect-selection", "cautious", "--select", "+dbt_ripple.governance")
 RULES = ("owner_missing", "pii_exposed", "pii_untagged", "tags_required", "tier1_key_untested")
+TRUTHS = ("competing_definitions", "duplicate_definitions")
+OF_COLUMNS = ("pii_exposed", "pii_untagged", *TRUTHS)
+SELECTED = (*GOVERNANCE, *(f"+{model}" for model in TRUTHS))
 
 
 class Twin:
@@ -50,7 +54,7 @@ class Twin:
         """What `dbt-ripple load` does, into DuckDB."""
         self.dbt("compile")
         made = read_project(self.folder / "target")
-        snapshot = build_rows(made, analyse(made))
+        snapshot = build_rows(made, analyse(made, expressions=True, own=True))
         with duckdb.connect(str(self.warehouse)) as connection:
             connection.sql("create schema if not exists twin_ripple_raw")
             for table in TABLES:
@@ -66,12 +70,23 @@ class Twin:
         """Rule, unique_id and column of whatever breaks one."""
         return sorted(
             (rule, row[0], row[1] or "")
-            for rule in RULES
+            for rule in (*RULES, *TRUTHS)
             for row in self.rows(
-                f"select unique_id, {'column_name' if 'pii' in rule else 'null'} "
+                f"select unique_id, {'column_name' if rule in OF_COLUMNS else 'null'} "
                 f"from twin_ripple.{rule}"
             )
         )
+
+    def lineage_tests(self) -> dict[str, str]:
+        """How the tests of the lineage ended, by the kind of test."""
+        _, said = run_dbt(
+            self.folder,
+            *("test", "--select", "customer_labels", "--indirect-selection", "cautious"),
+            RIPPLE_DUCKDB_PATH=str(self.warehouse),
+            DBT_TARGET="duckdb",
+        )
+        ended = re.findall(r"(PASS|FAIL)(?: 1)? dbt_ripple_(comes_from|not_from)", said)
+        return {kind: status for status, kind in ended}
 
 
 @pytest.fixture(scope="module")
@@ -84,20 +99,23 @@ def bad(tmp_path_factory: pytest.TempPathFactory) -> Twin:
 def test_the_good_twin_breaks_no_rule(tmp_path: Path) -> None:
     twin = Twin("good", tmp_path)
     twin.load()
-    twin.dbt("build", "--warn-error", *GOVERNANCE)
+    twin.dbt("build", "--warn-error", *SELECTED)
     assert twin.found() == []
+    assert twin.lineage_tests() == {"comes_from": "PASS", "not_from": "PASS"}
     origins = twin.rows("select origin, count(*) from twin_ripple.pii_columns group by origin")
     assert [origin for origin, _ in origins] == ["declared", "inherited"]
 
 
 def test_the_bad_twin_breaks_what_is_expected(bad: Twin) -> None:
-    out = bad.dbt("build", *GOVERNANCE)
+    out = bad.dbt("build", *SELECTED)
     with (TWIN / "expected" / "rules.csv").open(newline="") as file:
         expected = sorted(tuple(row.values()) for row in csv.DictReader(file))
     assert bad.found() == expected
     for rule in RULES:
         times = sum(row[0] == rule for row in expected)
         assert times and f"WARN {times} {rule}" in out
+    assert {row[0] for row in expected} == {*RULES, *TRUTHS}
+    assert bad.lineage_tests() == {"comes_from": "FAIL", "not_from": "PASS"}
 
 
 def test_levels(bad: Twin) -> None:

@@ -1,0 +1,5 @@
+select
+    order_id,
+    order_total
+form {{ ref('stg_orders') }}
+where status = 'cancelled'
