@@ -28,6 +28,11 @@ these letters."""
 WITH_SQL: Final = frozenset({"model", "snapshot", "test"})
 """Resource types whose SQL dbt compiles and whose compiled SQL the analysis reads."""
 
+BUILDS_NOTHING: Final = frozenset(
+    {"compile", "docs", "freshness", "generate", "list", "ls", "parse", "show"}
+)
+"""dbt commands (``args.which``) after which run_results.json tells of nodes that did not run."""
+
 
 class Column(msgspec.Struct, kw_only=True, gc=False, forbid_unknown_fields=True):
     """A column as declared in a yml file.
@@ -453,6 +458,11 @@ class Project:
     def name(self) -> str:
         """The root project's name."""
         return self.metadata.project_name or ""
+
+    @property
+    def executed(self) -> list[RunResult]:
+        """Of `run_results` those of nodes that ran: dbt also calls it a success to compile one."""
+        return [] if self.run_args.get("which") in BUILDS_NOTHING else self.run_results
 
     def having(self, **changes: Any) -> Project:
         """The same project but for some fields. This one stays as it is.

@@ -18,16 +18,11 @@ from typing import Any, Final
 
 import msgspec
 
-from dbt_ripple.artifacts.project import RunResult, as_utc
+from dbt_ripple.artifacts.project import BUILDS_NOTHING, RunResult, as_utc
 from dbt_ripple.errors import RippleError
 
 _RUNS: Final = uuid.UUID("6d0a9f0e-6a56-5c0b-9d3a-0f6c5d1f2b17")
 """The namespace of our run ids."""
-
-BUILDS_NOTHING: Final = frozenset(
-    {"compile", "docs", "freshness", "generate", "list", "ls", "parse", "show"}
-)
-"""dbt commands (``args.which``) after which run_results.json tells of nodes that did not run."""
 
 
 class _Metadata(msgspec.Struct):

@@ -233,3 +233,19 @@ def test_git_commit_is_the_head_or_nothing(tmp_path):
     assert git_commit(tmp_path) is None
     subprocess.run([*run, "commit", "-q", "--allow-empty", "-m", "feat: first"], check=True)
     assert len(git_commit(tmp_path) or "") == 40
+
+
+@pytest.mark.parametrize(
+    ("which", "rows"), [("build", 1), ("test", 1), ("compile", 0), ("generate", 0)]
+)
+def test_what_was_only_compiled_did_not_run(which, rows):
+    """dbt writes a result of success for each node that it compiles, tests among them."""
+    unique_id = "test.shop.not_null_orders_id"
+    made = project_of(
+        {unique_id: node(unique_id)},
+        [],
+        run_results=[RunResult(unique_id=unique_id, status="success")],
+        run_args={"which": which},
+    )
+    found = build_rows(made, Analysis({}, [], [], {}), loaded_at=LOADED_AT)
+    assert len(found.rows["run_results"]) == rows
