@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
@@ -639,7 +639,23 @@ def _hidden(
 
 def shows_own() -> bool:
     """Whether the nodes of the package `OWN` are asked for."""
-    return bool(os.environ.get("DBT_RIPPLE_OWN_NODES"))
+    return bool(os.environ.get(_SHOWS_OWN))
+
+
+@contextmanager
+def own_nodes_shown() -> Iterator[None]:
+    """Ask for them, for a while."""
+    before = os.environ.get(_SHOWS_OWN)
+    os.environ[_SHOWS_OWN] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop(_SHOWS_OWN)
+        if before is not None:
+            os.environ[_SHOWS_OWN] = before
+
+
+_SHOWS_OWN: Final = "DBT_RIPPLE_OWN_NODES"
 
 
 def _maps(

@@ -17,8 +17,10 @@ from typing import Any
 
 import click
 
+from dbt_ripple.artifacts.read_artifacts import own_nodes_shown
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.dbt_options import dbt_options
+from dbt_ripple.cli.emit import EventSettings, events_of
 from dbt_ripple.cli.load import (
     document,
     lower_on,
@@ -38,7 +40,14 @@ from dbt_ripple.cli.options import (
 )
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions
 from dbt_ripple.errors import RippleError
-from dbt_ripple.rendering.output import answer, as_document, count
+from dbt_ripple.openlineage.client import (
+    Sender,
+    ToTransport,
+    is_disabled,
+    require_client,
+    send_all,
+)
+from dbt_ripple.rendering.output import answer, as_document, count, warn
 from dbt_ripple.spark.load import check_adapter
 
 PACKAGE = "dbt_ripple"
@@ -52,6 +61,11 @@ Examples:
   dbt-ripple build --remote sc://spark.internal:15002 --format json
 """,
 )
+@click.option(
+    "--emit",
+    is_flag=True,
+    help="Send OpenLineage events of the lineage models and tests that ran, as `emit` does.",
+)
 @dbt_options
 @format_option("text", "json", help="Output format; dbt's own output goes to stderr.")
 @assets_option
@@ -59,6 +73,7 @@ Examples:
 @cache_options
 @project_options
 def build(
+    emit: bool,
     style: str,
     assets: tuple[Path, ...],
     master: str | None,
@@ -94,6 +109,7 @@ def build(
             "make it writable or name another folder by --target-path",
         ) from error
     options = DbtOptions.taken(dbt_arguments)
+    sender = _sender() if emit else None
     dbt = Dbt(project_dir.resolve(), folder, options)
     clock = _Clock()
 
@@ -133,8 +149,14 @@ def build(
     # own figures, and take as long as all its models; the generic ones are the user's rules.
     own_checks = f"package:{PACKAGE},test_type:singular"
     select = ("--select", f"package:{PACKAGE}", "--exclude", own_checks, "--cache-selected-only")
-    results = parsed("build", *select, target_path=below, loud=True).result
+    built = parsed.attempt("build", *select, target_path=below, loud=True)
     clock.lap("build")
+    if sender is not None:
+        sent = _send(sender, below, EventSettings(project_dir, options), options.threads)
+        warn(f"sent {count(sent, 'event')} to {sender.where}")
+        clock.lap("emit")
+    parsed.check(built, ("build", *select))
+    results = built.result
 
     statuses: dict[str, int] = {}
     for result in results.results:
@@ -144,6 +166,26 @@ def build(
         return
     there = os.path.relpath(folder, project_dir)
     answer(_text(statuses, [*summary(loaded, str(to), clock.laps)], there))
+
+
+def _sender() -> Sender | None:
+    """Where events go; asked before anything is built. None where nothing is to be sent."""
+    require_client()
+    if is_disabled():
+        warn("OPENLINEAGE_DISABLED is true: nothing is sent")
+        return None
+    return ToTransport()
+
+
+def _send(sender: Sender, folder: Path, settings: EventSettings, threads: int | None) -> int:
+    """Send the events of what dbt has just run: the package's own models, which are hidden otherwise."""
+    from dbt_ripple.dbt_runner.profile import adapter_connection
+
+    if not (folder / "run_results.json").is_file():  # dbt has said why
+        return 0
+    with own_nodes_shown():
+        target = open_target(folder, None, threads)
+        return send_all(events_of(target, settings, connection=adapter_connection()), sender)
 
 
 def _parsed_before(folder: Path) -> list[str]:

@@ -140,8 +140,17 @@ class Dbt:
             RippleError: it failed.
         """
         result = self.attempt(*command, target_path=target_path, loud=loud)
+        self.check(result, command)
+        return result
+
+    def check(self, result: Any, command: tuple[str, ...]) -> None:
+        """Refuse to go on where a command failed.
+
+        Raises:
+            RippleError: it did.
+        """
         if result.success:
-            return result
+            return
         raise RippleError(
             f"`dbt {short(command)}` failed ({why(result)})",
             str(self.project_dir),

@@ -58,16 +58,16 @@ class Repository:
         if node.package_name == self._name:
             return self.of_file(node.original_file_path)
         path = f"dbt_packages/{node.package_name}/{node.original_file_path}"
-        return self.root() or SourceLocation("file", f"file:{quote(path)}", version=self.version)
+        return self.root() or SourceLocation("file", f"file:{_quoted(path)}", version=self.version)
 
     def of_file(self, path: str) -> SourceLocation:
         """Where a file is, whose path is below the folder."""
         if self._web is None or self.version is None:
-            return SourceLocation("file", f"file:{quote(path)}", version=self.version)
+            return SourceLocation("file", f"file:{_quoted(path)}", version=self.version)
         path = self._below + path
         host = urlsplit(self._web).netloc
         folder = "-/blob" if "gitlab" in host else "src" if "bitbucket" in host else "blob"
-        url = f"{self._web}/{folder}/{self.version}/{quote(path)}"
+        url = f"{self._web}/{folder}/{self.version}/{_quoted(path)}"
         return SourceLocation("git", url, self._web, path, self.version, self._branch)
 
     def root(self) -> SourceLocation | None:
@@ -96,10 +96,14 @@ def web_address(remote: str) -> str | None:
         except ValueError:
             return None
         scheme = "http" if url.scheme == "http" else "https"
-        return f"{scheme}://{url.hostname}{port}{quote(url.path)}"
+        return f"{scheme}://{url.hostname}{port}{_quoted(url.path)}"
     if scp := _SCP.fullmatch(remote):
-        return f"https://{scp[1]}/{quote(scp[2].lstrip('/'))}"
+        return f"https://{scp[1]}/{_quoted(scp[2].lstrip('/'))}"
     return None
+
+
+def _quoted(path: str) -> str:
+    return quote(path, errors="replace")  # half a character, as dbt writes it, has no bytes
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

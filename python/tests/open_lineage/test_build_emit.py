@@ -1,0 +1,54 @@
+"""`dbt-ripple build --emit` on a real Spark: the lineage models that it built are in the events."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import eggs_project
+import pytest
+import schemas
+
+REPOSITORY = Path(__file__).parents[3]
+DRIVE = Path(__file__).parents[1] / "integration" / "drive.py"
+PROFILE = """
+eggs:
+  target: dev
+  outputs:
+    dev: {type: spark, method: session, host: localhost, schema: dev, threads: 1}
+"""
+
+
+@pytest.mark.spark
+def test_the_lineage_models_are_told_of(tmp_path: Path) -> None:
+    project = eggs_project.write(tmp_path / "eggs")
+    for name in ("sold", "sold_later"):
+        (project / "models" / f"{name}.sql").unlink()
+    (project / "profiles.yml").write_text(PROFILE)
+    (project / "packages.yml").write_text(json.dumps({"packages": [{"local": str(REPOSITORY)}]}))
+    sent = tmp_path / "sent.ndjson"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("OPENLINEAGE", "DBT_"))}
+    transport = {"type": "file", "log_file_path": str(sent), "append": True}
+    commands = ["dbt deps", "dbt seed", "dbt-ripple build --emit"]
+    done = subprocess.run(
+        [sys.executable, str(DRIVE), str(tmp_path / "spark"), "parquet", str(project), *commands],
+        env={**environment, "OPENLINEAGE__TRANSPORT": json.dumps(transport)},
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    events = schemas.Events(schemas.read(sent.read_text()))
+    assert f"sent {len(events)} events to the transport file" in done.stderr
+    states = events.states()
+    assert states["dbt-run-eggs"] == ["START", "COMPLETE"]
+    assert states["model.dbt_ripple.dim_nodes"] == ["START", "COMPLETE"]
+    assert not any(name.startswith(("model.eggs.", "seed.eggs.")) for name in states)
+    (output,) = events.of("model.dbt_ripple.dim_nodes")["outputs"]
+    assert output["namespace"] == "spark://localhost"
+    assert output["name"].count(".") == 1
+    assert "unique_id" in output["facets"]["columnLineage"]["fields"]
