@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +15,14 @@ import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.dbt_options import connection_options
-from dbt_ripple.cli.options import analysis_options, open_cache, open_target, project_options
+from dbt_ripple.cli.options import (
+    analysis_options,
+    assets_option,
+    open_assets,
+    open_cache,
+    open_target,
+    project_options,
+)
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.openlineage.client import (
@@ -31,6 +38,7 @@ from dbt_ripple.rendering.output import answer, count, warn
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
+    from dbt_ripple.graph.cache import Cache
     from dbt_ripple.graph.lineage import Analysis
     from dbt_ripple.graph.target_folder import TargetFolder
     from dbt_ripple.openlineage.client import Event
@@ -85,6 +93,7 @@ Examples:
     help="Run the dbt command that follows -- and send events while it runs.",
 )
 @click.argument("command", metavar="[-- DBT_COMMAND...]", nargs=-1, type=click.UNPROCESSED)
+@assets_option
 @connection_options
 @analysis_options
 @project_options
@@ -96,6 +105,7 @@ def emit(
     nominal_time: str | None,
     follow: bool,
     command: tuple[str, ...],
+    assets: tuple[Path, ...],
     cache_dir: Path | None,
     no_cache: bool,
     threads: int | None,
@@ -136,9 +146,9 @@ def emit(
 
             told, code = run_and_tell(command, folder, settings, sender, cache, threads)
         else:
-            told = send_all(
-                events_of(open_target(folder, cache, threads), settings, static), sender
-            )
+            target = open_target(folder, cache, threads)
+            made = static_of(target, settings, assets, cache) if static else None
+            told = send_all(events_of(target, settings) if made is None else made, sender)
     if not disabled:
         tell(told, sender, output)
     return code
@@ -246,33 +256,55 @@ def lineage_of(project: Project, analysis: Analysis | None, wanted: Iterable[str
     return LineageFinder(project, analysis, nodes)
 
 
+def static_of(
+    target: TargetFolder,
+    settings: EventSettings,
+    assets: Sequence[Path] = (),
+    cache: Cache | None = None,
+) -> list[Event]:
+    """The events of a project without runs, its declared assets included.
+
+    Raises:
+        RippleError: nothing is compiled, or the namespace of the datasets cannot be found out.
+    """
+    from dbt_ripple.openlineage.facets import ProjectFacets
+    from dbt_ripple.openlineage.invocation import job_namespace
+    from dbt_ripple.openlineage.static_events import static_events
+
+    project = target.project
+    at = project.metadata.generated_at or datetime.now(UTC)
+    declared = open_assets(settings.project_dir, assets, lambda: project)
+    analysis = target.analysis(expressions=True)
+    if declared is not None:
+        from dbt_ripple.graph.assets.asset_lineage import AssetLineage
+
+        project = declared.whole
+        analysis = AssetLineage(declared, analysis, cache).analysis
+    names = settings.names_of(project)
+    facets = ProjectFacets(project, analysis, names, settings.project_dir)
+    lineage = lineage_of(project, analysis, project.nodes)
+    namespace = job_namespace(settings.namespace)
+    return [*static_events(facets, lineage, namespace=namespace, at=at)]
+
+
 def events_of(
     target: TargetFolder,
     settings: EventSettings,
-    static: bool = False,
     connection: Connection | None = None,
 ) -> list[Event]:
-    """The events of the artifacts in a folder.
+    """The events of the run whose artifacts are in a folder.
 
     Raises:
         RippleError: there are none, or the namespace of the datasets cannot be found out.
     """
     from dbt_ripple.artifacts.project import as_utc
-    from dbt_ripple.openlineage.facets import ProjectFacets
-    from dbt_ripple.openlineage.invocation import job_namespace, read_invocation
-    from dbt_ripple.openlineage.static_events import static_events
+    from dbt_ripple.openlineage.invocation import read_invocation
 
     project = target.project
     results = project.run_results
-    invocation = None if static else read_invocation(target.folder, results)
+    invocation = read_invocation(target.folder, results)
     names = settings.names_of(project, connection)
-    analysis = analysis_of(target, static=static)
-    if invocation is None:
-        facets = ProjectFacets(project, analysis, names, settings.project_dir)
-        lineage = lineage_of(project, analysis, project.nodes)
-        at = project.metadata.generated_at or datetime.now(UTC)
-        namespace = job_namespace(settings.namespace)
-        return [*static_events(facets, lineage, namespace=namespace, at=at)]
+    analysis = analysis_of(target)
     written = project.metadata.generated_at
     if (
         project.metadata.invocation_id not in (None, invocation.invocation_id)
@@ -288,15 +320,11 @@ def events_of(
     return [*settings.run_events(project, analysis, names, invocation, ran).all(results)]
 
 
-def analysis_of(target: TargetFolder, *, static: bool = False) -> Analysis | None:
-    """What was seen in the artifacts; None where dbt has compiled no model of them.
-
-    Raises:
-        RippleError: nothing is compiled, and without runs there would be nothing to tell.
-    """
+def analysis_of(target: TargetFolder) -> Analysis | None:
+    """What was seen in the artifacts; None where dbt has compiled no model of them."""
     project = target.project
     models = [node for node in project.of_type("model", "snapshot") if not node.is_python]
-    if not static and models and all(node.compiled_code is None for node in models):
+    if models and all(node.compiled_code is None for node in models):
         return None
     return target.analysis(expressions=True)
 

@@ -1,4 +1,4 @@
-"""The column edges of a node between datasets: what is no dataset (an ephemeral model) is seen through.
+"""The column edges of a node between datasets: what is no dataset (an ephemeral model, a declared job) is seen through.
 
 The kinds are those of `graph.column_edges`: OpenLineage's type, subtype and masking.
 """
@@ -16,6 +16,7 @@ from dbt_ripple.graph.column_edges import edges_into, exposure_edges_of
 from dbt_ripple.graph.lineage import Analysis, ColumnEdge
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.relations import RELATIONS
+from dbt_ripple.openlineage.dataset_names import is_job
 
 _BIT: Final = {(kind, subtype, masking): bit for bit, kind, subtype, masking in KINDS}
 _Deps = dict[tuple[str, str], int]
@@ -75,7 +76,15 @@ class LineageFinder:
     ) -> None:
         self._project = project
         self._analysis = analysis
-        self._ephemeral = {u for u, node in project.nodes.items() if node.is_ephemeral}
+        # What is no dataset: data goes through it.
+        self._ephemeral = {
+            u for u, node in project.nodes.items() if node.is_ephemeral or is_job(node)
+        }
+        self._written = {
+            u
+            for u, node in project.nodes.items()
+            if node.resource_type in ("source", "asset", "dataset")
+        }
         self._exposures = {node.unique_id for node in project.of_type("exposure")}
         self._deps: dict[str, dict[str, _Deps]] = {}
         edges: list[ColumnEdge] = []
@@ -91,7 +100,8 @@ class LineageFinder:
         """What a node is made of."""
         seen = self._analysis.nodes.get(unique_id) if self._analysis else None
         by_column = self._deps.get(unique_id, {})
-        if unique_id not in self._exposures and (seen is None or seen.status != "analysed"):
+        declared = unique_id in self._exposures or unique_id in self._written
+        if not declared and (seen is None or seen.status != "analysed"):
             return NodeLineage(self._parents(unique_id, by_column))
         found = {column: self._through(deps) for column, deps in by_column.items()}
         rows = found.pop(ROWS, {})
@@ -124,7 +134,7 @@ class LineageFinder:
                 ahead += [of for deps in self._deps.get(parent, {}).values() for of, _ in deps]
                 continue
             node = self._project.nodes.get(parent)
-            if node is None or node.resource_type in RELATIONS:
+            if node is None or node.resource_type in RELATIONS | {"asset", "dataset"}:
                 found[parent] = None
         return sorted(found)
 

@@ -160,6 +160,25 @@ _TWO_PARTS: Final = frozenset({"glue", "hive", "mysql", "spark", "synapse", "ter
 _PARTS: Final = re.compile(r'`([^`]+)`|"((?:[^"]|"")+)"|\[([^\]]+)\]|([^.`"\[\]]+)')
 
 
+JOBS: Final = frozenset(
+    {"analysis", "application", "dag", "dashboard", "job", "notebook", "report", "spark_job"}
+)
+"""Types of declared assets that run, or only read; all others hold data."""
+
+
+def is_job(node: Node) -> bool:
+    """Whether a declared asset is a job, and not a dataset."""
+    return node.resource_type == "asset" and node.type in JOBS
+
+
+def _asset_name(node: Node) -> DatasetName | None:
+    """Where its files are, if its source_ref says so; else its id: ``api:stripe`` is stripe of api."""
+    if is_job(node):
+        return None
+    kind, _, name = (node.label or node.name).partition(":")
+    return file_dataset(node.url or "") or DatasetName(kind, name or node.name)
+
+
 class DatasetNames:
     """The names of a project's relations.
 
@@ -194,7 +213,9 @@ class DatasetNames:
 
     def _name(self, unique_id: str) -> DatasetName | None:
         node = self._project.nodes.get(unique_id)
-        if node is None:
+        if node is not None and node.resource_type == "asset":
+            return _asset_name(node)
+        if node is None or node.resource_type == "dataset":
             if not unique_id.startswith(DATASET_PREFIX):
                 return None
             written = self._split(unique_id.removeprefix(DATASET_PREFIX))

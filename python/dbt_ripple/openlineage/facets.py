@@ -41,7 +41,7 @@ from dbt_ripple.graph.lineage_rows import data_type_of
 from dbt_ripple.graph.pii import pii_columns
 from dbt_ripple.openlineage.client import faceted
 from dbt_ripple.openlineage.column_lineage import Dependency, NodeLineage
-from dbt_ripple.openlineage.dataset_names import DatasetNames
+from dbt_ripple.openlineage.dataset_names import DatasetNames, is_job
 from dbt_ripple.openlineage.source_location import Repository
 
 Facets = dict[str, Any]
@@ -288,31 +288,31 @@ class ProjectFacets:
             if (name := self.names.of(parent)) is not None
         ]
 
-    def job_lineage(self, unique_id: str, of: NodeLineage) -> Facets:
-        """The facet ``lineage`` of the job that makes a relation, or that only reads."""
-        target = self.names.of(unique_id)
-        if target is None and not of.parents:
-            return {}
-        entry: lineage.LineageEntry
-        if target is None:
-            inputs = [*self._entity_inputs(of)]
-            inputs += [i for found in of.columns.values() for i in self._inputs(found, None)]
-            entry = lineage.LineageJobEntry("JOB", inputs=inputs)
-        else:
-            entry = lineage.LineageDatasetEntry(
-                *target,
-                "DATASET",
-                inputs=self._entity_inputs(of),
-                fields=self._field_entries(of),
-            )
-        return {"lineage": faceted(lineage.LineageJobFacet, entries=[entry])}
+    def job_lineage(self, targets: list[tuple[str, NodeLineage]]) -> Facets:
+        """The facet ``lineage`` of the job that makes relations, or that only reads."""
+        entries: list[lineage.LineageEntry] = []
+        for unique_id, of in targets:
+            target = self.names.of(unique_id)
+            if target is not None:
+                entry: lineage.LineageEntry = lineage.LineageDatasetEntry(
+                    *target,
+                    "DATASET",
+                    inputs=self._entity_inputs(of),
+                    fields=self._field_entries(of),
+                )
+                entries.append(entry)
+            elif of.parents:
+                inputs = [*self._entity_inputs(of)]
+                inputs += [i for found in of.columns.values() for i in self._inputs(found, None)]
+                entries.append(lineage.LineageJobEntry("JOB", inputs=inputs))
+        return {"lineage": faceted(lineage.LineageJobFacet, entries=entries)} if entries else {}
 
     # --- jobs ----------------------------------------------------------------------------------
 
     def job(self, node: Node, sql: str | None) -> Facets:
         """What is known of a node as a job: its type, SQL, place, owner, tags and description."""
-        kind = node.resource_type.upper()
-        facets = {**self._job_type(kind), **self.place(node)}
+        kind = (node.type if is_job(node) and node.type else node.resource_type).upper()
+        facets = {**self._job_type(kind, "DECLARED" if is_job(node) else "DBT"), **self.place(node)}
         if sql:
             dialect = self.project.metadata.adapter_type
             facets["sql"] = faceted(sql_job.SQLJobFacet, query=sql, dialect=dialect)
@@ -337,9 +337,12 @@ class ProjectFacets:
         """The same of a whole invocation of dbt."""
         return {**self._job_type("JOB"), **self.place(None)}
 
-    def _job_type(self, kind: str) -> Facets:
+    def _job_type(self, kind: str, integration: str = "DBT") -> Facets:
         facet = faceted(
-            job_type_job.JobTypeJobFacet, processingType="BATCH", integration="DBT", jobType=kind
+            job_type_job.JobTypeJobFacet,
+            processingType="BATCH",
+            integration=integration,
+            jobType=kind,
         )
         return {"jobType": facet}
 

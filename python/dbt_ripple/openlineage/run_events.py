@@ -216,7 +216,7 @@ class RunEvents:
         sql = node.compiled_code if not node.is_python else None
         facets = self._facets.job(node, sql)
         if lineage is not None:
-            facets |= self._facets.job_lineage(node.unique_id, lineage)
+            facets |= self._facets.job_lineage([(node.unique_id, lineage)])
         return Job(self._namespace, node.unique_id, facets)
 
     def _common(self) -> Facets:

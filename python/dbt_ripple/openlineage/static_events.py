@@ -8,13 +8,20 @@ from typing import Final
 
 from openlineage.client.event_v2 import DatasetEvent, InputDataset, Job, JobEvent, OutputDataset
 
+from dbt_ripple.artifacts import Node
 from dbt_ripple.openlineage.client import PRODUCER
 from dbt_ripple.openlineage.column_lineage import LineageFinder
+from dbt_ripple.openlineage.dataset_names import is_job
 from dbt_ripple.openlineage.facets import ProjectFacets
 from dbt_ripple.openlineage.run_events import spelled
 
 JOBS: Final = frozenset({"model", "seed", "snapshot", "exposure"})
-DATASETS: Final = frozenset({"model", "seed", "snapshot", "source"})
+DATASETS: Final = frozenset({"model", "seed", "snapshot", "source", "asset", "dataset"})
+
+
+def job_name(node: Node) -> str:
+    """What a node is called as a job: its unique_id, or the id of a declared asset."""
+    return node.label or node.name if node.resource_type == "asset" else node.unique_id
 
 
 def static_events(
@@ -23,7 +30,8 @@ def static_events(
     """The events of a project, datasets first.
 
     Models, seeds and snapshots are jobs that write; exposures are jobs that only read. An ephemeral
-    model is neither: what it reads is read by its readers.
+    model is neither: what it reads is read by its readers. A declared asset is a job or a dataset, by its
+    type; a job writes what it is said to write.
 
     Args:
         facets: of the project.
@@ -36,25 +44,32 @@ def static_events(
     for node in nodes:
         if node.resource_type not in DATASETS:
             continue
-        of = lineage.of(node.unique_id) if node.resource_type != "source" else None
-        dataset = facets.static(node.unique_id, of)
+        dataset = facets.static(node.unique_id, lineage.of(node.unique_id))
         if dataset is not None:
             yield DatasetEvent(eventTime=time, dataset=dataset, producer=PRODUCER)
     for node in nodes:
-        if node.resource_type not in JOBS or node.is_ephemeral:
+        if is_job(node):
+            written = facets.project.children.get(node.unique_id, ())
+        elif node.resource_type in JOBS and not node.is_ephemeral:
+            written = [node.unique_id]
+        else:
             continue
         of = lineage.of(node.unique_id)
         sql = node.compiled_code if not node.is_python else None
-        job_facets = facets.job(node, sql) | facets.job_lineage(node.unique_id, of)
+        targets = [u for u in written if facets.names.of(u) is not None] or [node.unique_id]
+        job_facets = facets.job(node, sql) | facets.job_lineage(
+            [(u, lineage.of(u)) for u in targets]
+        )
         inputs: dict[tuple[str, str], InputDataset] = {}
         for parent in of.parents:
             if (found := facets.input(parent)) is not None:
                 inputs.setdefault((found.namespace, found.name), found)
-        output = facets.output(node.unique_id, of)
-        outputs: list[OutputDataset] = [output] if output else []
+        outputs: list[OutputDataset] = [
+            output for u in targets if (output := facets.output(u, lineage.of(u))) is not None
+        ]
         yield JobEvent(
             eventTime=time,
-            job=Job(namespace, node.unique_id, job_facets),
+            job=Job(namespace, job_name(node), job_facets),
             inputs=list(inputs.values()),
             outputs=outputs,
             producer=PRODUCER,

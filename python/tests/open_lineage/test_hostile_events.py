@@ -10,7 +10,7 @@ import schemas
 from hostile import PARTS
 from hostile_project import write
 
-from dbt_ripple.cli.emit import EventSettings, events_of
+from dbt_ripple.cli.emit import EventSettings, static_of
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.graph.target_folder import TargetFolder
 from dbt_ripple.openlineage.client import as_json
@@ -18,7 +18,7 @@ from dbt_ripple.openlineage.client import as_json
 
 def static_events(folder: Path) -> schemas.Events:
     settings = EventSettings(folder, DbtOptions(), datasets="ns")
-    made = events_of(TargetFolder(folder / "target"), settings, static=True)
+    made = static_of(TargetFolder(folder / "target"), settings)
     return schemas.Events(schemas.valid(json.loads(as_json(event))) for event in made)
 
 

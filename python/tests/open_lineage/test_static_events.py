@@ -48,3 +48,46 @@ def test_what_is_not_compiled(shell: EventShell) -> None:
     assert "dbt has parsed this project but not compiled it" in shell.refused(
         "emit", "--static", "--output", "-"
     )
+
+
+ASSETS = """
+assets:
+  - id: airflow:load_prices
+    source_ref: dags/load_prices.py
+    owner: farm team
+    reads:
+      - node: api:market
+        columns: [{from: cents, to: price, transformation: cents / 100}]
+    writes:
+      - node: market.prices
+        columns: [{from: price, to: price}]
+  - id: api:market
+    columns: [cents]
+  - id: dashboard:eggs
+    reads: [{node: eggs, columns: [grams]}]
+  - id: file:lake
+    source_ref: s3://lake/silver/eggs
+"""
+
+
+def test_declared_assets(shell: EventShell) -> None:
+    eggs_project.build(shell.folder, "compile")
+    (shell.folder / "ripple_assets.yml").write_text(ASSETS)
+    events = shell.events("--static")
+    datasets = {(e["dataset"]["namespace"], e["dataset"]["name"]) for e in events if "dataset" in e}
+    assert {("api", "market"), ("s3://lake", "silver/eggs")} <= datasets
+    load = events.of("airflow:load_prices", None)
+    assert load["job"]["facets"]["jobType"]["jobType"] == "DAG"
+    assert [(i["namespace"], i["name"]) for i in load["inputs"]] == [("api", "market")]
+    assert [o["name"] for o in load["outputs"]] == ["eggs.dev.prices"]
+    # The job is no dataset: the price comes from the API's cents.
+    prices = events.dataset("eggs.dev.prices")["facets"]["columnLineage"]["fields"]["price"]
+    (cents,) = prices["inputFields"]
+    assert (cents["name"], cents["field"]) == ("market", "cents")
+    dashboard = events.of("dashboard:eggs", None)
+    assert ([i["name"] for i in dashboard["inputs"]], dashboard["outputs"]) == (
+        ["eggs.dev.eggs"],
+        [],
+    )
+    (entry,) = dashboard["job"]["facets"]["lineage"]["entries"]
+    assert (entry["type"], entry["inputs"][-1]["field"]) == ("JOB", "grams")
