@@ -197,6 +197,21 @@ def named(project: Project, text: str) -> tuple[Node, str | None, Operators]:
     return nodes[0], None, asked
 
 
+def named_in_any(project: Project, union: Project, text: str) -> tuple[Node, str | None, Operators]:
+    """What is meant: a node of the project itself, if it has one of this name, or else of `union`.
+
+    Raises:
+        RippleError: it is none, or several.
+    """
+    try:
+        return named(project, text)
+    except RippleError as unknown:
+        try:
+            return named(union, text)
+        except RippleError:
+            raise unknown from None
+
+
 _TESTS: Final = frozenset({"test", "unit_test", "operation"})
 _BY_METHOD: Final = frozenset(_METHODS) - {"source"} - _OF_ONE_TYPE
 """Methods that are not also the type of a node, as in `find_node`."""

@@ -22,13 +22,11 @@ from dbt_ripple.cli.options import (
 )
 from dbt_ripple.cli.select_option import as_typed, chosen, selection_options
 from dbt_ripple.cli.shell_completion import node_names
-from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering import terminal
 from dbt_ripple.rendering.output import answer
 from dbt_ripple.rendering.trace import TraceView, column_view, node_view, render
 
 if TYPE_CHECKING:
-    from dbt_ripple.artifacts import Node, Project
     from dbt_ripple.artifacts.node_selection import Operators
     from dbt_ripple.graph.traversal import Direction
 
@@ -94,7 +92,7 @@ def trace(
     depends on them. "may read" marks nodes that may read the column, but are not known to: exposures
     that list no columns, Python models, SQL that cannot be parsed.
     """
-    from dbt_ripple.artifacts.node_selection import named
+    from dbt_ripple.artifacts.node_selection import named, named_in_any
 
     with open_cache(cache_dir, no_cache) as cache:
         target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
@@ -105,7 +103,7 @@ def trace(
         declared = open_assets(project_dir, assets, lambda: around)
         everything = declared.whole if declared is not None else around
         if joined is not None:
-            root, column, asked = _named_in(project, everything, typed)
+            root, column, asked = named_in_any(project, everything, typed)
             project, whose = everything, joined.project_of
         else:
             project = everything
@@ -130,19 +128,6 @@ def trace(
         )
     width = terminal.width_of(sys.stdout)
     answer(render(view, style, width), fit="cut" if style in ("tree", "text") else None)
-
-
-def _named_in(project: Project, union: Project, typed: str) -> tuple[Node, str | None, Operators]:
-    """What is meant: a node of the project itself, if it has one of this name, or else of another."""
-    from dbt_ripple.artifacts.node_selection import named
-
-    try:
-        return named(project, typed)
-    except RippleError as unknown:
-        try:
-            return named(union, typed)
-        except RippleError:
-            raise unknown from None
 
 
 def _way(asked: Operators, direction: Direction, depth: int | None) -> tuple[Direction, int | None]:

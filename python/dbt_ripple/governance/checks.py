@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -89,20 +89,44 @@ def _needs_key(node: Node, project: Project) -> bool:
     )
 
 
+class Sides(NamedTuple):
+    """What the rules about personal data look at: one project before and after, or several in one.
+
+    Attributes:
+        own: the names of the packages that are judged.
+    """
+
+    base: Project
+    base_analysis: Analysis
+    head: Project
+    head_analysis: Analysis
+    own: frozenset[str]
+
+
 def pii_breaches(comparison: Comparison) -> Iterator[Breach]:
     """Personal data in columns that nobody tagged, and in what anybody may see."""
-    pii_columns = _pii(comparison.head, comparison.head_analysis)
+    base, head = comparison.base, comparison.head
+    own = frozenset({str(head.name)})
+    yield from pii_breaches_of(
+        Sides(base, comparison.base_analysis, head, comparison.head_analysis, own)
+    )
+
+
+def pii_breaches_of(sides: Sides) -> Iterator[Breach]:
+    """The same of whatever is on the two sides."""
+    pii_columns = _pii(sides.head, sides.head_analysis, sides.own)
     if not pii_columns:
         return
-    above = _above(comparison, {pii.unique_id for pii in pii_columns.values()})
-    before = _pii(_declared_as_on_head(comparison, pii_columns.values()), above)
+    above = _above(sides, {pii.unique_id for pii in pii_columns.values()})
+    declared = _declared_as_on_head(sides, pii_columns.values())
+    before = _pii(declared, above, sides.own)
     for (rule, unique_id, key), pii in pii_columns.items():
         old = (rule, unique_id, key) in before
         shown = rule == "pii_exposed"
         if pii.source_id == unique_id and pii.source_column == pii.column:
             reason = (Code.SHOWS_PII if shown else Code.UNTAGGED_PII)(pii=pii.pii)
         else:
-            source = comparison.head.nodes.get(pii.source_id)
+            source = sides.head.nodes.get(pii.source_id)
             reason = (Code.SHOWS_PII_OF if shown else Code.UNTAGGED_PII_OF)(
                 pii=pii.pii,
                 name=source.display_name if source else pii.source_id,
@@ -111,37 +135,39 @@ def pii_breaches(comparison: Comparison) -> Iterator[Breach]:
         yield Breach(rule, unique_id, pii.column, _on_base(reason, old), old=old)
 
 
-def _declared_as_on_head(comparison: Comparison, pii_columns: Iterable[PiiColumn]) -> Project:
+def _declared_as_on_head(sides: Sides, pii_columns: Iterable[PiiColumn]) -> Project:
     """Base, with the personal data that head declares: to say what is there moves nothing.
 
     Where a value went on base before anybody called it personal, it is no finding of this change.
     """
-    nodes = dict(comparison.base.nodes)
+    nodes = dict(sides.base.nodes)
     for unique_id in dict.fromkeys(pii.source_id for pii in pii_columns):
-        then, now = nodes.get(unique_id), comparison.head.nodes[unique_id]
+        then, now = nodes.get(unique_id), sides.head.nodes[unique_id]
         if then is not None:
             nodes[unique_id] = msgspec.structs.replace(
                 then, columns=now.columns, meta=now.meta, tags=now.tags
             )
-    return comparison.base.having(nodes=nodes)
+    return sides.base.having(nodes=nodes)
 
 
-def _above(comparison: Comparison, unique_ids: set[str]) -> Analysis:
+def _above(sides: Sides, unique_ids: set[str]) -> Analysis:
     """Base's analysis, with the edges into some nodes and what is above them."""
-    base = comparison.base
+    base = sides.base
     wanted = reach_all((u for u in unique_ids if u in base.nodes), base.parents)
-    edges = comparison.base_analysis.edges
+    edges = sides.base_analysis.edges
     return dataclasses.replace(
-        comparison.base_analysis,
+        sides.base_analysis,
         edges=[*edges_into(edges, wanted), *exposure_edges_of(edges, wanted)],
     )
 
 
-def _pii(project: Project, analysis: Analysis) -> dict[tuple[str, str, str], PiiColumn]:
+def _pii(
+    project: Project, analysis: Analysis, own: Collection[str]
+) -> dict[tuple[str, str, str], PiiColumn]:
     found = {}
     for pii in pii_columns(project, analysis):
         node = project.nodes.get(pii.unique_id)
-        if node is None or node.package_name != project.name:
+        if node is None or node.package_name not in own:
             continue
         key = (pii.unique_id, pii.column.lower())
         if pii.origin == "inherited" and node.resource_type in _BUILT:
@@ -297,11 +323,11 @@ def _against_declaration(project: Project, unique_id: str) -> dict[str, Reason]:
 CHECKS: Final[tuple[Callable[[Comparison], Iterator[Breach]], ...]] = (
     owner_breaches,
     key_breaches,
-    pii_breaches,
     lineage_breaches,
     reader_breaches,
     syntax_breaches,
     twin_breaches,
     drift_breaches,
 )
-"""All of them; each needs no more than the two sides."""
+"""All of them but those about personal data, which several projects may hand on to each other; each
+needs no more than the two sides."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 
 import msgspec
@@ -24,6 +24,9 @@ from dbt_ripple.graph.traversal import Vertex, column_graph, reach
 
 Expressions = Callable[[Vertex], str | None]
 """The SQL that computes a column; None for what is a column of a parent as it is."""
+
+Joined = Callable[[str], str | None] | None
+"""Gives the id that a step has in its project; None where it is of another one."""
 
 _SUCCESS = ("success", "pass")
 
@@ -101,6 +104,7 @@ class Step(msgspec.Struct, kw_only=True):
         freshness: null where sources.json does not have it.
         changes: since the artifacts of ``--state``.
         tests: the tests that guard these columns.
+        project: of another one the name.
     """
 
     unique_id: str
@@ -117,6 +121,12 @@ class Step(msgspec.Struct, kw_only=True):
     freshness: Freshness | None
     tests: list[Guard]
     changes: list[StepChange] = []
+    project: str | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def full_name(self) -> str:
+        """Its name, of another project with that one's before it."""
+        return f"{self.project}.{self.name}" if self.project else self.name
 
 
 class Diagnosis(msgspec.Struct, kw_only=True):
@@ -125,7 +135,7 @@ class Diagnosis(msgspec.Struct, kw_only=True):
     Attributes:
         root: unique_id of the node.
         column: null where all of them were asked about.
-        compared_with: when the artifacts of ``--state`` were made; null without.
+        compared_with: when the artifacts of the first ``--state`` were made; null without.
         steps: nearest first, down to the sources.
     """
 
@@ -137,22 +147,39 @@ class Diagnosis(msgspec.Struct, kw_only=True):
     @property
     def spoken(self) -> str:
         """The number, as people call it."""
-        name = self.steps[0].name
+        name = self.steps[0].full_name
         return f"{name}.{self.column}" if self.column else name
 
     def guards_known(self, step: Step) -> bool:
         """Whether tests could guard it: consumers and metrics have none."""
         return step.unique_id.partition(".")[0] in ("model", "seed", "snapshot", "source")
 
-    def add_changes(self, comparison: Comparison, now: Expressions, then: Expressions) -> None:
-        """Say of each step what changed on the way."""
-        self.compared_with = comparison.base.metadata.generated_at
+    def add_changes(
+        self, comparison: Comparison, now: Expressions, then: Expressions, joined: Joined = None
+    ) -> None:
+        """Say of each step what changed on the way.
+
+        Args:
+            comparison: of one project.
+            now: the SQL of its columns.
+            then: the same of base.
+            joined: tells which of the steps are that project's, and their ids there; None: all are.
+        """
+        if self.compared_with is None:
+            self.compared_with = comparison.base.metadata.generated_at
         for step in self.steps:
-            step.changes = _changes(comparison, step, now, then)
+            unique_id = step.unique_id if joined is None else joined(step.unique_id)
+            if unique_id is not None:
+                step.changes = _changes(comparison, step, unique_id, now, then)
 
 
 def diagnosis(
-    project: Project, analysis: Analysis, root: Node, column: str | None, now: Expressions
+    project: Project,
+    analysis: Analysis,
+    root: Node,
+    column: str | None,
+    now: Expressions,
+    project_of: Mapping[str, str] | None = None,
 ) -> Diagnosis:
     """What a node, or one of its columns, comes from.
 
@@ -162,6 +189,7 @@ def diagnosis(
         root: the node.
         column: as the analysis spells it; None for all of them.
         now: the SQL of each column.
+        project_of: the name of the project of each node that is of another one.
     """
     guessed = list(may_read(project, analysis, tests=False))
     graph = column_graph([*analysis.edges, *guessed])
@@ -194,7 +222,7 @@ def diagnosis(
         of.setdefault(vertex[0], []).append(vertex)
     # By the graph of nodes: the ways of rows and values to one relation may differ in length.
     place = reach(root.unique_id, project.parents)
-    runs = {result.unique_id: result for result in project.run_results}
+    runs = {result.unique_id: result for result in project.executed}
     fresh = {result.unique_id: result for result in project.freshness}
     tests: dict[str, dict[str, list[str]]] = {}
     for test, unique_id, name in analysis.test_columns:
@@ -241,6 +269,7 @@ def diagnosis(
                     # What a test reads of the rows, all tests do: it guards the columns it names.
                     if wanted.intersection(read) - {ROWS} or set(read) == {ROWS}
                 ],
+                project=(project_of or {}).get(unique_id, msgspec.UNSET),
             )
         )
     steps.sort(key=lambda step: (step.depth, step.may_read, step.unique_id))
@@ -248,9 +277,9 @@ def diagnosis(
 
 
 def _changes(
-    comparison: Comparison, step: Step, now: Expressions, then: Expressions
+    comparison: Comparison, step: Step, unique_id: str, now: Expressions, then: Expressions
 ) -> list[StepChange]:
-    change = comparison.changed.get(step.unique_id)
+    change = comparison.changed.get(unique_id)
     if change is None:
         return []
     wanted = {column.name.lower() for column in step.columns}
@@ -258,7 +287,7 @@ def _changes(
     found = []
 
     def began(column: str) -> bool:
-        return comparison.predecessors.get((step.unique_id, column)) is None
+        return comparison.predecessors.get((unique_id, column)) is None
 
     if change.rows and ROWS in wanted:
         found.append(StepChange(column=None, change="redefined", began_here=began(ROWS)))
@@ -276,8 +305,8 @@ def _changes(
                     column=name,
                     change="renamed" if name in change.renamed else kind,
                     began_here=kind == "removed" or began(name),
-                    before=None if kind == "added" and was == name else then((step.unique_id, was)),
-                    after=None if kind == "removed" else now((step.unique_id, name)),
+                    before=None if kind == "added" and was == name else then((unique_id, was)),
+                    after=None if kind == "removed" else now((unique_id, name)),
                 )
             )
     return found

@@ -8,7 +8,7 @@ change is not stopped because of older problems.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 import msgspec
@@ -162,12 +162,28 @@ def gate_from(
         elsewhere = Elsewhere(joined, reached_projects(joined, comparison, ripple))
     affected = elsewhere.and_here(ripple.assets())
     nodes = {**elsewhere.nodes, **comparison.head.nodes}
+    theirs = joined.project_of if joined is not None else {}
+    personal = list(elsewhere.personal_data(comparison))
+    here = [
+        *(breach for breach in personal if breach.unique_id not in theirs),
+        *_breaches(comparison, config, origins, affected, nodes),
+    ]
+    there = [
+        *(breach for breach in personal if breach.unique_id in theirs),
+        *(
+            msgspec.structs.replace(breach, unique_id=unique_id)
+            for unique_id, breaches in elsewhere.broken.items()
+            for breach in breaches
+            if unique_id in theirs
+        ),
+    ]
     findings = [
         finding
-        for breach in _breaches(comparison, config, origins, affected, nodes)
+        for breach in here
         if (finding := _finding(breach, config, approved_by, comparison)) is not None
     ]
-    findings += _elsewhere(elsewhere, config, approved_by, comparison)
+    if joined is not None:
+        findings += _elsewhere(joined, there, config, approved_by, comparison)
     place = {name: i for i, name in enumerate(RULES)}
     findings.sort(
         key=lambda f: (place[f.rule], f.unique_id or "", f.column or "", f.reason.message)
@@ -209,28 +225,25 @@ def _risk(findings: list[Finding], reach: RiskLevel) -> RiskLevel:
 
 
 def _elsewhere(
-    elsewhere: Elsewhere, config: Config, approved_by: str | None, comparison: Comparison
+    joined: JoinedProjects,
+    breaches: Iterable[Breach],
+    config: Config,
+    approved_by: str | None,
+    comparison: Comparison,
 ) -> Iterator[Finding]:
-    """Readers in other projects that do not find their columns any more."""
-    joined = elsewhere.joined
-    for unique_id, breaches in elsewhere.broken.items():
-        for breach in breaches if joined is not None and unique_id in joined.project_of else ():
-            finding = _finding(
-                msgspec.structs.replace(breach, unique_id=unique_id),
-                config,
-                approved_by,
-                comparison,
-            )
-            if finding is None or joined is None:
-                continue
-            node, project = joined.union.nodes[unique_id], joined.union
-            finding.project = joined.project_of[unique_id]
-            finding.owner = owner(node, project)
-            finding.owner_name = owner_name(node, project)
-            finding.owner_email = owner_email(node, project)
-            finding.owner_channel = owner_channel(node, project)
-            finding.domain = domain(node, project)
-            yield finding
+    """What is found in other projects, with whose it is there."""
+    for breach in breaches:
+        finding = _finding(breach, config, approved_by, comparison)
+        if finding is None or finding.unique_id is None:
+            continue
+        node, project = joined.union.nodes[finding.unique_id], joined.union
+        finding.project = joined.project_of[finding.unique_id]
+        finding.owner = owner(node, project)
+        finding.owner_name = owner_name(node, project)
+        finding.owner_email = owner_email(node, project)
+        finding.owner_channel = owner_channel(node, project)
+        finding.domain = domain(node, project)
+        yield finding
 
 
 def _breaches(

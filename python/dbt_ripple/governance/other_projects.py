@@ -16,10 +16,10 @@ import msgspec
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes import Comparison, compare
 from dbt_ripple.governance.affected_assets import Affected, Ripple, newly_broken
-from dbt_ripple.governance.checks import reader_breaches
+from dbt_ripple.governance.checks import Sides, pii_breaches, pii_breaches_of, reader_breaches
 from dbt_ripple.governance.contracts import Breach
 from dbt_ripple.graph.hypothetical import BuiltElsewhere, Supposed
-from dbt_ripple.graph.joined_projects import JoinedProjects, Place
+from dbt_ripple.graph.joined_projects import JoinedProjects, Member, Place
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.traversal import Vertex
 from dbt_ripple.reasons import Code, Reason
@@ -250,6 +250,28 @@ class Elsewhere:
                 if breach.unique_id is not None:
                     broken.setdefault(id_of(breach.unique_id), []).append(breach)
         return broken
+
+    def personal_data(self, comparison: Comparison) -> Iterator[Breach]:
+        """Personal data that is untagged or shown, wherever it comes from.
+
+        Of another project only what this change brings there: for the rest it has its own gate.
+        """
+        joined = self.joined
+        if joined is None:
+            yield from pii_breaches(comparison)
+            return
+        deployed = Member(comparison.base, lambda: comparison.base_analysis)
+        before = JoinedProjects([deployed, *joined.members[1:]], cache=joined.cache)
+        sides = Sides(
+            before.union,
+            before.united(before.analyses(comparison.base_analysis)),
+            joined.union,
+            joined.united(joined.analyses(comparison.head_analysis)),
+            frozenset(str(member.project.name) for member in joined.members),
+        )
+        for breach in pii_breaches_of(sides):
+            if not (breach.old and breach.unique_id in joined.project_of):
+                yield breach
 
     @property
     def missing(self) -> dict[str, Reason]:

@@ -295,9 +295,17 @@ class JoinedProjects:
         """The name of the project of each node that is not of the first one, by its id among all."""
         return {id_: self.names[place.project] for place, id_ in self._ids.items() if place.project}
 
+    def place_of(self, id_: str) -> Place | None:
+        """Where a node of `union` is; None of one that no project lists."""
+        return self._places.get(id_)
+
+    @cached_property
+    def _places(self) -> dict[str, Place]:
+        return {id_: place for place, id_ in self._ids.items()}
+
     @cached_property
     def union(self) -> Project:
-        """All projects in one, to be shown: nodes by their id among all."""
+        """All projects in one, to be shown: nodes and their results by their id among all."""
         first = self.members[0].project
         nodes = {
             id_: msgspec.structs.replace(self.node(place), unique_id=id_)
@@ -324,7 +332,22 @@ class JoinedProjects:
         }
         groups = {k: g for m in reversed(self.members) for k, g in m.project.groups.items()}
         return first.having(
-            nodes=nodes, parents=parents, children=children, catalog=catalog, groups=groups
+            nodes=nodes,
+            parents=parents,
+            children=children,
+            catalog=catalog,
+            groups=groups,
+            run_args={},
+            run_results=[
+                msgspec.structs.replace(run, unique_id=self.id_of(number, run.unique_id))
+                for number, member in enumerate(self.members)
+                for run in member.project.executed
+            ],
+            freshness=[
+                msgspec.structs.replace(source, unique_id=self.id_of(number, source.unique_id))
+                for number, member in enumerate(self.members)
+                for source in member.project.freshness
+            ],
         )
 
     def united(self, analyses: Sequence[Analysis]) -> Analysis:

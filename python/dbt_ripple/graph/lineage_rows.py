@@ -35,6 +35,7 @@ from dbt_ripple.artifacts import (
     column_pii,
     contract_version,
     criticality,
+    declassified,
     domain,
     has_pii,
     has_tested_key,
@@ -221,7 +222,7 @@ def build_rows(
                 result.failures,
                 result.message,
             )
-            for result in sorted(project.run_results, key=lambda result: result.unique_id)
+            for result in sorted(project.executed, key=lambda result: result.unique_id)
         ],
         "node_closure": list(closure_rows),
         "pii_columns": [
@@ -479,6 +480,7 @@ def _column_rows(
             expression=expressions.get(key),
             own_fingerprint=own.columns.get(key) if own else None,
             is_repeatable=repeatable.get((unique_id, key)),
+            pii_reason=declassified(said) if said else None,
         )
 
 

@@ -90,6 +90,7 @@ class ColumnRow(msgspec.Struct, frozen=True):
     expression: str | None
     own_fingerprint: str | None
     is_repeatable: bool | None
+    pii_reason: str | None = None
 
 
 class EdgeRow(msgspec.Struct, frozen=True):

@@ -39,12 +39,8 @@ def _facts(found: Diagnosis, step: Step) -> Iterator[tuple[str, str]]:
     elif found.guards_known(step):
         yield "guarded by", "no test"
     if step.owner:
-        yield (
-            "owner",
-            ", ".join(
-                dict.fromkeys(filter(None, (step.owner, step.owner_email, step.owner_channel)))
-            ),
-        )
+        whose = (step.owner, step.owner_email, step.owner_channel)
+        yield "owner", ", ".join(dict.fromkeys(filter(None, whose)))
 
 
 def _moment(at: datetime | None) -> str:
@@ -60,7 +56,7 @@ def diagnosis_text(found: Diagnosis) -> Iterator[str]:
     for step in found.steps:
         names = ", ".join(column.name for column in step.columns)
         may = styled("  may read", dim=True) if step.may_read else ""
-        yield f"{step.depth:<2} {styled(step.asset_type.upper(), fg='cyan')} {step.name}  {names}{may}"
+        yield f"{step.depth:<2} {styled(step.asset_type.upper(), fg='cyan')} {step.full_name}  {names}{may}"
         for about, text in _facts(found, step):
             yield f"     {about:<11} {text}"
 
@@ -71,5 +67,5 @@ def diagnosis_markdown(found: Diagnosis) -> Iterator[str]:
     for step in found.steps:
         yield ""
         columns = ", ".join(code(column.name) for column in step.columns)
-        yield f"{step.depth}. {step.asset_type.upper()} {code(step.name)}{': ' if columns else ''}{columns}"
+        yield f"{step.depth}. {step.asset_type.upper()} {code(step.full_name)}{': ' if columns else ''}{columns}"
         yield from (f"   - {about}: {prose(text)}" for about, text in _facts(found, step))

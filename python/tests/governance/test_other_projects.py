@@ -14,6 +14,7 @@ from hand_made import check, node, project
 from twin_project import Command
 
 from dbt_ripple.artifacts import Node, Project, find_node
+from dbt_ripple.artifacts.project import RunResult
 from dbt_ripple.changes import compare
 from dbt_ripple.governance.gate import GateReport, gate_from
 from dbt_ripple.governance.impact import Change, ImpactReport, impact
@@ -465,6 +466,76 @@ def test_an_incremental_model_keeps_its_columns() -> None:
     assert "finance.report" in {a.full_name for a in report.affected}
 
 
+# --- personal data ---------------------------------------------------------------------------------
+
+
+def holder(shown: str) -> Project:
+    """A project with an address, of which a model hands something on."""
+    raw = node(RAW, columns=["id", "email"])
+    raw.columns["email"].meta["pii"] = "email"
+    return made(
+        "core",
+        raw,
+        node("model.core.fct", f"select id, {shown} as contact from s.raw", RAW),
+        raw=["id", "email"],
+    )
+
+
+def shows(sql: str) -> Project:
+    source = node("source.finance.core.fct", columns=["id", "contact"], source_name="core")
+    return made(
+        "finance",
+        source,
+        node("model.finance.report", sql, source.unique_id),
+        node(
+            "exposure.finance.board",
+            None,
+            "model.finance.report",
+            type="dashboard",
+            meta={"public": True, "referenced_columns": ["report.contact"]},
+            owner={"name": "Finance", "email": "finance@x.example"},
+        ),
+    )
+
+
+def personal(report: GateReport) -> set[tuple[str, str, str, str | None]]:
+    return {
+        (f.rule, f.level, f.unique_id or "", f.project)
+        for f in report.findings
+        if f.rule.startswith("pii_")
+    }
+
+
+READS = "select id, contact from s.fct"
+
+
+def test_personal_data_that_comes_from_another_project() -> None:
+    """finance begins to read an address: nobody there declared that it is one."""
+    base, head = shows("select id, id as contact from s.fct"), shows(READS)
+    assert personal(gated(base, head)) == set()
+    here = {("pii_untagged", "model.finance.report"), ("pii_exposed", "exposure.finance.board")}
+    assert personal(gated(base, head, holder("email"))) == {(r, "warn", u, None) for r, u in here}
+    assert personal(gated(base, head, holder("sha2(email, 256)"))) == set()
+    # It was so before this change.
+    known = gated(head, shows(f"{READS} where id > 0"), holder("email"))
+    assert personal(known) == {(r, "known", u, None) for r, u in here}
+
+
+def test_personal_data_that_goes_to_another_project() -> None:
+    """core begins to hand on an address, and somebody else shows it to all."""
+    report = gated(holder("sha2(email, 256)"), holder("email"), shows(READS))
+    assert personal(report) == {
+        ("pii_untagged", "warn", "model.core.fct", None),
+        ("pii_untagged", "warn", "model.finance.report", "finance"),
+        ("pii_exposed", "warn", "exposure.finance.board", "finance"),
+    }
+    (board,) = [f for f in report.findings if f.rule == "pii_exposed"]
+    assert board.owner_email == "finance@x.example"
+    # What is there already is that project's own affair.
+    again = gated(holder("email"), holder("lower(email)"), shows(READS))
+    assert {found[3] for found in personal(again)} == {None}
+
+
 # --- trace -----------------------------------------------------------------------------------------
 
 
@@ -522,6 +593,54 @@ def test_trace_and_impact_on_the_command_line(
     code, _, err = command("trace", "raw", *at[:3], tmp_path / "nowhere")
     assert code == 2
     assert "no such folder" in err
+
+
+def test_diagnose_goes_on_where_the_number_comes_from(
+    tmp_path: Path, command: Command, on_disk: Callable[[Project, Path], None]
+) -> None:
+    ran = RunResult(unique_id="model.core.stg", status="error")
+    edited = "select id, amount * 3 as amount, code, amount * 2 as twice from s.raw"
+    on_disk(core(edited), tmp_path / "core" / "target")
+    results = {"metadata": {}, "results": [msgspec.to_builtins(ran)]}
+    (tmp_path / "core" / "target" / "run_results.json").write_text(json.dumps(results))
+    on_disk(core(), tmp_path / "core" / "state")
+    for folder in ("target", "state"):
+        on_disk(reads("finance"), tmp_path / "finance" / folder)
+    asked = ("diagnose", "mart.total", "--project-dir", tmp_path / "finance")
+    at = (*asked, "--other-project", tmp_path / "core" / "target")
+    since = ("--state", tmp_path / "core" / "state", "--state", tmp_path / "finance" / "state")
+    code, out, err = command(*at, *since, "--format", "json")
+    assert code == 0, err
+    document = json.loads(out)
+    jsonschema.Draft202012Validator(schema("diagnose")).validate(document)
+    steps = {(step.get("project"), step["name"]): step for step in document["steps"]}
+    assert {place: step["depth"] for place, step in steps.items()} == {
+        (None, "mart"): 0,
+        (None, "report"): 1,
+        (None, "fct"): 2,
+        ("core", "fct"): 3,
+        ("core", "stg"): 4,
+        ("core", "raw"): 5,
+    }
+    assert [place for place, step in steps.items() if step["changes"]] == [
+        ("core", "fct"),
+        ("core", "stg"),
+    ]
+    (change,) = steps["core", "stg"]["changes"]
+    assert (change["column"], change["began_here"], change["after"]) == (
+        *("amount", True, "amount * 3"),
+    )
+    assert steps["core", "stg"]["last_run"]["status"] == "error"
+    assert {c["name"] for c in steps["core", "raw"]["columns"]} == {"amount", "*rows*"}
+    code, out, err = command(*at, *since)
+    assert (code, "4  DBT_MODEL core.stg  " in out) == (0, True), err
+    # Alone it ends at its own source; and a state that is of none of them is refused.
+    code, out, _ = command(*asked)
+    assert (code, "core.stg" in out) == (0, False)
+    on_disk(reads("sales"), tmp_path / "sales")
+    code, out, err = command(*at, "--state", tmp_path / "sales")
+    assert (code, out) == (2, "")
+    assert "artifacts of sales" in err and "finance or core" in err
 
 
 @pytest.mark.parametrize("style", ["text", "json", "markdown", "github", "sarif"])
