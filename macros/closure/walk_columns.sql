@@ -1,11 +1,13 @@
-{% macro walk_columns(starts, edges, max_depth=none) %}
+{#- With `each_start`, a row also says where its way began, and ways from two columns are two. -#}
+{% macro walk_columns(starts, edges, max_depth=none, each_start=false) %}
     {{- return(adapter.dispatch('walk_columns', 'dbt_ripple')(
-        starts, edges, (max_depth if max_depth is not none else var('ripple_max_depth', 12)) | int
+        starts, edges, (max_depth if max_depth is not none else var('ripple_max_depth', 12)) | int, each_start
     )) -}}
 {% endmacro %}
 
 
-{% macro default__walk_columns(starts, edges, max_depth) %}
+{% macro default__walk_columns(starts, edges, max_depth, each_start=false) %}
+{%- set began = 'start_snapshot_id, start_id, start_column, ' if each_start else '' %}
 with recursive starts as (
     {{ starts | indent(4) }}
 ),
@@ -16,6 +18,7 @@ edges as (
 
 walk as (
     select
+        {{ 'snapshot_id as start_snapshot_id, unique_id as start_id, column_name as start_column,' if each_start }}
         snapshot_id,
         unique_id,
         column_name,
@@ -26,6 +29,7 @@ walk as (
     union
 
     select
+        {{ began }}
         edges.child_snapshot_id as snapshot_id,
         edges.child_id as unique_id,
         edges.child_column as column_name,
@@ -41,13 +45,14 @@ walk as (
 )
 
 select
+    {{ began }}
     snapshot_id,
     unique_id,
     column_name,
     max(is_value) = 1 as is_value,
     min(depth) as depth
 from walk
-group by snapshot_id, unique_id, column_name
+group by {{ began }}snapshot_id, unique_id, column_name
 {% endmacro %}
 
 
@@ -56,7 +61,8 @@ group by snapshot_id, unique_id, column_name
     pruning; and a chain of joins, one a step, plans and runs the edges anew for each. So the edges below the node are
     gathered into one array, and one expression walks it.
 #}
-{% macro spark__walk_columns(starts, edges, max_depth) %}
+{% macro spark__walk_columns(starts, edges, max_depth, each_start=false) %}
+{%- set began = 'start_snapshot_id, start_id, start_column, ' if each_start else '' %}
 with starts as (
     {{ starts | indent(4) }}
 ),
@@ -82,6 +88,11 @@ graphs as (
 
 walks as (
     select
+        {%- if each_start %}
+        starts.snapshot_id as start_snapshot_id,
+        starts.unique_id as start_id,
+        starts.column_name as start_column,
+        {%- endif %}
         aggregate(
             sequence(1, {{ max_depth }}),
             array(struct(starts.snapshot_id, starts.unique_id, starts.column_name, 1 as is_value, 0 as depth)),
@@ -127,16 +138,17 @@ walks as (
 ),
 
 walk as (
-    select explode(walks.columns) as vertex
+    select {{ began }}explode(walks.columns) as vertex
     from walks
 )
 
 select
+    {{ began }}
     vertex.snapshot_id,
     vertex.unique_id,
     vertex.column_name,
     max(vertex.is_value) = 1 as is_value,
     min(vertex.depth) as depth
 from walk
-group by vertex.snapshot_id, vertex.unique_id, vertex.column_name
+group by {{ began }}vertex.snapshot_id, vertex.unique_id, vertex.column_name
 {% endmacro %}

@@ -4,7 +4,7 @@
     {%- set found = run_query(
         'select snapshot_id from ' ~ snapshots
         ~ ' where project_name = ' ~ dbt_ripple.text_literal(project_name)
-        ~ ' order by coalesce(generated_at, loaded_at) desc, loaded_at desc, snapshot_id desc limit 1'
+        ~ ' order by ' ~ dbt_ripple.newest_first() ~ ' limit 1'
     ) -%}
     {%- do return(found.rows[0][0] if found.rows | length else none) -%}
 {% endmacro %}

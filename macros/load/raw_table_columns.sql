@@ -53,6 +53,7 @@
             'expression': 'string',
             'own_fingerprint': 'string',
             'is_repeatable': 'boolean',
+            'pii_reason': 'string',
         },
         'edges': {
             'snapshot_id': 'string',

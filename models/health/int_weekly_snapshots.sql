@@ -13,7 +13,7 @@ ranked as (
         {{ week_of('coalesce(generated_at, loaded_at)') }} as week,
         row_number() over (
             partition by project_name, {{ week_of('coalesce(generated_at, loaded_at)') }}
-            order by coalesce(generated_at, loaded_at) desc, loaded_at desc, snapshot_id desc
+            order by {{ newest_first() }}
         ) as recency
     from snapshots
 ),

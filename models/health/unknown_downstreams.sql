@@ -9,10 +9,6 @@ nodes as (
     where package_name is null or package_name != 'dbt_ripple'
 ),
 
-edges as (
-    select * from {{ ref('dbt_ripple', 'stg_ripple__edges') }}
-),
-
 relations as (
     select
         snapshots.project_name,
@@ -22,6 +18,66 @@ relations as (
     from snapshots
     inner join nodes on snapshots.snapshot_id = nodes.snapshot_id
     where nodes.resource_type in ('model', 'seed', 'snapshot', 'source')
+),
+
+-- The last load of a project stands until there is one in a later week.
+standing as (
+    select
+        snapshot_id,
+        project_name,
+        week,
+        lead(week) over (partition by project_name order by week) as next_week
+    from snapshots
+),
+
+-- A relation is also read by what reads it in another project, as a source or taken over (a model without a file).
+read_elsewhere as (
+    select distinct
+        relations.snapshot_id,
+        relations.unique_id,
+        standing.snapshot_id as reader_snapshot_id,
+        theirs.unique_id as theirs_id
+    from relations
+    inner join standing
+        on
+            relations.project_name != standing.project_name
+            and relations.week >= standing.week
+            and (standing.next_week is null or relations.week < standing.next_week)
+    inner join nodes as theirs
+        on
+            standing.snapshot_id = theirs.snapshot_id
+            and (
+                (theirs.resource_type = 'source' and relations.relation_key = theirs.relation_key)
+                or (
+                    theirs.resource_type = 'model'
+                    and theirs.path is null
+                    and relations.project_name = theirs.package_name
+                    and relations.unique_id = theirs.unique_id
+                )
+            )
+    where {{ 'true' if var('ripple_max_projects', 2) | int else 'false' }}
+),
+
+edges as (
+    select
+        snapshot_id,
+        parent_id,
+        snapshot_id as reader_snapshot_id,
+        child_id as reader_id
+    from {{ ref('dbt_ripple', 'stg_ripple__edges') }}
+
+    union all
+
+    select
+        read_elsewhere.snapshot_id,
+        read_elsewhere.unique_id as parent_id,
+        read_elsewhere.reader_snapshot_id,
+        theirs.child_id as reader_id
+    from read_elsewhere
+    inner join {{ ref('dbt_ripple', 'stg_ripple__edges') }} as theirs
+        on
+            read_elsewhere.reader_snapshot_id = theirs.snapshot_id
+            and read_elsewhere.theirs_id = theirs.parent_id
 ),
 
 -- Consumers that do not say which columns they read: they may read any.
@@ -64,8 +120,8 @@ readers as (
     from edges
     inner join seen
         on
-            edges.snapshot_id = seen.snapshot_id
-            and edges.child_id = seen.unique_id
+            edges.reader_snapshot_id = seen.snapshot_id
+            and edges.reader_id = seen.unique_id
     where seen.resource_type not in ('test', 'unit_test')
     group by edges.snapshot_id, edges.parent_id
 ),

@@ -27,7 +27,8 @@ final as (
         columns.fingerprint,
         columns.expression,
         columns.own_fingerprint,
-        columns.is_repeatable
+        columns.is_repeatable,
+        columns.pii_reason
     from columns
     inner join latest on columns.snapshot_id = latest.snapshot_id
     -- A left join, so that a column without its node stays to be seen (a test looks for it).

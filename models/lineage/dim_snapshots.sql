@@ -7,10 +7,9 @@ with snapshots as (
 ranked as (
     select
         *,
-        -- Artifacts made later are newer, whatever the order they were loaded in.
         row_number() over (
             partition by project_name
-            order by coalesce(generated_at, loaded_at) desc, loaded_at desc, snapshot_id desc
+            order by {{ newest_first() }}
         ) as recency
     from snapshots
 ),

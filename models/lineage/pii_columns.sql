@@ -7,12 +7,42 @@
     meta={'masking_functions': var('ripple_masking_functions', none) or []}
 ) }}
 
-with pii_columns as (
-    select * from {{ ref('dbt_ripple', 'stg_ripple__pii_columns') }}
+with nodes as (
+    select * from {{ ref('dbt_ripple', 'dim_nodes') }}
 ),
 
-nodes as (
-    select * from {{ ref('dbt_ripple', 'dim_nodes') }}
+pii_columns as (
+    select
+        found.snapshot_id,
+        found.unique_id,
+        found.column_name,
+        found.pii,
+        found.origin,
+        found.reason,
+        nodes.project_name as source_project,
+        found.source_id,
+        found.source_column,
+        found.path
+    from {{ ref('dbt_ripple', 'stg_ripple__pii_columns') }} as found
+    inner join nodes
+        on
+            found.snapshot_id = nodes.snapshot_id
+            and found.unique_id = nodes.unique_id
+
+    union all
+
+    select
+        snapshot_id,
+        unique_id,
+        column_name,
+        pii,
+        origin,
+        reason,
+        source_project,
+        source_id,
+        source_column,
+        path
+    from {{ ref('dbt_ripple', 'int_pii_elsewhere') }}
 ),
 
 final as (
@@ -29,6 +59,7 @@ final as (
         pii_columns.pii,
         pii_columns.origin,
         pii_columns.reason,
+        pii_columns.source_project,
         pii_columns.source_id,
         pii_columns.source_column,
         pii_columns.path

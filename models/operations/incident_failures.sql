@@ -7,7 +7,7 @@ with failures as (
     select
         *,
         {{ hash_of(['project_name', 'target_name', 'unique_id', 'opened_at']) }} as failure_id,
-        {{ hash_of(['project_name', 'target_name', 'cause_snapshot_id', 'cause_unique_id']) }} as cause_id
+        {{ hash_of(['target_name', 'cause_snapshot_id', 'cause_unique_id']) }} as cause_id
     from {{ ref('dbt_ripple', 'int_failures') }}
 ),
 
@@ -22,11 +22,35 @@ snapshots as (
 closure as (
     select
         snapshots.project_name,
+        snapshots.project_name as ancestor_project,
         closure.ancestor_id,
         closure.descendant_id,
         closure.depth
     from {{ ref('dbt_ripple', 'fct_node_closure') }} as closure
     inner join snapshots on closure.snapshot_id = snapshots.snapshot_id
+
+    union all
+
+    -- What another project builds stands above all that is below the source that stands for it.
+    select
+        crossings.child_project as project_name,
+        crossings.parent_project as ancestor_project,
+        above.ancestor_id,
+        below.descendant_id,
+        min(above.depth + 1 + below.depth) as depth
+    from {{ ref('dbt_ripple', 'fct_cross_project_edges') }} as crossings
+    inner join {{ ref('dbt_ripple', 'fct_node_closure') }} as above
+        on
+            crossings.parent_snapshot_id = above.snapshot_id
+            and crossings.parent_id = above.descendant_id
+    inner join {{ ref('dbt_ripple', 'fct_node_closure') }} as below
+        on
+            crossings.child_snapshot_id = below.snapshot_id
+            and crossings.child_id = below.ancestor_id
+    where
+        crossings.parent_column = '*rows*'
+        and {{ 'true' if var('ripple_max_projects', 2) | int else 'false' }}
+    group by crossings.child_project, crossings.parent_project, above.ancestor_id, below.descendant_id
 ),
 
 -- Where no change of a definition is the cause, it is in the data, and comes from above: from what failed in the same
@@ -46,7 +70,7 @@ above as (
             and failures.node_id = closure.descendant_id
     inner join failures as upper_failures
         on
-            closure.project_name = upper_failures.project_name
+            closure.ancestor_project = upper_failures.project_name
             and closure.ancestor_id = upper_failures.node_id
             and failures.target_name = upper_failures.target_name
     where
@@ -122,6 +146,7 @@ final as (
         failures.closed_at,
         failures.closed_invocation_id,
         failures.seconds_to_recovery,
+        failures.cause_project,
         failures.cause_unique_id,
         failures.cause_column,
         failures.cause_change,

@@ -86,6 +86,7 @@ final as (
         ended.closed_at,
         ended.closed_invocation_id,
         {{ seconds_between('ended.opened_at', 'ended.closed_at') }} as seconds_to_recovery,
+        firsts.cause_project,
         firsts.cause_unique_id,
         firsts.cause_column,
         firsts.cause_change,

@@ -114,6 +114,41 @@ opened as (
         and lasts.place_from_end = 1
 ),
 
+-- Where a change that reaches it is met first: in its own project on the node or test itself, else in the other project
+-- where the change is handed over.
+met as (
+    select
+        project_name,
+        unique_id,
+        target_name as change_target,
+        snapshot_id,
+        unique_id as at_id,
+        column_name as at_column,
+        changed_at,
+        0 as distance
+    from changes
+
+    union all
+
+    select
+        elsewhere.project_name,
+        elsewhere.unique_id,
+        -- Of the target that the relation is of: what targets are called is each project's own affair.
+        '' as change_target,
+        changes.snapshot_id,
+        changes.unique_id as at_id,
+        changes.column_name as at_column,
+        changes.changed_at,
+        elsewhere.distance
+    from {{ ref('dbt_ripple', 'int_reached_elsewhere') }} as elsewhere
+    inner join changes
+        on
+            elsewhere.change_project = changes.project_name
+            and elsewhere.target_name = changes.target_name
+            and elsewhere.change_id = changes.unique_id
+            and elsewhere.change_column = changes.column_name
+),
+
 -- Changes that reach it, made since it last passed and before it failed; the nearest is taken to be the cause.
 reaching as (
     select
@@ -121,21 +156,23 @@ reaching as (
         opened.target_name,
         opened.unique_id,
         opened.opened_at,
-        changes.snapshot_id,
-        changes.column_name,
+        met.snapshot_id,
+        met.at_id,
+        met.at_column,
+        met.distance,
         dense_rank() over (
             partition by opened.project_name, opened.target_name, opened.unique_id, opened.opened_at
-            order by changes.changed_at desc, changes.snapshot_id desc
+            order by met.changed_at desc, met.snapshot_id desc
         ) as recency
     from opened
-    inner join changes
+    inner join met
         on
-            opened.project_name = changes.project_name
-            and opened.unique_id = changes.unique_id
-            and opened.opened_at >= changes.changed_at
+            opened.project_name = met.project_name
+            and opened.unique_id = met.unique_id
+            and opened.opened_at >= met.changed_at
     where
-        changes.target_name in ('', opened.target_name)
-        and (opened.last_passed_at is null or opened.last_passed_at < changes.changed_at)
+        met.change_target in ('', opened.target_name)
+        and (opened.last_passed_at is null or opened.last_passed_at < met.changed_at)
 ),
 
 -- One step against the ripple; where it began, the walk may stay.
@@ -169,11 +206,19 @@ walk_0 as (
         unique_id,
         opened_at,
         snapshot_id,
-        unique_id as at_id,
-        column_name as at_column,
-        0 as distance
+        at_id,
+        at_column,
+        min(distance) as distance
     from reaching
     where recency = 1
+    group by
+        project_name,
+        target_name,
+        unique_id,
+        opened_at,
+        snapshot_id,
+        at_id,
+        at_column
 ),
 {% for step in range(depth) %}
     walk_{{ step + 1 }} as (
@@ -208,6 +253,7 @@ origins as (
         walked.target_name,
         walked.unique_id,
         walked.opened_at,
+        changes.project_name as cause_project,
         changes.unique_id as cause_unique_id,
         changes.column_name as cause_column,
         changes.change as cause_change,
@@ -280,6 +326,7 @@ final as (
         judged.closed_at,
         judged.closed_invocation_id,
         judged.seconds_to_recovery,
+        origins.cause_project,
         origins.cause_unique_id,
         origins.cause_column,
         origins.cause_change,

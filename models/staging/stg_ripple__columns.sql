@@ -18,7 +18,8 @@ final as (
         source.fingerprint,
         source.expression,
         source.own_fingerprint,
-        source.is_repeatable
+        source.is_repeatable,
+        source.pii_reason
     from source
     inner join published on source.snapshot_id = published.snapshot_id
 )

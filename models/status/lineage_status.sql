@@ -35,7 +35,7 @@ latest as (
             snapshot_id,
             row_number() over (
                 partition by project_name
-                order by coalesce(generated_at, loaded_at) desc, loaded_at desc, snapshot_id desc
+                order by {{ newest_first() }}
             ) as recency
         from published
     ) as ranked

@@ -23,6 +23,12 @@ closure as (
     select * from {{ ref('dbt_ripple', 'fct_node_closure') }}
 ),
 
+-- What comes from another project is known there.
+own_pii_columns as (  -- noqa: ST03
+    select * from {{ ref('dbt_ripple', 'pii_columns') }}
+    where source_project = project_name
+),
+
 test_columns as (
     select test_columns.*
     from {{ source('ripple_raw', 'test_columns') }} as test_columns
@@ -216,7 +222,7 @@ unlisted_nodes as (
         'fct_column_edges_known_children': ('column_edges', 'child_id'),
         'fct_node_closure_known_ancestors': ('closure', 'ancestor_id'),
         'fct_node_closure_known_descendants': ('closure', 'descendant_id'),
-        'pii_columns_known_sources': (ref('dbt_ripple', 'pii_columns'), 'source_id'),
+        'pii_columns_known_sources': ('own_pii_columns', 'source_id'),
         'test_columns_known_nodes': ('test_columns', 'unique_id'),
     }) | indent(4) }}
 )

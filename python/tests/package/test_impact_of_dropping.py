@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -24,14 +25,8 @@ if TYPE_CHECKING:
 
 REPOSITORY = Path(__file__).parents[3]
 MACROS = (
-    *("node_is", "nodes_to_start_from", "columns_to_start_from", "column_edges_below"),
-    *(
-        "column_edges_above",
-        "walk_columns",
-        "downstream_columns",
-        "upstream_columns",
-        "nodes_below",
-    ),
+    *("node_is", "nodes_to_start_from", "columns_to_start_from", "column_edges"),
+    *("walk_columns", "downstream_columns", "upstream_columns", "nodes_below"),
 )
 CROSSINGS = """
     select '' as parent_snapshot_id, '' as parent_id, '' as parent_column,
@@ -58,10 +53,11 @@ class _Package:
         return getattr(self.module, name)
 
 
-def rendered(unique_id: str, column: str, engine: str = "default", schema: str = "main") -> str:
-    """The analysis as dbt compiles it."""
+def macros_of(
+    engine: str, ref: Callable[[str], str], variables: dict[str, str]
+) -> tuple[jinja2.Environment, Any]:
+    """Jinja as dbt has it, with the package's macros about ways through the lineage."""
     package = _Package()
-    variables = {"ripple_node": unique_id, "ripple_column": column}
     environment = jinja2.Environment(extensions=["jinja2.ext.do"])
     environment.globals.update(
         dbt_ripple=package,
@@ -72,7 +68,7 @@ def rendered(unique_id: str, column: str, engine: str = "default", schema: str =
             string_literal=lambda text: f"'{text}'",
             escape_single_quotes=lambda text: text.replace("'", "''"),
         ),
-        ref=lambda _, name: f"{schema}.{TABLE_OF[name]}",
+        ref=lambda _, name: ref(name),
         var=lambda name, default=None: variables.get(name, default),
         **{"return": lambda value: value},
     )
@@ -80,6 +76,13 @@ def rendered(unique_id: str, column: str, engine: str = "default", schema: str =
         (REPOSITORY / "macros" / "closure" / f"{name}.sql").read_text() for name in MACROS
     )
     package.module = environment.from_string(macros).module
+    return environment, package
+
+
+def rendered(unique_id: str, column: str, engine: str = "default", schema: str = "main") -> str:
+    """The analysis as dbt compiles it."""
+    variables = {"ripple_node": unique_id, "ripple_column": column}
+    environment, package = macros_of(engine, lambda name: f"{schema}.{TABLE_OF[name]}", variables)
     analysis = (REPOSITORY / "analyses" / "impact_of_dropping.sql").read_text()
     return environment.from_string(analysis).render(
         downstream_columns=package.module.downstream_columns,

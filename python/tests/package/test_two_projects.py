@@ -7,21 +7,22 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import jinja2
 import msgspec
 import pyarrow.parquet as pq
 import pytest
 from hand_made import check, node, project
-from test_impact_of_dropping import rendered
+from test_impact_of_dropping import macros_of, rendered
 
 from dbt_ripple.artifacts import Node, Project, find_node
 from dbt_ripple.governance.impact import Change, impact
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.joined_projects import JoinedProjects, Member
 from dbt_ripple.graph.lineage_rows import build_rows
+from dbt_ripple.graph.lineage_tables import RunHistoryRow
 from dbt_ripple.spark.load import arrow_table
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def made(
 def core(factor: int = 2, schema: str = "s", hours_ago: int = 3) -> Project:
     stg = f"select id, amount * {factor} as amount, code from s.raw"
     raw = node("source.core.raw.raw", columns=["id", "amount", "code"])
+    raw.columns["code"].meta["pii"] = "name"
     own = node("model.shared.dates", f"select id from {schema}.stg", "model.core.stg")
     return made(
         "core",
@@ -64,6 +66,7 @@ def core(factor: int = 2, schema: str = "s", hours_ago: int = 3) -> Project:
         node("model.core.stg", stg, raw.unique_id, checksum={"checksum": str(factor)}),
         node("model.core.fct", f"select id, amount, code from {schema}.stg", "model.core.stg"),
         own,
+        check("stg_code", f"select code from {schema}.stg where code is null", "model.core.stg"),
         schema=schema,
         hours_ago=hours_ago,
         raw=["id", "amount", "code"],
@@ -97,6 +100,7 @@ def finance(hours_ago: int = 1) -> Project:
             for name, parent, column in (("board", "mart", "total"), ("list", "codes", "code"))
         ),
         check("total", "select total from s.mart where total < 0", "model.finance.mart"),
+        check("known", "select code from s.codes where code > 9", "model.finance.codes"),
         schema="s",
         hours_ago=hours_ago,
     )
@@ -105,16 +109,28 @@ def finance(hours_ago: int = 1) -> Project:
 MODELS = ("dim_snapshots", "dim_nodes", "dim_columns", "fct_cross_project_edges")
 
 
-def as_compiled(text: str, raw: str, models: str) -> str:
+def as_compiled(
+    text: str, raw: str, models: str, target: str = "prod", engine: str = "default"
+) -> str:
     """A model as dbt compiles it, over tables and models with these words before their names."""
-    staging = {f"stg_ripple__{table}": f"{raw}{table}" for table in ("snapshots", "nodes")}
-    environment = jinja2.Environment()
+
+    def ref(name: str) -> str:
+        return f"{raw}{name.removeprefix('stg_ripple__')}" if "__" in name else f"{models}{name}"
+
+    environment, package = macros_of(engine, ref, {})
+    package.text_literal = lambda text: f"'{text}'"
     environment.globals.update(
+        target=SimpleNamespace(name=target),
         config=lambda **_: "",
-        var=lambda _, default=None: default,
         source=lambda _, name: f"{raw}{name}",
-        ref=lambda _, name: staging.get(name, f"{models}{name}"),
+        type_of=lambda name: name,
+        part_is_on=lambda _: True,
+        projects_are_joined=lambda: True,
+        walk_columns=package.walk_columns,
+        column_edges_in_direction=package.column_edges_in_direction,
     )
+    order = (REPOSITORY / "macros" / "lineage" / "newest_first.sql").read_text()
+    environment.globals["newest_first"] = environment.from_string(order).module.newest_first
     return environment.from_string(text).render()
 
 
@@ -137,11 +153,17 @@ def question(column: str, raw: str, models: str, engine: str = "default") -> str
 class Store:
     """The lineage tables in DuckDB, with the models that the walks read, as their SQL says."""
 
-    def __init__(self, *loads: Project) -> None:
+    def __init__(self, *loads: Project, target: str = "prod") -> None:
+        self.target = target
         self.connection = duckdb.connect()
         self.connection.sql("create schema raw")
         for number, load in enumerate(loads):
-            snapshot = build_rows(load, analyse(load), loaded_at=load.metadata.generated_at)
+            snapshot = build_rows(
+                load,
+                analyse(load),
+                loaded_at=load.metadata.generated_at,
+                target_name=load.nodes[next(iter(load.nodes))].meta.get("target"),
+            )
             for table, found in snapshot.rows.items():
                 self.connection.register("found", arrow_table(table, found))
                 verb = "insert into raw.{t} by name" if number else "create table raw.{t} as"
@@ -151,7 +173,7 @@ class Store:
             self.connection.sql(f"create view {model} as {self.render(text)}")
 
     def render(self, text: str) -> str:
-        return as_compiled(text, "raw.", "")
+        return as_compiled(text, "raw.", "", self.target)
 
     def crossings(self) -> set[tuple[str, str]]:
         found = self.connection.sql(
@@ -190,6 +212,19 @@ def test_whatever_is_loaded_first() -> None:
 def test_a_load_for_another_target_does_not_part_them() -> None:
     """The last load of core is of dev, whose schemas nobody else reads: an earlier one tells."""
     assert Store(core(), finance(), core(schema="dev", hours_ago=0)).crossings() == FCT
+
+
+@pytest.mark.parametrize(("target", "schemas"), [("prod", {"s"}), ("dev", {"dev"}), ("x", {"dev"})])
+def test_the_loads_of_the_target_that_is_built_for_are_shown(
+    target: str, schemas: set[str]
+) -> None:
+    """dev is newer: it is shown where dev builds the models, or where none of the target is loaded."""
+    sides = core(), core(schema="dev", hours_ago=0)
+    for side, name in zip(sides, ("prod", "dev"), strict=True):
+        side.nodes[next(iter(side.nodes))].meta["target"] = name
+    store = Store(*sides, target=target)
+    found = store.connection.sql("select relation_name from dim_nodes where name = 'stg'")
+    assert {name.split("`")[1] for (name,) in found.fetchall()} == schemas
 
 
 def test_a_model_that_is_gone_builds_nothing_any_more() -> None:
@@ -265,6 +300,25 @@ def test_the_way_across_on_spark(spark: SparkSession, tmp_path: Path) -> None:
         here = store.connection.sql(question(column, "raw.", "")).fetchall()
         assert found == {(row[1], row[4]) for row in here}
         assert "model.finance.report" in {unique_id for unique_id, _ in found}
+    # What goes from one project to another as the models follow it, after a change of fct.amount.
+    for run, models, closure in (
+        (store.connection.sql, "", "fct_node_closure"),
+        (spark.sql, "across.", "across.fct_node_closure"),
+    ):
+        raw = models or "raw."
+        run(f"create view {models}fct_column_edges as select * from {raw}column_edges")
+        run(f"create view {closure} as select * from {raw}node_closure")
+        run(
+            f"create view {models}definition_changes as select 'core' as project_name,"
+            " '' as target_name, 'model.core.fct' as unique_id, 'amount' as column_name"
+        )
+    for path in ("lineage/int_pii_elsewhere", "operations/int_reached_elsewhere"):
+        text = (REPOSITORY / "models" / f"{path}.sql").read_text()
+        here = store.connection.sql(as_compiled(text, "raw.", ""))
+        there = spark.sql(as_compiled(text, "across.", "across.", engine="spark"))
+        assert there.columns == here.columns
+        assert sorted(map(tuple, there.collect()), key=str) == sorted(here.fetchall(), key=str)
+        assert len(here.fetchall()) >= 4
 
 
 # --- the questions, by dbt -------------------------------------------------------------------------
@@ -287,8 +341,43 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             (finance(), "f"),
         ):
             duck_project.loaded(folder, load, commit)
+        duck_project.insert(folder, "run_history", list(happened()))
         duck_project.dbt(folder, "run", "--select", "package:dbt_ripple")
         yield folder
+
+
+def happened() -> Iterator[RunHistoryRow]:
+    """Two runs of each project, before and after core's second load: what ended well and then did not."""
+    nodes = {
+        "model.core.fct": ("core", "error", 100),
+        "test.p.stg_code": ("core", "fail", 100),
+        "test.p.total": ("finance", "fail", 90),
+        "test.p.known": ("finance", "fail", 90),
+    }
+    at = {"stg_code": "core.stg", "total": "finance.mart", "known": "finance.codes"}
+    for unique_id, (of, status, minutes) in nodes.items():
+        kind, _, name = unique_id.split(".")
+        for run, ended in (
+            (minutes + 60, "success" if kind == "model" else "pass"),
+            (minutes, status),
+        ):
+            moment = NOW - timedelta(minutes=run)
+            values: dict[str, Any] = dict.fromkeys(RunHistoryRow.__struct_fields__)
+            values |= {
+                "invocation_id": f"{of} {run}",
+                "unique_id": unique_id,
+                "project_name": of,
+                "target_name": "dev",
+                "command": "build",
+                "resource_type": kind,
+                "name": name,
+                "node_id": f"model.{at.get(name, 'core.fct')}",
+                "status": ended,
+                "started_at": moment,
+                "completed_at": moment,
+                "recorded_at": NOW - timedelta(days=1),  # no run is newer than a load
+            }
+            yield RunHistoryRow(**values)
 
 
 def asked(folder: Path, analysis: str, **variables: str) -> list[dict[str, Any]]:
@@ -328,6 +417,64 @@ def test_from_a_failed_test_down_to_the_sources(store: Path) -> None:
     assert ("core", "raw", "amount") in {
         (row["project_name"], row["name"], row["column_name"]) for row in found
     }
+
+
+def test_the_cause_of_an_incident_in_the_other_project(store: Path) -> None:
+    import duck_project
+
+    found = duck_project.rows(
+        store,
+        "select incident_id, project_name, name, cause_project, cause_unique_id, cause_column,"
+        " cause_git_sha, cause_distance from dev_ripple.incident_failures order by name",
+    )
+    stg = ("core", "model.core.stg", "amount", "two")
+    assert [row[1:] for row in found] == [
+        ("core", "fct", *stg, 1),
+        ("finance", "known", None, None, None, None, None),
+        ("core", "stg_code", None, None, None, None, None),
+        ("finance", "total", *stg, 5),
+    ]
+    fct, known, stg_code, total = (row[0] for row in found)
+    # One change is one incident, and what came wrong from the other project is that project's.
+    assert fct == total and known == stg_code != fct
+    assert duck_project.rows(
+        store, "select project_name, name, failures from dev_ripple.incidents order by name"
+    ) == [("core", "fct", 2), ("core", "stg_code", 2)]
+
+
+def test_what_only_the_other_project_reads_has_a_reader(store: Path) -> None:
+    import duck_project
+
+    found = duck_project.rows(
+        store, "select name from dev_ripple.unknown_downstreams where is_latest order by name"
+    )
+    # fct is read in finance alone. Nobody reads either of the dates, and all else is read.
+    assert found == [("dates",), ("dates",)]
+
+
+def test_personal_data_goes_on_in_the_other_project(store: Path) -> None:
+    import duck_project
+
+    found = duck_project.rows(
+        store,
+        "select unique_id, column_name, pii, origin, source_project, source_id, path"
+        " from dev_ripple.pii_columns where project_name = 'finance' order by unique_id",
+    )
+    way = "source.core.raw.raw.code > model.core.stg.code > model.core.fct.code > source.finance.core.fct.code"
+    ways = {
+        "exposure.finance.list": f"{way} > ... > exposure.finance.list.code",
+        "model.finance.codes": f"{way} > model.finance.codes.code",
+        "model.shared.dates": f"{way} > model.shared.dates.code",
+        "source.finance.core.fct": way,
+    }
+    assert found == [
+        (unique_id, "code", "name", "inherited", "core", "source.core.raw.raw", path)
+        for unique_id, path in ways.items()
+    ]
+    untagged = duck_project.rows(
+        store, "select unique_id from dev_ripple.pii_untagged order by unique_id"
+    )
+    assert "model.finance.codes" in {unique_id for (unique_id,) in untagged}
 
 
 def test_what_is_downstream_in_the_other_project(store: Path) -> None:
