@@ -1,0 +1,5 @@
+select
+    currency,
+    rate as usd_rate,
+    rate_on
+from {{ source('market', 'fx_rates') }}

@@ -1,0 +1,50 @@
+"""The stories of docs/incident-stories.md: each command there, and what it prints."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from dbt_here import run_dbt
+from twin_project import Command
+
+REPOSITORY = Path(__file__).parents[3]
+STORIES = REPOSITORY / "integration_tests" / "stories"
+PAGE = REPOSITORY / "docs" / "incident-stories.md"
+SHOWN = re.findall(r"```console\n\$ dbt-ripple ([^\n]*)\n(.*?)```", PAGE.read_text(), re.S)
+
+
+@pytest.fixture(scope="module")
+def stories(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project, compiled; `last-good` is as it was before customers_clean was edited."""
+    pytest.importorskip("dbt.adapters.duckdb")
+    folder = tmp_path_factory.mktemp("stories") / "stories"
+    shutil.copytree(STORIES, folder, ignore=shutil.ignore_patterns("target", "logs"))
+    for target in ("last-good", "edited"):
+        if target == "edited":
+            shutil.copy(folder / "edits" / "customers_clean.sql", folder / "models")
+        compiled, said = run_dbt(folder, "compile", "--target-path", target)
+        assert compiled, said
+        for result in (STORIES / "results").iterdir():
+            shutil.copy(result, folder / target)
+    return folder
+
+
+def lasting(text: str) -> str:
+    """Without the number of days until a date, which is another one every day."""
+    return re.sub(r"[\d,]+ days", "N days", text)
+
+
+@pytest.mark.parametrize(("line", "shown"), SHOWN, ids=[line for line, _ in SHOWN])
+def test_the_page_has_what_is_answered(
+    stories: Path, command: Command, line: str, shown: str
+) -> None:
+    target = "edited" if line.startswith("gate") else "last-good"
+    _, out, _ = command(*line.split(), "--project-dir", stories, "--target-path", target)
+    assert out and lasting(out) == lasting(shown)
+
+
+def test_the_stories_are_read() -> None:
+    assert len(SHOWN) >= 9
