@@ -134,3 +134,56 @@ def test_load_prints_what_it_did(project, spark):
     assert "was already loaded: nothing was written" in again.stdout
     assert spark.table("load_command_raw.snapshots").count() == 1
     assert spark.table("load_command_raw.column_edges").count() == edges.count()
+
+
+@pytest.mark.spark
+def test_declared_assets_are_rows_of_the_tables(project, spark):
+    arguments = [
+        "load",
+        "--project-dir",
+        project,
+        "--schema",
+        "load_assets_raw",
+        "--format",
+        "json",
+    ]
+    without = json.loads(run(*arguments).stdout)
+    (project / "ripple_assets.yml").write_text(
+        "assets:\n"
+        "  - id: airflow:load\n    owner: data@shop.example\n    tags: [nightly]\n"
+        "    writes: [{node: raw.orders, columns: {cents: total}}]\n"
+        "  - id: stream:back\n    reads: [{node: big_orders, columns: [twice]}]\n"
+        "    writes: [{node: raw.orders, columns: {twice: total}}]\n"
+    )
+    said = json.loads(run(*arguments).stdout)
+    assert said["snapshot_id"] != without["snapshot_id"]
+    assert said["rows"]["nodes"] == without["rows"]["nodes"] + 2
+    of = f"snapshot_id = '{said['snapshot_id']}'"
+
+    def rows(table, *columns):
+        return {
+            tuple(r)
+            for r in spark.table(f"load_assets_raw.{table}").where(of).select(*columns).collect()
+        }
+
+    nodes = rows("nodes", "unique_id", "resource_type", "asset_type", "owner", "tags", "path")
+    loads = (
+        "asset.airflow.load",
+        "asset",
+        "dag",
+        "data@shop.example",
+        "nightly",
+        "ripple_assets.yml",
+    )
+    assert loads in nodes
+    # What comes back into the source would close a cycle: only its column edges are there.
+    source, back = "source.shop.raw.orders", "asset.stream.back"
+    edges = rows("edges", "parent_id", "child_id")
+    assert {("asset.airflow.load", source), ("model.shop.big_orders", back)} <= edges
+    assert (back, source) not in edges
+    columns = rows("column_edges", "parent_id", "parent_column", "child_id", "child_column")
+    assert {
+        ("asset.airflow.load", "cents", source, "total"),
+        (back, "twice", source, "total"),
+    } <= columns
+    assert json.loads(run(*arguments).stdout)["already_loaded"] is True
