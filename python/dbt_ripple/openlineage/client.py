@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PRODUCER: Final = f"pkg:pypi/dbt-ripple@{__version__}"
 """Who made an event, as the URI that OpenLineage asks for: a package URL."""
 
-INSTALL: Final = 'install the extra: pip install "dbt-ripple[openlineage]"'
+INSTALL: Final = 'install it: pip install "openlineage-python>=1.54,<2"'
 
 
 def require_client() -> None:

@@ -87,4 +87,6 @@ def test_without_the_extra(shell: EventShell) -> None:
 
     shell.monkeypatch.setattr(importlib.util, "find_spec", find_spec)
     said = shell.refused("emit")
-    assert 'pip install "dbt-ripple[openlineage]"' in said
+    assert 'pip install "openlineage-python>=1.54,<2"' in said
+    extras = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    assert extras.count('"openlineage-python>=1.54,<2"') == 2  # the extra, and what tests run with
