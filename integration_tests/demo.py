@@ -129,6 +129,8 @@ def what_to_test(stages: Stages) -> None:
     from dbt_ripple.cli.explain import explain
     from dbt_ripple.cli.select import select
 
+    # What is kept of base, so that who loads the sources is compared, too.
+    shutil.copy(PROJECT / "ripple_assets.yml", ARTIFACTS)
     sides = ["--state", str(ARTIFACTS), "--project-dir", str(COPY)]
     # Everything has just passed here; in CI, run_results.json in the state says so.
     asked = [*sides, "--target-path", "target", "--assume-passed"]
