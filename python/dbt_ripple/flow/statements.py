@@ -6,6 +6,8 @@ queries are followed as any query is (`flow.lower`); here is only said which rel
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -18,8 +20,16 @@ from dbt_ripple.flow.identifiers import DIALECTS, fold
 from dbt_ripple.flow.lower import _first_line
 from dbt_ripple.reasons import Code, Reason
 
+# What sqlglot takes for a command, it says; here that is an answer.
+logging.getLogger("sqlglot").addFilter(
+    lambda record: "Falling back to parsing as a 'Command'" not in record.getMessage()
+)
+
 KNOWN: Final = frozenset(DIALECTS.values())
 """Dialects of which the rules of names and functions are known (docs/name-resolution.md)."""
+
+
+_BEFORE: Final = re.compile(r"\A(?:\s|--[^\n]*(?:\n|\Z)|/\*.*?\*/)+", re.DOTALL)
 
 
 class Name(NamedTuple):
@@ -44,7 +54,7 @@ class Statement(NamedTuple):
         columns: of the relation it writes to, those that it lists.
         is_query: whether what it writes is what a query returns, so that it can be followed.
         temporary: whether what it makes is gone when the script ends.
-        only_deletes: whether it only takes rows out, or all of the relation, and reads no other.
+        only_deletes: whether it only takes rows out, or makes or drops the relation, and reads no other.
         ctes: keys that its own CTEs have, so that a name among ``reads`` may mean one of them.
     """
 
@@ -56,6 +66,12 @@ class Statement(NamedTuple):
     temporary: bool = False
     only_deletes: bool = False
     ctes: frozenset[str] = frozenset()
+
+    @property
+    def first_word(self) -> str:
+        """What it begins with, behind comments."""
+        words = re.findall(r"\w+", _BEFORE.sub("", self.sql))
+        return words[0].upper() if words else ""
 
 
 def dialects() -> list[str]:
@@ -132,7 +148,9 @@ def _statement(sql: str, tree: Any, dialect: str) -> Statement:
         if table is not target and name is not None:
             reads[name] = None
     writes = _name(target, dialect) if target is not None else None
-    deletes = isinstance(tree, exp.Delete) and not reads
+    # A table that is made without a query, or emptied, has no rows from anywhere.
+    bare = isinstance(tree, exp.Create) and target is not None and tree.expression is None
+    deletes = (isinstance(tree, exp.Delete) or bare) and not reads
     return Statement(sql, writes, tuple(reads), tuple(columns), is_query, temporary, deletes, ctes)
 
 

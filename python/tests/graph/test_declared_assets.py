@@ -325,6 +325,28 @@ def test_sql_that_is_not_followed_counts_as_a_whole(sql: str, dialect: str, why:
     assert why in str(seen.reason)
 
 
+def test_statements_around_a_query() -> None:
+    sql = """
+      -- set things up
+      set spark.sql.ansi.enabled = true;
+      create table if not exists lake.t (id int);
+      truncate table lake.t;
+      insert into lake.t select id from fct;
+      analyze table lake.t compute statistics;
+    """
+    seen = linked(f"  - id: spark:j\n    sql: |{sql}")
+    assert seen.analysis.nodes["asset.spark.j"].status == "analysed"
+    for more in (
+        "call load_more()",
+        "alter table lake.t rename to lake.u",
+        "set x = (select max(id) from fct)",
+    ):
+        other = linked(f"  - id: spark:j\n    sql: |{sql}      {more};\n")
+        reason = other.analysis.nodes["asset.spark.j"].reason
+        word = more.split()[0].upper()
+        assert f"statement {word} is not a query" in str(reason)
+
+
 def test_tables_that_nobody_declares_are_nodes() -> None:
     lineage = linked(
         "  - id: spark:j\n    sql: insert into lake.out select id, x from fct join crm.c using (id)\n"

@@ -74,6 +74,17 @@ _BITS: Final[Mapping[str, int]] = {
 _ROUNDS: Final = 10
 """How often assets that read each other in turn are linked."""
 
+_HARMLESS: Final = frozenset(
+    """
+    ANALYZE BEGIN CLEAR COMMENT COMMIT DESC DESCRIBE GRANT MSCK OPTIMIZE PRAGMA REFRESH RESET REVOKE
+    ROLLBACK SHOW START UNCACHE USE VACUUM
+    """.split()
+)
+"""First words of statements that change no rows and no values of any relation."""
+
+_SETS: Final = frozenset({"DECLARE", "SET"})
+"""Likewise, if they read nothing."""
+
 _OF_ROWS: Final = JOIN | FILTER | GROUP_BY | SORT
 """Kinds by which a column decides which rows there are; it is then no value of any column."""
 
@@ -373,16 +384,21 @@ class AssetLineage:
         several = len(set(targets.values())) > 1
         made: dict[str, Relation] = {}
         for statement in asset.statements:
-            if statement.only_deletes or (statement.writes is None and not statement.reads):
-                job.own.rows.parts.append(digest(b"rows", statement.sql.encode()))
-                continue  # or it sets something
+            word = statement.first_word
+            sets = word in _SETS and not statement.reads
+            if statement.only_deletes or word in _HARMLESS or sets:
+                text = statement.sql.encode("utf-8", "surrogatepass")
+                job.own.rows.parts.append(digest(b"rows", text))
+                continue
             reader = _Reader(self, asset, made)
             followed: tuple[dict[str, str], Linked] | Reason
             if statement.is_query:
                 followed = self.queries(asset.dialect).follow(statement.sql, reader)
             else:
-                followed = dialect_note(asset) or Code.STATEMENT_NOT_FOLLOWED(
-                    statement=statement.sql.split(None, 1)[0].upper()
+                followed = dialect_note(asset) or (
+                    Code.STATEMENT_NOT_FOLLOWED(statement=word)
+                    if statement.writes is not None
+                    else Code.NO_QUERY_BUT_A_STATEMENT(statement=word)
                 )
             target = targets.get(statement.writes.key) if statement.writes else None
             if isinstance(followed, Reason):
