@@ -11,7 +11,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, FormatChecker
 from referencing import Registry, Resource
 
-SPEC = Path(__file__).parent / "spec"
+SPEC = Path(__file__).parents[2] / "dbt_ripple" / "collector" / "schemas"
 CORE = "https://openlineage.io/spec/2-0-2/OpenLineage.json"
 
 FORMATS = FormatChecker(["date-time", "uri", "uuid"])

@@ -1,0 +1,223 @@
+"""`dbt-ripple collect`: OpenLineage events that other programs send, into a store on disk."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from dbt_ripple.collector.extra import require_extra
+from dbt_ripple.errors import RippleError
+from dbt_ripple.rendering.output import answer, complain, count, warn
+
+if TYPE_CHECKING:
+    from dbt_ripple.collector.event_store import EventStore
+    from dbt_ripple.collector.files import Collected
+    from dbt_ripple.collector.intake import Limits
+    from dbt_ripple.collector.metrics import Served
+
+EXIT_REFUSED = 1
+_MOST_REFUSALS = 20
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  dbt-ripple collect events.ndjson
+  dbt-ripple emit --output - | dbt-ripple collect -
+  dbt-ripple collect --serve
+  dbt-ripple collect --serve --host 0.0.0.0 --token-file token --store /var/lib/lineage
+""",
+)
+@click.argument("files", nargs=-1, metavar="[FILE]...")
+@click.option(
+    "--serve", "serves", is_flag=True, help="Take events over HTTP, until SIGTERM or Ctrl-C."
+)
+@click.option(
+    "--store",
+    default="openlineage_events",
+    show_default=True,
+    envvar="DBT_RIPPLE_EVENTS",
+    show_envvar=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder that events are kept in.",
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    default=5000,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Port to listen on; 0 takes a free one.",
+)
+@click.option(
+    "--token-file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="File with a token that producers have to send as `Authorization: Bearer ...`.  "
+    "[env var: DBT_RIPPLE_COLLECT_TOKEN has the token itself]",
+)
+@click.option(
+    "--rate",
+    default=1000.0,
+    show_default="1000",
+    type=click.FloatRange(0),
+    help="Events a second from one address, averaged over ten seconds; 0 is any number.",
+)
+@click.option(
+    "--max-body",
+    default=5_000_000,
+    show_default="5000000",
+    type=click.IntRange(1000, 1_000_000_000),
+    help="Bytes of a request, also after decompression, or of a line of a file.",
+)
+@click.option(
+    "--max-batch",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Events of a batch over HTTP.",
+)
+@click.option(
+    "--max-depth",
+    default=100,
+    show_default=True,
+    type=click.IntRange(10, 200),
+    help="How deeply the JSON of an event may be nested.",
+)
+@click.option(
+    "--max-requests",
+    default=64,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Requests that are worked on at the same time; more of them wait.",
+)
+@click.option(
+    "--timeout",
+    default=30.0,
+    show_default="30",
+    type=click.FloatRange(0.1),
+    help="Seconds in which a request has to arrive, and that it waits for its turn.",
+)
+@click.pass_context
+def collect(
+    context: click.Context,
+    files: tuple[str, ...],
+    serves: bool,
+    store: Path,
+    host: str,
+    port: int,
+    token_file: Path | None,
+    rate: float,
+    max_body: int,
+    max_batch: int,
+    max_depth: int,
+    max_requests: int,
+    timeout: float,
+) -> int:
+    """Store OpenLineage events: of FILEs (- is stdin), or over HTTP with --serve.
+
+    A FILE has one event a line, or a JSON array of events. Over HTTP, producers post to
+    /api/v1/lineage as to Marquez (OPENLINEAGE_URL=http://host:5000), or arrays to
+    /api/v1/lineage/batch. Events are checked against OpenLineage's schemas. What is accepted is on
+    disk, and is not stored twice. Exit code 1: an event of a FILE was refused.
+    """
+    if serves == bool(files):
+        raise click.UsageError("name FILEs to read, or --serve", context)
+    require_extra()
+    from dbt_ripple.collector.event_store import EventStore
+    from dbt_ripple.collector.intake import Limits
+
+    limits = Limits(max_body, max_depth, max_batch)
+    if not serves:
+        with EventStore(store, warn) as opened:
+            return _collect_files(files, opened, limits)
+
+    from dbt_ripple.collector.app import HttpLimits
+    from dbt_ripple.collector.serve import serve
+
+    token = _token(token_file)
+    http_limits = HttpLimits(rate, max_requests, timeout)
+
+    def ready(url: str) -> None:
+        if token is None and host not in _LOOPBACK:
+            warn(f"no token is asked for: whoever reaches {host} can post events; see --token-file")
+        answer([f"listening on {url}, storing in {store}"])
+
+    def ended(served: Served) -> None:
+        was = "was" if served.duplicates == 1 else "were"
+        answer(
+            [
+                f"stored {count(served.accepted, 'event')}; {served.duplicates:,} {was} there"
+                f" before, {served.rejected:,} refused"
+            ]
+        )
+
+    with EventStore(store, warn) as opened:
+        serve(opened, host, port, limits, http_limits, token, ready, ended)
+    return 0
+
+
+def _collect_files(files: tuple[str, ...], store: EventStore, limits: Limits) -> int:
+    from dbt_ripple.collector.event_store import StoreError
+    from dbt_ripple.collector.files import Collected
+    from dbt_ripple.collector.files import collect as collect_file
+
+    collected = Collected()
+    for name in files:
+        with ExitStack() as stack:
+            shown = "stdin" if name == "-" else name
+            try:
+                file: IO[bytes] = sys.stdin.buffer
+                if name != "-":
+                    file = stack.enter_context(Path(name).open("rb"))
+                for refused in collect_file(file, store, limits, collected):
+                    if collected.refused <= _MOST_REFUSALS:
+                        place = (
+                            refused.where if refused.where.startswith("[") else f":{refused.where}"
+                        )
+                        complain(f"{shown}{place}: {refused.why}")
+            except OSError as error:
+                what = f"cannot be read ({error.strerror}), after {_said(collected, store)}"
+                raise RippleError(what, shown) from error
+            except StoreError as error:
+                raise RippleError(
+                    f"events cannot be written ({error.detail}), after {_said(collected, store)}",
+                    str(store.folder),
+                    "run it again when there is room: nothing is stored twice",
+                ) from error
+    if collected.refused > _MOST_REFUSALS:
+        complain(f"and {collected.refused - _MOST_REFUSALS:,} more were refused")
+    answer([f"stored {_said(collected, store)}"])
+    return EXIT_REFUSED if collected.refused else 0
+
+
+def _said(collected: Collected, store: EventStore) -> str:
+    was = "was" if collected.duplicates == 1 else "were"
+    return (
+        f"{count(collected.new, 'event')} in {store.folder}; {collected.duplicates:,} {was} there"
+        f" before, {collected.refused:,} refused"
+    )
+
+
+def _token(file: Path | None) -> str | None:
+    """What producers have to send; None if nothing is asked for."""
+    if file is None:
+        token = os.environ.get("DBT_RIPPLE_COLLECT_TOKEN")
+        where = "DBT_RIPPLE_COLLECT_TOKEN"
+    else:
+        where = f"--token-file {file}"
+        try:
+            token = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise RippleError("cannot be read", where) from error
+    if token is None:
+        return None
+    if not (token := token.strip()):
+        raise RippleError("has no token in it", where, "an empty token would let nobody in")
+    return token
