@@ -189,7 +189,7 @@ def test_the_token(tmp_path: Path) -> None:
         assert served.ask("GET", "/health").status == 200
         assert stored(served.store) == []
         assert served.post(event(1), Authorization=f"Bearer {token}").status == 201
-        code, out, err = served.stop()
+        _, out, err = served.stop()
     assert "s3cret" not in out + err + served.said
     with Served(tmp_path / "s", environment={"DBT_RIPPLE_COLLECT_TOKEN": "x"}) as served:
         assert served.post(event(2)).status == 401
