@@ -82,6 +82,8 @@ async def _serve(
         # Whoever sends X-Forwarded-For may not choose whose rate is counted.
         proxy_headers=False,
         server_header=False,
+        # Shorter, and a producer would often post on a connection that is just being closed.
+        timeout_keep_alive=int(http_limits.seconds),
         limit_concurrency=http_limits.connections,
         timeout_graceful_shutdown=int(http_limits.seconds + _GRACE),
     )
