@@ -86,6 +86,13 @@ def _object(schema: dict[str, Any], document: str) -> st.SearchStrategy[Any]:
         {name: after(properties.get(name, {}), document) for name in sorted(needed)},
         optional={n: after(each, document) for n, each in properties.items() if n not in needed},
     )
+    together = schema.get("dependentRequired") or {}
+    if together:
+        fixed = fixed.filter(
+            lambda drawn: all(
+                drawn.keys() >= set(together[name]) for name in together.keys() & drawn
+            )
+        )
     more = schema.get("additionalProperties")
     if not isinstance(more, dict):
         return fixed
@@ -168,12 +175,14 @@ def broken_events(draw: st.DrawFn) -> Any:
             pending += [holder[key] for key in keys if isinstance(holder[key], dict | list)]
         if not places:
             break
-        holder, key = draw(st.sampled_from(places))
+        holder, key = places[draw(st.integers(0, len(places) - 1))]
         how = draw(st.sampled_from(["other", "gone", "more"]))
         if how == "gone":
             del holder[key]
         elif how == "more" and isinstance(holder, dict):
-            holder[draw(st.sampled_from(["run", "job", "dataset", "facets", "x"]))] = draw(values)
+            name = draw(st.sampled_from(["run", "job", "dataset", "facets", "x"]))
+            # A copy: what is drawn is shared, and the next break may be in it.
+            holder[name] = copy.deepcopy(draw(values))
         else:
-            holder[key] = draw(values)
+            holder[key] = copy.deepcopy(draw(values))
     return event
