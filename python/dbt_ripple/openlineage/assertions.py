@@ -9,50 +9,16 @@ from openlineage.client.facet_v2 import data_quality_assertions_dataset, test_ru
 
 from dbt_ripple.artifacts import Node, RunResult
 from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.openlineage.data_tests import (
+    actual,
+    classification,
+    expected,
+    parameters,
+    severity,
+)
 
 TESTS: Final = frozenset({"test", "unit_test"})
 _STATUS: Final = {"pass": "pass", "skipped": "skip"}
-_DEFAULT_THRESHOLD: Final = "!=0"
-
-
-def classification(test: Node) -> str:
-    """Which test it is: ``not_null``, ``dbt_utils.equal_rowcount``, or ``custom_sql``."""
-    if test.resource_type == "unit_test":
-        return "unit_test"
-    said = test.test_metadata
-    if said is None:
-        return "custom_sql"
-    return f"{said.namespace}.{said.name}" if said.namespace else said.name
-
-
-def severity(test: Node) -> str:
-    """``error`` or ``warn``."""
-    said = test.config.get("severity")
-    return said.lower() if isinstance(said, str) and said else "error"
-
-
-def parameters(test: Node) -> dict[str, Any]:
-    """The arguments of a generic test, without what it is about."""
-    arguments = test.test_metadata.kwargs if test.test_metadata else {}
-    return {key: value for key, value in arguments.items() if key not in ("model", "column_name")}
-
-
-def tested_column(test: Node, names: dict[str, str], reads: Iterable[str]) -> str | None:
-    """The column that a test is about; None where it is about a whole relation.
-
-    Args:
-        test: the test.
-        names: the columns of the relation, by their names in lower case.
-        reads: what the test reads of the relation. A test that names no column is about the only
-            one that it reads.
-    """
-    arguments = test.test_metadata.kwargs if test.test_metadata else {}
-    said = test.column_name or arguments.get("column_name")
-    if isinstance(said, str) and said:
-        plain = said.strip('`"[] ')
-        return names.get(plain.lower(), plain)
-    columns = {column for column in reads if column != ROWS}
-    return next(iter(columns)) if len(columns) == 1 else None
 
 
 def assertion(
@@ -79,8 +45,8 @@ def assertion(
         severity=severity(test),
         name=test.name,
         description=test.description or None,
-        expected=_expected(test, result),
-        actual=_actual(result),
+        expected=expected(test, result),
+        actual=actual(result),
         params=params,
     )
 
@@ -103,21 +69,9 @@ def execution(test: Node, result: RunResult) -> test_run.TestExecution:
         severity=severity(test),
         type=classification(test),
         description=test.description or None,
-        expected=_expected(test, result),
-        actual=_actual(result),
+        expected=expected(test, result),
+        actual=actual(result),
         content=sql,
         contentType="sql" if sql else None,
         params=parameters(test),
     )
-
-
-def _actual(result: RunResult) -> str | None:
-    return None if result.failures is None else str(result.failures)
-
-
-def _expected(test: Node, result: RunResult) -> str | None:
-    """The number of failing rows that is allowed: dbt's condition, or 0 where it is not said."""
-    if result.failures is None:
-        return None
-    said = test.config.get("warn_if" if severity(test) == "warn" else "error_if")
-    return "0" if said is None or "".join(str(said).split()) == _DEFAULT_THRESHOLD else str(said)

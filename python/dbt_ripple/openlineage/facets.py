@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,40 +24,17 @@ from openlineage.client.facet_v2 import (
 )
 from openlineage.client.git import get_ci_pr_number
 
-from dbt_ripple.artifacts import (
-    Node,
-    Project,
-    contract_version,
-    criticality,
-    domain,
-    is_canonical,
-    is_certified,
-    owner,
-    owner_email,
-)
-from dbt_ripple.graph.lineage import Analysis, column_names
-from dbt_ripple.graph.lineage_rows import data_type_of
-from dbt_ripple.graph.pii import pii_columns
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.openlineage.client import faceted
 from dbt_ripple.openlineage.column_lineage import Dependency, NodeLineage
 from dbt_ripple.openlineage.dataset_names import DatasetNames, is_job
+from dbt_ripple.openlineage.project_facts import ProjectFacts
 from dbt_ripple.openlineage.source_location import Repository
 
 Facets = dict[str, Any]
 
 SOURCE_OF_TAGS: Final = "DBT"
-
-_TYPES: Final = {
-    "view": ("VIEW", None),
-    "materialized_view": ("VIEW", "MATERIALIZED"),
-    "dynamic_table": ("TABLE", "DYNAMIC"),
-    "table": ("TABLE", None),
-    "incremental": ("TABLE", None),
-    "seed": ("TABLE", None),
-    "snapshot": ("TABLE", None),
-    "external": ("TABLE", "EXTERNAL"),
-}
-"""Materialization -> type and sub-type of the dataset; of any other it is not said."""
 
 
 class ProjectFacets:
@@ -80,26 +56,12 @@ class ProjectFacets:
     ) -> None:
         self.project = project
         self.names = names
-        self._analysis = analysis
+        self.facts = ProjectFacts(project, analysis)
         self._repository = Repository(project_dir, project.name)
-
-    @cached_property
-    def _pii(self) -> dict[str, list[tuple[str, str]]]:
-        """Of each node the columns that hold personal data, declared or inherited, with the kind."""
-        found: dict[str, list[tuple[str, str]]] = {}
-        analysis = self._analysis or Analysis({}, [], [], {})
-        for pii in pii_columns(self.project, analysis):
-            if pii.origin != "declassified":
-                found.setdefault(pii.unique_id, []).append((pii.column, pii.pii))
-        return found
 
     def column_names(self, unique_id: str) -> dict[str, str]:
         """The columns of a relation in order, by their names in lower case."""
-        return column_names(
-            self.project.nodes.get(unique_id),
-            self._analysis.nodes.get(unique_id) if self._analysis else None,
-            self.project.catalog.get(unique_id, ()),
-        )
+        return self.facts.column_names(unique_id)
 
     # --- datasets ------------------------------------------------------------------------------
 
@@ -150,49 +112,34 @@ class ProjectFacets:
                 description=node.description,
                 contentType="text/markdown",
             )
-        kind = node.resource_type if node.resource_type != "model" else node.materialized
-        if kind in _TYPES:
-            what, more = _TYPES[kind]
+        if kind := self.facts.dataset_type(node):
+            what, more = kind
             facets["datasetType"] = faceted(
                 dataset_type_dataset.DatasetTypeDatasetFacet, datasetType=what, subType=more
             )
-        if people := self._owners(node):
+        if people := self.facts.owners(node):
             owners = [ownership_dataset.Owner(*person) for person in people]
             facets["ownership"] = faceted(ownership_dataset.OwnershipDatasetFacet, owners=owners)
         tags = [
             tags_dataset.TagsDatasetFacetFields(key, value, SOURCE_OF_TAGS)
-            for key, value in self._tags(node)
+            for key, value in self.facts.tags(node)
         ]
         tags += [
             tags_dataset.TagsDatasetFacetFields("pii", kind, SOURCE_OF_TAGS, field=column)
-            for column, kind in self._pii.get(unique_id, ())
+            for column, kind in self.facts.pii.get(unique_id, ())
         ]
         if tags:
             facets["tags"] = faceted(tags_dataset.TagsDatasetFacet, tags=tags)
         return facets
 
     def _schema(self, unique_id: str) -> Facets:
-        names = self.column_names(unique_id)
-        if not names:
+        columns = self.facts.columns(unique_id)
+        if not columns:
             return {}
-        node = self.project.nodes.get(unique_id)
-        catalog = {c.name.lower(): c for c in self.project.catalog.get(unique_id, ())}
-        declared = {
-            (column.name or name).lower(): column
-            for name, column in (node.columns if node else {}).items()
-        }
-        fields = []
-        for position, (key, name) in enumerate(names.items(), start=1):
-            there, said = catalog.get(key), declared.get(key)
-            description = (said.description if said else "") or (there.comment if there else "")
-            fields.append(
-                schema_dataset.SchemaDatasetFacetFields(
-                    name,
-                    data_type_of(said, there.type if there else None),
-                    description or None,
-                    position,
-                )
-            )
+        fields = [
+            schema_dataset.SchemaDatasetFacetFields(*column, position)
+            for position, column in enumerate(columns, start=1)
+        ]
         return {"schema": faceted(schema_dataset.SchemaDatasetFacet, fields=fields)}
 
     def _symlinks(self, unique_id: str) -> Facets:
@@ -202,25 +149,6 @@ class ProjectFacets:
             return {}
         identifiers = [symlinks_dataset.Identifier(*place, "LOCATION") for place in places]
         return {"symlinks": faceted(symlinks_dataset.SymlinksDatasetFacet, identifiers=identifiers)}
-
-    def _owners(self, node: Node) -> list[tuple[str, str | None]]:
-        """Name and type of the owner, and where one writes to, if that is another text."""
-        name, email = owner(node, self.project), owner_email(node, self.project)
-        people: list[tuple[str, str | None]] = [(name, "OWNER")] if name else []
-        return [*people, (email, "CONTACT")] if email and email != name else people
-
-    def _tags(self, node: Node) -> list[tuple[str, str]]:
-        said = [
-            ("contract_version", contract_version(node)),
-            ("criticality", criticality(node)),
-            ("domain", domain(node, self.project)),
-            ("certified", "true" if is_certified(node) else None),
-            ("canonical", "true" if is_canonical(node) else None),
-        ]
-        return [
-            *((key, value) for key, value in said if value),
-            *((tag, "true") for tag in node.tags),
-        ]
 
     # --- lineage -------------------------------------------------------------------------------
 
@@ -322,12 +250,12 @@ class ProjectFacets:
                 description=node.description,
                 contentType="text/markdown",
             )
-        if people := self._owners(node):
+        if people := self.facts.owners(node):
             owners = [ownership_job.Owner(*person) for person in people]
             facets["ownership"] = faceted(ownership_job.OwnershipJobFacet, owners=owners)
         tags = [
             tags_job.TagsJobFacetFields(key, value, SOURCE_OF_TAGS)
-            for key, value in self._tags(node)
+            for key, value in self.facts.tags(node)
         ]
         if tags:
             facets["tags"] = faceted(tags_job.TagsJobFacet, tags=tags)

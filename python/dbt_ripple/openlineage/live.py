@@ -17,8 +17,9 @@ import msgspec
 
 from dbt_ripple.artifacts import Node, RunResult, Timing
 from dbt_ripple.openlineage.assertions import TESTS
+from dbt_ripple.openlineage.data_tests import DID_NOT_RUN
 from dbt_ripple.openlineage.invocation import Invocation
-from dbt_ripple.openlineage.run_events import DID_NOT_RUN, RunEvents
+from dbt_ripple.openlineage.run_events import RunEvents
 
 if TYPE_CHECKING:
     from dbt_ripple.openlineage.client import Event

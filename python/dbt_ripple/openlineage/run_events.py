@@ -8,7 +8,6 @@ that is no success.
 from __future__ import annotations
 
 import copy
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -31,17 +30,20 @@ from dbt_ripple.openlineage.assertions import (
     TESTS,
     assertion,
     assertions_facet,
-    classification,
     execution,
-    severity,
-    tested_column,
 )
 from dbt_ripple.openlineage.client import PRODUCER, faceted
 from dbt_ripple.openlineage.column_lineage import LineageFinder, NodeLineage
+from dbt_ripple.openlineage.data_tests import (
+    DID_NOT_RUN,
+    classification,
+    reads_of_tests,
+    severity,
+    tested_column,
+)
 from dbt_ripple.openlineage.facets import Facets, ProjectFacets
 from dbt_ripple.openlineage.invocation import Invocation, Parent
 
-DID_NOT_RUN: Final = frozenset({"skipped", "no-op", "reused"})
 _DONE: Final = frozenset({"success", "pass", "warn"})
 _COUNTED: Final = frozenset({"model", "seed", "snapshot"})
 
@@ -80,9 +82,7 @@ class RunEvents:
         self._parent = parent
         self._given = nominal
         self._begin(invocation or Invocation("", "", "", datetime.now(UTC)))
-        self._reads: dict[str, dict[str, list[str]]] = defaultdict(dict)
-        for test, unique_id, column in analysis.test_columns if analysis else ():
-            self._reads[test].setdefault(unique_id, []).append(column)
+        self._reads = reads_of_tests(analysis)
 
     def _begin(self, invocation: Invocation) -> None:
         self._invocation = invocation
