@@ -22,6 +22,7 @@ COMMANDS: Final[dict[str, str]] = {
     "build": "Load the lineage into Spark tables, and build the dbt models on them.",
     "capture": "What a job's SQL reads and writes; written into ripple_assets.yml.",
     "collect": "Take in OpenLineage events of other programs: from files, stdin or over HTTP.",
+    "datahub": "Send lineage, schemas, owners, tags and test results to DataHub.",
     "diagnose": "What a number comes from, step by step down to the sources.",
     "diff": "Which columns changed between base and head.",
     "emit": "Send runs and lineage as OpenLineage events to a catalogue.",
