@@ -20,7 +20,16 @@ from datahub.emitter.mce_builder import (
     make_user_urn,
 )
 from datahub.emitter.mcp import MetadataChangeProposalWrapper
-from datahub.ingestion.source.sql.sql_types import resolve_sql_type
+from datahub.ingestion.source.sql.sql_types import (
+    ATHENA_SQL_TYPES_MAP,
+    BIGQUERY_TYPES_MAP,
+    POSTGRES_TYPES_MAP,
+    SNOWFLAKE_TYPES_MAP,
+    SPARK_SQL_TYPES_MAP,
+    SQL_SERVER_TYPES_MAP,
+    TRINO_SQL_TYPES_MAP,
+    resolve_sql_type,
+)
 from datahub.metadata.schema_classes import (
     ChangeAuditStampsClass,
     DashboardInfoClass,
@@ -42,6 +51,7 @@ from datahub.metadata.schema_classes import (
     StatusClass,
     SubTypesClass,
     TagAssociationClass,
+    TimeTypeClass,
     UpstreamClass,
     UpstreamLineageClass,
 )
@@ -335,6 +345,7 @@ class ProjectProposals:
                 else f"{key}:{value}"
             )
             for key, value in self._facts.tags(node)
+            if key.strip()  # DataHub has no tag without a name
         ]
 
     def _tag(self, name: str) -> TagAssociationClass:
@@ -343,17 +354,43 @@ class ProjectProposals:
         return TagAssociationClass(tag=urn)
 
 
+_TYPES: Final = {
+    "athena": ATHENA_SQL_TYPES_MAP,
+    "bigquery": BIGQUERY_TYPES_MAP,
+    "databricks": SPARK_SQL_TYPES_MAP,
+    "hive": SPARK_SQL_TYPES_MAP,
+    "mssql": SQL_SERVER_TYPES_MAP,
+    "postgres": POSTGRES_TYPES_MAP,
+    "redshift": POSTGRES_TYPES_MAP,
+    "snowflake": SNOWFLAKE_TYPES_MAP,
+    "trino": TRINO_SQL_TYPES_MAP,
+}
+"""Platform -> DataHub's table of its types."""
+
+
 def field_type(native: str, platform: str) -> SchemaFieldDataTypeClass:
-    """DataHub's type of an SQL type, by its own table; NullType for what that does not have.
+    """DataHub's type of an SQL type, by its own tables; NullType for what these do not have.
+
+    The table of the platform goes before the one of all platforms, in which the last one that was added
+    counts: there ``timestamp`` is SQL Server's, which is a number of a row and no time.
 
     Example:
         >>> type(field_type("DECIMAL(10, 2)", "duckdb").type).__name__
         'NumberTypeClass'
-        >>> type(field_type("varchar", "postgres").type).__name__
-        'StringTypeClass'
+        >>> type(field_type("timestamp", "databricks").type).__name__
+        'TimeTypeClass'
+        >>> type(field_type("timestamp", "mssql").type).__name__
+        'BytesTypeClass'
     """
     plain = re.sub(r"\s*[(<].*", "", native).strip()
-    for text in (native, native.lower(), native.upper(), plain, plain.lower(), plain.upper()):
+    spelled = (native, native.lower(), native.upper(), plain, plain.lower(), plain.upper())
+    own = _TYPES.get(platform, {})
+    for text in spelled:
+        if (kind := own.get(text)) is not None:
+            return SchemaFieldDataTypeClass(type=kind())
+    if plain.lower().startswith("timestamp"):
+        return SchemaFieldDataTypeClass(type=TimeTypeClass())
+    for text in spelled:
         if (found := resolve_sql_type(text, platform)) is not None:
             return SchemaFieldDataTypeClass(type=found)
     return SchemaFieldDataTypeClass(type=NullTypeClass())

@@ -173,6 +173,27 @@ def test_owners_and_tags_are_added_to_those_that_are_there(proposals: list[dict[
     assert len(keys) == len(set(keys)) == 5
 
 
+def test_names_that_are_hostile(shell: EventShell) -> None:
+    manifest = shell.folder / "target" / "manifest.json"
+    written = json.loads(manifest.read_text())
+    node = written["nodes"]["model.eggs.eggs"]
+    node["tags"] = ["", "a,b(c)", "a/b~c", "\u00e9"]
+    node["relation_name"] = '"eggs"."dev"."e,g(g)s"'
+    node["columns"]["email"]["name"] = "e,mail)"
+    manifest.write_text(json.dumps(written))
+    found = exported(shell)
+    tags = aspects(found, DUCK.format("e%2Cg%28g%29s"))["globalTags"]
+    assert {tag["tag"] for tag in patched(tags).values()} >= {
+        "urn:li:tag:dbt:a%2Cb%28c%29",
+        "urn:li:tag:dbt:a/b~c",
+        "urn:li:tag:dbt:\u00e9",
+    }
+    assert "urn:li:tag:dbt:" not in {p["entityUrn"] for p in found}
+    Path("metadata.json").write_text(json.dumps(found))
+    said = checked(Path("metadata.json"))
+    assert said.returncode == 0, said.stderr
+
+
 def test_tests_and_what_they_found(proposals: list[dict[str, Any]]) -> None:
     info = {
         p["aspect"]["json"]["customProperties"]["dbt_test_name"]: (
@@ -274,6 +295,28 @@ def test_an_environment_that_datahub_does_not_have(shell: EventShell) -> None:
 
 def test_it_is_the_same_twice(shell: EventShell) -> None:
     assert exported(shell) == exported(shell)
+
+
+@pytest.mark.parametrize(
+    ("native", "platform", "expected"),
+    [
+        ("timestamp", "databricks", "TimeType"),
+        ("TIMESTAMP", "duckdb", "TimeType"),
+        ("timestamp without time zone", "postgres", "TimeType"),
+        ("TIMESTAMP_NTZ(9)", "snowflake", "TimeType"),
+        ("timestamp", "mssql", "BytesType"),
+        ("array<string>", "hive", "ArrayType"),
+        ("struct<a:int>", "hive", "RecordType"),
+        ("NUMBER(38,0)", "snowflake", "NumberType"),
+        ("character varying(20)", "postgres", "StringType"),
+        ("decimal(18,2)", "databricks", "NumberType"),
+        ("no_such_type", "postgres", "NullType"),
+    ],
+)
+def test_types(native: str, platform: str, expected: str) -> None:
+    from dbt_ripple.datahub.proposals import field_type
+
+    assert type(field_type(native, platform).type).__name__ == f"{expected}Class"
 
 
 # --- names -------------------------------------------------------------------------------------
