@@ -280,8 +280,10 @@ def test_who_hangs_up(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_what_has_begun_is_answered_before_it_ends(tmp_path: Path, number: int, code: int) -> None:
     """The disk takes half a second, and the signal comes in that time."""
+    # A shell that runs the tests in the background has Ctrl-C ignored by all that it starts.
     slow = """
-import time, dbt_ripple.collector.event_store as store
+import signal, time, dbt_ripple.collector.event_store as store
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sync = store._sync
 def slow(file):
     time.sleep(0.5)
