@@ -777,17 +777,27 @@ def unequal_rows(
 
 
 def equal_columns(base: Types, head: Types, columns: Columns) -> str | None:
-    """Why columns differ before any row is looked at: by name, type, or place where that counts."""
+    """Why columns differ before any row is looked at: by name, type or place; None where they do not.
+
+    The place counts even for a few columns: `*`, a list of column aliases and a whole row read by
+    it, and the relation that a `*` makes hands it on to what reads that by it.
+    """
     if columns is ALL:
         if list(base.items()) != list(head.items()):
             return "its columns are others"
         return None
-    then, now = ({n.lower(): t for n, t in side.items()} for side in (base, head))
+    then, now = (
+        {name.lower(): (type_, place) for place, (name, type_) in enumerate(side.items(), 1)}
+        for side in (base, head)
+    )
     for name in sorted(columns):
         if name not in then or name not in now:
             return f"there is no {name} on {'base' if name not in then else 'head'}"
-        if then[name] != now[name]:
-            return f"{name} was {then[name]} and is {now[name]}"
+        (old_type, old_place), (new_type, new_place) = then[name], now[name]
+        if old_type != new_type:
+            return f"{name} was {old_type} and is {new_type}"
+        if old_place != new_place:
+            return f"{name} was column {old_place} and is column {new_place}"
     return None
 
 

@@ -276,6 +276,11 @@ NEVER = {
         "reader": READER + " and id in (select 1 from information_schema.tables)"
     },
     "a column with another type": {"head_types": {**TYPES, "amount": "BIGINT"}},
+    "columns that stand elsewhere": {
+        "after": f"select abs(amount) as amount, id, status, ratio from {SRC}",
+        "head_types": {n: TYPES[n] for n in ("amount", "id", "status", "ratio")},
+        "reader": "select * from `s`.`stg`",
+    },
     "a column that is gone, named where nothing comes of it": {
         "head_types": {"id": "INTEGER", "amount": "INTEGER", "ratio": "DOUBLE"},
         "reader": f"with dead as (select status from `s`.`stg`) {READER}",
@@ -286,6 +291,23 @@ NEVER = {
 @pytest.mark.parametrize("given", NEVER.values(), ids=NEVER)
 def test_what_never_stops_a_reader(given: dict[str, Any]) -> None:
     assert MART in built_models(decided(**given))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (["z", "a", "b"], ["a", "b"]),  # m as t(w, x): x was a and is b
+        (["a", "b"], ["b", "a"]),
+        (["a", "b"], ["a", "n", "b"]),
+    ],
+)
+def test_columns_at_other_places_are_not_equal(before: list[str], after: list[str]) -> None:
+    """By an alias list a reader reads places, and by `*` it hands its relation's places on."""
+    base, head = (dict.fromkeys(names, "INTEGER") for names in (before, after))
+    why = equal_columns(base, head, frozenset({"a", "b"}))
+    assert why is not None
+    assert "was column" in why
+    assert equal_columns(base, {**base, "new": "INTEGER"}, frozenset({"a", "b"})) is None
 
 
 def test_what_is_not_seen_through_is_compared_in_all_its_columns() -> None:
