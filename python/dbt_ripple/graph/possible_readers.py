@@ -7,12 +7,14 @@ this module adds the others, for questions about one column.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from dbt_ripple.artifacts import Node, Project, referenced_columns
 from dbt_ripple.graph.column_edges import WithAssetEdges, exposure_edges_of, is_read_whole
 from dbt_ripple.graph.lineage import Analysis, ColumnEdge, column_names
 from dbt_ripple.graph.lineage_tables import ROWS
+
+Pair = tuple[str, str]
 
 OF_TESTS = "TEST"
 """Type of an edge to a test; its subtype says of which kind."""
@@ -38,6 +40,24 @@ def may_read(project: Project, analysis: Analysis, *, tests: bool) -> Iterator[C
                 continue
             for column in _columns(project, analysis, parent):
                 yield ColumnEdge(parent, column, node.unique_id, ROWS, "DIRECT", "IDENTITY", False)
+
+
+def guessed_edges(
+    project: Project, analysis: Analysis, *, tests: bool = False
+) -> tuple[list[ColumnEdge], Callable[[Pair, Pair], bool]]:
+    """The edges of `may_read`, and what tells of a parent and a child whether it is known that one reads the other.
+
+    A pair is a unique_id and a column. It is not known of what is read or written by a node that
+    cannot be followed, either.
+    """
+    guessed = list(may_read(project, analysis, tests=tests))
+    not_seen, written = unseen(analysis), may_write(analysis)
+    may = {((edge[0], edge[1]), (edge[2], edge[3])) for edge in guessed}
+
+    def is_guess(parent: Pair, child: Pair) -> bool:
+        return child[0] in not_seen or (parent, child) in may or (parent[0], child[0]) in written
+
+    return guessed, is_guess
 
 
 def unseen(analysis: Analysis) -> set[str]:

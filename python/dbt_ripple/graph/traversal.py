@@ -119,6 +119,62 @@ def reach_all(
     return distances
 
 
+def count_below(children: Mapping[V, Sequence[V]], of: Callable[[V], Hashable]) -> dict[V, int]:
+    """Of each vertex, how many groups other than its own hold a vertex that it reaches.
+
+    Args:
+        children: as ``neighbours`` of `reach`.
+        of: the group of a vertex, for example the node of a column.
+
+    Returns:
+        Those above 0.
+
+    Example:
+        >>> graph = {"a1": ["b1", "b2"], "b1": ["c1"], "c1": ["b1"]}
+        >>> count_below(graph, of=lambda vertex: vertex[0])
+        {'c1': 1, 'b1': 1, 'a1': 2}
+    """
+    order: list[V] = []  # what is below comes first, but in a cycle
+    seen: set[V] = set()
+    for root in children:
+        stack: list[tuple[V, Iterator[V]]] = []
+        if root not in seen:
+            seen.add(root)
+            stack.append((root, iter(children[root])))
+        while stack:
+            vertex, ahead = stack[-1]
+            following = next((v for v in ahead if v not in seen), None)
+            if following is None:
+                order.append(vertex)
+                stack.pop()
+            else:
+                seen.add(following)
+                stack.append((following, iter(children.get(following, ()))))
+    groups = {vertex: of(vertex) for vertex in order}
+    ids = list(dict.fromkeys(groups.values()))
+    counts = dict.fromkeys(order, 0)
+    # A set of groups is one integer, a bit a group: so many at a time that memory stays small.
+    for start in range(0, len(ids), _GROUPS_AT_A_TIME):
+        bit = {group: 1 << n for n, group in enumerate(ids[start : start + _GROUPS_AT_A_TIME])}
+        reached = dict.fromkeys(order, 0)
+        grows = True
+        while grows:
+            grows = False
+            for vertex in order:
+                bits = before = reached[vertex]
+                for child in children.get(vertex, ()):
+                    bits |= reached[child] | bit.get(groups[child], 0)
+                if bits != before:
+                    reached[vertex] = bits
+                    grows = True
+        for vertex, bits in reached.items():
+            counts[vertex] += (bits & ~bit.get(groups[vertex], 0)).bit_count()
+    return {vertex: count for vertex, count in counts.items() if count}
+
+
+_GROUPS_AT_A_TIME: Final = 4096
+
+
 def toward(found: Trace[V], wanted: Callable[[V], bool]) -> Trace[V]:
     """The part of a trace that leads from its root to what is wanted.
 

@@ -136,20 +136,13 @@ def column_view(
     Raises:
         RippleError: the node has no such column; the nearest are given.
     """
-    from dbt_ripple.graph.possible_readers import may_read, may_write, read_by_tests, unseen
+    from dbt_ripple.graph.possible_readers import guessed_edges, read_by_tests
     from dbt_ripple.graph.traversal import column_graph, toward
     from dbt_ripple.graph.traversal import trace as walk
 
-    guessed = list(may_read(project, analysis, tests=include_tests))
+    guessed, is_guess = guessed_edges(project, analysis, tests=include_tests)
     tested = list(read_by_tests(project, analysis)) if include_tests else []
     graph = column_graph([*analysis.edges, *guessed, *tested])
-    not_seen = unseen(analysis)
-    may = {((edge[0], edge[1]), (edge[2], edge[3])) for edge in guessed}
-
-    written = may_write(analysis)
-
-    def is_guess(parent: Vertex, child: Vertex) -> bool:
-        return child[0] in not_seen or (parent, child) in may or (parent[0], child[0]) in written
 
     def said(parent: Vertex, child: Vertex) -> list[str]:
         if is_guess(parent, child):
