@@ -31,7 +31,13 @@ $(VENV)/.installed: $(PYPROJECT) $(CONSTRAINTS)
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) uv
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python -c $(CONSTRAINTS) -e 'python[spark]' --group $(PYPROJECT):dev
+	@$(BROWSER)
 	@touch $@
+
+# For the tests of pages. Without one they are skipped, and say so.
+BROWSER = command -v chromium chromium-browser google-chrome-stable google-chrome > /dev/null \
+  || $(BIN)/playwright install --only-shell chromium > /dev/null 2>&1 \
+  || echo "no Chromium could be had, so tests of pages will be skipped: install chromium from your distribution" >&2
 
 demo: install  ## The main job, end to end: build a shop, load its lineage, ask it, edit one expression of it.
 	@$(BIN)/python integration_tests/demo.py

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["produced_reasons"]
+pytest_plugins = ["produced_reasons", "browsers"]
 
 
 @pytest.fixture(scope="session", autouse=True)
