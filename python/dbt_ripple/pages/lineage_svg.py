@@ -1,0 +1,201 @@
+"""A part of the lineage as one static picture (SVG): no script, no font, no other file.
+
+Boxes are nodes, by layer from left to right; where columns are asked for, each box lists its own, and
+arrows go from column to column. It is drawn for light and dark, and light on paper. Names are text
+whatever is in them: what is not seen is written out, long names are cut, and the whole name is the title
+that a browser shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+from xml.sax.saxutils import escape, quoteattr
+
+from dbt_ripple.pages.layered_layout import Layout, Place, layout
+from dbt_ripple.rendering.escaping import columns as columns_wide
+from dbt_ripple.rendering.escaping import shown
+
+Flow = Literal["value", "rows", "possible"]
+"""What an arrow says: a value goes along, it only decides about rows or values, or it may be read."""
+
+_WIDTH: Final = 220.0
+_BETWEEN_LAYERS: Final = 70.0
+_BETWEEN_BOXES: Final = 16.0
+_HEAD: Final = 40.0
+_ROW: Final = 18.0
+_MARGIN: Final = 12.0
+_LONGEST_NAME: Final = 29
+_LONGEST_SMALL: Final = 34
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A node.
+
+    Attributes:
+        title: its name, and ``subtitle`` what it is.
+        kind: root, source, model or reader: how it is coloured.
+        rows: its columns, in order; empty where none are drawn.
+        warning: whether something about it is not known, or wrong: its border is dashed.
+    """
+
+    id: str
+    title: str
+    subtitle: str
+    kind: Literal["root", "source", "model", "reader"]
+    rows: tuple[str, ...] = ()
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Arrow:
+    """A dependency of one box on another, or of one of its rows on one of the other's.
+
+    Attributes:
+        start: id of the box that is read, ``end`` of the one that reads.
+        start_row: the column, if ``rows`` of the box has it; likewise ``end_row``.
+        flow: what the arrow says.
+        title: said of it in words.
+    """
+
+    start: str
+    end: str
+    start_row: str | None = None
+    end_row: str | None = None
+    flow: Flow = "value"
+    title: str = ""
+
+
+def draw(boxes: Sequence[Box], arrows: Iterable[Arrow], title: str) -> str:
+    """The picture, as a document of its own that can also stand inside HTML.
+
+    Args:
+        boxes: in an order that does not change.
+        arrows: between them; drawn in this order.
+        title: what the picture shows, for who cannot see it.
+    """
+    arrows = list(arrows)
+    by_id = {box.id: box for box in boxes}
+    places = layout(
+        {box.id: _height(box) for box in boxes},
+        [(arrow.start, arrow.end) for arrow in arrows],
+        box_width=_WIDTH,
+        between_layers=_BETWEEN_LAYERS,
+        between_boxes=_BETWEEN_BOXES,
+    )
+    width, height = places.width + 2 * _MARGIN, places.height + 2 * _MARGIN
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="lineage" role="img" aria-label={_attribute(title)}'
+        f' width="{width:g}" height="{height:g}" viewBox="0 0 {width:g} {height:g}">',
+        f"<title>{_text(title)}</title>",
+        f"<style>{_STYLE}</style>",
+        "<defs>",
+        *(
+            f'<marker id="lineage-{flow}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7"'
+            f' markerHeight="7" orient="auto"><path class="tip {flow}" d="M0 0 8 4 0 8z"/></marker>'
+            for flow in ("value", "rows", "possible")
+        ),
+        "</defs>",
+        f'<g transform="translate({_MARGIN:g} {_MARGIN:g})">',
+        *(_arrow(arrow, by_id, places) for arrow in arrows if arrow.start != arrow.end),
+        *(line for box in boxes for line in _box(box, places.boxes[box.id])),
+        "</g>",
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _height(box: Box) -> float:
+    return _HEAD + _ROW * len(box.rows) + (6.0 if box.rows else 0.0)
+
+
+def _box(box: Box, at: Place) -> Iterable[str]:
+    warning = " warning" if box.warning else ""
+    yield f'<g class="node {box.kind}{warning}" transform="translate({at.x:g} {at.y:g})">'
+    yield f"<title>{_text(f'{box.title} ({box.subtitle})')}</title>"
+    yield f'<rect width="{_WIDTH:g}" height="{_height(box):g}" rx="5"/>'
+    yield f'<text class="name" x="10" y="17">{_cut(box.title, _LONGEST_NAME)}</text>'
+    yield f'<text class="what" x="10" y="32">{_cut(box.subtitle, _LONGEST_SMALL)}</text>'
+    for number, row in enumerate(box.rows):
+        y = _HEAD + _ROW * number + 12
+        yield f'<text class="column" x="14" y="{y:g}"><title>{_text(row)}</title>{_cut(row, _LONGEST_SMALL)}</text>'
+    yield "</g>"
+
+
+def _port(box: Box, at: Place, row: str | None, *, right: bool) -> Place:
+    """Where an arrow leaves a box or comes in."""
+    y = _HEAD / 2
+    if row is not None and row in box.rows:
+        y = _HEAD + _ROW * box.rows.index(row) + 8
+    return Place(at.x + (_WIDTH if right else 0.0), at.y + y)
+
+
+def _arrow(arrow: Arrow, by_id: dict[str, Box], places: Layout) -> str:
+    start = _port(by_id[arrow.start], places.boxes[arrow.start], arrow.start_row, right=True)
+    end = _port(by_id[arrow.end], places.boxes[arrow.end], arrow.end_row, right=False)
+    points = [start]
+    for bend in places.bends.get((arrow.start, arrow.end), ()):
+        # Across the layer in a line, so that no box is crossed.
+        points += [
+            Place(bend.x - _WIDTH / 2, bend.y),
+            Place(bend.x + _WIDTH / 2, bend.y),
+        ]
+    points.append(end)
+    path = f"M{start.x:g} {start.y:g}"
+    for number, (one, other) in enumerate(zip(points, points[1:], strict=False)):
+        if number % 2:
+            path += f"L{other.x:g} {other.y:g}"
+        else:
+            pull = max(abs(other.x - one.x) / 2, 30.0)
+            path += (
+                f"C{one.x + pull:g} {one.y:g} {other.x - pull:g} {other.y:g} {other.x:g} {other.y:g}"
+            )
+    title = f"<title>{_text(arrow.title)}</title>" if arrow.title else ""
+    return (
+        f'<path class="edge {arrow.flow}" d="{path}" marker-end="url(#lineage-{arrow.flow})">'
+        f"{title}</path>"
+    )
+
+
+def _text(text: str) -> str:
+    return escape(shown(text))
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(shown(text))
+
+
+def _cut(text: str, longest: int) -> str:
+    """A name that fits, as text of XML."""
+    whole = shown(text)
+    if columns_wide(whole) <= longest:
+        return escape(whole)
+    kept = ""
+    for char in whole:
+        if columns_wide(kept + char) >= longest:
+            break
+        kept += char
+    return escape(f"{kept}…")
+
+
+_STYLE: Final = (
+    ".lineage{--line:#6b7280;--rows:#9a6700;--text:#111827;--small:#4b5563;--model:#eef2ff;"
+    "--source:#ecfdf5;--reader:#fff7ed;--root:#fef9c3;--edge:#c7cdd6;background:transparent;"
+    "font-family:system-ui,sans-serif}"
+    "@media screen and (prefers-color-scheme:dark){.lineage{--line:#9ca3af;--rows:#e3b341;"
+    "--text:#f3f4f6;--small:#c3c8d0;--model:#1e293b;--source:#12352b;--reader:#3a2a17;"
+    "--root:#4a4113;--edge:#4b5563}}"
+    ".lineage rect{fill:var(--model);stroke:var(--edge)}"
+    ".lineage .source rect{fill:var(--source)}.lineage .reader rect{fill:var(--reader)}"
+    ".lineage .root rect{fill:var(--root);stroke:var(--text);stroke-width:2}"
+    ".lineage .warning rect{stroke-dasharray:5 3;stroke:var(--rows)}"
+    ".lineage text{fill:var(--text);unicode-bidi:isolate}"
+    ".lineage .name{font-size:13px;font-weight:600}.lineage .what{font-size:11px;fill:var(--small)}"
+    ".lineage .column{font-size:11.5px;font-family:ui-monospace,monospace}"
+    ".lineage .edge{fill:none;stroke:var(--line);stroke-width:1.3}"
+    ".lineage .rows{stroke:var(--rows);stroke-dasharray:5 3}"
+    ".lineage .possible{stroke-dasharray:1.5 3}"
+    ".lineage .tip{fill:var(--line);stroke:none}.lineage .tip.rows{fill:var(--rows)}"
+)
