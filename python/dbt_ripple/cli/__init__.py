@@ -26,6 +26,7 @@ COMMANDS: Final[dict[str, str]] = {
     "diagnose": "What a number comes from, step by step down to the sources.",
     "diff": "Which columns changed between base and head.",
     "emit": "Send runs and lineage as OpenLineage events to a catalogue.",
+    "evidence": "What an auditor asks of a model or a column, in one folder with SHA-256 sums.",
     "explain": "Why a test is selected, or why not.",
     "gate": "May this change be merged? Checks contracts, owners, personal data and readers.",
     "impact": "Who would break if a column were renamed, dropped, retyped or added.",
@@ -36,6 +37,7 @@ COMMANDS: Final[dict[str, str]] = {
     "run": "Build and test what the change affects, and stop where rows come out equal.",
     "select": "Which tests a change can break, and which models to build for them.",
     "trace": "What is upstream and downstream of a node or a column.",
+    "verify": "Is an evidence pack as it was written.",
 }
 """Each command and its one-line help; the code is in the module of the same name."""
 

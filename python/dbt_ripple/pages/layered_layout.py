@@ -7,6 +7,7 @@ of neighbours, swept to and fro. The same graph in the same order gives the same
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -119,7 +120,7 @@ def layout(
             rows[number].append(bend)
             chain.append(bend)
         chain.append(child)
-        for left, right in zip(chain, chain[1:], strict=False):
+        for left, right in itertools.pairwise(chain):
             below.setdefault(left, []).append(right)
             above.setdefault(right, []).append(left)
     _order(rows, above, below)

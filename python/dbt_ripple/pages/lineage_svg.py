@@ -8,6 +8,7 @@ that a browser shows.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -144,14 +145,12 @@ def _arrow(arrow: Arrow, by_id: dict[str, Box], places: Layout) -> str:
         ]
     points.append(end)
     path = f"M{start.x:g} {start.y:g}"
-    for number, (one, other) in enumerate(zip(points, points[1:], strict=False)):
+    for number, (one, other) in enumerate(itertools.pairwise(points)):
         if number % 2:
             path += f"L{other.x:g} {other.y:g}"
         else:
             pull = max(abs(other.x - one.x) / 2, 30.0)
-            path += (
-                f"C{one.x + pull:g} {one.y:g} {other.x - pull:g} {other.y:g} {other.x:g} {other.y:g}"
-            )
+            path += f"C{one.x + pull:g} {one.y:g} {other.x - pull:g} {other.y:g} {other.x:g} {other.y:g}"
     title = f"<title>{_text(arrow.title)}</title>" if arrow.title else ""
     return (
         f'<path class="edge {arrow.flow}" d="{path}" marker-end="url(#lineage-{arrow.flow})">'

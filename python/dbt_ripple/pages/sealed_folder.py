@@ -17,11 +17,10 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final, Literal
-
-import msgspec
+from typing import Final
 
 from dbt_ripple.errors import RippleError
+from dbt_ripple.rendering.page_documents import Difference, Verification
 
 SUMS: Final = "SHA256SUMS"
 """The file with the sums of all others."""
@@ -31,40 +30,6 @@ _NAME: Final = re.compile(rf"{_PART}(?:/{_PART})*")
 _LINE: Final = re.compile(rf"([0-9a-f]{{64}})  ({_NAME.pattern})")
 _DIGEST: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 _CHUNK: Final = 1 << 20
-
-
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is not as it was written.
-
-    Attributes:
-        file: its path in the folder, with slashes.
-        what: changed, removed or added; sums where SHA256SUMS is not what was written, digest where it
-            is not the one whose digest was given.
-        message: the same in words.
-    """
-
-    file: str
-    what: Literal["changed", "removed", "added", "sums", "digest"]
-    message: str
-
-
-class Verification(msgspec.Struct, kw_only=True):
-    """Whether a folder is as it was written.
-
-    Attributes:
-        intact: whether no difference was found.
-        digest: SHA-256 of SHA256SUMS as it is now.
-        digest_compared: whether it was compared with one that was given: without, somebody who changed
-            a file and its sum is not found.
-        files: how many files SHA256SUMS lists.
-        differences: by file.
-    """
-
-    intact: bool
-    digest: str
-    digest_compared: bool
-    files: int
-    differences: list[Difference]
 
 
 def sums_of(files: Mapping[str, bytes]) -> bytes:
@@ -137,7 +102,9 @@ def given_digest(text: str) -> str:
     match = _DIGEST.fullmatch(text.strip().lower())
     if match is None:
         raise RippleError(
-            "this is no SHA-256 digest", "--digest", "give the 64 hexadecimal digits that were printed"
+            "this is no SHA-256 digest",
+            "--digest",
+            "give the 64 hexadecimal digits that were printed",
         )
     return match[1]
 

@@ -19,6 +19,7 @@ from dbt_ripple.governance.impact import Deprecation
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.rendering.json_values import of_reasons
 from dbt_ripple.rendering.output import SCHEMA_VERSION
+from dbt_ripple.rendering.page_documents import Verification, WrittenEvidence
 from dbt_ripple.selection import Selection
 from dbt_ripple.selection.explain import Explanation
 from dbt_ripple.selection.result import CutOff, CutSelection
@@ -260,6 +261,7 @@ DOCUMENTS: Final[dict[str, type[msgspec.Struct]]] = {
     "capture": CapturedJob,
     "diagnose": Diagnosis,
     "diff": Diff,
+    "evidence": WrittenEvidence,
     "explain": Explanation,
     "gate": GateDocument,
     "impact": ImpactDocument,
@@ -269,6 +271,7 @@ DOCUMENTS: Final[dict[str, type[msgspec.Struct]]] = {
     "run": CutSelection,
     "select": SelectDocument,
     "trace": TraceDocument,
+    "verify": Verification,
 }
 """What each command prints as JSON."""
 

@@ -1,0 +1,124 @@
+"""Rows of the dbt package's models, read from Spark as plain values.
+
+Where the models are the manifest says. A model that is not there (it was never built, or is switched
+off) is no error: it is named, with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from dbt_ripple.artifacts import Project
+from dbt_ripple.errors import RippleError
+from dbt_ripple.spark.load import INSTALL_PACKAGE, check_adapter
+from dbt_ripple.spark.session import first_line
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Plain = str | int | float | bool | None
+Rows = list[dict[str, Plain]]
+
+ABOUT_NODES: Final[dict[str, tuple[str, ...]]] = {
+    "contract_violations": ("unique_id",),
+    "definition_changes": ("unique_id",),
+    "incidents": ("node_id", "unique_id"),
+    "last_successful_run": ("unique_id",),
+    "test_history": ("node_id",),
+}
+"""The models that tell of single nodes, with the columns that hold ids."""
+
+
+def relation_of(project: Project, model: str) -> str | None:
+    """The name in the warehouse of a model of the package; None where the project does not have it."""
+    node = {**project.nodes, **project.hidden}.get(f"model.dbt_ripple.{model}")
+    return node.relation_name if node is not None else None
+
+
+def read_models(
+    session: Callable[[], SparkSession], project: Project, models: Iterable[str]
+) -> tuple[dict[str, Rows], dict[str, str]]:
+    """All rows of models, of this project and no other that has its lineage in the same tables.
+
+    Times are ISO 8601 in UTC. Rows are ordered by what they hold, whatever Spark gave first.
+
+    Args:
+        session: gives the session; it is asked only if the project has one of the models.
+        project: its manifest.
+        models: by name.
+
+    Returns:
+        The rows of each model that could be read, and of each other why not.
+
+    Raises:
+        RippleError: the project is not on Spark or does not have the package, or Spark cannot be reached.
+    """
+    check_adapter(project.metadata.adapter_type)
+    wanted = {model: relation_of(project, model) for model in models}
+    if not any(wanted.values()):
+        raise RippleError(
+            "the project does not have the dbt package dbt_ripple, so there are no models to read",
+            project.target_path,
+            INSTALL_PACKAGE,
+        )
+    spark = session()
+    rows: dict[str, Rows] = {}
+    unread: dict[str, str] = {}
+    for model, relation in wanted.items():
+        if relation is None:
+            unread[model] = "the project has switched it off, or has an older dbt_ripple"
+            continue
+        try:
+            frame = spark.table(relation)
+            found = [row.asDict(recursive=True) for row in _of_project(frame, project.name)]
+        except Exception as error:  # of Spark, by what it works on
+            unread[model] = (
+                f"it cannot be read ({first_line(error)[:200]}): `dbt-ripple build` makes it"
+            )
+            continue
+        plain = [{name: _plain(value) for name, value in row.items()} for row in found]
+        rows[model] = sorted(plain, key=_order)
+    return rows, unread
+
+
+def rows_about(
+    session: Callable[[], SparkSession], project: Project, unique_ids: Collection[str]
+) -> tuple[dict[str, Rows], dict[str, str]]:
+    """The rows of `ABOUT_NODES` that tell of some nodes; otherwise as `read_models`."""
+    rows, unread = read_models(session, project, ABOUT_NODES)
+    return {
+        model: about(found, ABOUT_NODES[model], unique_ids) for model, found in rows.items()
+    }, unread
+
+
+def about(rows: Rows, columns: Sequence[str], unique_ids: Collection[str]) -> Rows:
+    """The rows in which one of some columns holds one of some ids."""
+    return [row for row in rows if any(row.get(column) in unique_ids for column in columns)]
+
+
+def _of_project(frame: Any, name: str) -> list[Any]:
+    if "project_name" in frame.columns:
+        frame = frame.filter(frame["project_name"] == name)
+    found: list[Any] = frame.collect()
+    return found
+
+
+def _plain(value: Any) -> Plain:
+    if isinstance(value, datetime):
+        # Spark's timestamps come without a zone, in that of this process.
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+def _order(row: Mapping[str, Plain]) -> str:
+    return json.dumps(row, sort_keys=False, default=str)
