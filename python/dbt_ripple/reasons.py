@@ -163,6 +163,11 @@ class Code(StrEnum):
         "written_without_columns",
         "{names} writes it without a word on columns: all of it may come of all that is read there",
     )
+    KINDS_NOT_TOLD = (
+        "kinds_not_told",
+        "its events tell which columns are made of which, but not what filters and joins the rows: it "
+        "may read more of {names}",
+    )
     SQL_NOT_FOLLOWED = (
         "sql_not_followed",
         "its SQL cannot be followed ({because}): all that it names counts",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from dbt_ripple.artifacts.node_names import did_you_mean
+from dbt_ripple.artifacts.project import RunResult
 from dbt_ripple.errors import RippleError
 
 if TYPE_CHECKING:
@@ -104,8 +105,31 @@ class Flow(msgspec.Struct, frozen=True):
     place: str
 
 
+class Assertion(msgspec.Struct, frozen=True, kw_only=True):
+    """A check of a dataset that collected events tell of: of Great Expectations, Soda or the like.
+
+    Attributes:
+        unique_id: of the test that it is in the graph.
+        name: what the producer calls it.
+        kind: ``not_null`` and the like.
+        node: the relation or asset it is about, by unique_id.
+        column: None of one that is about all of it.
+        severity: ``error`` or ``warn``, where it is said.
+        results: of each run, the oldest first.
+    """
+
+    unique_id: str
+    name: str
+    kind: str
+    node: str
+    column: str | None = None
+    severity: str | None = None
+    description: str = ""
+    results: tuple[RunResult, ...] = ()
+
+
 class DeclaredAsset(msgspec.Struct, frozen=True, kw_only=True):
-    """One asset of the file.
+    """One asset: of the file, or one that collected events tell of.
 
     Attributes:
         id: as people write it, `airflow:load_orders`.
@@ -115,6 +139,11 @@ class DeclaredAsset(msgspec.Struct, frozen=True, kw_only=True):
         last_seen: when `register` or `capture` last showed it.
         retired: since when it is history; it is then no part of the graph.
         place: the file and the line it begins in.
+        collected: whether events tell of it. Names that mean nothing are then left out.
+        kinds_untold: whether its events say which columns are made of which, but not what rows are
+            filtered and joined by.
+        runs: of the job, that have ended.
+        assertions: that the job has checked.
     """
 
     id: str
@@ -133,6 +162,10 @@ class DeclaredAsset(msgspec.Struct, frozen=True, kw_only=True):
     dialect: str | None = None
     last_seen: date | None = None
     retired: date | None = None
+    collected: bool = False
+    kinds_untold: bool = False
+    runs: tuple[RunResult, ...] = ()
+    assertions: tuple[Assertion, ...] = ()
 
     @property
     def name(self) -> str:

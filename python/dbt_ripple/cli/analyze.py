@@ -9,14 +9,13 @@ import click
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.options import (
     analysis_options,
-    assets_option,
     format_option,
-    open_assets,
     open_cache,
     open_target,
     project_options,
     say_notes,
 )
+from dbt_ripple.cli.surroundings import Surroundings, open_assets, surroundings_options
 from dbt_ripple.rendering.analysis_coverage import render
 from dbt_ripple.rendering.output import answer, count, warn
 
@@ -37,13 +36,13 @@ Examples:
     type=click.Path(path_type=Path),
     help="Also write the column edges to FILE; its suffix says how: .jsonl, .csv or .parquet.",
 )
-@assets_option
+@surroundings_options
 @analysis_options
 @project_options
 def analyze(
     style: str,
     edges_file: Path | None,
-    assets: tuple[Path, ...],
+    assets: Surroundings,
     cache_dir: Path | None,
     no_cache: bool,
     threads: int | None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,8 @@ import click
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.dbt_options import connection_options
 from dbt_ripple.cli.declared_sides import with_declared
-from dbt_ripple.cli.options import assets_option, open_target
+from dbt_ripple.cli.options import open_target
+from dbt_ripple.cli.surroundings import DEFAULT, Surroundings, surroundings_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import count, warn
@@ -62,7 +63,7 @@ def sides_options(command: _Command) -> _Command:
         help="Compile base from this commit and head from the working copy; no artifacts are "
         "needed. A --state is then used only by --run, to defer to.",
     )
-    return state_option(base_ref(assets_option(connection_options(command))))
+    return state_option(base_ref(surroundings_options(connection_options(command))))
 
 
 def facts_options(command: _Command) -> _Command:
@@ -91,11 +92,11 @@ def open_sides(
     threads: int | None,
     *,
     or_count: bool = False,
-    assets: Sequence[Path] = (),
+    assets: Surroundings = DEFAULT,
 ) -> Iterator[tuple[TargetFolder, TargetFolder]]:
     """Base and head, from artifacts or (``base_ref``) compiled here; base's files stay meanwhile.
 
-    Both have the assets that are declared around them. Where head's write a source of dbt otherwise than
+    Both have the assets that are declared and collected around them. Where head's write a source of dbt otherwise than
     base's, that source counts as changed.
 
     Args:
@@ -108,7 +109,7 @@ def open_sides(
         threads: processes that analyse what is not there.
         or_count: where dbt cannot compile what of head is neither compiled nor taken over from
             base, count that as changed, and say so; else it is refused.
-        assets: what ``--assets`` names.
+        assets: what the options say of what stands around the project.
 
     Raises:
         RippleError: as `load_sides`, `dbt_runner.base_ref.both_sides` and `read_assets`.

@@ -31,13 +31,13 @@ from dbt_ripple.cli.load import (
     summary,
 )
 from dbt_ripple.cli.options import (
-    assets_option,
     cache_options,
     format_option,
     open_cache,
     open_target,
     project_options,
 )
+from dbt_ripple.cli.surroundings import Surroundings, surroundings_options
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.openlineage.client import (
@@ -68,14 +68,14 @@ Examples:
 )
 @dbt_options
 @format_option("text", "json", help="Output format; dbt's own output goes to stderr.")
-@assets_option
+@surroundings_options
 @spark_options
 @cache_options
 @project_options
 def build(
     emit: bool,
     style: str,
-    assets: tuple[Path, ...],
+    assets: Surroundings,
     master: str | None,
     remote: str | None,
     cache_dir: Path | None,

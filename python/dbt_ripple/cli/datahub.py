@@ -11,12 +11,11 @@ import click
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.options import (
     analysis_options,
-    assets_option,
-    open_assets,
     open_cache,
     open_target,
     project_options,
 )
+from dbt_ripple.cli.surroundings import Surroundings, assets_option, open_assets
 from dbt_ripple.datahub.client import require_client, send, write
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, count, warn
@@ -66,7 +65,7 @@ def datahub(
     platform_instance: str | None,
     env: str,
     lowercase: bool | None,
-    assets: tuple[Path, ...],
+    assets: Surroundings,
     cache_dir: Path | None,
     no_cache: bool,
     threads: int | None,

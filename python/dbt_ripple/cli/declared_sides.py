@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbt_ripple.artifacts.assets_file import FILE, assets_files, parse_assets, read_assets
+from dbt_ripple.cli.surroundings import Surroundings, collected_around
 from dbt_ripple.graph.git_history import content_at
 from dbt_ripple.rendering.output import warn
 
@@ -20,27 +20,27 @@ def with_declared(
     base: TargetFolder,
     head: TargetFolder,
     project_dir: Path,
-    given: Sequence[Path],
+    given: Surroundings,
     state: Path | None,
     base_ref: str | None,
 ) -> TargetFolder:
     """Head, with the sources that assets write otherwise than on base as changed; both know their assets.
 
     Base's assets are those of the files as they were at a commit, or that are kept in a folder of artifacts. Of
-    a file that is not kept there, head's are taken, and that is said.
+    a file that is not kept there, head's are taken, and that is said. What events tell is the same on both sides.
 
     Args:
         base: base's artifacts.
         head: head's.
         project_dir: the project.
-        given: what ``--assets`` names.
+        given: what the options name.
         state: the folder of base's artifacts.
         base_ref: the commit of base, in place of these.
 
     Raises:
         RippleError: a file cannot be read, or what it says is not valid.
     """
-    files = assets_files(project_dir, given)
+    files = assets_files(project_dir, given.files)
     now = read_assets(files)
     then, unknown = [], []
     for file in dict.fromkeys([project_dir / FILE, *files]):
@@ -52,6 +52,9 @@ def with_declared(
         else:
             then += own
             unknown += [file.name] if any(asset.writes or asset.sql for asset in own) else []
+    collected = collected_around(project_dir, given, lambda: [head.project, base.project])
+    if collected is not None:  # what ran elsewhere is no part of the change
+        then, now = collected(then), collected(now)
     if not then and not now:
         return head
     from dbt_ripple.changes.asset_changes import declared_otherwise

@@ -12,9 +12,7 @@ import click
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.options import (
     analysis_options,
-    assets_option,
     format_option,
-    open_assets,
     open_cache,
     open_joined,
     open_target,
@@ -23,6 +21,7 @@ from dbt_ripple.cli.options import (
 )
 from dbt_ripple.cli.select_option import as_typed
 from dbt_ripple.cli.shell_completion import node_names
+from dbt_ripple.cli.surroundings import Surroundings, open_assets, surroundings_options
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.diagnosis import diagnosis_markdown, diagnosis_text
 from dbt_ripple.rendering.output import answer, as_document
@@ -50,7 +49,7 @@ Examples:
     help="Folder with the artifacts of when the number was right: what changed since then on the "
     "way is in the answer. Once for each project that is to be compared.",
 )
-@assets_option
+@surroundings_options
 @other_projects_option("the answer goes on where this one reads what that one builds")
 @format_option("text", "json", "markdown")
 @analysis_options
@@ -59,7 +58,7 @@ def diagnose(
     node: str,
     states: tuple[Path, ...],
     others: tuple[Path, ...],
-    assets: tuple[Path, ...],
+    assets: Surroundings,
     style: str,
     cache_dir: Path | None,
     no_cache: bool,

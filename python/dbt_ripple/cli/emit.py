@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,12 +17,11 @@ from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.dbt_options import connection_options
 from dbt_ripple.cli.options import (
     analysis_options,
-    assets_option,
-    open_assets,
     open_cache,
     open_target,
     project_options,
 )
+from dbt_ripple.cli.surroundings import DEFAULT, Surroundings, assets_option, open_assets
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.openlineage.client import (
@@ -105,7 +104,7 @@ def emit(
     nominal_time: str | None,
     follow: bool,
     command: tuple[str, ...],
-    assets: tuple[Path, ...],
+    assets: Surroundings,
     cache_dir: Path | None,
     no_cache: bool,
     threads: int | None,
@@ -259,7 +258,7 @@ def lineage_of(project: Project, analysis: Analysis | None, wanted: Iterable[str
 def static_of(
     target: TargetFolder,
     settings: EventSettings,
-    assets: Sequence[Path] = (),
+    assets: Surroundings = DEFAULT,
     cache: Cache | None = None,
 ) -> list[Event]:
     """The events of a project without runs, its declared assets included.

@@ -10,9 +10,7 @@ import click
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.options import (
     analysis_options,
-    assets_option,
     format_option,
-    open_assets,
     open_cache,
     open_joined,
     open_target,
@@ -21,6 +19,7 @@ from dbt_ripple.cli.options import (
 )
 from dbt_ripple.cli.select_option import as_typed
 from dbt_ripple.cli.shell_completion import column_names, node_names
+from dbt_ripple.cli.surroundings import Surroundings, open_assets, surroundings_options
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.impact import impact_markdown, impact_text
 from dbt_ripple.rendering.output import answer, as_document, count, warn
@@ -98,7 +97,7 @@ Examples:
     help="Take the changes from FILE, JSON with `proposed_changes`; NODE may be its `asset_id`.",
 )
 @other_projects_option("who there reads what this project builds is in the answer, too")
-@assets_option
+@surroundings_options
 @format_option("text", "json", "markdown")
 @analysis_options
 @project_options
@@ -113,7 +112,7 @@ def impact(
     remove: bool,
     file: Path | None,
     others: tuple[Path, ...],
-    assets: tuple[Path, ...],
+    assets: Surroundings,
     style: str,
     cache_dir: Path | None,
     no_cache: bool,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,13 +14,12 @@ import click
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.options import (
     analysis_options,
-    assets_option,
     format_option,
-    open_assets,
     open_cache,
     open_target,
     project_options,
 )
+from dbt_ripple.cli.surroundings import DEFAULT, Surroundings, open_assets, surroundings_options
 from dbt_ripple.graph.lineage_tables import TABLES
 from dbt_ripple.rendering import terminal
 from dbt_ripple.rendering.escaping import styled
@@ -80,7 +79,7 @@ Examples:
     "[default: 5,000,000]",
 )
 @format_option("text", "json", help="Output format.")
-@assets_option
+@surroundings_options
 @spark_options
 @analysis_options
 @project_options
@@ -88,7 +87,7 @@ def load(
     schema: str | None,
     file_format: str | None,
     max_closure: int | None,
-    assets: tuple[Path, ...],
+    assets: Surroundings,
     style: str,
     master: str | None,
     remote: str | None,
@@ -152,7 +151,7 @@ def snapshot_of(
     *,
     target_name: str | None = None,
     max_closure: int | None = None,
-    assets: Sequence[Path] = (),
+    assets: Surroundings = DEFAULT,
 ) -> LineageSnapshot:
     """Analyse a project and make its rows; a closure that was cut is said on stderr.
 

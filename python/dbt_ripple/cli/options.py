@@ -18,7 +18,6 @@ from dbt_ripple.tuning import keep_all, relax_collector
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
-    from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
     from dbt_ripple.graph.cache import Cache
     from dbt_ripple.graph.joined_projects import JoinedProjects
     from dbt_ripple.graph.query_cache import LowerMany
@@ -210,48 +209,6 @@ def open_joined(
     for note in joined.notes:
         warn(note)
     return joined
-
-
-def assets_option(command: _Command) -> _Command:
-    """Add ``--assets``, handed on as ``assets``, for `open_assets`."""
-    return click.option(
-        "--assets",
-        "assets",
-        metavar="FILE",
-        multiple=True,
-        type=click.Path(path_type=Path),
-        help="Also read assets that dbt does not build from FILE; ripple_assets.yml beside the project "
-        "is read without. May be repeated.",
-    )(command)
-
-
-def open_assets(
-    project_dir: Path, given: Sequence[Path], project: Callable[[], Project]
-) -> DeclaredGraph | None:
-    """The declared assets of a project over it; None where none is declared.
-
-    Args:
-        project_dir: beside which ``ripple_assets.yml`` is looked for.
-        given: what ``--assets`` names.
-        project: gives dbt's project; it is asked only where there are assets.
-
-    Raises:
-        RippleError: a file is not there, or what it says is not valid.
-    """
-    from dbt_ripple.artifacts.assets_file import assets_files, read_assets
-
-    files = assets_files(project_dir, given)
-    if not files:
-        return None
-    declared = read_assets(files)
-    for file in given:
-        if not any(asset.place.startswith(f"{file}:") for asset in declared):
-            warn(f"{file} declares no assets")
-    if not declared:
-        return None
-    from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
-
-    return DeclaredGraph(project(), declared)
 
 
 def say_notes(notes: Sequence[str], of: int) -> None:

@@ -11,9 +11,7 @@ import click
 from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.options import (
     analysis_options,
-    assets_option,
     format_option,
-    open_assets,
     open_cache,
     open_joined,
     open_target,
@@ -22,6 +20,7 @@ from dbt_ripple.cli.options import (
 )
 from dbt_ripple.cli.select_option import as_typed, chosen, selection_options
 from dbt_ripple.cli.shell_completion import node_names
+from dbt_ripple.cli.surroundings import Surroundings, open_assets, surroundings_options
 from dbt_ripple.rendering import terminal
 from dbt_ripple.rendering.output import answer
 from dbt_ripple.rendering.trace import TraceView, column_view, node_view, render
@@ -58,7 +57,7 @@ Examples:
     "--depth", type=click.IntRange(min=0), help="Number of steps to follow.  [default: all]"
 )
 @other_projects_option("the trace goes on where it reads what this one builds, or the reverse")
-@assets_option
+@surroundings_options
 @click.option("--include-tests", is_flag=True, help="Show data tests, unit tests and hooks, too.")
 @format_option(
     "tree", "text", "json", "mermaid", "markdown", help="Output format; text is the same as tree."
@@ -73,7 +72,7 @@ def trace(
     selected: tuple[str, ...],
     excluded: tuple[str, ...],
     others: tuple[Path, ...],
-    assets: tuple[Path, ...],
+    assets: Surroundings,
     style: str,
     cache_dir: Path | None,
     no_cache: bool,

@@ -56,6 +56,7 @@ class Statement(NamedTuple):
         temporary: whether what it makes is gone when the script ends.
         only_deletes: whether it only takes rows out, or makes or drops the relation, and reads no other.
         ctes: keys that its own CTEs have, so that a name among ``reads`` may mean one of them.
+        is_insert: whether it adds rows to a relation that is there, column by column in its order.
     """
 
     sql: str
@@ -66,6 +67,7 @@ class Statement(NamedTuple):
     temporary: bool = False
     only_deletes: bool = False
     ctes: frozenset[str] = frozenset()
+    is_insert: bool = False
 
     @property
     def first_word(self) -> str:
@@ -151,7 +153,10 @@ def _statement(sql: str, tree: Any, dialect: str) -> Statement:
     # A table that is made without a query, or emptied, has no rows from anywhere.
     bare = isinstance(tree, exp.Create) and target is not None and tree.expression is None
     deletes = (isinstance(tree, exp.Delete) or bare) and not reads
-    return Statement(sql, writes, tuple(reads), tuple(columns), is_query, temporary, deletes, ctes)
+    is_insert = isinstance(tree, exp.Insert) and not tree.args.get("by_name")
+    return Statement(
+        *(sql, writes, tuple(reads), tuple(columns), is_query, temporary, deletes, ctes, is_insert)
+    )
 
 
 def _name(table: exp.Table, dialect: str) -> Name | None:

@@ -14,6 +14,7 @@ from two_sides import FROM_RAW, STG, Sides
 
 from dbt_ripple.cli.declared_sides import with_declared
 from dbt_ripple.cli.shell_completion import node_names
+from dbt_ripple.cli.surroundings import DEFAULT
 from dbt_ripple.graph.target_folder import TargetFolder
 
 FILE = "ripple_assets.yml"
@@ -216,11 +217,11 @@ def test_base_of_a_commit_has_the_assets_of_that_commit(both: Sides) -> None:
         subprocess.run([*git, *arguments], check=True)
     (folder / FILE).write_text(SHOP.replace("cents: amount}", "cents: customer_id}"))
     base, head = TargetFolder(folder / "state"), TargetFolder(folder / "target")
-    now = with_declared(base, head, folder, [], None, "HEAD")
+    now = with_declared(base, head, folder, DEFAULT, None, "HEAD")
     assert [asset.id for asset in base.declared] == [asset.id for asset in now.declared]
     assert set(now.project.written_otherwise["source.shop.raw.orders"]) == {"amount", "customer_id"}
     (folder / FILE).unlink()
-    without = with_declared(base, TargetFolder(folder / "target"), folder, [], None, "HEAD")
+    without = with_declared(base, TargetFolder(folder / "target"), folder, DEFAULT, None, "HEAD")
     assert "order_id" in without.project.written_otherwise["source.shop.raw.orders"]
 
 

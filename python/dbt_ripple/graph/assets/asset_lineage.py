@@ -14,7 +14,7 @@ A column that is certainly not there makes the asset broken, as it makes a model
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -351,11 +351,19 @@ class AssetLineage:
                 job.everything[unique_id] = None
                 job.unseen.append(Code.READS_WITHOUT_COLUMNS(names=[self._called(unique_id)]))
             return
+        by_sql = asset.declared.sql is not None and unique_id in asset.sql_reads()
+        if asset.declared.kinds_untold and not by_sql:
+            job.unseen.append(Code.KINDS_NOT_TOLD(names=[self._called(unique_id)]))
         for said in columns:
             kind = kind_of(said)
             into = job.own.rows if kind & _OF_ROWS else job.own.column(said.target)
             for name in said.sources:
+                if name == ROWS:
+                    into.add(rows_fp, {(unique_id, ROWS): IDENTITY}, kind)
+                    continue
                 if self.lacks(unique_id, name):
+                    if asset.declared.kinds_untold and by_sql:
+                        continue  # a parser without the tables at hand guesses whose column it is
                     job.missing.append(f"{self._called(unique_id)}.{name}")
                     continue
                 fp, deps = self._column(unique_id, name)
@@ -412,17 +420,35 @@ class AssetLineage:
                 if statement.temporary:
                     continue
             prefix = f"{self._called(target)}." if several and target is not None else ""
+            names: Sequence[str] | None = relation.names
+            if target is not None and statement.is_insert and not statement.columns:
+                names = self._inserted(target, relation.names)
             places = job.into.setdefault(target, {}) if target is not None else None
-            for name, fp, deps in zip(relation.names, relation.fps, relation.deps, strict=True):
+            for i, (name, fp, deps) in enumerate(
+                zip(relation.names, relation.fps, relation.deps, strict=True)
+            ):
                 job.own.column(prefix + name).add(fp, deps)
-                if places is not None:
-                    places[name] = prefix + name
+                if places is not None and names is not None:
+                    places[names[i]] = prefix + name
+            if target is not None and names is None:
+                job.into[target] = None
             if relation.unlisted:
                 job.unseen.append(Code.SQL_NOT_FOLLOWED(because=_star(relation)))
                 job.everything |= dict.fromkeys(u for u, _ in relation.rows)
                 if target is not None:
                     job.into[target] = None
             job.own.rows.add(relation.rows_fp, relation.rows)
+
+    def _inserted(self, target: str, names: Sequence[str]) -> Sequence[str] | None:
+        """Where an INSERT without a list of columns puts what its query returns: engines go by position.
+
+        Where the columns of the relation are not known, by name is what is meant; where they are and neither
+        fits, nobody knows.
+        """
+        known = self._known(target)
+        if not known or all(name.lower() in known for name in names):
+            return names
+        return list(known.values()) if len(known) == len(names) else None
 
     def _certainly(
         self, asset: AssetNode, statement: Statement, linked: Linked, made: Mapping[str, Relation]
@@ -583,8 +609,19 @@ class AssetLineage:
         return dataclasses.replace(
             self.dbt,
             nodes={**self.dbt.nodes, **{u: linked.analysis for u, linked in self.linked.items()}},
+            test_columns=[*self.dbt.test_columns, *self._assertions()],
             edges=WithAssetEdges(self.dbt.edges, self.edges, place, frozenset(self._guessed)),
         )
+
+    def _assertions(self) -> list[tuple[str, str, str]]:
+        """What the checks that events tell of read, as `Analysis.test_columns`."""
+        found = []
+        for said in self.graph.assertions.values():
+            seen = self.seen(said.node)
+            names = {name.lower(): name for name in (seen.columns if seen is not None else ())}
+            column = ROWS if said.column is None else names.get(said.column.lower(), said.column)
+            found.append((said.unique_id, said.node, column))
+        return found
 
     def moved_since(self, before: AssetLineage) -> dict[str, set[str]]:
         """What assets write otherwise than before into the sources of dbt: columns and rows, by source."""

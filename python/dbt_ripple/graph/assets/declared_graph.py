@@ -15,13 +15,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from dbt_ripple.artifacts import Column, Node, NodeFinder, Project, did_you_mean
-from dbt_ripple.artifacts.assets_file import DATASETS, FILE, DeclaredAsset, Flow
-from dbt_ripple.artifacts.project import DependsOn
+from dbt_ripple.artifacts import Column, Node, NodeFinder, Project, TestMetadata, did_you_mean
+from dbt_ripple.artifacts.assets_file import DATASETS, FILE, KINDS, Assertion, DeclaredAsset, Flow
+from dbt_ripple.artifacts.project import BUILDS_NOTHING, DependsOn
 from dbt_ripple.errors import RippleError
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.statements import KNOWN, Name, Statement, dialects, statements
@@ -152,7 +152,7 @@ class DeclaredGraph:
         """Refuse a name that means a node of dbt already."""
         kind, _, name = asset.id.partition(":")
         same = self._of_dbt.get(f"{kind}:{name}".casefold())
-        if same is not None and not self._lenient:
+        if same is not None and not self._lenient and not asset.collected:
             raise RippleError(
                 f"{asset.id} is {same} of the dbt project",
                 asset.place,
@@ -194,6 +194,8 @@ class DeclaredGraph:
         known = self._ids.get(text.casefold())
         if known is not None or text in self.declared:
             return known or text
+        if text in self.project.nodes and self.project.nodes[text].resource_type in RELATIONS:
+            return text
         old = self.retired.get(text.casefold())
         if old is not None:
             raise RippleError(
@@ -217,14 +219,19 @@ class DeclaredGraph:
         if unique_id is not None:
             return unique_id
         same = [u for u, a in self.declared.items() if a.name.casefold() == named.casefold()]
+        written_down = [u for u in same if not self.declared[u].collected]
+        same = written_down or same
         if len(same) > 1:
             ids = ", ".join(self.declared[u].id for u in same)
             raise RippleError(f"{text} is several assets: {ids}", place, "name one by its id")
         return same[0] if same else None
 
-    def _check_written(self, unique_id: str, text: str, place: str) -> None:
+    def _is_built(self, unique_id: str) -> bool:
         node = self.project.nodes.get(unique_id)
-        if node is not None and node.resource_type != "source":
+        return node is not None and node.resource_type != "source"
+
+    def _check_written(self, unique_id: str, text: str, place: str) -> None:
+        if self._is_built(unique_id):
             raise RippleError(
                 f"{text} is {unique_id}, which dbt builds",
                 place,
@@ -264,6 +271,25 @@ class DeclaredGraph:
             }
         return next(iter(found)) if len(found) == 1 else None
 
+    def _one_of(self, own: Sequence[str], name: Name) -> str | None:
+        """The only one of some nodes whose name ends as a name in SQL."""
+        wanted = name.key.replace('"', "").lower().split(".")
+        found = {
+            u
+            for u in own
+            for parts in self._spellings(u)
+            if parts[-len(wanted) :] == wanted[-len(parts) :]
+        }
+        return next(iter(found)) if len(found) == 1 else None
+
+    def _spellings(self, unique_id: str) -> list[list[str]]:
+        asset = self.declared.get(unique_id)
+        if asset is not None:
+            return [asset.name.lower().split(".")]
+        node = self.project.nodes.get(unique_id)
+        keys = self._names.keys_of(node) if node is not None else ()
+        return [key.replace('"', "").lower().split(".") for key in keys]
+
     def _ambiguous(self, name: Name) -> Sequence[str]:
         found = self._by_suffix.get(name.key.replace('"', "").lower(), ())
         return sorted(found) if len(found) > 1 else ()
@@ -291,8 +317,11 @@ class DeclaredGraph:
 
     def _resolved(self, asset: DeclaredAsset) -> AssetNode:
         gone: list[str] = []
-        reads = list(self._links(asset.reads, gone))
-        writes = list(self._links(asset.writes, gone, writes=True))
+        lenient = self._lenient or asset.collected
+        reads = list(self._links(asset.reads, gone, lenient))
+        writes = list(self._links(asset.writes, gone, lenient, writes=True))
+        if asset.collected:
+            reads, writes = _best_told(reads), _best_told(writes)
         dialect = asset.dialect or self.dialect
         parsed: list[Statement] | Reason = []
         named: dict[str, str] = {}
@@ -305,13 +334,14 @@ class DeclaredGraph:
                 )
             parsed = statements(asset.sql, dialect)
             if not isinstance(parsed, Reason):
-                named = self._named(asset, parsed, dialect, gone)
+                own = [link.unique_id for link in (*reads, *writes)]
+                named = self._named(asset, parsed, dialect, gone, own if lenient else ())
             if dialect not in KNOWN:
                 parsed = parsed if isinstance(parsed, Reason) else _not_followed(parsed)
         return AssetNode(asset, dialect, reads, writes, parsed, named, gone)
 
     def _links(
-        self, flows: Iterable[Flow], gone: list[str], *, writes: bool = False
+        self, flows: Iterable[Flow], gone: list[str], lenient: bool, *, writes: bool = False
     ) -> Iterator[Link]:
         for flow in flows:
             try:
@@ -319,7 +349,7 @@ class DeclaredGraph:
             except RippleError:
                 if self._was_there(flow.node):
                     gone.append(flow.node)
-                elif not self._lenient:
+                elif not lenient:
                     raise
 
     @cached_property
@@ -335,19 +365,25 @@ class DeclaredGraph:
             return False
 
     def _named(
-        self, asset: DeclaredAsset, parsed: Sequence[Statement], dialect: str, gone: list[str]
+        self,
+        asset: DeclaredAsset,
+        parsed: Sequence[Statement],
+        dialect: str,
+        gone: list[str],
+        own: Sequence[str],
     ) -> dict[str, str]:
         named: dict[str, str] = {}
         made: set[str] = set()
+        lenient = self._lenient or asset.collected
         for statement in parsed:
             for name in statement.reads:
                 if name.key in made or name.key in named:
                     continue
-                unique_id = self.relation_named(name, dialect)
+                unique_id = self._one_of(own, name) or self.relation_named(name, dialect)
                 if unique_id is None and name.key in statement.ctes:
                     continue
                 several = self._ambiguous(name) if unique_id is None else ()
-                if several and not self._lenient:
+                if several and not lenient:
                     raise RippleError(
                         f"{name.spelled} in its SQL may be {' or '.join(several)}",
                         asset.place,
@@ -363,9 +399,11 @@ class DeclaredGraph:
             if statement.temporary:
                 made.add(target.key)
                 continue
-            unique_id = self.relation_named(target, dialect)
-            if unique_id is not None and not self._lenient:
+            unique_id = self._one_of(own, target) or self.relation_named(target, dialect)
+            if unique_id is not None and not lenient:
                 self._check_written(unique_id, target.spelled, asset.place)
+            if unique_id is not None and asset.collected and self._is_built(unique_id):
+                continue
             named[target.key] = unique_id or DATASET_PREFIX + target.key
         return named
 
@@ -421,6 +459,8 @@ class DeclaredGraph:
         parents = {u: list(above) for u, above in self.project.parents.items()}
         children = {u: list(below) for u, below in self.project.children.items()}
         nodes |= {u: self._node(asset) for u, asset in self.assets.items()}
+        nodes |= {u: self._test(said) for u, said in self.assertions.items()}
+        edges = [*edges, *((said.node, u) for u, said in self.assertions.items())]
         for unique_id in self.datasets:
             name = unique_id.removeprefix(DATASET_PREFIX)
             nodes[unique_id] = Node(
@@ -441,17 +481,59 @@ class DeclaredGraph:
                 nodes[link.unique_id] = _explained(nodes[link.unique_id], link.flow)
         said = msgspec.json.encode(
             [
-                (text_of(a), a.description, a.owner, a.tags, a.schedule, a.meta, a.columns)
+                (
+                    *(text_of(a), a.description, a.owner, a.tags, a.schedule, a.meta, a.columns),
+                    *(a.runs, a.assertions),
+                )
                 for a in self.declared.values()
             ]
         )
         project = self.project
         return project.having(
+            **self._history(),
             nodes=nodes,
             parents=parents,
             children=children,
             disabled=[*project.disabled, *(asset.id for asset in self.retired.values())],
             digest=lambda: hashlib.sha256(project.digest.encode() + said).hexdigest(),
+        )
+
+    def _history(self) -> dict[str, Any]:
+        """The runs of dbt and those that events tell of, as fields of a `Project`; dbt's come last."""
+        runs = [run for asset in self.declared.values() for run in asset.runs]
+        runs += [run for said in self.assertions.values() for run in said.results]
+        if not runs:
+            return {}
+        project = self.project
+        args = dict(project.run_args)
+        if args.get("which") in BUILDS_NOTHING:
+            del args["which"]
+        return {"run_results": [*runs, *project.executed], "run_args": args}
+
+    @cached_property
+    def assertions(self) -> dict[str, Assertion]:
+        """The checks that events tell of, by unique_id, as far as what they are about is here."""
+        found: dict[str, Assertion] = {}
+        for asset in self.declared.values():
+            for said in asset.assertions:
+                node = self._names.canonical.get(said.node, said.node)
+                if node in self.project.nodes or node in self.declared:
+                    found[said.unique_id] = msgspec.structs.replace(said, node=node)
+        return found
+
+    def _test(self, said: Assertion) -> Node:
+        return Node(
+            unique_id=said.unique_id,
+            name=said.name,
+            resource_type="test",
+            package_name=self.project.name,
+            fqn=[self.project.name, "assets", said.name],
+            description=said.description,
+            config={} if said.severity is None else {"severity": said.severity},
+            attached_node=said.node,
+            column_name=said.column,
+            test_metadata=TestMetadata(name=said.kind),
+            depends_on=DependsOn(nodes=[said.node]),
         )
 
     def _node(self, asset: AssetNode) -> Node:
@@ -525,6 +607,12 @@ def _goes_round(project: Project, edges: Iterable[tuple[str, str]]) -> bool:
     return any(waiting.values())
 
 
+def _best_told(links: list[Link]) -> list[Link]:
+    """Of what is both declared and collected, the word that says more: one on columns."""
+    told = {link.unique_id for link in links if link.flow.columns is not None}
+    return [link for link in links if link.flow.columns is not None or link.unique_id not in told]
+
+
 def _names_of(node: Node) -> set[str]:
     names = {node.name.casefold(), node.display_name.casefold()}
     if node.source_name:
@@ -545,7 +633,7 @@ def _explained(node: Node, flow: Flow) -> Node:
     texts = {
         said.target: said.transformation
         for said in flow.columns or ()
-        if said.transformation is not None
+        if said.transformation is not None and said.transformation.lower() not in KINDS
     }
     if not texts:
         return node
@@ -584,6 +672,8 @@ def text_of(asset: DeclaredAsset) -> str:
         schedule=None,
         meta={},
         last_seen=None,
+        runs=(),
+        assertions=(),
         columns=tuple((c.name, c.type) for c in asset.columns),
         reads=tuple(msgspec.structs.replace(f, place="") for f in asset.reads),
         writes=tuple(msgspec.structs.replace(f, place="") for f in asset.writes),

@@ -1,0 +1,166 @@
+"""What stands around a dbt project, for commands: declared assets, and what collected events tell."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
+
+import click
+
+from dbt_ripple.rendering.output import warn
+
+if TYPE_CHECKING:
+    from dbt_ripple.artifacts import Project
+    from dbt_ripple.artifacts.assets_file import DeclaredAsset
+    from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+STORE: Final = "openlineage_events"
+"""Where `dbt-ripple collect` keeps events by default."""
+
+
+class Surroundings(NamedTuple):
+    """What the options say of what stands around a project.
+
+    Attributes:
+        files: what ``--assets`` names.
+        events: what ``--events`` names; None where a command reads no events at all.
+        namespace: what ``--dataset-namespace`` says of dbt's own datasets.
+    """
+
+    files: tuple[Path, ...] = ()
+    events: tuple[Path, ...] | None = ()
+    namespace: str | None = None
+
+
+DEFAULT: Final = Surroundings()
+"""What is read where no option says anything: ripple_assets.yml and the store beside the project."""
+
+
+def assets_option(command: _Command) -> _Command:
+    """Add ``--assets``, handed on as ``assets``: `Surroundings` without events."""
+
+    @functools.wraps(command)
+    def with_files(*args: Any, assets: tuple[Path, ...], **more: Any) -> Any:
+        return command(*args, assets=Surroundings(assets, None), **more)
+
+    return cast("_Command", _assets(with_files))
+
+
+def surroundings_options(command: _Command) -> _Command:
+    """Add ``--assets``, ``--events`` and ``--dataset-namespace``, handed on as ``assets``: `Surroundings`."""
+
+    @functools.wraps(command)
+    def with_events(
+        *args: Any,
+        assets: tuple[Path, ...],
+        events: tuple[Path, ...],
+        dataset_namespace: str | None,
+        **more: Any,
+    ) -> Any:
+        around = Surroundings(assets, events, dataset_namespace)
+        return command(*args, assets=around, **more)
+
+    namespace = click.option(
+        "--dataset-namespace",
+        metavar="NAMESPACE",
+        help="The namespace of dbt's own datasets in these events, such as postgres://db.internal:5432.  "
+        "[default: any of the adapter's engine]",
+    )
+    events = click.option(
+        "--events",
+        metavar="DIR|FILE",
+        multiple=True,
+        envvar="DBT_RIPPLE_EVENTS",
+        show_envvar=True,
+        type=click.Path(path_type=Path),
+        help="Also read OpenLineage events that `dbt-ripple collect` has stored, or a file of them; the "
+        f"folder {STORE} beside the project is read without. May be repeated.",
+    )
+    return cast("_Command", _assets(events(namespace(with_events))))
+
+
+def _assets(command: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--assets",
+        "assets",
+        metavar="FILE",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        help="Also read assets that dbt does not build from FILE; ripple_assets.yml beside the project "
+        "is read without. May be repeated.",
+    )(command)
+
+
+def open_assets(
+    project_dir: Path, given: Surroundings, project: Callable[[], Project]
+) -> DeclaredGraph | None:
+    """The assets of a project, declared and collected, over it; None where there is none.
+
+    Args:
+        project_dir: beside which ``ripple_assets.yml`` and the store of events are looked for.
+        given: what the options name.
+        project: gives dbt's project; it is asked only where there are assets.
+
+    Raises:
+        RippleError: a file is not there, or what it says is not valid.
+    """
+    from dbt_ripple.artifacts.assets_file import assets_files, read_assets
+
+    declared = read_assets(assets_files(project_dir, given.files))
+    for file in given.files:
+        if not any(asset.place.startswith(f"{file}:") for asset in declared):
+            warn(f"{file} declares no assets")
+    collected = collected_around(project_dir, given, lambda: [project()])
+    if collected is not None:
+        declared = collected(declared)
+    if not declared:
+        return None
+    from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
+
+    return DeclaredGraph(project(), declared)
+
+
+def collected_around(
+    project_dir: Path, given: Surroundings, projects: Callable[[], Sequence[Project]]
+) -> Callable[[Sequence[DeclaredAsset]], list[DeclaredAsset]] | None:
+    """Adds what collected events tell to declared assets; None where there are no events.
+
+    What was left out of the events, or assumed, is said on stderr, once.
+
+    Args:
+        project_dir: beside which the store is looked for.
+        given: what the options name.
+        projects: gives the project, and of a comparison the other side of it.
+
+    Raises:
+        RippleError: a store is not there, or cannot be read.
+    """
+    if given.events is None:
+        return None
+    places = list(dict.fromkeys(given.events))
+    store = project_dir / STORE
+    if any(store.glob("events-*.ndjson")) and not any(
+        place.resolve() == store.resolve() for place in places
+    ):
+        places.append(store)
+    if not places:
+        return None
+    from dbt_ripple.openlineage.collected.collected_assets import with_collected
+    from dbt_ripple.openlineage.collected.stored_events import read_events
+
+    events = read_events(places)
+    said: set[str] = set()
+
+    def collected(declared: Sequence[DeclaredAsset]) -> list[DeclaredAsset]:
+        found = with_collected(declared, events, projects(), given.namespace)
+        for note in found.notes:
+            if note not in said:
+                said.add(note)
+                warn(note)
+        return found.assets
+
+    return collected

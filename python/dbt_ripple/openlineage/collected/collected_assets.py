@@ -1,0 +1,650 @@
+"""Assets of what collected events tell: jobs, the datasets that dbt does not know, runs and checks.
+
+A job is a declared asset with what it reads and writes, so everything that is known of these holds of it.
+What is declared and collected under one name is one asset: who owns it and what it is called is taken from the
+declaration, its runs from the events, and of what it reads and writes both count.
+
+Left out are jobs of dbt itself for what this project builds, because dbt's own artifacts say more of it; and what
+another job writes into a relation that dbt builds (dbt on Spark is seen by Spark's listener, too), which is said
+unless it reads just what dbt reads for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from dbt_ripple.artifacts import Project, RunResult, Timing
+from dbt_ripple.artifacts.assets_file import (
+    DATASETS,
+    OF_PREFIX,
+    Assertion,
+    AssetColumn,
+    ColumnFlow,
+    DeclaredAsset,
+    Flow,
+)
+from dbt_ripple.flow.identifiers import dialect_of
+from dbt_ripple.flow.statements import dialects
+from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.openlineage.collected.dataset_identities import (
+    DatasetIdentities,
+    dialect_of_namespace,
+)
+from dbt_ripple.openlineage.collected.stored_events import (
+    Checked,
+    Facets,
+    JobName,
+    Run,
+    StoredEvents,
+    Told,
+    dicts,
+    facet,
+    text,
+)
+from dbt_ripple.openlineage.collected.told_lineage import (
+    JobLineage,
+    OutputLineage,
+    dataset_lineage,
+    job_lineage,
+)
+from dbt_ripple.openlineage.declared import DatasetName
+
+_NO_NAME: Final = re.compile(r"[\s:+@,'\"\x00-\x1f\x7f]+")
+_PRODUCERS: Final = ("airflow", "dagster", "dbt", "flink", "prefect", "spark")
+_JOBS: Final = frozenset(OF_PREFIX) - DATASETS - {"ml_model", "model", "mlflow", "kafka"}
+_PASSED: Final = frozenset({"ok", "pass", "passed", "success", "succeeded"})
+_FAILED: Final = frozenset({"error", "fail", "failed", "failure"})
+_Name = TypeVar("_Name", JobName, DatasetName)
+
+
+@dataclass
+class CollectedAssets:
+    """What collected events add to the assets of a project.
+
+    Attributes:
+        assets: those that are declared, with what was collected of them; then the others.
+        notes: what was left out or assumed, each a line.
+    """
+
+    assets: list[DeclaredAsset] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def with_collected(
+    declared: Sequence[DeclaredAsset],
+    events: StoredEvents,
+    projects: Sequence[Project],
+    namespace: str | None = None,
+) -> CollectedAssets:
+    """The assets of a project, declared and collected.
+
+    Args:
+        declared: those of its files.
+        events: what was collected.
+        projects: the project; then, of a comparison, the other side of it.
+        namespace: of dbt's own datasets, where it is known.
+    """
+    return _Collection(declared, events, projects, namespace).made()
+
+
+@dataclass
+class _Job:
+    """A job that becomes an asset."""
+
+    name: JobName
+    told: Told
+    lineage: JobLineage
+    prefix: str
+    id: str = ""
+    declared: DeclaredAsset | None = None
+    more_reads: set[str] = field(default_factory=set)
+    more_writes: set[str] = field(default_factory=set)
+
+
+class _Collection:
+    """The assets while they are made."""
+
+    def __init__(
+        self,
+        declared: Sequence[DeclaredAsset],
+        events: StoredEvents,
+        projects: Sequence[Project],
+        namespace: str | None,
+    ) -> None:
+        self.declared = list(declared)
+        self.events = events
+        self.projects = projects
+        self.dialect = dialect_of(projects[0].metadata.adapter_type)
+        self.retired = [d for d in declared if d.retired is not None]
+        live = [d for d in declared if d.retired is None]
+        self.identities = DatasetIdentities(events, projects, live, namespace)
+        self.live = live
+        self.nodes = {u: n for p in reversed(projects) for u, n in p.nodes.items()}
+        self.parents: dict[str, set[str]] = {}
+        for project in projects:
+            for unique_id, above in project.parents.items():
+                self.parents.setdefault(unique_id, set()).update(above)
+        self.jobs: dict[JobName, _Job] = {}
+        self.datasets: dict[DatasetName, str] = {}
+        self.over_dbt: list[str] = []
+        self.checks: dict[JobName, list[Checked]] = {}
+        for check in sorted(events.checks, key=_order):
+            self.checks.setdefault(check.job, []).append(check)
+
+    def made(self) -> CollectedAssets:
+        self._find_jobs()
+        self._find_datasets()
+        self._others_of_jobs()
+        merged = {asset.id: asset for asset in self.declared}
+        jobs = [self._job_asset(job) for job in self.jobs.values()]
+        used = {flow.node for asset in jobs for flow in (*asset.reads, *asset.writes)}
+        used |= {said.node for asset in jobs for said in asset.assertions}
+        for name, unique_id in self.datasets.items():
+            if unique_id in used:
+                asset = self._dataset_asset(name, unique_id)
+                merged[asset.id] = asset
+        for asset in jobs:
+            other = merged.get(asset.id)
+            merged[asset.id] = asset if other is None else _both(other, asset)
+        notes = [*self.events.notes, *self.identities.notes()]
+        if self.over_dbt:
+            more = f" (and {len(self.over_dbt) - 1:,} more)" if len(self.over_dbt) > 1 else ""
+            notes.append(
+                f"{self.over_dbt[0]}, which dbt builds{more}: what dbt says of it counts, and the "
+                "collected job is not above it"
+            )
+        return CollectedAssets(list(merged.values()), notes)
+
+    # -- who is who ---------------------------------------------------------------------------------
+
+    def _find_jobs(self) -> None:
+        for name, told in sorted(self.events.jobs.items()):
+            lineage = job_lineage(name, told)
+            prefix = _prefix(told)
+            if prefix == "dbt" and self._is_own(name, lineage, told):
+                continue
+            prefix = prefix if prefix in _JOBS else "job"
+            self.jobs[name] = _Job(name, told, lineage, prefix)
+        for dataset, facets in sorted(self.events.lineage_events.items()):
+            lineage_of = dataset_lineage(facets)
+            if lineage_of.is_told:
+                name = JobName(dataset.namespace, f"lineage/{dataset.name}")
+                told = Told(outputs={dataset: facets})
+                self.jobs.setdefault(
+                    name, _Job(name, told, JobLineage({dataset: lineage_of}), "job")
+                )
+        for job in list(self.jobs.values()):
+            for other, _, _ in job.lineage.of_jobs:
+                self._named_by_others(other)
+            for pair in job.lineage.between_jobs:
+                for other in pair:
+                    self._named_by_others(other)
+        ids = self._ids({name: (job.prefix, name.name) for name, job in self.jobs.items()})
+        for name, job in list(self.jobs.items()):
+            job.declared = self._declared_job(job)
+            job.id = job.declared.id if job.declared is not None else ids[name]
+            known = {d.id.casefold(): d for d in self.retired}.get(job.id.casefold())
+            if known is not None:
+                last = self.events.last.get(name)
+                if last is None or known.retired is None or last.date() <= known.retired:
+                    del self.jobs[name]
+                    continue
+                job.declared, job.id = known, known.id
+
+    def _named_by_others(self, name: JobName) -> None:
+        if name not in self.jobs and name not in self.events.jobs:
+            self.jobs[name] = _Job(name, Told(), JobLineage(), "job")
+
+    def _is_own(self, name: JobName, lineage: JobLineage, told: Told) -> bool:
+        """Whether a job of dbt is one of this project: what dbt's artifacts say, is said."""
+        datasets = {*told.inputs, *told.outputs, *lineage.outputs}
+        known = [u for dataset in datasets for u in self.identities.relations(dataset)]
+        return not datasets or name.name in self.nodes or bool(known)
+
+    def _declared_job(self, job: _Job) -> DeclaredAsset | None:
+        place = f"{job.name.namespace}/{job.name.name}"
+        type_ = OF_PREFIX[job.prefix]
+        for asset in self.live:
+            if asset.type in DATASETS:
+                continue
+            kinds = (asset.id.partition(":")[0].lower(), asset.type)
+            alike = job.prefix in kinds or type_ in kinds or "job" in (*kinds, job.prefix)
+            if asset.source_ref == place:
+                return asset
+            if alike and asset.name.casefold() == _spelled(job.name.name).casefold():
+                return asset
+        return None
+
+    def _ids(self, wanted: dict[_Name, tuple[str, str]]) -> dict[_Name, str]:
+        """An id for each, as people write them: with the namespace only where a name is not enough."""
+        taken = {asset.id.casefold() for asset in self.declared}
+        for node in self.nodes.values():
+            for kind in ("table", node.resource_type):
+                taken.add(f"{kind}:{node.name}".casefold())
+        short = {key: f"{prefix}:{_spelled(name)}" for key, (prefix, name) in wanted.items()}
+        often = Counter(id_.casefold() for id_ in short.values())
+        ids = {
+            key: id_
+            if often[id_.casefold()] == 1 and id_.casefold() not in taken
+            else f"{wanted[key][0]}:{_spelled(key[0])}/{_spelled(wanted[key][1])}"
+            for key, id_ in short.items()
+        }
+        often = Counter(id_.casefold() for id_ in ids.values())
+        return {
+            key: id_ if often[id_.casefold()] == 1 else f"{id_}~{_short_hash(key)}"
+            for key, id_ in ids.items()
+        }
+
+    def _find_datasets(self) -> None:
+        wanted: dict[DatasetName, tuple[str, str]] = {}
+        named: dict[DatasetName, None] = {}
+        for job in self.jobs.values():
+            named |= dict.fromkeys((*job.told.inputs, *job.told.outputs, *job.lineage.reads))
+            named |= dict.fromkeys(job.lineage.outputs)
+            for output in job.lineage.outputs.values():
+                named |= dict.fromkeys(source.dataset for source in output.sources())
+            named |= dict.fromkeys(dataset for _, _, dataset in job.lineage.of_jobs)
+        for check in self.events.checks:
+            if check.dataset is not None:
+                named[check.dataset] = None
+        for name in sorted(named):
+            first = self.identities.representative(name)
+            if first in wanted or first in self.datasets or self.identities.relations(name):
+                continue
+            asset = self.identities.asset(name)
+            if asset is not None:
+                self.datasets[first] = asset.unique_id
+                continue
+            said = facet(self._facets(first), "datasetType").get("datasetType")
+            wanted[first] = (self.identities.type_of(first, text(said)), first.name)
+        for first, id_ in self._ids(wanted).items():
+            prefix, _, own = id_.partition(":")
+            self.datasets[first] = f"asset.{prefix}.{own}"
+
+    def _facets(self, first: DatasetName) -> Facets:
+        facets: Facets = {}
+        for name in sorted(self.identities.names(first)):
+            facets |= self.events.datasets.get(name, {})
+        return facets
+
+    def nodes_of(self, name: DatasetName) -> tuple[str, ...]:
+        """The relations of dbt that a dataset is, or else the asset that it is."""
+        found = self.identities.relations(name)
+        if found:
+            return found
+        own = self.datasets.get(self.identities.representative(name))
+        return (own,) if own is not None else ()
+
+    def _others_of_jobs(self) -> None:
+        """What a job tells of other jobs."""
+        for job in list(self.jobs.values()):
+            for name, reads, dataset in job.lineage.of_jobs:
+                other = self.jobs.get(name)
+                if other is not None:
+                    nodes = self.nodes_of(dataset)
+                    (other.more_reads if reads else other.more_writes).update(nodes)
+            for before, after in job.lineage.between_jobs:
+                first, then = self.jobs.get(before), self.jobs.get(after)
+                if first is not None and then is not None:
+                    prefix, _, own = first.id.partition(":")
+                    then.more_reads.add(f"asset.{prefix}.{own}")
+
+    # -- assets -------------------------------------------------------------------------------------
+
+    def _dataset_asset(self, name: DatasetName, unique_id: str) -> DeclaredAsset:
+        facets = self._facets(name)
+        _, prefix, own = unique_id.split(".", 2)
+        made = DeclaredAsset(
+            id=f"{prefix}:{own}",
+            type=prefix,
+            place=_place(name),
+            source_ref=f"{name.namespace}/{name.name}",
+            description=text(facet(facets, "documentation").get("description"), None),
+            owner=_owner(facets),
+            tags=_tags(facets),
+            columns=_columns(facets),
+            collected=True,
+        )
+        for asset in self.live:
+            if asset.unique_id == unique_id:
+                return _both(asset, made)
+        return made
+
+    def _job_asset(self, job: _Job) -> DeclaredAsset:
+        told, lineage = job.told, job.lineage
+        outputs = {
+            name: lineage.outputs.get(name, OutputLineage())
+            for name in sorted({*told.outputs, *lineage.outputs})
+        }
+        every = list(outputs.values())
+        all_told = bool(every) and all(output.is_told for output in every)
+        complete = all_told and all(output.tells_kinds for output in every)
+        sql = text(facet(told.facets, "sql").get("query"), None)
+        by_sql = bool(sql) and not complete
+        reads = self._reads(job, outputs, all_told, by_sql)
+        asset = DeclaredAsset(
+            id=job.id,
+            type=job.declared.type if job.declared is not None else OF_PREFIX[job.prefix],
+            place=_place(job.name),
+            source_ref=f"{job.name.namespace}/{job.name.name}",
+            description=text(facet(told.facets, "documentation").get("description"), None),
+            owner=_owner(told.facets),
+            tags=_tags(told.facets),
+            reads=tuple(reads),
+            writes=tuple(self._writes(job, outputs, {flow.node for flow in reads}, by_sql)),
+            sql=sql if by_sql else None,
+            dialect=self._dialect(job) if by_sql else None,
+            collected=True,
+            kinds_untold=all_told and not complete,
+            assertions=tuple(self._assertions(job)),
+        )
+        runs = self.events.runs.get(job.name, {}).values()
+        ended = [_result(asset.unique_id, run) for run in runs if run.status is not None]
+        ended.sort(key=lambda run: (run.timing[0].completed_at, run.invocation_id))
+        return msgspec.structs.replace(asset, runs=tuple(ended))
+
+    def _reads(
+        self, job: _Job, outputs: dict[DatasetName, OutputLineage], all_told: bool, by_sql: bool
+    ) -> list[Flow]:
+        several = len(outputs) > 1
+        columns: dict[str, dict[ColumnFlow, None]] = {}
+        read = {*job.told.inputs, *job.lineage.reads}
+        for name, output in outputs.items():
+            read |= {source.dataset for source in output.sources()}
+            known = {c.name.casefold() for c in self._columns_of(name)}
+            for own, sources in output.fields.items():
+                if by_sql and known and own.casefold() not in known:
+                    continue  # a number in place of a name; its SQL says more
+                for source in sources:
+                    for node in self.nodes_of(source.dataset):
+                        flow = ColumnFlow(
+                            (source.field or ROWS,),
+                            _column(name, own, several),
+                            source.subtype.lower(),
+                            source.masking,
+                        )
+                        columns.setdefault(node, {})[flow] = None
+            every = [*output.fields, *(c.name for c in self._columns_of(name))]
+            for source in output.rows:
+                targets = [source.field or ROWS]
+                if not source.of_rows:
+                    targets = [_column(name, own, several) for own in dict.fromkeys(every)]
+                for node in self.nodes_of(source.dataset):
+                    for target in targets:
+                        flow = ColumnFlow(
+                            (source.field or ROWS,), target, source.subtype.lower(), source.masking
+                        )
+                        columns.setdefault(node, {})[flow] = None
+        for name, sources in job.lineage.reads.items():
+            for node in self.nodes_of(name):
+                for source in sources:
+                    flow = ColumnFlow((source.field or ROWS,), ROWS, source.subtype.lower())
+                    columns.setdefault(node, {})[flow] = None
+        nodes = {node for name in read for node in self.nodes_of(name)} | job.more_reads
+        flows = []
+        for node in sorted(nodes):
+            said = tuple(sorted(columns.get(node, ()), key=repr))
+            is_told = all_told or (bool(said) and (by_sql or not outputs))
+            flows.append(Flow(node, said if is_told else None, _place(job.name)))
+        return flows
+
+    def _writes(
+        self,
+        job: _Job,
+        outputs: dict[DatasetName, OutputLineage],
+        reads: set[str],
+        by_sql: bool,
+    ) -> Iterable[Flow]:
+        several = len(outputs) > 1
+        flows: dict[str, dict[ColumnFlow, None] | None] = {}
+        for name, output in outputs.items():
+            for node in self.nodes_of(name):
+                if self._is_built(node):
+                    if not reads <= self.parents.get(node, set()) | {node}:
+                        self.over_dbt.append(f"{job.id} writes {node}")
+                    continue
+                if not output.is_told:
+                    flows.setdefault(node, None)
+                    continue
+                into = flows.get(node) or {}
+                for flow in self._written(name, output, several, by_sql):
+                    into[flow] = None
+                flows[node] = into
+        for node in job.more_writes:
+            if not self._is_built(node):
+                flows.setdefault(node, None)
+        for node, said in sorted(flows.items()):
+            columns = None if said is None else tuple(sorted(said, key=repr))
+            yield Flow(node, columns, _place(job.name))
+
+    def _written(
+        self, name: DatasetName, output: OutputLineage, several: bool, by_sql: bool
+    ) -> Iterable[ColumnFlow]:
+        known = [column.name for column in self._columns_of(name)]
+        there = {column.casefold() for column in known}
+        told = {own.casefold() for own in output.fields}
+        for own in output.fields:
+            source = (_column(name, own, several),)
+            if not there or own.casefold() in there:
+                yield ColumnFlow(source, own)
+                continue
+            if by_sql:
+                continue
+            # A parser that does not know the table gives numbers to what has no name: it is one of the others.
+            for column in known:
+                if column.casefold() not in told:
+                    yield ColumnFlow(source, column, "transformation")
+
+    def _is_built(self, node: str) -> bool:
+        found = self.nodes.get(node)
+        return found is not None and found.resource_type != "source"
+
+    def _columns_of(self, name: DatasetName) -> tuple[AssetColumn, ...]:
+        return _columns(self._facets(self.identities.representative(name)))
+
+    def _dialect(self, job: _Job) -> str:
+        said = text(facet(job.told.facets, "sql").get("dialect")).lower()
+        if said in dialects():
+            return said
+        for name in sorted({*job.told.outputs, *job.told.inputs}):
+            found = dialect_of_namespace(name.namespace)
+            if found is not None and found in dialects():
+                return found
+        return "spark" if job.prefix == "spark" else self.dialect
+
+    # -- checks -------------------------------------------------------------------------------------
+
+    def _assertions(self, job: _Job) -> Iterable[Assertion]:
+        results: dict[str, dict[str, tuple[Any, RunResult]]] = {}
+        made: dict[str, Assertion] = {}
+        checks = self.checks.get(job.name, ())
+        of_datasets = {
+            (check.run_id, text(check.said.get("name")) or text(check.said.get("assertion")))
+            for check in checks
+            if check.dataset is not None
+        }
+        for check in checks:
+            name = text(check.said.get("name")) or text(check.said.get("assertion"))
+            about = check.dataset
+            if about is None:
+                if (check.run_id, name) in of_datasets:
+                    continue
+                about = self._only_input(job)
+            nodes = self.nodes_of(about) if about is not None else ()
+            if not name or not nodes:
+                continue
+            for node in nodes[:1]:
+                said = _assertion(job, check, name, node)
+                made[said.unique_id] = said
+                result, rank = _check_result(said, check)
+                runs = results.setdefault(said.unique_id, {})
+                known = runs.get(check.run_id)
+                if known is None or known[0] < rank:
+                    runs[check.run_id] = (rank, result)
+        for unique_id, said in sorted(made.items()):
+            of_runs = sorted(results[unique_id].values(), key=lambda pair: pair[0])
+            yield msgspec.structs.replace(said, results=tuple(result for _, result in of_runs))
+
+    def _only_input(self, job: _Job) -> DatasetName | None:
+        read = sorted({self.identities.representative(name) for name in job.told.inputs})
+        return read[0] if len(read) == 1 else None
+
+
+def _order(check: Checked) -> tuple[Any, ...]:
+    """One order of checks, whatever the order of events."""
+    return check.at, check.run_id, repr(check.dataset), repr(check.said)
+
+
+def _assertion(job: _Job, check: Checked, name: str, node: str) -> Assertion:
+    column = text(check.said.get("column")) or None
+    kind = text(check.said.get("assertion")) or text(check.said.get("type")) or name
+    key = (job.id, node, (column or "").casefold(), kind, name)
+    parts = (*job.id.split(":", 1), node.split(".", 1)[1], *([column] if column else ()), name)
+    words = ".".join(_spelled(part) for part in parts)
+    return Assertion(
+        unique_id=f"test.{words}.{_short_hash(key)}",
+        name=name,
+        kind=kind,
+        node=node,
+        column=column,
+        severity=text(check.said.get("severity")).lower() or None,
+        description=text(check.said.get("description"), None),
+    )
+
+
+def _check_result(said: Assertion, check: Checked) -> tuple[RunResult, tuple[Any, ...]]:
+    success = check.said.get("success")
+    status = text(check.said.get("status")).lower()
+    if isinstance(success, bool):
+        status = "pass" if success else "fail"
+    elif status in _PASSED:
+        status = "pass"
+    elif status in _FAILED:
+        status = "fail"
+    if status == "fail" and said.severity == "warn":
+        status = "warn"
+    seen = [
+        f"{word} {value}"
+        for word in ("expected", "actual")
+        if (value := text(check.said.get(word), None))
+    ]
+    result = RunResult(
+        unique_id=said.unique_id,
+        invocation_id=check.run_id,
+        status=status or "unknown",
+        timing=[Timing(name="execute", started_at=check.at, completed_at=check.at)],
+        message=", ".join(seen) or None,
+    )
+    return result, (check.at, check.run_id, status != "pass", status, result.message or "")
+
+
+def _result(unique_id: str, run: Run) -> RunResult:
+    start = min(run.first_seen, run.ended_at) if run.ended_at is not None else run.first_seen
+    end = run.ended_at
+    return RunResult(
+        unique_id=unique_id,
+        invocation_id=run.run_id,
+        status=run.status or "",
+        execution_time=(end - start).total_seconds() if end is not None else None,
+        timing=[Timing(name="execute", started_at=start, completed_at=end)],
+        message=run.message if run.status != "success" else None,
+        adapter_response={} if run.rows is None else {"rows_affected": run.rows},
+    )
+
+
+def _both(declared: DeclaredAsset, collected: DeclaredAsset) -> DeclaredAsset:
+    """One asset of a declaration, or an asset of one name, and what was collected of it."""
+    known = {column.name.casefold() for column in declared.columns}
+    more = [column for column in collected.columns if column.name.casefold() not in known]
+    sql, dialect = declared.sql, declared.dialect
+    if sql is None:
+        sql, dialect = collected.sql, collected.dialect
+    return msgspec.structs.replace(
+        declared,
+        source_ref=declared.source_ref or collected.source_ref,
+        description=declared.description or collected.description,
+        owner=declared.owner or collected.owner,
+        tags=tuple(dict.fromkeys((*declared.tags, *collected.tags))),
+        columns=(*declared.columns, *more),
+        reads=(*declared.reads, *collected.reads),
+        writes=(*declared.writes, *collected.writes),
+        sql=sql,
+        dialect=dialect,
+        retired=None,
+        collected=True,
+        kinds_untold=declared.kinds_untold or collected.kinds_untold,
+        runs=(*declared.runs, *collected.runs),
+        assertions=(*declared.assertions, *collected.assertions),
+    )
+
+
+def _prefix(told: Told) -> str:
+    """Who ran a job, as the prefix of its id."""
+    said = text(facet(told.facets, "jobType").get("integration")).lower()
+    if said:
+        return said
+    producer = told.producer.lower()
+    return next((word for word in _PRODUCERS if word in producer), "job")
+
+
+def _spelled(name: str) -> str:
+    """A name as it may stand in an id."""
+    return _NO_NAME.sub("_", name).strip("_") or "_"
+
+
+def _short_hash(key: object) -> str:
+    return hashlib.sha256(repr(key).encode("utf-8", "surrogatepass")).hexdigest()[:8]
+
+
+def _column(dataset: DatasetName, own: str, several: bool) -> str:
+    return f"{dataset.name}.{own}" if several else own
+
+
+def _place(name: JobName | DatasetName) -> str:
+    return f"collected events of {name.namespace}/{name.name}"
+
+
+def _columns(facets: Facets) -> tuple[AssetColumn, ...]:
+    pii = {
+        text(tag.get("field")).casefold(): text(tag.get("value"))
+        for tag in dicts(facet(facets, "tags").get("tags"))
+        if text(tag.get("key")).lower() == "pii" and text(tag.get("field"))
+    }
+    columns: dict[str, AssetColumn] = {}
+    for said in dicts(facet(facets, "schema").get("fields")):
+        name = text(said.get("name"))
+        if name:
+            columns.setdefault(
+                name.casefold(),
+                AssetColumn(
+                    name=name,
+                    type=text(said.get("type"), None) or None,
+                    description=text(said.get("description"), None),
+                    pii=pii.get(name.casefold()) or None,
+                ),
+            )
+    return tuple(columns.values())
+
+
+def _owner(facets: Facets) -> dict[str, str]:
+    for said in dicts(facet(facets, "ownership").get("owners")):
+        name = text(said.get("name"))
+        if name:
+            return {"email" if "@" in name else "name": name}
+    return {}
+
+
+def _tags(facets: Facets) -> tuple[str, ...]:
+    tags = []
+    for said in dicts(facet(facets, "tags").get("tags")):
+        key, value = text(said.get("key")), text(said.get("value"))
+        if key and not text(said.get("field")):
+            tags.append(key if value.lower() in ("", "true") else f"{key}:{value}")
+    return tuple(dict.fromkeys(tags))

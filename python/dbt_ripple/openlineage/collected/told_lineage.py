@@ -1,0 +1,190 @@
+"""Which columns a job makes of which, as its events tell it: the facets `columnLineage` and `lineage`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from dbt_ripple.openlineage.collected.stored_events import (
+    Facets,
+    JobName,
+    Told,
+    dicts,
+    facet,
+    text,
+)
+from dbt_ripple.openlineage.declared import DIRECT, INDIRECT, DatasetName
+
+_OF_ROWS: Final = frozenset({"FILTER", "GROUP_BY", "JOIN", "SORT"})
+
+
+class Source(NamedTuple):
+    """What something comes of.
+
+    Attributes:
+        field: None stands for the rows of the dataset.
+        subtype: OpenLineage's.
+    """
+
+    dataset: DatasetName
+    field: str | None
+    subtype: str
+    masking: bool
+
+    @property
+    def of_rows(self) -> bool:
+        """Whether it decides which rows there are, and is no value of a column."""
+        return self.subtype in _OF_ROWS
+
+
+@dataclass
+class OutputLineage:
+    """How a job makes one dataset.
+
+    Attributes:
+        fields: of each column.
+        rows: of all of it.
+        tells_kinds: whether it is said how columns are used. Who does not say so (the SQL parser of
+            OpenLineage that Airflow uses, for one) leaves out what filters and joins rows.
+    """
+
+    fields: dict[str, dict[Source, None]] = field(default_factory=dict)
+    rows: dict[Source, None] = field(default_factory=dict)
+    tells_kinds: bool = False
+
+    @property
+    def is_told(self) -> bool:
+        """Whether anything is said of columns."""
+        return bool(self.fields or self.rows)
+
+    def sources(self) -> Iterator[Source]:
+        """All that it comes of."""
+        for of_field in self.fields.values():
+            yield from of_field
+        yield from self.rows
+
+
+@dataclass
+class JobLineage:
+    """How a job makes what it writes.
+
+    Attributes:
+        outputs: by dataset.
+        reads: datasets that the `lineage` facet names besides.
+        of_jobs: what it says of other jobs: which reads (True) or writes (False) which dataset.
+        between_jobs: pairs of a job and one that comes after it.
+    """
+
+    outputs: dict[DatasetName, OutputLineage] = field(default_factory=dict)
+    reads: dict[DatasetName, dict[Source, None]] = field(default_factory=dict)
+    of_jobs: list[tuple[JobName, bool, DatasetName]] = field(default_factory=list)
+    between_jobs: list[tuple[JobName, JobName]] = field(default_factory=list)
+
+
+def job_lineage(job: JobName, told: Told) -> JobLineage:
+    """What the events of a job tell of columns."""
+    found = JobLineage()
+    for name, facets in told.outputs.items():
+        found.outputs[name] = dataset_lineage(facets)
+    for entry in dicts(facet(told.facets, "lineage").get("entries")):
+        target = (text(entry.get("namespace")), text(entry.get("name")))
+        if entry.get("type") == "JOB":
+            _of_job(found, job, JobName(*target) if all(target) else job, entry)
+        elif all(target):
+            _of_entry(found, job, DatasetName(*target), entry)
+    return found
+
+
+def dataset_lineage(facets: Facets) -> OutputLineage:
+    """What the facets of a dataset tell of its columns."""
+    output = OutputLineage()
+    told = facet(facets, "columnLineage")
+    for name, said in facet(told, "fields").items():
+        if not isinstance(said, dict) or not text(name):
+            continue
+        into = output.fields.setdefault(name, {})
+        # What it was called before there were transformations.
+        old = text(said.get("transformationType")).upper()
+        for source in dicts(said.get("inputFields")):
+            _add(output, into, source, old)
+    for source in dicts(told.get("dataset")):
+        _add(output, output.rows, source, "", of_rows=True)
+    output.tells_kinds |= isinstance(told.get("dataset"), list)
+    _add_entry(output, facet(facets, "lineage"))
+    return output
+
+
+def _of_entry(
+    found: JobLineage, job: JobName, target: DatasetName, entry: Mapping[str, Any]
+) -> None:
+    output = found.outputs.setdefault(target, OutputLineage())
+    _add_entry(output, entry)
+    inputs = dicts(entry.get("inputs"))
+    for said in facet(entry, "fields").values():
+        inputs += dicts(said.get("inputs")) if isinstance(said, dict) else []
+    for source in inputs:
+        name = (text(source.get("namespace")), text(source.get("name")))
+        if source.get("type") == "JOB":
+            if all(name) and JobName(*name) != job:
+                found.of_jobs.append((JobName(*name), False, target))
+        elif all(name):
+            found.reads.setdefault(DatasetName(*name), {})
+
+
+def _of_job(found: JobLineage, own: JobName, job: JobName, entry: Mapping[str, Any]) -> None:
+    for source in dicts(entry.get("inputs")):
+        name = (text(source.get("namespace")), text(source.get("name")))
+        if not all(name):
+            continue
+        if source.get("type") == "JOB":
+            if JobName(*name) != job:
+                found.between_jobs.append((JobName(*name), job))
+        elif job != own:
+            found.of_jobs.append((job, True, DatasetName(*name)))
+        else:
+            read = OutputLineage()
+            _add(read, read.rows, source, "", of_rows=True)
+            found.reads.setdefault(DatasetName(*name), {}).update(
+                {one: None for one in read.rows if one.field is not None}
+            )
+
+
+def _add_entry(output: OutputLineage, entry: Mapping[str, Any]) -> None:
+    """What the newer facet says of a dataset."""
+    for name, said in facet(entry, "fields").items():
+        if isinstance(said, dict) and text(name):
+            into = output.fields.setdefault(name, {})
+            for source in dicts(said.get("inputs")):
+                _add(output, into, source, "")
+    for source in dicts(entry.get("inputs")):
+        if text(source.get("field")):
+            _add(output, output.rows, source, "", of_rows=True)
+
+
+def _add(
+    output: OutputLineage,
+    into: dict[Source, None],
+    said: Mapping[str, Any],
+    old: str,
+    *,
+    of_rows: bool = False,
+) -> None:
+    name = DatasetName(text(said.get("namespace")), text(said.get("name")))
+    if said.get("type") == "JOB" or not name.namespace or not name.name:
+        return
+    column = text(said.get("field")) or None
+    told = dicts(said.get("transformations"))
+    output.tells_kinds |= bool(told)
+    for one in told or ({},):
+        subtype = text(one.get("subtype")).upper().replace(" ", "_")
+        indirect = text(one.get("type")).upper() == "INDIRECT"
+        if not told and old == "IDENTITY":
+            subtype = "IDENTITY"
+        if of_rows and subtype in (*DIRECT, ""):
+            subtype = "FILTER"  # what bears on all of a dataset decides which rows it has, at least
+        elif subtype not in DIRECT | INDIRECT:
+            subtype = "CONDITIONAL" if indirect else "TRANSFORMATION"
+        masking = one.get("masking") is True or (not told and old == "MASKED")
+        source = Source(name, column, subtype, masking and subtype in DIRECT)
+        into[source] = None
