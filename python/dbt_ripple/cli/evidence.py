@@ -11,15 +11,14 @@ from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.load import open_session, spark_options
 from dbt_ripple.cli.options import (
     analysis_options,
-    assets_option,
     format_option,
-    open_assets,
     open_cache,
     open_target,
     project_options,
 )
 from dbt_ripple.cli.select_option import as_typed
 from dbt_ripple.cli.shell_completion import node_names
+from dbt_ripple.cli.surroundings import Surroundings, assets_option, open_assets
 from dbt_ripple.rendering.output import answer, as_document, count
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ def evidence(
     namespace: str,
     dataset_namespace: str | None,
     style: str,
-    assets: tuple[Path, ...],
+    assets: Surroundings,
     master: str | None,
     remote: str | None,
     cache_dir: Path | None,
@@ -168,7 +167,7 @@ def _at_hand(
     folder: Path,
     project_dir: Path,
     states: tuple[Path, ...],
-    assets: tuple[Path, ...],
+    assets: Surroundings,
     cache: Cache | None,
     threads: int | None,
 ) -> Gathering:
