@@ -562,6 +562,51 @@ class Code(StrEnum):
         "may_be_redefined",
         "changed, and cannot be analysed: any of its columns may be redefined",
     )
+    SUSPECT_CHANGED = "suspect_changed", "changed there: {columns:3}"
+    SUSPECT_PROMISE = "suspect_promise", "it does not keep what it promised: {promises:;}"
+    SUSPECT_GONE = "suspect_gone", "it is gone, and was read on the way"
+    SUSPECT_TEST = "suspect_test", "the test itself is not as it was"
+    SUSPECT_FAILED = "suspect_failed", "it failed in the last command ({status})"
+    SUSPECT_TESTS_FAILED = "suspect_tests_failed", "its tests failed: {tests:3}"
+    SUSPECT_STALE = "suspect_stale", "not fresh ({status}): newest row {newest}"
+    IN_USE_WHEN_IT_PASSED = (
+        "in_use_when_it_passed",
+        "in use since {at}, and it passed after that ({passed})",
+    )
+    IN_USE_AFTER_FAILURE = (
+        "in_use_after_failure",
+        "in use since {at}, when it had failed already ({failed})",
+    )
+    MESSAGES_WITHHELD = (
+        "messages_withheld",
+        "dbt's messages stay out: {names:3} {names:holds|hold} personal data, which a message may quote",
+    )
+    NO_OLDER_ARTIFACTS = (
+        "no_older_artifacts",
+        "no older artifacts: what was changed is not known (--state DIR, --tables DIR)",
+    )
+    NO_LINEAGE_TABLES = (
+        "no_lineage_tables",
+        "the lineage tables were not asked: what ran before the last command is not known, nor when a "
+        "change came into use (--tables DIR)",
+    )
+    NO_LAST_RESULTS = (
+        "no_last_results",
+        "no run_results.json of a run or test: how the last one ended is not known",
+    )
+    NO_FRESHNESS = (
+        "no_freshness",
+        "no sources.json: how fresh the sources are is not known (`dbt source freshness`)",
+    )
+    STATE_IS_NEWER = (
+        "state_is_newer",
+        "the artifacts of --state are of {at}, when it had failed already: what changed before is not in the "
+        "answer",
+    )
+    NOT_FOLLOWED_ON_THE_WAY = (
+        "not_followed_on_the_way",
+        "{names:3} cannot be analysed: all that {names:it reads|they read} counts",
+    )
     REDEFINED = "redefined", "redefined"
     REDEFINED_BY = "redefined_by", "redefined by {where}"
     ROWS_REDEFINED = "rows_redefined", "its rows are redefined"

@@ -30,6 +30,7 @@ COMMANDS: Final[dict[str, str]] = {
     "explain": "Why a test is selected, or why not.",
     "gate": "May this change be merged? Checks contracts, owners, personal data and readers.",
     "impact": "Who would break if a column were renamed, dropped, retyped or added.",
+    "incident": "What on-call needs of a failed test or a wrong number; sent to Slack, PagerDuty or a webhook.",
     "load": "Load the lineage of the project into Spark tables.",
     "prune": "Retire declared assets that nothing has shown for some days.",
     "register": "Write an asset that dbt does not build into ripple_assets.yml.",

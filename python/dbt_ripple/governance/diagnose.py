@@ -17,13 +17,16 @@ from dbt_ripple.artifacts import (
     owner_name,
 )
 from dbt_ripple.changes import Comparison
-from dbt_ripple.graph.lineage import Analysis
+from dbt_ripple.governance.reached_columns import ColumnReach, columns_to_start_from
+from dbt_ripple.graph.lineage import Analysis, Own
 from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.graph.possible_readers import may_read, may_write, unseen
-from dbt_ripple.graph.traversal import Vertex, column_graph, reach
+from dbt_ripple.graph.traversal import Vertex, reach
 
 Expressions = Callable[[Vertex], str | None]
 """The SQL that computes a column; None for what is a column of a parent as it is."""
+
+OwnSides = tuple[Mapping[str, Own], Mapping[str, Own]]
+"""The own fingerprints of two sides, by unique_id."""
 
 Joined = Callable[[str], str | None] | None
 """Gives the id that a step has in its project; None where it is of another one."""
@@ -155,7 +158,12 @@ class Diagnosis(msgspec.Struct, kw_only=True):
         return step.unique_id.partition(".")[0] in ("model", "seed", "snapshot", "source")
 
     def add_changes(
-        self, comparison: Comparison, now: Expressions, then: Expressions, joined: Joined = None
+        self,
+        comparison: Comparison,
+        now: Expressions,
+        then: Expressions,
+        joined: Joined = None,
+        own: OwnSides | None = None,
     ) -> None:
         """Say of each step what changed on the way.
 
@@ -164,13 +172,24 @@ class Diagnosis(msgspec.Struct, kw_only=True):
             now: the SQL of its columns.
             then: the same of base.
             joined: tells which of the steps are that project's, and their ids there; None: all are.
+            own: the own fingerprints of base and of now, by which an edit is told where something above
+                changed, too; without them it counts as moved along then.
         """
         if self.compared_with is None:
             self.compared_with = comparison.base.metadata.generated_at
         for step in self.steps:
             unique_id = step.unique_id if joined is None else joined(step.unique_id)
             if unique_id is not None:
-                step.changes = _changes(comparison, step, unique_id, now, then)
+                # An asset may read several projects, of which each may have changed.
+                told = {(change.column, change.change) for change in step.changes}
+                step.changes = [
+                    *step.changes,
+                    *(
+                        change
+                        for change in _changes(comparison, step, unique_id, now, then, own)
+                        if (change.column, change.change) not in told
+                    ),
+                ]
 
 
 def diagnosis(
@@ -181,45 +200,22 @@ def diagnosis(
     now: Expressions,
     project_of: Mapping[str, str] | None = None,
 ) -> Diagnosis:
-    """What a node, or one of its columns, comes from.
+    """What a node, one of its columns, or what a test reads, comes from.
 
     Args:
         project: with its results and freshness.
         analysis: of the project.
-        root: the node.
+        root: the node, or the test: then it is the first step.
         column: as the analysis spells it; None for all of them.
         now: the SQL of each column.
         project_of: the name of the project of each node that is of another one.
     """
-    guessed = list(may_read(project, analysis, tests=False))
-    graph = column_graph([*analysis.edges, *guessed])
-    seen = analysis.nodes.get(root.unique_id)
-    own = [column] if column is not None else [*(seen.columns if seen else ())]
+    is_test = root.resource_type in ("test", "unit_test")
     # Which rows there are decides on every number.
-    starts = [(root.unique_id, name) for name in dict.fromkeys([*own, ROWS])]
-    depths: dict[Vertex, int] = {}
-    for start in starts:
-        for vertex, depth in reach(start, graph.parents).items():
-            depths[vertex] = min(depth, depths.get(vertex, depth))
-    not_seen = unseen(analysis)
-    maybe = {((e[0], e[1]), (e[2], e[3])) for e in guessed}
-    written = may_write(analysis)
-    sure: set[Vertex] = set()
-    waiting = list(starts)
-    while waiting:
-        vertex = waiting.pop()
-        if vertex in sure:
-            continue
-        sure.add(vertex)
-        if vertex[0] not in not_seen:
-            waiting += [
-                p
-                for p in graph.parents.get(vertex, ())
-                if (p, vertex) not in maybe and (p[0], vertex[0]) not in written
-            ]
-    of: dict[str, list[Vertex]] = {}
-    for vertex in sorted(depths, key=lambda v: depths[v]):
-        of.setdefault(vertex[0], []).append(vertex)
+    starts = columns_to_start_from(analysis, root, column, rows=True)
+    found = ColumnReach(project, analysis).above(starts)
+    of: dict[str, list[Vertex]] = {root.unique_id: []} if is_test else {}
+    of |= found.by_node()
     # By the graph of nodes: the ways of rows and values to one relation may differ in length.
     place = reach(root.unique_id, project.parents)
     runs = {result.unique_id: result for result in project.executed}
@@ -238,11 +234,11 @@ def diagnosis(
                 unique_id=unique_id,
                 name=node.display_name if node else unique_id,
                 asset_type=asset_type(node) if node else "table",
-                depth=place.get(unique_id, depths[vertices[0]]),
+                depth=place.get(unique_id, found.depths[vertices[0]] if vertices else 0),
                 columns=[
                     StepColumn(name=name, expression=now((unique_id, name))) for name in names
                 ],
-                may_read=not any(vertex in sure for vertex in vertices),
+                may_read=bool(vertices) and not any(v in found.sure for v in vertices),
                 owner=owner(node, project) if node else None,
                 owner_name=owner_name(node, project) if node else None,
                 owner_email=owner_email(node, project) if node else None,
@@ -277,7 +273,12 @@ def diagnosis(
 
 
 def _changes(
-    comparison: Comparison, step: Step, unique_id: str, now: Expressions, then: Expressions
+    comparison: Comparison,
+    step: Step,
+    unique_id: str,
+    now: Expressions,
+    then: Expressions,
+    own: OwnSides | None,
 ) -> list[StepChange]:
     change = comparison.changed.get(unique_id)
     if change is None:
@@ -286,8 +287,16 @@ def _changes(
     renamed_from = {was: name for name, was in change.renamed.items()}
     found = []
 
-    def began(column: str) -> bool:
-        return comparison.predecessors.get((unique_id, column)) is None
+    before, after = (side.get(unique_id) for side in own) if own is not None else (None, None)
+
+    def began(column: str, was: str | None = None) -> bool:
+        if comparison.predecessors.get((unique_id, column)) is None:
+            return True
+        if before is None or after is None:
+            return False
+        if column == ROWS:
+            return before.rows != after.rows
+        return before.columns.get((was or column).lower()) != after.columns.get(column.lower())
 
     if change.rows and ROWS in wanted:
         found.append(StepChange(column=None, change="redefined", began_here=began(ROWS)))
@@ -304,7 +313,7 @@ def _changes(
                 StepChange(
                     column=name,
                     change="renamed" if name in change.renamed else kind,
-                    began_here=kind == "removed" or began(name),
+                    began_here=kind == "removed" or began(name, was),
                     before=None if kind == "added" and was == name else then((unique_id, was)),
                     after=None if kind == "removed" else now((unique_id, name)),
                 )

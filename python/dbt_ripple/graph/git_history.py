@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +29,17 @@ def content_at(file: Path, ref: str) -> str | None:
     try:
         return None if content is None else content.decode()
     except UnicodeDecodeError:
+        return None
+
+
+def last_commit(file: Path) -> tuple[str, datetime] | None:
+    """The last commit that touches a file: its short hash, and when it was made; None outside of git."""
+    folder, name = file.resolve().parent, file.name
+    said = _git(folder, "log", "-1", "--format=%h %cI", "--", f"./{name}") or b""
+    sha, _, at = said.decode("ascii", "replace").strip().partition(" ")
+    try:
+        return (sha, datetime.fromisoformat(at)) if sha else None
+    except ValueError:
         return None
 
 

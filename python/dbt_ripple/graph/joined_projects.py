@@ -55,11 +55,11 @@ class Member:
 
     Attributes:
         project: its artifacts.
-        analysis: analyses it on its own.
+        analysis: analyses it on its own; as `TargetFolder.analysis`.
     """
 
     project: Project
-    analysis: Callable[[], Analysis]
+    analysis: Callable[..., Analysis]
 
 
 class JoinedProjects:

@@ -16,6 +16,7 @@ from dbt_ripple.governance.affected_assets import Affected, RiskLevel
 from dbt_ripple.governance.diagnose import Diagnosis
 from dbt_ripple.governance.gate import Decision, Finding
 from dbt_ripple.governance.impact import Deprecation
+from dbt_ripple.governance.incident_document import Incident
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.rendering.json_values import of_reasons
 from dbt_ripple.rendering.output import SCHEMA_VERSION
@@ -265,6 +266,7 @@ DOCUMENTS: Final[dict[str, type[msgspec.Struct]]] = {
     "explain": Explanation,
     "gate": GateDocument,
     "impact": ImpactDocument,
+    "incident": Incident,
     "load": LoadedTables,
     "prune": EditedAssets,
     "register": EditedAssets,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from dbt_ripple.reasons import Code, Reason
@@ -53,12 +53,22 @@ def names(selection: Selection, head: Project) -> list[str]:
     A name that dbt would also find elsewhere (it matches folders and other packages, too) is spelled
     out from its package down.
     """
+    tests = [test.unique_id for test in selection.tests]
+    return dbt_words([*selection.models, *selection.unit_tests, *tests], head)
+
+
+def dbt_words(unique_ids: Iterable[str], head: Project) -> list[str]:
+    """Nodes as dbt's ``--select`` and ``--exclude`` take them, as `names` says.
+
+    Args:
+        unique_ids: models, seeds, snapshots and tests.
+        head: has them.
+    """
     fqns = [node.fqn for node in head.nodes.values() if node.fqn]
     elsewhere = {part for fqn in fqns for part in fqn[:-1]}
     often = Counter(fqn[-1] for fqn in fqns)
     words = []
-    tests = [test.unique_id for test in selection.tests]
-    for unique_id in (*selection.models, *selection.unit_tests, *tests):
+    for unique_id in unique_ids:
         node = head.nodes[unique_id]
         name = node.display_name
         unclear = name in elsewhere or node.name in elsewhere or dbt_word(name) != name

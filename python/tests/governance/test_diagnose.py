@@ -98,6 +98,31 @@ def test_what_changed_on_the_way_and_where_it_began() -> None:
     assert not any(step.changes for step in of(aside, world()).steps)
 
 
+def test_of_a_test_what_it_reads_is_followed() -> None:
+    made = world()
+    analysis = analyse(made)
+    found = diagnosis(made, analysis, made.nodes["test.p.price"], None, expressions_of(made))
+    assert [(step.name, step.depth) for step in found.steps] == [
+        *(("price", 0), ("stg", 1), ("raw", 2)),
+    ]
+    assert {c.name for c in found.steps[1].columns} == {"price", "*rows*"}
+    assert found.spoken == "price"
+
+
+def test_an_edit_is_told_where_something_above_was_edited_too() -> None:
+    base, head = world(), world("sum(price) + 1", "price * 2")
+    then, now = analyse(base, own=True), analyse(head, own=True)
+    found = diagnosis(
+        *(head, now, head.nodes["model.p.daily"], "total", expressions_of(head)),
+    )
+    comparison = compare(base, head, base_analysis=then, head_analysis=now)
+    found.add_changes(
+        *(comparison, expressions_of(head), expressions_of(base)), own=(then.own, now.own)
+    )
+    began = {s.name: [(c.column, c.began_here) for c in s.changes] for s in found.steps}
+    assert began["daily"] == [("total", True)] and began["stg"] == [("price", True)]
+
+
 @pytest.mark.parametrize("style", ["text", "json", "markdown"])
 def test_the_command(twin: Path, command: Command, tmp_path: Path, style: str) -> None:
     shutil.copytree(twin / "good" / "target", tmp_path / "target")

@@ -643,6 +643,63 @@ def test_diagnose_goes_on_where_the_number_comes_from(
     assert "artifacts of sales" in err and "finance or core" in err
 
 
+@pytest.fixture
+def edited(tmp_path: Path, on_disk: Callable[[Project, Path], None]) -> Path:
+    """Core and finance, both edited since `state`, and a dashboard beside finance."""
+    on_disk(
+        core("select id, amount * 3 as amount, code, amount * 2 as twice from s.raw"),
+        tmp_path / "core" / "target",
+    )
+    on_disk(core(), tmp_path / "core" / "state")
+    on_disk(
+        reads("finance", "select id, amount + 1 as total from s.fct"), tmp_path / "finance/target"
+    )
+    on_disk(reads("finance"), tmp_path / "finance" / "state")
+    declared = {
+        "id": "dashboard:numbers",
+        "reads": [{"node": "mart", "columns": ["total"]}],
+        "writes": [{"node": "api:out", "columns": [{"from": "total", "to": "total"}]}],
+    }
+    (tmp_path / "finance" / "ripple_assets.yml").write_text(
+        json.dumps({"assets": [{"id": "api:out", "columns": ["total"]}, declared]})
+    )
+    return tmp_path
+
+
+def test_changes_of_assets_are_told_with_other_projects(edited: Path, command: Command) -> None:
+    at = ("--project-dir", edited / "finance", "--other-project", edited / "core" / "target")
+    since = ("--state", edited / "core" / "state", "--state", edited / "finance" / "state")
+    code, out, err = command("diagnose", "api:out", *at, *since, "--format", "json")
+    assert code == 0, err
+    steps = {step["name"]: step for step in json.loads(out)["steps"]}
+    changed = {name: [c["began_here"] for c in step["changes"]] for name, step in steps.items()}
+    assert changed["out"] == [False] and changed["mart"] == [False]
+    assert changed["report"] == [True] and changed["stg"] == [True]
+
+
+def test_an_incident_goes_on_in_both_directions(edited: Path, command: Command) -> None:
+    at = ("--project-dir", edited / "finance", "--other-project", edited / "core" / "target")
+    since = ("--state", edited / "core" / "state", "--state", edited / "finance" / "state")
+    code, out, err = command("incident", "mart.total", *at, *since, "--format", "json")
+    assert code == 0, err
+    document = json.loads(out)
+    jsonschema.Draft202012Validator(schema("incident")).validate(document)
+    assert [s["name"] for s in document["suspects"]] == ["report", "core.stg"]
+    assert "numbers" in [asset["name"] for asset in document["impacted"]]
+    # What is to be built is of the project that is asked; what is to be paused elsewhere is named.
+    assert document["containment"]["rebuild"]["words"] == ["report", "mart"]
+    asked = ("--project-dir", edited / "core", "--other-project", edited / "finance" / "target")
+    code, out, err = command("incident", "stg.amount", *asked, "--format", "json")
+    document = json.loads(out)
+    reached = {(asset["project"], asset["name"]) for asset in document["impacted"]}
+    assert {("finance", "mart"), ("finance", "board"), (None, "fct")} <= reached, err
+    assert document["containment"]["elsewhere"] == [
+        "model.finance.report",
+        "model.finance.mart",
+    ]
+    assert document["containment"]["pause"]["words"] == ["stg", "fct"]
+
+
 @pytest.mark.parametrize("style", ["text", "json", "markdown", "github", "sarif"])
 def test_the_gate_on_the_command_line(
     style: str, tmp_path: Path, command: Command, on_disk: Callable[[Project, Path], None]

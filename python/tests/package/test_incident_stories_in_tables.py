@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -15,10 +16,13 @@ import pytest
 pytest.importorskip("dbt.adapters.duckdb")
 
 import duck_project
+from click.testing import CliRunner
 from dbt_here import run_dbt
 from test_two_projects import asked
 
 from dbt_ripple.artifacts import Project, read_project
+from dbt_ripple.cli import cli
+from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.lineage_tables import RunHistoryRow
 
 REPOSITORY = Path(__file__).parents[3]
@@ -104,3 +108,59 @@ def test_the_incident_names_its_cause(night: Path) -> None:
 def test_what_changed_and_whom_to_page(night: Path, analysis: str, first: str) -> None:
     of = shown(first)
     assert as_shown(asked(night, analysis, node="revenue_holds"), of) == of
+
+
+def test_the_command_asks_the_tables(night: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cause with its commit, since when it fails and when it last passed: `incident --tables`."""
+    monkeypatch.chdir(night)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("DBT_")]:
+            patch.delenv(name)
+        said = CliRunner().invoke(
+            cli,
+            [
+                *("incident", "revenue_holds", "--project-dir", str(night.parent / "stories5")),
+                *("--tables", ".", "--format", "json"),
+            ],
+        )
+    _close()
+    assert said.exit_code == 0, said.output
+    found = json.loads(said.stdout)
+    (failure,) = found["failed"]
+    passed = NOW - timedelta(hours=6)
+    assert failure["status"] == "fail" and found["state"] == "failing"
+    assert datetime.fromisoformat(failure["last_passed"]["at"]) == passed
+    assert failure["last_passed"]["invocation_id"] == "6 hours ago"
+    assert datetime.fromisoformat(found["opened_at"]) == NOW - timedelta(hours=1)
+    first = found["suspects"][0]
+    assert (first["name"], first["git_sha"], first["told_by"]) == (
+        *("stg_fx_rates", "bad1dea"),
+        ["tables"],
+    )
+    assert passed < datetime.fromisoformat(first["changed_at"]) < NOW - timedelta(hours=1)
+    ((change),) = first["changes"]
+    assert (change["before"], change["after"]) == ("rate", "rate / 100")
+    assert "no_lineage_tables" not in [reason["code"] for reason in found["not_at_hand_coded"]]
+
+
+def test_tables_that_are_not_there_are_told(night: Path, tmp_path: Path) -> None:
+    project = tmp_path / "none"
+    shutil.copytree(STORIES, project, ignore=shutil.ignore_patterns("target", "logs"))
+    said = CliRunner().invoke(
+        cli,
+        [
+            *("incident", "revenue_holds", "--project-dir", str(night.parent / "stories5")),
+            *("--tables", str(project)),
+        ],
+    )
+    _close()
+    assert isinstance(said.exception, RippleError) or said.exit_code == 2
+    assert "lineage tables cannot be asked" in str(said.exception or said.output)
+
+
+def _close() -> None:
+    from dbt.adapters.duckdb.connections import DuckDBConnectionManager
+    from dbt.adapters.factory import reset_adapters
+
+    DuckDBConnectionManager.close_all_connections()
+    reset_adapters()

@@ -1,0 +1,160 @@
+"""What `diagnose` and `incident` have in common: the project as it is asked about, and what changed in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.options import open_joined, open_target
+from dbt_ripple.cli.select_option import as_typed
+from dbt_ripple.cli.surroundings import Surroundings, open_assets
+from dbt_ripple.errors import RippleError
+
+if TYPE_CHECKING:
+    from dbt_ripple.artifacts import Node, Project
+    from dbt_ripple.artifacts.assets_file import DeclaredAsset
+    from dbt_ripple.changes import Comparison
+    from dbt_ripple.governance.diagnose import Diagnosis
+    from dbt_ripple.governance.incident import Past
+    from dbt_ripple.graph.cache import Cache
+    from dbt_ripple.graph.joined_projects import JoinedProjects
+    from dbt_ripple.graph.lineage import Analysis
+
+
+@dataclass
+class Diagnosed:
+    """A question about a node, a column or a test, and what it comes from.
+
+    Attributes:
+        own: dbt's project that is asked.
+        project: the same with the other projects and the assets around it.
+        analysis: of `project`.
+        root: what is asked about.
+        found: what it comes from, with what changed since `--state`.
+        whose: the name of the project of each node that is of another one.
+        past: each project as it was.
+    """
+
+    own: Project
+    project: Project
+    analysis: Analysis
+    root: Node
+    found: Diagnosis
+    whose: dict[str, str]
+    past: list[Past] = field(default_factory=list)
+
+
+def diagnosed(
+    node: str,
+    states: Sequence[Path],
+    others: Sequence[Path],
+    assets: Surroundings,
+    cache: Cache | None,
+    threads: int | None,
+    project_dir: Path,
+    target_path: Path | None,
+) -> Diagnosed:
+    """Find what is meant, what it comes from, and what of that is not as it was; arguments are the options'.
+
+    Raises:
+        RippleError: there is no such node or column, or artifacts are missing or of another project.
+    """
+    from dbt_ripple.artifacts.node_selection import named, named_in_any
+    from dbt_ripple.changes import compare
+    from dbt_ripple.cli.base_and_head import state_folder
+    from dbt_ripple.governance.diagnose import diagnosis
+    from dbt_ripple.governance.incident import Past
+    from dbt_ripple.graph.traversal import column_graph
+    from dbt_ripple.rendering.trace import column_of, expressions_of
+
+    target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
+    joined = open_joined(target, others, cache, threads)
+    typed = as_typed(node, project_dir)
+    project, whose = target.project, {}
+    projects, analyses = [project], [target.analysis(own=bool(states))]
+    around, analysis = project, analyses[0]
+    if joined is not None:
+        projects, analyses = [m.project for m in joined.members], joined.analyses()
+        around, whose = joined.union, joined.project_of
+        analysis = joined.united(analyses)
+    declared = open_assets(project_dir, assets, lambda: around)
+    everything = declared.whole if declared is not None else around
+    if joined is None:
+        root, column, _ = named(everything, typed)
+    else:
+        root, column, _ = named_in_any(project, everything, typed)
+    if declared is not None:
+        from dbt_ripple.graph.assets.asset_lineage import AssetLineage
+
+        analysis = AssetLineage(declared, analysis, cache).analysis
+    if column is not None:
+        column = column_of(analysis, column_graph(analysis.edges), root, column)
+    found = diagnosis(everything, analysis, root, column, expressions_of(everything), whose)
+    asked = Diagnosed(projects[0], everything, analysis, root, found, whose)
+    for folder in states:
+        base = open_target(state_folder(project_dir, folder), cache, threads)
+        number = _number_of(base.project, projects, folder)
+        head = projects[number]
+        # Of another project the own columns: what comes to it from elsewhere is said there.
+        seen = analyses[0] if joined is None else joined.members[number].analysis(own=True)
+        then = base.analysis(own=True)
+        comparison = compare(
+            base.project, head, base_analysis=then, head_analysis=seen, cache=cache
+        )
+        if declared is not None:
+            known = list(declared.declared.values())
+            comparison = _with_assets(comparison, known, joined is not None, cache)
+        ids, back = _ids_of(joined, number, declared is not None)
+        before = expressions_of(comparison.base)
+        after = expressions_of(everything if joined is None else comparison.head)
+        found.add_changes(comparison, after, before, ids, (then.own, seen.own))
+        asked.past.append(Past(comparison, ids, back, base.project.executed))
+    return asked
+
+
+def _with_assets(
+    comparison: Comparison,
+    known: Sequence[DeclaredAsset],
+    is_one_of_many: bool,
+    cache: Cache | None,
+) -> Comparison:
+    """The comparison with the assets around both sides; one of several projects lacks what others have."""
+    from dbt_ripple.changes.asset_changes import around
+    from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
+
+    then = DeclaredGraph(comparison.base, known, lenient=True)
+    now = DeclaredGraph(comparison.head, known, formerly=comparison.base, lenient=is_one_of_many)
+    return around(comparison, then, now, cache)
+
+
+def _ids_of(
+    joined: JoinedProjects | None, number: int, has_assets: bool
+) -> tuple[Callable[[str], str | None], Callable[[str], str]]:
+    """Gives the id of a step in one of the projects, and the inverse."""
+    if joined is None:
+        return (lambda id_: id_), (lambda unique_id: unique_id)
+
+    def own_id(id_: str) -> str | None:
+        place = joined.place_of(id_)
+        if place is None:  # an asset stands around all of them
+            return id_ if has_assets else None
+        return place.unique_id if place.project == number else None
+
+    return own_id, lambda unique_id: joined.id_of(number, unique_id)
+
+
+def _number_of(base: Project, projects: Sequence[Project], folder: Path) -> int:
+    """Which of the projects was as these artifacts say."""
+    if len(projects) == 1:
+        return 0
+    for number, project in enumerate(projects):
+        if project.name == base.name:
+            return number
+    raise RippleError(
+        f"these are artifacts of {base.name or 'a project without a name'}",
+        f"--state {folder}",
+        f"name artifacts of {' or '.join(str(project.name) for project in projects)}",
+    )

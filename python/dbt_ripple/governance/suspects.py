@@ -1,0 +1,421 @@
+"""Likely causes of a failure, the likeliest first.
+
+The order is the one by which the package's `incidents` finds a cause, and its `changed_upstream` lists changes:
+
+1. what can be the cause comes before what is ruled out: a definition that was in use when it last passed, or came
+   into use after it had failed, is not what broke it;
+2. where what failed was skipped, what failed above it comes first: dbt skips for no other reason;
+3. a change of a definition on the way comes before trouble with data: data goes wrong in the same place again and
+   again and is seen by its own tests, and the definition is what is not as it was;
+4. what is known to be on the way comes before what only may be;
+5. what changed within ``since`` before the failure comes before what is older, and the newer change first;
+6. the nearest: fewer steps lie between that might have absorbed it, and a test nearer to the others would have
+   failed for those;
+7. at one distance, what breaks a promise, or takes a column away, before what is only computed otherwise.
+
+Trouble with data is ordered the other way round, the farthest first: it comes down from above, so that what failed
+below only hands it on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final, Literal, NamedTuple
+
+import msgspec
+
+from dbt_ripple.artifacts import Node, Project, RunResult, asset_type
+from dbt_ripple.artifacts.project import as_utc
+from dbt_ripple.changes import Comparison
+from dbt_ripple.governance.affected_assets import newly_broken
+from dbt_ripple.governance.contracts import Breach, contract_breaches
+from dbt_ripple.governance.diagnose import Diagnosis, Step, StepChange
+from dbt_ripple.governance.reached_columns import ColumnReach, columns_to_start_from
+from dbt_ripple.graph.lineage import Analysis
+from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.reasons import Code, Reason
+
+SuspectKind = Literal["test", "definition", "failure", "freshness"]
+
+FAILED: Final = frozenset({"fail", "error", "runtime error"})
+_STALE: Final = frozenset({"warn", "error", "runtime error"})
+_WORST: Final = ("removed", "renamed", "redefined", "added")
+
+
+class Suspect(msgspec.Struct, kw_only=True):
+    """One node that may be the cause.
+
+    Attributes:
+        kind: whether the test itself changed, a definition did, or data is in trouble: something failed
+            above, or a source is not fresh.
+        depth: how many steps above what was asked about.
+        may_read: whether it is not known to be on the way, only possible.
+        changes: what was changed there.
+        promises_broken: what it had promised and does not keep.
+        changed_at: since when the change is in use; null where only the lineage tables would know.
+        git_sha: the commit it came with; of the file's last commit where the tables do not say.
+        committed_at: when the file was last committed.
+        recent: whether it changed within ``since`` before the failure; true where that is not known.
+        ruled_out: why it cannot be the cause; null where it can.
+        told_by: which of them tell of it: the older artifacts, the last results, the lineage tables.
+    """
+
+    unique_id: str
+    name: str
+    asset_type: str
+    kind: SuspectKind
+    depth: int
+    may_read: bool
+    reason: Reason
+    changes: list[StepChange]
+    promises_broken: list[Reason]
+    changed_at: datetime | None
+    git_sha: str | None
+    committed_at: datetime | None
+    recent: bool
+    ruled_out: Reason | None
+    owner: str | None
+    owner_email: str | None
+    owner_channel: str | None
+    told_by: list[Literal["state", "run_results", "sources", "tables"]]
+
+
+class TableChange(msgspec.Struct, kw_only=True):
+    """A change of a definition upstream, as the package's `changed_upstream` has it."""
+
+    unique_id: str
+    depth: int
+    column: str | None
+    change: str
+    before: str | None
+    after: str | None
+    changed_at: datetime | None
+    git_sha: str | None
+
+
+class Window(NamedTuple):
+    """When it can have happened.
+
+    Attributes:
+        opened_at: since when it fails.
+        last_passed: when it last passed.
+        since: how long before the failure a change is recent.
+    """
+
+    opened_at: datetime | None
+    last_passed: datetime | None
+    since: timedelta
+
+    def ruled_out(self, at: datetime | None) -> Reason | None:
+        """Why what came into use then is not the cause."""
+        if at is None:
+            return None
+        if self.last_passed is not None and as_utc(at) <= as_utc(self.last_passed):
+            return Code.IN_USE_WHEN_IT_PASSED(at=_moment(at), passed=_moment(self.last_passed))
+        if self.opened_at is not None and as_utc(at) > as_utc(self.opened_at):
+            return Code.IN_USE_AFTER_FAILURE(at=_moment(at), failed=_moment(self.opened_at))
+        return None
+
+    def is_recent(self, at: datetime | None) -> bool:
+        """Whether that is within `since` before the failure; of what has no date it may be."""
+        if at is None or self.opened_at is None:
+            return True
+        return as_utc(at) >= as_utc(self.opened_at) - self.since
+
+
+Compared = tuple[Comparison, Callable[[str], str | None], Callable[[str], str]]
+"""A project as it was: the comparison, the id that a step has there, and the inverse of that."""
+
+
+def suspects(
+    project: Project,
+    analysis: Analysis,
+    root: Node,
+    found: Diagnosis,
+    past: Sequence[Compared],
+    window: Window,
+    results: Mapping[str, RunResult],
+    from_tables: Sequence[TableChange] = (),
+    *,
+    commit_of: Callable[[Node], tuple[str, datetime] | None] | None = None,
+) -> list[Suspect]:
+    """All that may be the cause, in the order that the module's docstring gives.
+
+    Args:
+        project: all that is at hand.
+        analysis: of it.
+        root: what failed.
+        found: `diagnosis` of it, with the changes of `past`.
+        past: older artifacts.
+        window: when it can have happened.
+        results: of the last command, by unique_id.
+        from_tables: the changes that the lineage tables tell of.
+        commit_of: the last commit of a node's file, where that is known.
+    """
+    steps = {step.unique_id: step for step in found.steps}
+    suspected = [
+        *_definitions(project, found, past, from_tables, window, commit_of),
+        *_removed(project, root, found, past),
+        *_test_itself(project, root, past, steps),
+        *_failures(found, root, results),
+        *_stale(found),
+    ]
+    own = results.get(root.unique_id)
+    was_skipped = own is not None and own.status == "skipped"
+    return sorted(suspected, key=lambda suspect: _place(suspect, was_skipped))
+
+
+def _place(suspect: Suspect, was_skipped: bool) -> tuple[object, ...]:
+    is_data = suspect.kind in ("failure", "freshness")
+    skipped_for = was_skipped and suspect.kind == "failure"
+    worst = min((_WORST.index(c.change) for c in suspect.changes if c.change in _WORST), default=1)
+    at = suspect.changed_at
+    return (
+        suspect.ruled_out is not None,
+        not skipped_for,
+        is_data,
+        suspect.may_read,
+        not suspect.recent,
+        -as_utc(at).timestamp() if at is not None else _UNDATED,
+        -suspect.depth if is_data else suspect.depth,
+        not suspect.promises_broken,
+        worst,
+        suspect.unique_id,
+    )
+
+
+_UNDATED: Final = float("-inf")
+"""What has no date is as new as can be: it is in the artifacts of now."""
+
+
+# --- definitions -----------------------------------------------------------------------------------
+
+
+def _definitions(
+    project: Project,
+    found: Diagnosis,
+    past: Sequence[Compared],
+    from_tables: Sequence[TableChange],
+    window: Window,
+    commit_of: Callable[[Node], tuple[str, datetime] | None] | None,
+) -> list[Suspect]:
+    told: dict[str, list[TableChange]] = {}
+    for change in from_tables:
+        told.setdefault(change.unique_id, []).append(change)
+    promised: dict[str, list[Reason]] = {}
+    for comparison, ids, _ in past:
+        broken = broken_promises(comparison)
+        for step in found.steps:
+            for breach in broken.get(ids(step.unique_id) or "", ()):
+                # Of what only moved along, the cause is above.
+                if breach.rule == "column_redefined" and not _began(step, breach.column):
+                    continue
+                reason = breach.reason
+                if breach.column is not None:
+                    reason = Code.OF_COLUMN(column=breach.column, because=reason)
+                promised.setdefault(step.unique_id, []).append(reason)
+    made = []
+    for step in found.steps:
+        changes = [change for change in step.changes if change.began_here]
+        rows = told.get(step.unique_id, [])
+        promises = promised.get(step.unique_id, [])
+        if not (changes or rows or promises):
+            continue
+        known = {((c.column or ROWS).lower(), c.change) for c in changes}
+        for row in rows:
+            if ((row.column or ROWS).lower(), row.change) not in known:
+                known.add(((row.column or ROWS).lower(), row.change))
+                changes.append(
+                    StepChange(
+                        column=None if row.column in (None, ROWS) else row.column,
+                        change=row.change,
+                        began_here=True,
+                        before=row.before,
+                        after=row.after,
+                    )
+                )
+        at = max((row.changed_at for row in rows if row.changed_at is not None), default=None)
+        node = project.nodes.get(step.unique_id)
+        commit = commit_of(node) if commit_of is not None and node is not None else None
+        sha = next((row.git_sha for row in rows if row.git_sha), None)
+        by: list[Literal["state", "run_results", "sources", "tables"]] = []
+        by += ["state"] if any(c.began_here for c in step.changes) or promises else []
+        by += ["tables"] if rows else []
+        suspect = _suspect(step, "definition", _why(changes, promises), by)
+        suspect.changes, suspect.promises_broken = changes, promises
+        suspect.changed_at = at
+        suspect.git_sha = sha or (commit[0] if commit else None)
+        suspect.committed_at = commit[1] if commit else None
+        suspect.recent = window.is_recent(at)
+        suspect.ruled_out = window.ruled_out(at)
+        made.append(suspect)
+    return made
+
+
+def _why(changes: Sequence[StepChange], promises: Sequence[Reason]) -> Reason:
+    if not changes:
+        return Code.SUSPECT_PROMISE(promises=list(promises))
+    names = ["its rows" if c.column is None else f"{c.column} ({c.change})" for c in changes]
+    return Code.SUSPECT_CHANGED(columns=list(dict.fromkeys(names)))
+
+
+def _began(step: Step, column: str | None) -> bool:
+    return any(
+        change.began_here and (change.column or "").lower() == (column or "").lower()
+        for change in step.changes
+    )
+
+
+def broken_promises(comparison: Comparison) -> dict[str, list[Breach]]:
+    """What promises are not kept, by unique_id of the project that is compared."""
+    broken: dict[str, list[Breach]] = {}
+    for breach in contract_breaches(comparison, newly_broken(comparison)):
+        if breach.unique_id is not None and not breach.old and not breach.usual:
+            broken.setdefault(breach.unique_id, []).append(breach)
+    return broken
+
+
+def _removed(
+    project: Project, root: Node, found: Diagnosis, past: Sequence[Compared]
+) -> list[Suspect]:
+    """Relations that are gone, and that it came from before."""
+    made = []
+    for comparison, ids, back in past:
+        if not comparison.removed:
+            continue
+        base = comparison.base
+        unique_id = ids(root.unique_id)
+        then = base.nodes.get(unique_id or "")
+        if then is None:
+            continue
+        starts = columns_to_start_from(comparison.base_analysis, then, None, rows=True)
+        above = ColumnReach(base, comparison.base_analysis).above(starts).by_node()
+        for gone in comparison.removed:
+            if gone not in above:
+                continue
+            node = base.nodes[gone]
+            step = Step(
+                unique_id=back(gone),
+                name=node.display_name,
+                asset_type=asset_type(node),
+                depth=max(1, min(v for k, v in _depths(base, then).items() if k == gone)),
+                columns=[],
+                may_read=False,
+                owner=None,
+                owner_name=None,
+                owner_email=None,
+                owner_channel=None,
+                last_run=None,
+                freshness=None,
+                tests=[],
+            )
+            suspect = _suspect(step, "definition", Code.SUSPECT_GONE(), ["state"])
+            suspect.changes = [
+                StepChange(column=None, change="removed", began_here=True, before=None, after=None)
+            ]
+            made.append(suspect)
+    return made
+
+
+def _depths(project: Project, node: Node) -> dict[str, int]:
+    from dbt_ripple.graph.traversal import reach
+
+    return reach(node.unique_id, project.parents)
+
+
+def _test_itself(
+    project: Project, root: Node, past: Sequence[Compared], steps: Mapping[str, Step]
+) -> list[Suspect]:
+    """The test, where it is not as it was."""
+    if root.resource_type not in ("test", "unit_test"):
+        return []
+    for comparison, ids, _ in past:
+        unique_id = ids(root.unique_id)
+        if unique_id is None:
+            continue
+        if root.resource_type == "test":
+            is_edited = unique_id in comparison.modified
+        else:
+            then = comparison.base_analysis.unit_tests.get(unique_id)
+            now = comparison.head_analysis.unit_tests.get(unique_id)
+            was, is_ = comparison.base.nodes.get(unique_id), comparison.head.nodes.get(unique_id)
+            is_edited = (
+                then != now
+                and was is not None
+                and is_ is not None
+                and (was.given, was.expect) != (is_.given, is_.expect)
+            ) or was is None
+        if is_edited:
+            step = steps.get(root.unique_id)
+            if step is not None:
+                return [_suspect(step, "test", Code.SUSPECT_TEST(), ["state"])]
+    return []
+
+
+# --- data ------------------------------------------------------------------------------------------
+
+
+def _failures(found: Diagnosis, root: Node, results: Mapping[str, RunResult]) -> list[Suspect]:
+    """What failed above: a node, or a test of what it comes from."""
+    made = []
+    for step in found.steps:
+        if step.unique_id == root.unique_id:
+            continue
+        own = results.get(step.unique_id)
+        if own is not None and own.status in FAILED:
+            reason = Code.SUSPECT_FAILED(status=own.status)
+            made.append(_suspect(step, "failure", reason, ["run_results"]))
+            continue
+        failed = [
+            test.name
+            for test in step.tests
+            if test.status in FAILED and test.unique_id != root.unique_id
+        ]
+        if failed:
+            reason = Code.SUSPECT_TESTS_FAILED(tests=failed)
+            made.append(_suspect(step, "failure", reason, ["run_results"]))
+    return made
+
+
+def _stale(found: Diagnosis) -> list[Suspect]:
+    made = []
+    for step in found.steps:
+        fresh = step.freshness
+        if fresh is not None and fresh.status in _STALE:
+            newest = _moment(fresh.max_loaded_at) if fresh.max_loaded_at else "unknown"
+            reason = Code.SUSPECT_STALE(status=fresh.status, newest=newest)
+            made.append(_suspect(step, "freshness", reason, ["sources"]))
+    return made
+
+
+def _suspect(
+    step: Step,
+    kind: SuspectKind,
+    reason: Reason,
+    told_by: list[Literal["state", "run_results", "sources", "tables"]],
+) -> Suspect:
+    return Suspect(
+        unique_id=step.unique_id,
+        name=step.full_name,
+        asset_type=step.asset_type,
+        kind=kind,
+        depth=step.depth,
+        may_read=step.may_read,
+        reason=reason,
+        changes=[],
+        promises_broken=[],
+        changed_at=None,
+        git_sha=None,
+        committed_at=None,
+        recent=True,
+        ruled_out=None,
+        owner=step.owner,
+        owner_email=step.owner_email,
+        owner_channel=step.owner_channel,
+        told_by=told_by,
+    )
+
+
+def _moment(at: datetime) -> str:
+    return as_utc(at).strftime("%Y-%m-%d %H:%M:%S UTC")
