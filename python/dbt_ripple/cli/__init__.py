@@ -28,6 +28,7 @@ COMMANDS: Final[dict[str, str]] = {
     "emit": "Send runs and lineage as OpenLineage events to a catalogue.",
     "evidence": "What an auditor asks of a model or a column, in one folder with SHA-256 sums.",
     "explain": "Why a test is selected, or why not.",
+    "explorer": "The lineage as one page to search and follow; opens from disk, without a server.",
     "gate": "May this change be merged? Checks contracts, owners, personal data and readers.",
     "impact": "Who would break if a column were renamed, dropped, retyped or added.",
     "incident": "What on-call needs of a failed test or a wrong number; sent to Slack, PagerDuty or a webhook.",
