@@ -13,7 +13,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 sys.path.insert(0, str(Path(__file__).parent / "explorer"))
-import bundle  # noqa: E402
+import bundle
 
 WITHOUT = "DBT_RIPPLE_WITHOUT_EXPLORER"
 """Set to build without the page, where npm's registry cannot be reached."""
@@ -31,7 +31,7 @@ class ExplorerBundle(BuildHookInterface):  # type: ignore[type-arg]
         """Make the bundle.
 
         Raises:
-            CannotBundle: it cannot be made, and a wheel is to carry it. An editable install goes on
+            BundleError: it cannot be made, and a wheel is to carry it. An editable install goes on
                 without it: `dbt-ripple explorer` then says what to do.
         """
         if bundle.is_fresh():
@@ -41,9 +41,9 @@ class ExplorerBundle(BuildHookInterface):  # type: ignore[type-arg]
             return
         try:
             bundle.make()
-        except bundle.CannotBundle as error:
+        except bundle.BundleError as error:
             if version != "editable":
-                raise bundle.CannotBundle(
+                raise bundle.BundleError(
                     f"{error}\n{WITHOUT}=1 builds all but the explorer"
                 ) from error
             self.app.display_warning(f"{error}\nInstalled without the explorer's page.")

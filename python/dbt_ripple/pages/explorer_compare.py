@@ -27,7 +27,6 @@ State = Literal["added", "changed", "impacted", "broken", "stopped", "removed"]
 """
 
 
-
 class NodeState(msgspec.Struct, kw_only=True):
     """What the page says of one node in a change.
 
@@ -173,18 +172,15 @@ def _stopped(
                 states[child] = NodeState(unique_id=child, state="stopped", why=why)
 
 
-def _tests(
-    states: dict[str, NodeState], selection: Selection, document: ProjectDocument
-) -> None:
+def _tests(states: dict[str, NodeState], selection: Selection, document: ProjectDocument) -> None:
     tested: dict[str, list[str]] = {}
     for unique_id, node in document.nodes.items():
         for test in node.tests:
             tested.setdefault(test, []).append(unique_id)
     whys = {test.unique_id: ("run", test.reason.message) for test in selection.tests}
-    whys |= {
-        unique_id: ("run", "The model it tests, or what that reads, differs.")
-        for unique_id in selection.unit_tests
-    }
+    whys |= dict.fromkeys(
+        selection.unit_tests, ("run", "The model it tests, or what that reads, differs.")
+    )
     whys |= {test.unique_id: ("proven", test.reason.message) for test in selection.proven}
     whys |= {test.unique_id: ("blocked", test.reason.message) for test in selection.blocked}
     for test_id, (kind, why) in whys.items():

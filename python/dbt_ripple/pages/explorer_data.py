@@ -102,7 +102,9 @@ class _Columns:
             else [texts(t) for t in (pii.pii, pii.origin, pii.reason, " → ".join(pii.path))]
         )
         to["tests"].append(
-            [tests[test] for test in column.tests if test in tests] if column and column.tests else 0
+            [tests[test] for test in column.tests if test in tests]
+            if column and column.tests
+            else 0
         )
         to["blast"].append(column.blast_radius if column else 0)
 

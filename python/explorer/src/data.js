@@ -137,6 +137,15 @@ export class Project {
     };
   }
 
+  /** Whether it, or a column of it, holds personal data, declared or inherited. */
+  holdsPersonalData(node) {
+    const { pii } = this.columns;
+    return (
+      Boolean(this.nodes[node].pii) ||
+      this.columnsOf(node).some((v) => pii[v] && this.texts[pii[v][1]] !== "declassified")
+    );
+  }
+
   linksInto(vertex) {
     return this.into.of(vertex);
   }

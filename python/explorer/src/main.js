@@ -377,7 +377,7 @@ class Explorer {
     const said = [];
     if (state.missing !== null) said.push(`There is no ${clipped(shown(state.missing))} in this page.`);
     if (view?.filtered) said.push(`${count(view.filtered, "node")} hidden by the filters; what leads through them is dotted.`);
-    if (view?.boxes.some((box) => this.project.nodes[box.node].status === "opaque")) said.push("Hatched nodes could not be followed: any column of them may depend on all that they read.");
+    if (view?.boxes.some((box) => this.project.nodes[box.node].status === "opaque")) said.push("Nodes that are marked “not followed” could not be read: any column of them may depend on all that they read.");
     replace(this.notice, bdi(said.join(" ")));
     if (view?.beyond) {
       this.notice.append(

@@ -172,7 +172,7 @@ export class Panels {
         node.certified ? badge("certified", "good") : null,
         node.canonical ? badge("canonical", "good") : null,
         node.criticality ? badge(node.criticality, "plain") : null,
-        node.pii ? badge("personal data", "pii") : null),
+        project.holdsPersonalData(index) ? badge("personal data", "pii") : null),
       node.label && node.label !== node.name ? h("p", {}, bdi(shown(node.label))) : null,
       this.#unknown(node),
       state ? this.#nodeChange(state) : null,
