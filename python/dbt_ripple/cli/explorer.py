@@ -12,11 +12,11 @@ from dbt_ripple.cli.base_and_head import open_sides, sides_options
 from dbt_ripple.cli.declared_sides import assets_around
 from dbt_ripple.cli.options import (
     analysis_options,
-    open_assets,
     open_cache,
     open_target,
     project_options,
 )
+from dbt_ripple.cli.surroundings import open_assets
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, count, warn

@@ -18,6 +18,7 @@ from dbt_ripple.errors import RippleError
 from dbt_ripple.pages.explorer_compare import Compared
 from dbt_ripple.pages.explorer_data import packed
 from dbt_ripple.pages.project_document import ProjectDocument
+from dbt_ripple.rendering.escaping import shown
 
 _PAGE: Final = """\
 <!doctype html>
@@ -71,7 +72,7 @@ def explorer_page(document: ProjectDocument, compared: Compared | None = None) -
     return page.render(
         policy=policy,
         version=document.ripple_version,
-        title=f"{document.name}: lineage",
+        title=f"{shown(document.name)}: lineage",
         style=style,
         script=script,
         data=packed(document, compared),
