@@ -49,15 +49,17 @@ class Dataset:
         namespace: where it is: ``s3://lake``, ``postgres://db.internal:5432``; an empty one is the job's.
         name: what it is called there: ``silver/orders``, ``shop.public.orders``.
         columns: their names, or names and types, where they are to be known.
+        table: namespace and name of the table whose data is there, as a catalog has it.
 
     Example:
         >>> Dataset("s3://lake", "silver/orders", columns={"order_id": "bigint"})
-        Dataset(namespace='s3://lake', name='silver/orders', columns={'order_id': 'bigint'})
+        Dataset(namespace='s3://lake', name='silver/orders', columns={'order_id': 'bigint'}, table=None)
     """
 
     namespace: str
     name: str
     columns: Mapping[str, str | None] | Sequence[str] = ()
+    table: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.namespace, str) or not isinstance(self.name, str) or not self.name:
@@ -92,7 +94,7 @@ class Dataset:
         return dict.fromkeys(self.columns)
 
 
-Column = tuple["Dataset | str", str]
+Column = tuple["Dataset | str", str | None]
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,8 @@ class ColumnLineage:
 
     Attributes:
         output: the column: ``total``, or with its dataset where there are several outputs:
-            ``gold.revenue.total``, or ``(dataset, "total")``. None: what decides which rows there are.
+            ``gold.revenue.total``, or ``(dataset, "total")``. None, or ``(dataset, None)``: what decides
+            which rows there are.
         inputs: the columns it is computed from, written in the same way.
         transformation: how, for people.
         subtype: OpenLineage's: IDENTITY, TRANSFORMATION, AGGREGATION, or (INDIRECT) JOIN, FILTER,
@@ -128,15 +131,19 @@ class ColumnLineage:
             known = ", ".join(sorted(DIRECT | INDIRECT))
             hint = f"; did you mean {near[0]}?" if near else ""
             raise ValueError(f"no subtype {self.subtype!r}{hint} It is one of {known}")
-        if self.output is None and self.subtype in DIRECT:
+        if self._is_rows and self.subtype in DIRECT:
             raise ValueError(f"rows do not depend on a column by {self.subtype}")
+
+    @property
+    def _is_rows(self) -> bool:
+        return self.output is None or (isinstance(self.output, tuple) and self.output[1] is None)
 
     @property
     def how(self) -> str:
         """The subtype, given or not."""
         if self.subtype:
             return self.subtype
-        if self.output is None:
+        if self._is_rows:
             return "FILTER"
         alone = len(self.inputs) == 1 and not self.transformation and not self.masking
         return "IDENTITY" if alone else "TRANSFORMATION"
@@ -211,7 +218,7 @@ def _unique(datasets: list[Dataset]) -> tuple[Dataset, ...]:
     by_name: dict[tuple[str, str], Dataset] = {}
     for dataset in datasets:
         key = dataset.namespace, dataset.name
-        if key not in by_name or dataset.columns:
+        if key not in by_name or dataset.columns or dataset.table:
             by_name[key] = dataset
     return tuple(by_name.values())
 

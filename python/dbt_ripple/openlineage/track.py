@@ -28,6 +28,7 @@ from dbt_ripple.openlineage.declared import ColumnLineage, Dataset, Declared
 
 P = ParamSpec("P")
 R = TypeVar("R")
+D = TypeVar("D")
 Datasets = Iterable[Dataset | str] | Dataset | str
 
 
@@ -74,6 +75,38 @@ class TrackedRun:
             self.rows[found.namespace, found.name] = int(rows)
         except (ValueError, TypeError) as error:
             log.warning("dbt_ripple: %s: %s", self.job.name, error)
+
+    def dataframe(self, df: D, output: Dataset | str | None = None) -> D:
+        """Take inputs, and where the columns of an output come from, from a Spark DataFrame's plan.
+
+        Nothing is run, and nothing raised: what is not known of the plan is logged, and its relations
+        are inputs without columns.
+
+        Args:
+            df: what is written there.
+            output: by default the only output that is declared.
+
+        Returns:
+            The DataFrame itself.
+        """
+        try:
+            from dbt_ripple.openlineage.dataframe_lineage import declared_of
+
+            if output is None:
+                if len(self.declared.outputs) != 1:
+                    raise ValueError("of which output is the DataFrame? Name it")
+                output = self.declared.outputs[0]
+            found = declared_of(df, Dataset.of(output))
+            self.declared = self.declared.adding(found.inputs, [found.output], found.columns)
+            if found.gap:
+                log.warning(
+                    "dbt_ripple: %s: the columns of a DataFrame are not known: %s",
+                    self.job.name,
+                    found.gap,
+                )
+        except Exception as error:  # a job does not fail because its lineage cannot be told
+            log.warning("dbt_ripple: %s: %s", self.job.name, error)
+        return df
 
     def begin(self) -> None:
         """Send START."""
@@ -233,6 +266,21 @@ class Track:
         """
         tracked = Tracked(job, namespace, Declared.of(inputs, outputs, columns))
         return tracked if function is None else tracked(function)
+
+    def dataframe(self, df: D, output: Dataset | str | None = None) -> D:
+        """`TrackedRun.dataframe` of the run in which this is called; outside of one it does nothing.
+
+        Example:
+            >>> @track(outputs=["s3://lake/silver/orders"])
+            ... def clean_orders(spark):
+            ...     df = spark.table("raw.orders").dropDuplicates(["order_id"])
+            ...     track.dataframe(df).write.parquet("s3://lake/silver/orders")
+        """
+        run = _current.get()
+        if run is None:
+            log.warning("dbt_ripple: track.dataframe is called outside of a tracked run")
+            return df
+        return run.dataframe(df, output)
 
     def flush(self, seconds: float | None = None) -> bool:
         """Wait until all events are sent or dropped, for at most some seconds; whether they are."""

@@ -18,6 +18,7 @@ from openlineage.client.facet_v2 import (
     output_statistics_output_dataset,
     schema_dataset,
     source_code_location_job,
+    symlinks_dataset,
 )
 
 from dbt_ripple.errors import RippleError
@@ -82,7 +83,7 @@ def tracked_event(
         eventTime=spelled(datetime.fromtimestamp(at, UTC)),
         run=Run(run_id, run_facets),
         job=Job(job.namespace, job.name, job_facets),
-        inputs=[InputDataset(*_name(one, job), facets=_schema(one)) for one in declared.inputs],
+        inputs=[InputDataset(*_name(one, job), facets=_facets(one)) for one in declared.inputs],
         outputs=[
             _output(one, declared, job, rows, done)
             for one in ([] if ended_badly else declared.outputs)
@@ -110,12 +111,18 @@ def _name(dataset: Dataset, job: JobOf) -> DatasetName:
     return DatasetName(dataset.namespace or job.namespace, dataset.name)
 
 
-def _schema(dataset: Dataset) -> dict[str, Any]:
+def _facets(dataset: Dataset) -> dict[str, Any]:
     fields = [
         schema_dataset.SchemaDatasetFacetFields(name, type_, ordinal_position=position)
         for position, (name, type_) in enumerate(dataset.types().items(), start=1)
     ]
-    return {"schema": faceted(schema_dataset.SchemaDatasetFacet, fields=fields)} if fields else {}
+    facets = {}
+    if fields:
+        facets["schema"] = faceted(schema_dataset.SchemaDatasetFacet, fields=fields)
+    if dataset.table:
+        links = [symlinks_dataset.Identifier(*dataset.table, "TABLE")]
+        facets["symlinks"] = faceted(symlinks_dataset.SymlinksDatasetFacet, identifiers=links)
+    return facets
 
 
 def _output(
@@ -125,15 +132,21 @@ def _output(
     rows: dict[tuple[str, str], int],
     done: bool,
 ) -> OutputDataset:
-    facets, output_facets = _schema(dataset), {}
+    facets, output_facets = _facets(dataset), {}
     if done:
-        found = _column_lineage([one for one in declared.columns if one.output == dataset], job)
+        found = _column_lineage(_of(dataset, declared), job)
         facets |= {"columnLineage": found} if found else {}
         count = rows.get((dataset.namespace, dataset.name))
         if count is not None:
             kind = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet
             output_facets["outputStatistics"] = faceted(kind, rowCount=count)
     return OutputDataset(*_name(dataset, job), facets=facets, outputFacets=output_facets)
+
+
+def _of(output: Dataset, declared: Declared) -> list[ResolvedColumns]:
+    """What is declared of an output; its columns may have become known later."""
+    name = output.namespace, output.name
+    return [one for one in declared.columns if (one.output.namespace, one.output.name) == name]
 
 
 def _column_lineage(columns: list[ResolvedColumns], job: JobOf) -> Any:
@@ -169,9 +182,7 @@ def _entry(output: Dataset, declared: Declared, job: JobOf) -> lineage.LineageEn
         lineage.LineageDatasetInput(*_name(one, job), "DATASET") for one in declared.inputs
     ]
     fields: dict[str, lineage.LineageFieldEntry] = {}
-    for one in declared.columns:
-        if one.output != output:
-            continue
+    for one in _of(output, declared):
         said = one.said
         inputs = [
             lineage.LineageDatasetInput(

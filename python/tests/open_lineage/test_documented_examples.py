@@ -16,7 +16,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "track.md"
 
 def test_the_examples_run(sent: Sent, tmp_path: Path) -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.S | re.M)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), names)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final
 sys.path.insert(0, str(Path(__file__).parents[1]))  # as pytest does
 
 from flow.lineage_fixtures import read_fixtures, read_tables
-from oracle.catalyst import Catalyst, Deps, OracleGapError, Reading
+from oracle.catalyst import Catalyst, Deps, PlanGapError, Reading
 from oracle.make_tpc import load
 
 from dbt_ripple.artifacts import read_project
@@ -298,7 +298,7 @@ def agreement(spark: SparkSession, corpus: Corpus) -> Report:
                     corpus.tables[case.creates] = theirs.types
                     create_table(spark, case.creates, theirs.types)
             except Exception as error:  # Spark's own errors come through py4j
-                kind = "oracle" if isinstance(error, OracleGapError) else "Spark"
+                kind = "oracle" if isinstance(error, PlanGapError) else "Spark"
                 reason = str(error).strip().splitlines()[0][:300]
                 report.queries += 1
                 report.disagreements.append(
