@@ -21,7 +21,7 @@ COMMANDS: Final[dict[str, str]] = {
     "analyze": "How much of this project can be analysed, and why the rest cannot.",
     "build": "Load the lineage into Spark tables, and build the dbt models on them.",
     "capture": "What a job's SQL reads and writes; written into ripple_assets.yml.",
-    "collect": "Take in OpenLineage events of other programs: from files, stdin or over HTTP.",
+    "collect": "Take in OpenLineage events of other programs: from files, over HTTP or from Kafka.",
     "datahub": "Send lineage, schemas, owners, tags and test results to DataHub.",
     "diagnose": "What a number comes from, step by step down to the sources.",
     "diff": "Which columns changed between base and head.",

@@ -6,7 +6,7 @@ import os
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -32,11 +32,32 @@ Examples:
   dbt-ripple emit --output - | dbt-ripple collect -
   dbt-ripple collect --serve
   dbt-ripple collect --serve --host 0.0.0.0 --token-file token --store /var/lib/lineage
+  dbt-ripple collect --from-kafka openlineage.events --brokers kafka:9092
 """,
 )
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option(
     "--serve", "serves", is_flag=True, help="Take events over HTTP, until SIGTERM or Ctrl-C."
+)
+@click.option(
+    "--from-kafka",
+    "topic",
+    metavar="TOPIC",
+    help="Take events of a Kafka topic, until SIGTERM or Ctrl-C.",
+)
+@click.option(
+    "--brokers",
+    metavar="HOST:PORT,...",
+    help="Brokers of Kafka, if --kafka-config does not name them.",
+)
+@click.option(
+    "--kafka-config",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Settings of Kafka's consumer, name=value a line (security.protocol, group.id, ...).",
+)
+@click.option(
+    "--until-end", is_flag=True, help="Stop when a Kafka topic has been read to its present end."
 )
 @click.option(
     "--store",
@@ -109,6 +130,10 @@ def collect(
     context: click.Context,
     files: tuple[str, ...],
     serves: bool,
+    topic: str | None,
+    brokers: str | None,
+    kafka_config: Path | None,
+    until_end: bool,
     store: Path,
     host: str,
     port: int,
@@ -120,20 +145,31 @@ def collect(
     max_requests: int,
     timeout: float,
 ) -> int:
-    """Store OpenLineage events: of FILEs (- is stdin), or over HTTP with --serve.
+    """Store OpenLineage events: of FILEs (- is stdin), over HTTP with --serve, or --from-kafka.
 
     A FILE has one event a line, or a JSON array of events. Over HTTP, producers post to
     /api/v1/lineage as to Marquez (OPENLINEAGE_URL=http://host:5000), or arrays to
-    /api/v1/lineage/batch. Events are checked against OpenLineage's schemas. What is accepted is on
-    disk, and is not stored twice. Exit code 1: an event of a FILE was refused.
+    /api/v1/lineage/batch. A message of Kafka is one event. Events are checked against OpenLineage's
+    schemas. What is accepted is on disk, and is not stored twice. Exit code 1: an event of a FILE,
+    or of a topic --until-end, was refused.
     """
-    if serves == bool(files):
-        raise click.UsageError("name FILEs to read, or --serve", context)
-    require_extra()
+    if serves + bool(files) + (topic is not None) != 1:
+        raise click.UsageError("name FILEs to read, --serve, or --from-kafka", context)
+    if topic is None and (brokers or kafka_config or until_end):
+        raise click.UsageError("--brokers, --kafka-config, --until-end need --from-kafka", context)
+    require_extra("collect")
+    if topic is not None:
+        require_extra("kafka")
     from dbt_ripple.collector.event_store import EventStore
     from dbt_ripple.collector.intake import Limits
 
     limits = Limits(max_body, max_depth, max_batch)
+    if topic is not None:
+        from dbt_ripple.collector.kafka import settings_of
+
+        settings = settings_of(kafka_config, brokers)
+        with EventStore(store, warn) as opened:
+            return _collect_topic(topic, settings, opened, limits, until_end)
     if not serves:
         with EventStore(store, warn) as opened:
             return _collect_files(files, opened, limits)
@@ -193,6 +229,43 @@ def _collect_files(files: tuple[str, ...], store: EventStore, limits: Limits) ->
                 ) from error
     if collected.refused > _MOST_REFUSALS:
         complain(f"and {collected.refused - _MOST_REFUSALS:,} more were refused")
+    answer([f"stored {_said(collected, store)}"])
+    return EXIT_REFUSED if collected.refused else 0
+
+
+def _collect_topic(
+    topic: str, settings: dict[str, Any], store: EventStore, limits: Limits, until_end: bool
+) -> int:
+    from dbt_ripple.collector.event_store import StoreError
+    from dbt_ripple.collector.files import Collected
+    from dbt_ripple.collector.kafka import consume
+
+    def ready() -> None:
+        group = settings["group.id"]
+        answer([f"reading {topic} as group {group}, storing in {store.folder}"])
+        sys.stdout.flush()
+
+    collected = Collected()
+    try:
+        consume(
+            settings,
+            topic,
+            store,
+            limits,
+            collected,
+            lambda refused: complain(f"{refused.where}: {refused.why}"),
+            until_end=until_end,
+            on_ready=ready,
+        )
+    except StoreError as error:
+        raise RippleError(
+            f"events cannot be written ({error.detail}), after {_said(collected, store)}",
+            str(store.folder),
+            "start it again when there is room: Kafka keeps what is not stored",
+        ) from error
+    except (KeyboardInterrupt, SystemExit):
+        answer([f"stored {_said(collected, store)}"])
+        raise
     answer([f"stored {_said(collected, store)}"])
     return EXIT_REFUSED if collected.refused else 0
 

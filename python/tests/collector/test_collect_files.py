@@ -121,11 +121,21 @@ def test_a_file_that_is_not_there(command: Command) -> None:
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("arguments", [[], ["--serve", "events"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--serve", "events"], ["--serve", "--from-kafka", "t"], ["events", "--from-kafka", "t"]],
+)
 def test_files_or_serve(command: Command, arguments: list[str]) -> None:
     code, out, err = command(*arguments)
     assert (code, out) == (2, "")
-    assert "name FILEs to read, or --serve" in err
+    assert "name FILEs to read, --serve, or --from-kafka" in err
+
+
+@pytest.mark.parametrize("option", [("--brokers", "b:1"), ("--until-end",)])
+def test_options_of_kafka_alone(command: Command, option: tuple[str, ...]) -> None:
+    code, out, err = command("events", *option)
+    assert (code, out) == (2, "")
+    assert "need --from-kafka" in err
 
 
 def test_the_extra_is_missing(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,12 +149,24 @@ def test_the_extra_is_missing(command: Command, monkeypatch: pytest.MonkeyPatch)
     assert err.count("\n") == 1
 
 
+def test_the_extra_of_kafka_is_missing(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if "kafka" in name else find(name)
+    )
+    code, out, err = command("--from-kafka", "t", "--brokers", "b:1")
+    assert (code, out) == (2, "")
+    assert 'run `pip install "dbt-ripple[kafka]"`' in err
+
+
 def test_nothing_else_imports_the_extra(tmp_path: Path) -> None:
     import subprocess
 
     from served_collector import PACKAGE
 
-    modules = "{'starlette', 'uvicorn', 'prometheus_client', 'jsonschema_rs', 'anyio'}"
+    modules = (
+        "{'starlette', 'uvicorn', 'prometheus_client', 'jsonschema_rs', 'anyio', 'confluent_kafka'}"
+    )
     for program in (
         "import dbt_ripple",
         "import dbt_ripple.cli.collect, dbt_ripple.cli.emit",
