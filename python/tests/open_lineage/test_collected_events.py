@@ -207,6 +207,33 @@ def test_sql_of_an_insert_goes_by_position(tmp_path: Path) -> None:
     assert "DIRECT IDENTITY airflow.load_orders.load.state p.raw.orders.status" in found
 
 
+def test_sql_that_drops_its_table_gives_it_no_values(tmp_path: Path) -> None:
+    event = load(sql={"query": "drop table if exists s.orders; truncate table s.orders"})
+    del event["outputs"][0]["facets"]["columnLineage"]
+    event["inputs"] = []
+    found = edges(linked(tmp_path, [event], shop()))
+    name = "airflow.load_orders.load"
+    assert {e for e in found if name in e} == {f"DIRECT IDENTITY {name}.*rows* p.raw.orders.*rows*"}
+
+
+def test_names_that_a_parser_gives_are_not_those_of_the_table(tmp_path: Path) -> None:
+    """As a real Airflow sends it: an empty `dataset`, and columns called as where they come from."""
+    event = load()
+    event["outputs"][0]["facets"]["columnLineage"]["dataset"] = []
+    lineage = linked(tmp_path, [event], shop())
+    assert lineage.analysis.nodes["asset.airflow.load_orders.load"].status == "analysed"
+    assert lineage.analysis.nodes["asset.airflow.load_orders.load"].columns == [
+        "id",
+        "amount",
+        "status",
+    ]
+    event["job"]["facets"]["sql"]["query"] = (
+        "merge into s.orders using checkout on true when matched then delete"
+    )
+    lineage = linked(tmp_path, [event], shop())
+    assert lineage.analysis.nodes["asset.airflow.load_orders.load"].status == "opaque"
+
+
 def test_what_dbt_says_of_itself_is_no_second_graph(tmp_path: Path) -> None:
     own = run_event(
         FCT, integration="DBT", inputs=[dataset(DB, "d.s.stg")], outputs=[dataset(DB, "d.s.fct")]

@@ -31,7 +31,7 @@ from dbt_ripple.artifacts.assets_file import (
     Flow,
 )
 from dbt_ripple.flow.identifiers import dialect_of
-from dbt_ripple.flow.statements import dialects
+from dbt_ripple.flow.statements import KNOWN, dialects, statements
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.openlineage.collected.dataset_identities import (
     DatasetIdentities,
@@ -55,6 +55,7 @@ from dbt_ripple.openlineage.collected.told_lineage import (
     job_lineage,
 )
 from dbt_ripple.openlineage.declared import DatasetName
+from dbt_ripple.reasons import Code, Reason
 
 _NO_NAME: Final = re.compile(r"[\s:+@,'\"\x00-\x1f\x7f]+")
 _PRODUCERS: Final = ("airflow", "dagster", "dbt", "flink", "prefect", "spark")
@@ -323,11 +324,15 @@ class _Collection:
             name: lineage.outputs.get(name, OutputLineage())
             for name in sorted({*told.outputs, *lineage.outputs})
         }
+        sql, dialect = text(facet(told.facets, "sql").get("query"), None), self._dialect(job)
         every = list(outputs.values())
+        complete = bool(every) and all(o.is_told and o.tells_kinds for o in every)
+        if sql and not complete and _can_be_followed(sql, dialect):
+            # A parser that has no tables at hand calls columns as they are called where they come from.
+            outputs = {n: o if o.tells_kinds else OutputLineage() for n, o in outputs.items()}
+            every = list(outputs.values())
         all_told = bool(every) and all(output.is_told for output in every)
-        complete = all_told and all(output.tells_kinds for output in every)
-        sql = text(facet(told.facets, "sql").get("query"), None)
-        by_sql = bool(sql) and not complete
+        by_sql = bool(sql) and not all_told
         reads = self._reads(job, outputs, all_told, by_sql)
         asset = DeclaredAsset(
             id=job.id,
@@ -338,9 +343,11 @@ class _Collection:
             owner=_owner(told.facets),
             tags=_tags(told.facets),
             reads=tuple(reads),
-            writes=tuple(self._writes(job, outputs, {flow.node for flow in reads}, by_sql)),
+            writes=tuple(
+                self._writes(job, outputs, {flow.node for flow in reads}, _takes_away(sql, dialect))
+            ),
             sql=sql if by_sql else None,
-            dialect=self._dialect(job) if by_sql else None,
+            dialect=dialect if by_sql else None,
             collected=True,
             kinds_untold=all_told and not complete,
             assertions=tuple(self._assertions(job)),
@@ -358,10 +365,7 @@ class _Collection:
         read = {*job.told.inputs, *job.lineage.reads}
         for name, output in outputs.items():
             read |= {source.dataset for source in output.sources()}
-            known = {c.name.casefold() for c in self._columns_of(name)}
             for own, sources in output.fields.items():
-                if by_sql and known and own.casefold() not in known:
-                    continue  # a number in place of a name; its SQL says more
                 for source in sources:
                     for node in self.nodes_of(source.dataset):
                         flow = ColumnFlow(
@@ -400,7 +404,7 @@ class _Collection:
         job: _Job,
         outputs: dict[DatasetName, OutputLineage],
         reads: set[str],
-        by_sql: bool,
+        only_rows: bool,
     ) -> Iterable[Flow]:
         several = len(outputs) > 1
         flows: dict[str, dict[ColumnFlow, None] | None] = {}
@@ -410,11 +414,11 @@ class _Collection:
                     if not reads <= self.parents.get(node, set()) | {node}:
                         self.over_dbt.append(f"{job.id} writes {node}")
                     continue
-                if not output.is_told:
+                if not output.is_told and not only_rows:
                     flows.setdefault(node, None)
                     continue
                 into = flows.get(node) or {}
-                for flow in self._written(name, output, several, by_sql):
+                for flow in self._written(name, output, several):
                     into[flow] = None
                 flows[node] = into
         for node in job.more_writes:
@@ -425,7 +429,7 @@ class _Collection:
             yield Flow(node, columns, _place(job.name))
 
     def _written(
-        self, name: DatasetName, output: OutputLineage, several: bool, by_sql: bool
+        self, name: DatasetName, output: OutputLineage, several: bool
     ) -> Iterable[ColumnFlow]:
         known = [column.name for column in self._columns_of(name)]
         there = {column.casefold() for column in known}
@@ -435,9 +439,7 @@ class _Collection:
             if not there or own.casefold() in there:
                 yield ColumnFlow(source, own)
                 continue
-            if by_sql:
-                continue
-            # A parser that does not know the table gives numbers to what has no name: it is one of the others.
+            # What has another name than any column, or a number for a name, is one of the others.
             for column in known:
                 if column.casefold() not in told:
                     yield ColumnFlow(source, column, "transformation")
@@ -583,6 +585,26 @@ def _both(declared: DeclaredAsset, collected: DeclaredAsset) -> DeclaredAsset:
         runs=(*declared.runs, *collected.runs),
         assertions=(*declared.assertions, *collected.assertions),
     )
+
+
+def _takes_away(sql: str, dialect: str) -> bool:
+    """Whether the SQL only deletes rows, or drops or empties tables."""
+    parsed = statements(sql, dialect) if sql else []
+    return (
+        bool(parsed)
+        and not isinstance(parsed, Reason)
+        and all(statement.only_deletes for statement in parsed)
+    )
+
+
+def _can_be_followed(sql: str, dialect: str) -> bool:
+    """Whether each statement that writes is one whose query can be followed, as far as its text says."""
+    parsed = (
+        statements(sql, dialect) if dialect in KNOWN else Code.DIALECT_NOT_KNOWN(dialect=dialect)
+    )
+    if isinstance(parsed, Reason):
+        return False
+    return all(statement.is_query or statement.writes is None for statement in parsed)
 
 
 def _prefix(told: Told) -> str:

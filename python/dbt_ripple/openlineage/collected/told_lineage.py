@@ -110,7 +110,6 @@ def dataset_lineage(facets: Facets) -> OutputLineage:
             _add(output, into, source, old)
     for source in dicts(told.get("dataset")):
         _add(output, output.rows, source, "", of_rows=True)
-    output.tells_kinds |= isinstance(told.get("dataset"), list)
     _add_entry(output, facet(facets, "lineage"))
     return output
 
