@@ -3,7 +3,7 @@
 -- What changed lately (var ripple_since, by default the last 24 hours) upstream of a node, of one of its columns
 -- (vars ripple_node and ripple_column) or of what a failed test reads (its name as ripple_node), nearest first: the
 -- definitions that were changed there, not those that moved along. Of a column, only what it is computed from, and
--- which rows there are.
+-- which rows there are. And which runs of jobs that dbt does not start (collected events) ended there since: `run_id`.
 with reached as (
     {{ upstream_columns(var('ripple_node', none), var('ripple_column', none)) | indent(4) }}
 ),
@@ -31,53 +31,102 @@ changes as (
     where
         is_origin
         and changed_at >= {{ since() }}
+),
+
+redefined as (
+    select
+        asked.name as asked_about,
+        changes.changed_at,
+        changes.git_sha,
+        coalesce(min(reached.depth), min(nearest.depth)) as depth,
+        nodes.project_name,
+        changes.name,
+        changes.column_name,
+        changes.change,
+        changes.old_expression,
+        changes.new_expression,
+        nodes.owner,
+        nodes.owner_email,
+        nodes.owner_channel,
+        changes.unique_id,
+        cast(null as {{ type_of('string') }}) as run_id
+    from nearest
+    inner join {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
+        on
+            nearest.snapshot_id = nodes.snapshot_id
+            and nearest.unique_id = nodes.unique_id
+    inner join changes
+        on
+            nodes.project_name = changes.project_name
+            and nodes.unique_id = changes.unique_id
+    inner join asked on {{ 'true' if var('ripple_node', none) else 'nearest.snapshot_id = asked.snapshot_id' }}
+    left join reached
+        on
+            nearest.snapshot_id = reached.snapshot_id
+            and nearest.unique_id = reached.unique_id
+            and changes.column_name = lower(reached.column_name)
+    where
+        reached.unique_id is not null
+        or changes.change = 'removed'
+    group by
+        asked.name,
+        changes.changed_at,
+        changes.git_sha,
+        nodes.project_name,
+        changes.name,
+        changes.column_name,
+        changes.change,
+        changes.old_expression,
+        changes.new_expression,
+        nodes.owner,
+        nodes.owner_email,
+        nodes.owner_channel,
+        changes.unique_id
+),
+
+runs as (
+    select * from {{ ref('dbt_ripple', 'fct_runs') }}
+    where
+        resource_type = 'asset'
+        and ran_at >= {{ since() }}
+),
+
+ran as (
+    select
+        asked.name as asked_about,
+        runs.ran_at as changed_at,
+        cast(null as {{ type_of('string') }}) as git_sha,
+        nearest.depth,
+        nodes.project_name,
+        nodes.name,
+        '*rows*' as column_name,
+        case when runs.is_failure then 'run failed' else 'ran' end as change,
+        cast(null as {{ type_of('string') }}) as old_expression,
+        cast(null as {{ type_of('string') }}) as new_expression,
+        nodes.owner,
+        nodes.owner_email,
+        nodes.owner_channel,
+        nodes.unique_id,
+        runs.invocation_id as run_id
+    from nearest
+    inner join {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
+        on
+            nearest.snapshot_id = nodes.snapshot_id
+            and nearest.unique_id = nodes.unique_id
+    inner join runs
+        on
+            nodes.project_name = runs.project_name
+            and nodes.unique_id = runs.unique_id
+    inner join asked on {{ 'true' if var('ripple_node', none) else 'nearest.snapshot_id = asked.snapshot_id' }}
+),
+
+final as (
+    select * from redefined
+
+    union all
+
+    select * from ran
 )
 
-select
-    asked.name as asked_about,
-    changes.changed_at,
-    changes.git_sha,
-    coalesce(min(reached.depth), min(nearest.depth)) as depth,
-    nodes.project_name,
-    changes.name,
-    changes.column_name,
-    changes.change,
-    changes.old_expression,
-    changes.new_expression,
-    nodes.owner,
-    nodes.owner_email,
-    nodes.owner_channel,
-    changes.unique_id
-from nearest
-inner join {{ ref('dbt_ripple', 'dim_nodes') }} as nodes
-    on
-        nearest.snapshot_id = nodes.snapshot_id
-        and nearest.unique_id = nodes.unique_id
-inner join changes
-    on
-        nodes.project_name = changes.project_name
-        and nodes.unique_id = changes.unique_id
-inner join asked on {{ 'true' if var('ripple_node', none) else 'nearest.snapshot_id = asked.snapshot_id' }}
-left join reached
-    on
-        nearest.snapshot_id = reached.snapshot_id
-        and nearest.unique_id = reached.unique_id
-        and changes.column_name = lower(reached.column_name)
-where
-    reached.unique_id is not null
-    or changes.change = 'removed'
-group by
-    asked.name,
-    changes.changed_at,
-    changes.git_sha,
-    nodes.project_name,
-    changes.name,
-    changes.column_name,
-    changes.change,
-    changes.old_expression,
-    changes.new_expression,
-    nodes.owner,
-    nodes.owner_email,
-    nodes.owner_channel,
-    changes.unique_id
-order by asked_about asc, changes.changed_at desc, depth asc, changes.name asc, changes.column_name asc
+select * from final
+order by asked_about asc, changed_at desc, depth asc, name asc, column_name asc, run_id asc

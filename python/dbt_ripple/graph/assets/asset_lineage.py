@@ -44,6 +44,7 @@ from dbt_ripple.graph.assets.declared_graph import (
     DeclaredGraph,
     Link,
     dialect_note,
+    text_of,
 )
 from dbt_ripple.graph.broken_nodes import BrokenNodeFinder, believed
 from dbt_ripple.graph.cache import Cache
@@ -53,7 +54,7 @@ from dbt_ripple.graph.hypothetical import (
     Supposed,
     relation_after,
 )
-from dbt_ripple.graph.lineage import Analysis, ColumnEdge, NodeAnalysis, Status
+from dbt_ripple.graph.lineage import Analysis, ColumnEdge, NodeAnalysis, Own, Status
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.query_cache import Note, QueryCache
@@ -610,8 +611,18 @@ class AssetLineage:
             self.dbt,
             nodes={**self.dbt.nodes, **{u: linked.analysis for u, linked in self.linked.items()}},
             test_columns=[*self.dbt.test_columns, *self._assertions()],
+            own={**self.dbt.own, **self._own()} if self.dbt.own else {},
             edges=WithAssetEdges(self.dbt.edges, self.edges, place, frozenset(self._guessed)),
         )
+
+    def _own(self) -> dict[str, Own]:
+        """What assets say themselves, whatever they read: where that differs, the change was made there."""
+        found = {}
+        for unique_id, asset in self.graph.assets.items():
+            own = digest(b"asset", text_of(asset.declared).encode()).hex()
+            columns = self.linked[unique_id].analysis.columns
+            found[unique_id] = Own(dict.fromkeys(map(str.lower, columns), own), own)
+        return found
 
     def _assertions(self) -> list[tuple[str, str, str]]:
         """What the checks that events tell of read, as `Analysis.test_columns`."""
