@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 import sqlglot
@@ -76,6 +77,7 @@ class Statement(NamedTuple):
         return words[0].upper() if words else ""
 
 
+@cache
 def dialects() -> list[str]:
     """The dialects that can be read at all."""
     return sorted(name for name in Dialect.classes if name)

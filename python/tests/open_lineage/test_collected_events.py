@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import random
+import tracemalloc
 from pathlib import Path
 
 import msgspec
@@ -594,6 +595,23 @@ def test_a_ring_of_jobs(tmp_path: Path) -> None:
     ]
     lineage = linked(tmp_path, events, shop())
     build_rows(lineage.graph.acyclic, lineage.analysis)
+
+
+def test_what_nobody_reads_of_an_event_takes_no_memory(tmp_path: Path) -> None:
+    """Spark sends its plans: of a store of these a small part is in memory at a time."""
+    plan = {"spark.logicalPlan": {"plan": [{"class": "org.apache.spark.Project", "id": 7}] * 1000}}
+    many = [train(run=i, run_facets=plan) for i in range(100)]
+    many += [run_event(f"job{i}", run=i, run_facets=plan) for i in range(100)]
+    file = written(tmp_path, many)
+    del many
+    read_events([file])
+    tracemalloc.start()
+    read_events([file])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    share = peak / file.stat().st_size
+    print(f"peak memory of reading, to the size of the store: {share:.2f}")
+    assert share < 0.2
 
 
 # --- where events are ------------------------------------------------------------------------------

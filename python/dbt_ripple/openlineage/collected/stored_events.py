@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -194,7 +195,7 @@ class _Reduced(NamedTuple):
 
     is_complete: bool
     at: datetime
-    line: bytes
+    key: bytes
     producer: str
     run: Facets
     job: Facets
@@ -335,7 +336,9 @@ class _Reader:
                 if head.job is None:
                     if head.dataset is not None:
                         name = DatasetName(head.dataset.namespace, head.dataset.name)
-                        of_datasets.append((at, line, True, name, _dataset_facets(_decoded(line))))
+                        of_datasets.append(
+                            (at, _key(line), True, name, _dataset_facets(_decoded(line)))
+                        )
                     continue
                 job = JobName(head.job.namespace, head.job.name)
                 run_id = head.run.run_id if head.run is not None else None
@@ -345,15 +348,15 @@ class _Reader:
                     continue
                 event = _reduced(head, at, line)
                 if counts:
-                    of_jobs.setdefault(job, {})[line] = event
+                    of_jobs.setdefault(job, {})[event.key] = event
                 if tells and run_id is not None:
-                    of_runs.setdefault((job, run_id), {})[line] = event
+                    of_runs.setdefault((job, run_id), {})[event.key] = event
         for job in sorted(winners):
             told = self.events.jobs[job] = Told()
             for event in sorted(of_jobs.get(job, {}).values()):
                 told.add(event)
                 for name, facets in (*event.inputs, *event.outputs):
-                    of_datasets.append((event.at, event.line, False, name, facets))
+                    of_datasets.append((event.at, event.key, False, name, facets))
         for _, _, alone, name, facets in sorted(of_datasets, key=lambda one: (one[0], one[1])):
             self._of_dataset(name, facets)
             if alone and ("columnLineage" in facets or "lineage" in facets):
@@ -408,6 +411,11 @@ def _head(line: bytes) -> tuple[_Head, datetime] | None:
     return head, at
 
 
+def _key(line: bytes) -> bytes:
+    """What orders events of one time, whatever their order in the store, and shows which are equal."""
+    return blake2b(line, digest_size=16).digest()
+
+
 def _is_name(name: str) -> bool:
     return bool(name.strip()) and len(name) <= _LONGEST
 
@@ -426,7 +434,7 @@ def _reduced(head: _Head, at: datetime, line: bytes) -> _Reduced:
     return _Reduced(
         (head.event_type or "").upper() == "COMPLETE",
         at,
-        line,
+        _key(line),
         text(event.get("producer")),
         _kept(facet(run, "facets"), _OF_RUNS),
         _kept(facet(job, "facets"), _OF_JOBS),
