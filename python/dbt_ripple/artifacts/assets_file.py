@@ -61,6 +61,9 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
 }
 """What ``transformation`` may say in one word: OpenLineage's subtypes. Anything else is a text."""
 
+COLLECTED: Final = "collected events of "
+"""What the place of an asset begins with that no file declares."""
+
 _ID: Final = re.compile(r"([A-Za-z][\w-]*):([^\s:+@,'\"]+)")
 _AT: Final = re.compile(r"\$((?:\.\w+|\[(?:\d+|\.\.\.)\])*)")
 

@@ -611,6 +611,7 @@ class AssetLineage:
             self.dbt,
             nodes={**self.dbt.nodes, **{u: linked.analysis for u, linked in self.linked.items()}},
             test_columns=[*self.dbt.test_columns, *self._assertions()],
+            tests={**self.dbt.tests, **self._checks()},
             own={**self.dbt.own, **self._own()} if self.dbt.own else {},
             edges=WithAssetEdges(self.dbt.edges, self.edges, place, frozenset(self._guessed)),
         )
@@ -632,6 +633,19 @@ class AssetLineage:
             names = {name.lower(): name for name in (seen.columns if seen is not None else ())}
             column = ROWS if said.column is None else names.get(said.column.lower(), said.column)
             found.append((said.unique_id, said.node, column))
+        return found
+
+    def _checks(self) -> dict[str, NodeAnalysis]:
+        """These checks as tests, each with the fingerprint of what it reads."""
+        found = {}
+        for test, unique_id, column in self._assertions():
+            seen = self.seen(unique_id)
+            fps = {}
+            if seen is not None:
+                fps = dict(zip(map(str.lower, seen.columns), seen.fingerprints, strict=False))
+                fps[ROWS] = seen.rows_fingerprint
+            fp = digest(b"assertion", test.encode(), fps.get(column.lower(), "").encode()).hex()
+            found[test] = NodeAnalysis(test, "analysed", rows_fingerprint=fp)
         return found
 
     def moved_since(self, before: AssetLineage) -> dict[str, set[str]]:

@@ -20,7 +20,15 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from dbt_ripple.artifacts import Column, Node, NodeFinder, Project, TestMetadata, did_you_mean
-from dbt_ripple.artifacts.assets_file import DATASETS, FILE, KINDS, Assertion, DeclaredAsset, Flow
+from dbt_ripple.artifacts.assets_file import (
+    COLLECTED,
+    DATASETS,
+    FILE,
+    KINDS,
+    Assertion,
+    DeclaredAsset,
+    Flow,
+)
 from dbt_ripple.artifacts.project import BUILDS_NOTHING, DependsOn
 from dbt_ripple.errors import RippleError
 from dbt_ripple.flow.identifiers import dialect_of
@@ -530,6 +538,8 @@ class DeclaredGraph:
             fqn=[self.project.name, "assets", said.name],
             description=said.description,
             config={} if said.severity is None else {"severity": said.severity},
+            compiled=True,
+            compiled_code="",  # it is no query of dbt, and there is nothing to compile
             attached_node=said.node,
             column_name=said.column,
             test_metadata=TestMetadata(name=said.kind),
@@ -584,7 +594,9 @@ _NAMED: Final = (*RELATIONS, *SEMANTIC, "exposure")
 
 
 def _file_of(asset: DeclaredAsset) -> str:
-    """The file it is declared in; beside the project only its name."""
+    """The file it is declared in; beside the project only its name. Events have none."""
+    if asset.place.startswith(COLLECTED):
+        return ""
     file = asset.place.rpartition(":")[0]
     return FILE if file.replace("\\", "/").rpartition("/")[2] == FILE else file
 

@@ -22,6 +22,7 @@ import msgspec
 
 from dbt_ripple.artifacts import Project, RunResult, Timing
 from dbt_ripple.artifacts.assets_file import (
+    COLLECTED,
     DATASETS,
     OF_PREFIX,
     Assertion,
@@ -630,7 +631,7 @@ def _column(dataset: DatasetName, own: str, several: bool) -> str:
 
 
 def _place(name: JobName | DatasetName) -> str:
-    return f"collected events of {name.namespace}/{name.name}"
+    return f"{COLLECTED}{name.namespace}/{name.name}"
 
 
 def _columns(facets: Facets) -> tuple[AssetColumn, ...]:

@@ -1,0 +1,175 @@
+"""Collected events on the command line, over a project compiled by dbt 1.11."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_shell import Shell
+from collected_events import Event, dataset, made_of, run_event
+from test_assets import names
+from test_schemas import valid
+from two_sides import FROM_RAW, STG, Sides
+
+STORE = "openlineage_events"
+LAKE = "s3://lake"
+
+
+def relation(shell: Shell, unique_id: str) -> tuple[str, str]:
+    """What DuckDB's relation is called in OpenLineage."""
+    manifest = json.loads((shell.folder / "target" / "manifest.json").read_text())
+    node = {**manifest["nodes"], **manifest["sources"]}[unique_id]
+    scheme = manifest["metadata"]["adapter_type"]
+    return f"{scheme}://shop", node["relation_name"].replace('"', "")
+
+
+def events(shell: Shell) -> list[Event]:
+    """A task that loads a source, a job that reads a model, and a check of that."""
+    source = relation(shell, "source.shop.raw.orders")
+    model = relation(shell, STG)
+    loads = made_of({"amount": [(LAKE, "landing/orders", "cents", ("DIRECT", "TRANSFORMATION"))]})
+    kind = ("INDIRECT", "FILTER")
+    reads = made_of(
+        {"n": [(*model, "order_id", ("DIRECT", "AGGREGATION"))]}, [(*model, "amount", kind)]
+    )
+    checked = dataset(*model)
+    said = {
+        "assertion": "not_null",
+        "column": "amount",
+        "success": False,
+        "name": "amount is there",
+    }
+    checked["inputFacets"] = {"dataQualityAssertions": {"assertions": [said]}}
+    return [
+        run_event(
+            "load_orders.load",
+            inputs=[dataset(LAKE, "landing/orders")],
+            outputs=[dataset(*source, columnLineage=loads)],
+        ),
+        run_event(
+            "train",
+            integration="SPARK",
+            inputs=[dataset(*model)],
+            outputs=[dataset(LAKE, "churn", columnLineage=reads)],
+        ),
+        run_event("expectations", integration="", inputs=[checked]),
+    ]
+
+
+def store(shell: Shell, folder: str = STORE) -> Path:
+    """A store beside the project."""
+    file = shell.folder / folder / "events-00000001.ndjson"
+    file.parent.mkdir()
+    file.write_text("".join(json.dumps(e) + "\n" for e in events(shell)))
+    return file
+
+
+@pytest.fixture
+def collecting(shell: Shell) -> Shell:
+    store(shell)
+    return shell
+
+
+def test_trace_goes_through_collected_jobs(collecting: Shell) -> None:
+    assert names(collecting("trace", "raw.orders", "-d", "upstream").out) == [
+        "TABLE orders",
+        "DAG load_orders.load",
+        "FILE landing/orders",
+    ]
+    down = collecting("trace", "file:landing/orders.cents").out
+    assert "SPARK_JOB train (rows)  INDIRECT FILTER" in down
+    document = valid(
+        "trace", collecting("trace", "spark:train", "-d", "upstream", "--format", "json").json
+    )
+    assert {"asset.airflow.load_orders.load", STG} <= {n["unique_id"] for n in document["nodes"]}
+
+
+def test_where_events_are_read_from(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = shell("trace", STG).out
+    file = store(shell, "elsewhere")
+    assert shell("trace", STG).out == plain
+    for given in ("elsewhere", str(file)):
+        assert "SPARK_JOB train" in shell("trace", STG, "--events", given).out
+    monkeypatch.setenv("DBT_RIPPLE_EVENTS", "elsewhere")
+    assert "SPARK_JOB train" in shell("trace", STG).out
+    monkeypatch.delenv("DBT_RIPPLE_EVENTS")
+    assert "no such file or folder" in shell.refused("trace", STG, "--events", "gone")
+    other = shell("trace", STG, "--events", "elsewhere", "--dataset-namespace", "duckdb://other")
+    assert "train" not in other.out
+
+
+def test_a_damaged_store_is_one_line(collecting: Shell) -> None:
+    file = collecting.folder / STORE / "events-00000001.ndjson"
+    file.write_bytes(file.read_bytes() + b'{}\nnonsense\n\xff\xfe\n{"half')
+    for command in (["trace", STG], ["analyze"], ["impact", STG, "--drop", "amount"]):
+        done = collecting(*command)
+        assert (
+            "3 of 6 lines are left out as no event of OpenLineage, the first is line 4" in done.err
+        )
+        assert done.err.count("OpenLineage") == 1
+        assert "train" in done.out or command == ["analyze"]
+
+
+def test_impact_names_what_is_used_inside_a_job(collecting: Shell) -> None:
+    document = valid(
+        "impact", collecting("impact", STG, "--drop", "amount", "--format", "json").json
+    )
+    found = {a["unique_id"]: a["severity"] for a in document["affected_assets"]}
+    assert found["asset.spark.train"] == "breaking"
+    assert [test for test in document["affected_tests"] if "amount_is_there" in test]
+    document = collecting("impact", STG, "--drop", "customer_id", "--format", "json").json
+    assert "asset.spark.train" not in {a["unique_id"] for a in document["affected_assets"]}
+    assert not [test for test in document["affected_tests"] if "amount_is_there" in test]
+
+
+def test_diagnose_says_when_a_job_ran(collecting: Shell) -> None:
+    document = valid("diagnose", collecting("diagnose", "spark:train", "--format", "json").json)
+    steps = {step["unique_id"]: step for step in document["steps"]}
+    run = steps["asset.airflow.load_orders.load"]["last_run"]
+    assert (run["status"], run["at"]) == ("success", "2026-11-23T10:00:00Z")
+    guards = {guard["name"]: guard["status"] for guard in steps[STG]["tests"]}
+    assert guards["amount is there"] == "fail"
+
+
+def test_analyze_counts_collected_assets(collecting: Shell) -> None:
+    document = valid("analyze", collecting("analyze", "--format", "json").json)
+    assert document["assets"] == 5
+
+
+def test_emit_sends_no_events_of_others(collecting: Shell) -> None:
+    pytest.importorskip("openlineage.client")
+    out = collecting(
+        "emit", "--static", "--output", "-", "--dataset-namespace", "duckdb://shop"
+    ).out
+    assert out and '"train"' not in out and "landing/orders" not in out
+
+
+# --- two sides -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def both(sides: Sides) -> Sides:
+    store(sides.shell)
+    return sides
+
+
+def test_select_lists_jobs_that_read_what_moved(both: Sides) -> None:
+    document = both("select", "--format", "json").json
+    assert document["assets"] == [] and document["tests"] == []
+    both.write_sql(STG, FROM_RAW.replace("amount,", "amount * 2 as amount,"))
+    document = valid("select", both("select", "--format", "json").json)
+    found = ["asset.file.churn", "asset.job.expectations", "asset.spark.train"]
+    assert document["assets"] == found
+    assert not [t for t in document["tests"] if "amount is there" in t["unique_id"]]
+    (both.shell.folder / STORE / "events-00000001.ndjson").unlink()
+    assert both("select", "--format", "json").json["tests"] == document["tests"]
+
+
+def test_the_gate_has_collected_jobs_as_readers(both: Sides) -> None:
+    both.write_sql(STG, FROM_RAW.replace("amount, ", ""))
+    document = valid("gate", both("gate", "--format", "json").json)
+    broken = {f["unique_id"] for f in document["findings"] if f["rule"] == "reader_broken"}
+    assert "asset.spark.train" in broken
+    for style in ("sarif", "github", "markdown", "text"):
+        assert both("gate", "--format", style).code in (0, 1)
