@@ -131,5 +131,5 @@ ORDERED_BY_ANY_BRANCH: Final = frozenset({"duckdb"})
 @cache
 def resolution(dialect: str) -> dict[str, int]:
     """Which meaning a name has in each place, in this dialect."""
-    known = RESOLUTION.get(dialect, {})
-    return {place: known.get(place, EITHER) for place in PLACES}
+    overrides = RESOLUTION.get(dialect, {})
+    return {place: overrides.get(place, EITHER) for place in PLACES}

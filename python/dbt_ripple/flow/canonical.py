@@ -200,17 +200,17 @@ sample is taken behind ON and before WHERE."""
 
 def _types(tree: Any, dialect: str, types: FindTypes) -> dict[str, dict[str, str]]:
     """The types of the columns of each source that is a relation, by its alias."""
-    found: dict[str, dict[str, str]] = {}
+    by_alias: dict[str, dict[str, str]] = {}
     for node in tree.find_all(exp.Table):
         parts = [fold(p.name, bool(p.args.get("quoted")), dialect) for p in node.parts]
-        known = {}
+        types_of_columns = {}
         for name, text in types(".".join(parts)).items():
             try:
-                known[name] = exp.DataType.build(text, dialect=dialect).sql()
+                types_of_columns[name] = exp.DataType.build(text, dialect=dialect).sql()
             except (SqlglotError, ValueError):
                 continue
-        found[node.alias_or_name] = known
-    return found
+        by_alias[node.alias_or_name] = types_of_columns
+    return by_alias
 
 
 def _are_apart(tree: Any) -> bool:
@@ -309,8 +309,8 @@ def _qualified(tree: Any, dialect: str, table: FindTable) -> Any:
     except Exception:  # of a query that sqlglot's optimizer does not expect
         return None
     for node in copy.find_all(exp.Table):
-        found = real.get(node.name)
-        if found is not None:
-            for name, value in zip(("this", "db", "catalog"), found, strict=True):
+        real_parts = real.get(node.name)
+        if real_parts is not None:
+            for name, value in zip(("this", "db", "catalog"), real_parts, strict=True):
                 node.set(name, value.copy() if value is not None else None)
     return copy

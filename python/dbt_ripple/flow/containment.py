@@ -138,9 +138,9 @@ def filtered(rows: Rows, fp: bytes, key: bytes, condition: Condition = None) -> 
         key: fingerprint of the condition.
         condition: what is known about it.
     """
-    known = conditions(rows)
-    said = known.get(key) or condition
-    return JoinBlock(fp, sides(rows), {**known, key: said})
+    by_fingerprint = conditions(rows)
+    kept = by_fingerprint.get(key) or condition
+    return JoinBlock(fp, sides(rows), {**by_fingerprint, key: kept})
 
 
 def joined(left: Rows, right: Rows, fp: bytes, token: bytes, on: frozenset[bytes]) -> Rows:
@@ -169,7 +169,7 @@ class Embeddings:
     """Finds maps between row sets, and remembers what it found."""
 
     def __init__(self) -> None:
-        self.found: dict[tuple[bytes, bytes], Embedding | None] = {}
+        self._best: dict[tuple[bytes, bytes], Embedding | None] = {}
         self.steps = 0
 
     def embed(self, head: Rows, base: Rows) -> int | None:
@@ -186,7 +186,7 @@ class Embeddings:
         if head.fp == base.fp:
             return _SAME
         key = (head.fp, base.fp)
-        if key not in self.found:
+        if key not in self._best:
             self.steps += 1
             if self.steps > MOST_STEPS:
                 return None
@@ -200,8 +200,8 @@ class Embeddings:
                     best = candidate
                 if candidate.bits & INJECTIVE:
                     break
-            self.found[key] = best
-        return self.found[key]
+            self._best[key] = best
+        return self._best[key]
 
     def _candidates(self, head: Rows, base: Rows) -> Iterator[Embedding | None]:
         if isinstance(head, Union) and isinstance(base, Union):
@@ -299,12 +299,12 @@ class Embeddings:
         """An outer join on one of the sides only: it may hold an inner one, or the side it keeps."""
         _, first = sides(base)[0]
         if isinstance(first, OuterJoin):
-            rest, known = sides(base)[1:], conditions(base)
+            further_sides, filters = sides(base)[1:], conditions(base)
             inner = joined(first.left, first.right, b"inner" + first.fp, first.token, first.on)
-            embedding = self._find(head, _replaced(inner, base.fp, rest, known))
+            embedding = self._find(head, _replaced(inner, base.fp, further_sides, filters))
             yield _with(embedding, embedding.bits & ~(ONTO | COUNTED) if embedding else 0)
             if first.keeps_left:
-                embedding = self._find(head, _replaced(first.left, base.fp, rest, known))
+                embedding = self._find(head, _replaced(first.left, base.fp, further_sides, filters))
                 yield _with(
                     embedding,
                     embedding.bits & ~(ONTO | COUNTED) if embedding else 0,
@@ -312,8 +312,8 @@ class Embeddings:
                 )
         _, first = sides(head)[0]
         if isinstance(first, OuterJoin) and not first.keeps_right:
-            rest, known = sides(head)[1:], conditions(head)
-            embedding = self._find(_replaced(first.left, head.fp, rest, known), base)
+            further_sides, filters = sides(head)[1:], conditions(head)
+            embedding = self._find(_replaced(first.left, head.fp, further_sides, filters), base)
             yield _with(embedding, 0, left_out={first.token} | tokens(first.right))
 
     def _groups(self, head: Group, base: Group) -> Embedding | None:
@@ -387,12 +387,14 @@ def _with(
 
 
 def _replaced(
-    first: Rows, fp: bytes, rest: tuple[Side, ...], known: dict[bytes, Condition]
+    first: Rows, fp: bytes, further_sides: tuple[Side, ...], filters: dict[bytes, Condition]
 ) -> Rows:
     """A row set with another first side; its ``fp`` only has to tell it from others."""
-    if not rest and not known:
+    if not further_sides and not filters:
         return first
-    return JoinBlock(b"of" + first.fp + fp, (*sides(first), *rest), {**conditions(first), **known})
+    return JoinBlock(
+        b"of" + first.fp + fp, (*sides(first), *further_sides), {**conditions(first), **filters}
+    )
 
 
 def tokens(rows: Rows) -> frozenset[bytes]:

@@ -258,19 +258,19 @@ class _DefinitionReader:
         skipped = {e.name.lower() for e in star.args.get("except_") or ()}
         new_names = {e.this.name.lower(): e.alias.lower() for e in star.args.get("rename") or ()}
         replaced = {e.alias.lower(): e.this for e in star.args.get("replace") or ()}
-        found: _Outputs = {}
+        starred: _Outputs = {}
         for source, outputs in scope.queries.items():
-            for name, made in outputs.items() if table in ("", source) else ():
+            for name, output in outputs.items() if table in ("", source) else ():
                 if name not in skipped and name != "*":
                     value = replaced.get(name)
-                    made = made if value is None else self.written_out(value, scope)
-                    found.setdefault(new_names.get(name, name), made)
+                    output = output if value is None else self.written_out(value, scope)
+                    starred.setdefault(new_names.get(name, name), output)
         for name, value in replaced.items():
-            found.setdefault(name, self.written_out(value, scope))
+            starred.setdefault(name, self.written_out(value, scope))
         if any("*" in outputs for outputs in scope.queries.values()) or scope.others:
             scope.left["*"] = _DefinedColumn(star, 1)
-        for name, made in found.items():
-            scope.left.setdefault(name, made)
+        for name, output in starred.items():
+            scope.left.setdefault(name, output)
 
     def scope(self, node: Any, ctes: Mapping[str, _Outputs], level: int) -> _Scope:
         scope = _Scope()

@@ -80,7 +80,7 @@ def reads_only(sql: str, dialect: str, relations: Iterable[str]) -> bool:
     try:
         tokens = Dialect.get_or_raise(dialect).tokenize(sql)
         tree = sqlglot.parse_one(sql, dialect=dialect)
-        known = {_parts(exp.to_table(name, dialect=dialect)) for name in relations}
+        allowed = {_parts(exp.to_table(name, dialect=dialect)) for name in relations}
     except (SqlglotError, RecursionError, ValueError):
         return False
     if not isinstance(tree, exp.Query) or any(
@@ -91,7 +91,7 @@ def reads_only(sql: str, dialect: str, relations: Iterable[str]) -> bool:
         if isinstance(node, exp.Table):
             given = {name for name, value in node.args.items() if value}
             named = isinstance(node.this, exp.Identifier) and given <= _PLAIN_TABLE
-            if not named or not (_is_cte(node) or _parts(node) in known):
+            if not named or not (_is_cte(node) or _parts(node) in allowed):
                 return False
         elif isinstance(node, exp.Func):
             if isinstance(node.parent, exp.From | exp.Join):
@@ -131,7 +131,7 @@ def changes_only(statement: str, dialect: str, table: str) -> bool:
         return False
     return (
         isinstance(tree, exp.Delete | exp.Update)
-        and all(found.name == table and not found.db for found in tree.find_all(exp.Table))
+        and all(relation.name == table and not relation.db for relation in tree.find_all(exp.Table))
         and not any(tree.find_all(exp.Returning))
         and _Query(tree, dialect, None).reason() is None
     )
@@ -172,8 +172,8 @@ class _Query:
     def of(self, node: Any) -> Nondeterminism | None:
         """Why one piece of the query is not repeatable."""
         if isinstance(node, _VOLATILE):
-            said = node.sql(self.dialect)[:40]
-            return Nondeterminism(f"{said} is another value each time", Cause.CHANCE)
+            sql = node.sql(self.dialect)[:40]
+            return Nondeterminism(f"{sql} is another value each time", Cause.CHANCE)
         if isinstance(node, _UNKNOWN):
             return Nondeterminism(f"{node.key} is not followed", Cause.CHANCE)
         if isinstance(node, exp.Func) and not isinstance(node, exp.Cast):
@@ -205,10 +205,10 @@ class _Query:
         if isinstance(node, exp.Window):
             return self.window(node)
         if isinstance(node, exp.Join):
-            said = {str(node.args.get(name) or "").upper() for name in ("method", "kind")}
-            if "ASOF" in said:
+            sql = {str(node.args.get(name) or "").upper() for name in ("method", "kind")}
+            if "ASOF" in sql:
                 return Nondeterminism("an ASOF join takes some of the rows", Cause.TIES)
-            if "POSITIONAL" in said:
+            if "POSITIONAL" in sql:
                 return Nondeterminism("a positional join sees the order of rows", Cause.ORDER)
         if isinstance(node, exp.With) and node.args.get("recursive"):
             return Nondeterminism("WITH RECURSIVE", Cause.TIES)
@@ -371,10 +371,10 @@ def _is_exact(to: Any) -> bool:
     return isinstance(to, exp.DataType) and to.this in _EXACT_TYPES
 
 
-def inexact_type(said: str, dialect: str) -> bool:
+def inexact_type(data_type: str, dialect: str) -> bool:
     """Whether values of a type, as the engine calls it, may be equal and not the same."""
     try:
-        return not _is_exact(exp.DataType.build(said, dialect=dialect))
+        return not _is_exact(exp.DataType.build(data_type, dialect=dialect))
     except (SqlglotError, ValueError):
         return True
 

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 from sqlglot import TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 
-from dbt_ripple.flow.token_kinds import NAMES, VALUES, has_pipe, marks_of, said, texts_of
+from dbt_ripple.flow.token_kinds import NAMES, VALUES, has_pipe, lowered_texts, marks_of, texts_of
 
 _STRINGS: Final = VALUES - {TokenType.NUMBER}
 _WORD: Final = re.compile(r"\w+")
@@ -71,7 +71,7 @@ def holds(read: Collection[str], tokens: list[Any], marks: bytes) -> bool:
     as_written = Counter(texts_of(tokens, marks, names))
     if all(map(le, as_written.values(), map(here.__getitem__, as_written))):
         return True
-    there = Counter(said(tokens, marks, names))
+    there = Counter(lowered_texts(tokens, marks, names))
     return all(map(le, there.values(), map(here.__getitem__, there)))
 
 
@@ -84,7 +84,7 @@ def dropped_tokens(
     makes new queries with other names, so that there only values are compared.
     """
     names = not has_pipe(marks)
-    there, here = _count(said(tokens, marks, names)), _count(_strings(tree))
+    there, here = _count(lowered_texts(tokens, marks, names)), _count(_strings(tree))
     missing = there - here
     if dialect == "duckdb":
         missing -= Counter(_lengths_of_text(tokens))
@@ -105,7 +105,7 @@ def dropped_tokens(
     try:
         text = tree.sql(dialect=engine, comments=False)
         again = engine.tokenize(text)
-        missing &= there - _count(said(again, marks_of(again)))
+        missing &= there - _count(lowered_texts(again, marks_of(again)))
     except Exception as error:  # it cannot write all that it can read
         logging.getLogger(__name__).debug("cannot write out a query: %s", error)
     lost = DroppedTokens([], [])

@@ -77,9 +77,9 @@ def refuses(how: str, dialect: str) -> Says:
     return others.get(dialect, answer)
 
 
-def worst(said: Collection[Says]) -> Says:
+def worst(answers: Collection[Says]) -> Says:
     """What an engine says of a query, given what it says of each thing in it."""
-    return True if True in said else None if None in said else False
+    return True if True in answers else None if None in answers else False
 
 
 # -- names that engines know without a declaration ---------------------------------------------------

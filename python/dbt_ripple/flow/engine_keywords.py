@@ -64,12 +64,12 @@ class EngineKeywords:
     """Names of a query that stand where an engine may have words of its own.
 
     Attributes:
-        known: those that are such words (``day`` in ``datediff(day, a, b)``).
+        keywords: those that are such words (``day`` in ``datediff(day, a, b)``).
         unsure: those of which it cannot be said: what a function that is not known is given.
     """
 
     dialect: str
-    known: set[str] = field(default_factory=set)
+    keywords: set[str] = field(default_factory=set)
     unsure: set[str] = field(default_factory=set)
 
     def taken_out(self, tree: exp.Expression, unsure: bool) -> None:
@@ -84,7 +84,7 @@ class EngineKeywords:
             says = self._is_column(column, name)
             if says is True or (says is None and not unsure):
                 continue
-            (self.unsure if says is None else self.known).add(name)
+            (self.unsure if says is None else self.keywords).add(name)
             word = exp.Var(this=column.sql())
             if column.parent is not None:
                 column.replace(word)

@@ -497,10 +497,10 @@ class Expressions:
         if source < 0 and (scope.shown or key in scope.aliases):
             rule = self.resolution[scope.place]
             among = scope.aliases.get(key, -1) + 1
-        known: _RefKey = (up, source, key, rule, among) if up or rule else (source, key)
-        index = scope.ref_index.get(known)
+        ref_key: _RefKey = (up, source, key, rule, among) if up or rule else (source, key)
+        index = scope.ref_index.get(ref_key)
         if index is None:
-            index = scope.ref_index[known] = len(scope.refs)
+            index = scope.ref_index[ref_key] = len(scope.refs)
             scope.refs.append(Ref(up, source, key, name, rule, among))
         return index
 
@@ -534,10 +534,10 @@ class Expressions:
             key = self.fold(this)
         if source < 0 and (scope.shown or key in scope.aliases):
             return self.ref(0, -1, key, name)
-        known = (source, key)
-        index = scope.ref_index.get(known)
+        ref_key = (source, key)
+        index = scope.ref_index.get(ref_key)
         if index is None:
-            index = scope.ref_index[known] = len(scope.refs)
+            index = scope.ref_index[ref_key] = len(scope.refs)
             scope.refs.append(Ref(0, source, key, name))
         return index
 
@@ -615,11 +615,11 @@ class Expressions:
             for c in listed(node.args.get("except_"))
         ]
         # A reference to all columns: `up` holds the source, `name` what is left out.
-        known = (source, -2, "\x1f".join(excluded), 0, 0)
-        index = self.scopes[-1].ref_index.get(known)
+        ref_key = (source, -2, "\x1f".join(excluded), 0, 0)
+        index = self.scopes[-1].ref_index.get(ref_key)
         if index is None:
-            index = self.scopes[-1].ref_index[known] = len(self.scopes[-1].refs)
-            self.scopes[-1].refs.append(Ref(source, -2, "*", known[2]))
+            index = self.scopes[-1].ref_index[ref_key] = len(self.scopes[-1].refs)
+            self.scopes[-1].refs.append(Ref(source, -2, "*", ref_key[2]))
         return self.depend(index, _direct(kind))
 
     def position(self, node: exp.PositionalColumn, kind: int) -> Expr:

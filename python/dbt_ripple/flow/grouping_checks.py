@@ -78,7 +78,7 @@ def _is_listed_column(i: int, env: Env) -> bool:
     if ref.up or ref.source < -1 or env.merged or select is None:
         return False
     if ref.source >= 0:
-        return env.visible[ref.source] and env.known(ref.source, ref.key) is not None
+        return env.visible[ref.source] and env.listed_column(ref.source, ref.key) is not None
     # Where an item before it is called so, too, it may be that.
     aliases = (out for key, out in zip(select.keys, select.outs, strict=False) if key == ref.key)
     return env.listed(ref.key) == 1 and all(out == i for out in aliases)

@@ -37,7 +37,7 @@ def spelled_alike(tokens: Sequence[Any], columns_too: bool) -> tuple[bytes, byte
     Returns:
         A digest of what is alike; and one of the spellings, which is for keys that are one column.
     """
-    found = []
+    clauses = []
     for i, token in enumerate(tokens):
         if token.token_type is T.GROUP_BY:
             query = _query_around(tokens, i)
@@ -45,9 +45,9 @@ def spelled_alike(tokens: Sequence[Any], columns_too: bool) -> tuple[bytes, byte
             end = end or query[-1] + 1
             clause = tokens[i + 1 : end]
             if any(t.token_type in _SETS for t in clause):
-                found.append(_one(tokens, query, clause, end, columns_too))
+                clauses.append(_one(tokens, query, clause, end, columns_too))
     alike, spellings = [], []
-    for one, words in found:
+    for one, words in clauses:
         alike.append(one)
         spellings.append(words)
     return digest(*alike), digest(*spellings)
@@ -86,7 +86,7 @@ def _one(
     """What `spelled_alike` says of one GROUP BY."""
     keys = _keys(clause)
     classes: dict[_Words, int] = {}
-    said = [
+    key_classes = [
         classes.setdefault(words, len(classes))
         for words, _ in keys
         if columns_too or not _is_name(words)
@@ -106,7 +106,7 @@ def _one(
                     for at in range(len(here) - len(words) + 1)
                     if here[at : at + len(words)] == words
                 ]
-    return repr((said, order, again)).encode(), repr(list(classes)).encode()
+    return repr((key_classes, order, again)).encode(), repr(list(classes)).encode()
 
 
 def _keys(clause: Sequence[Any], inside: bool = False) -> list[tuple[_Words, bool]]:

@@ -401,9 +401,9 @@ class _Linker:
                 and fields is not None
             }
         if self.known_constraints is not None:
-            known = not by_name and not rest
+            by_position = not by_name and not rest
             relation.facts = self.known_constraints.combined(
-                left, right, op, pairs, fps, known, rows_fp
+                left, right, op, pairs, fps, by_position, rows_fp
             )
         return relation
 
@@ -471,10 +471,10 @@ class _Linker:
         outputs: list[Column] = []
         for value in rel.values:
             for fp, d in aggregates:
-                found = dict(d)
+                pivoted = dict(d)
                 for _, more in fields:
-                    merge(found, through(CONDITIONAL, more))
-                outputs.append((digest(b"pivot", fp, field_fp, value, rel.flags), found))
+                    merge(pivoted, through(CONDITIONAL, more))
+                outputs.append((digest(b"pivot", fp, field_fp, value, rel.flags), pivoted))
         # Where a name is there already, the engine makes up another one.
         if rel.names and len(rel.names) == len(outputs) and group_names.isdisjoint(rel.keys):
             names += rel.names
@@ -547,10 +547,10 @@ class _Linker:
             (rel.name_column, rel.name_key, (digest(b"unpivot name", labels), {}))
         ]
         for name, key, group in zip(rel.value_names, rel.value_keys, columns, strict=True):
-            found: Deps = {}
+            group_deps: Deps = {}
             for _, d in group:
-                merge(found, d)
-            added.append((name, key, (digest(b"unpivot", *(fp for fp, _ in group)), found)))
+                merge(group_deps, d)
+            added.append((name, key, (digest(b"unpivot", *(fp for fp, _ in group)), group_deps)))
         if rel.values_first:
             added = [*added[1:], added[0]]
         for name, key, column in added:
@@ -603,9 +603,9 @@ class _Linker:
                 right = self.from_items(item.nested, env, in_brackets=True)
             else:
                 source = env.sources[item.source]
-                known = linked.get(item.source)
-                relation = known if known is not None else self.rel(source.rel, env)
-                if source.columns and known is None:
+                linked_before = linked.get(item.source)
+                relation = linked_before if linked_before is not None else self.rel(source.rel, env)
+                if source.columns and linked_before is None:
                     relation = relation.renamed(source.columns, self.dialect)
                 env.relations[item.source] = relation
                 right = _FromResult(
@@ -725,7 +725,7 @@ class _Linker:
                     if relation_of(env, j).unlisted
                     and (column := env.column(j, key, key)) is not None
                 ]
-                own = env.known(i, key)
+                own = env.listed_column(i, key)
                 if others and own is not None:
                     env.merged[key] = (name, combine([own, *others]))
                     env.merged_of.setdefault(key, set()).update(ours, theirs)
@@ -750,12 +750,12 @@ class _Linker:
         else:
             left = [i for i in left if env.visible[i]]
             merged_of.update(left)
-            candidates = [c for i in left if (c := env.known(i, key)) is not None]
+            candidates = [c for i in left if (c := env.listed_column(i, key)) is not None]
             candidates = candidates or [
                 c for i in left if (c := env.column(i, key, key)) is not None
             ]
             a = combine(candidates) if candidates else None
-        candidates = [c for i in right if (c := env.known(i, key)) is not None]
+        candidates = [c for i in right if (c := env.listed_column(i, key)) is not None]
         candidates = candidates or [c for i in right if (c := env.column(i, key, key)) is not None]
         b = combine(candidates) if candidates else None
         if a is None or b is None:
@@ -900,14 +900,15 @@ class _Linker:
                 (cache[x] if type(x) is int else None) or env.value(x)
                 for x in cast("list[Value]", outs)
             ]
-            said = rel.names
+            column_names = rel.names
             if rel.as_stored and not (
-                said == rel.keys and all(r is None or r.names == r.keys for r in env.relations)
+                column_names == rel.keys
+                and all(r is None or r.names == r.keys for r in env.relations)
             ):
-                said = list(said)
+                column_names = list(column_names)
                 for i in rel.as_stored:
-                    said[i] = env.spelled(cast("int", outs[i]))
-            return said, rel.keys, [c[0] for c in columns], [c[1] for c in columns], []
+                    column_names[i] = env.spelled(cast("int", outs[i]))
+            return column_names, rel.keys, [c[0] for c in columns], [c[1] for c in columns], []
         if len(outs) == 1 and type(outs[0]) is Star and len(rel.sources) == 1:
             star = outs[0]
             relation = env.relations[0]
@@ -993,13 +994,13 @@ class _Linker:
         assert star.struct is not None
         struct = env.value(star.struct)
         fields = env.fields(star.shape)
-        said = {*star.except_, *star.renames, *star.replaces}
+        named = {*star.except_, *star.renames, *star.replaces}
         if fields is None:
-            rest.append(StructFields(struct, frozenset(said)))
+            rest.append(StructFields(struct, frozenset(named)))
             fields = [(key, None) for key in (*star.renames, *star.replaces)]
         else:
             have = {fold(name, True, self.dialect) for name, _ in fields}
-            for key in sorted(said - have):
+            for key in sorted(named - have):
                 self.miss(key)
         for name, _ in fields:
             key = fold(name, True, self.dialect)
@@ -1115,11 +1116,11 @@ class _Linker:
             present = {k for i in sources for k in relation_of(owner, i).keys}
             for key in star.renames:
                 if key not in present:
-                    found = [c for i in sources if (c := owner.column(i, key, key)) is not None]
-                    if not found:
+                    renamed = [c for i in sources if (c := owner.column(i, key, key)) is not None]
+                    if not renamed:
                         self.miss(key, "rename")
-                        found = [owner.lost_in(key, sources)]
-                    put(key, key, combine(found))
+                        renamed = [owner.lost_in(key, sources)]
+                    put(key, key, combine(renamed))
                     # Where it stands is not known: any other column of its new name may come first.
                     same = [j for j in range(first, len(keys)) if keys[j] == keys[-1]]
                     column = combine([(fps[j], all_deps[j]) for j in same])
@@ -1475,11 +1476,11 @@ class _SelectClauses:
     def fields(self, keys: list[str]) -> dict[str, Fields]:
         """Of the outputs that are a struct, the fields, where they can be seen."""
         rel, env = self.rel, self.env
-        found: dict[str, Fields] = {}
+        fields_of: dict[str, Fields] = {}
 
         def put(key: str, fields: Fields | None) -> None:
             if fields is not None and key in keys:
-                found.setdefault(key, fields)
+                fields_of.setdefault(key, fields)
 
         for place, (key, out) in enumerate(zip(rel.keys, rel.outs, strict=True)):
             if isinstance(out, Star):
@@ -1501,7 +1502,7 @@ class _SelectClauses:
             elif isinstance(out, GeneratedColumns):
                 for name, inner in env.fields(out.shape) or ():
                     put(fold(name, True, self.linker.dialect), inner)
-        return found
+        return fields_of
 
     def relation(self) -> Relation:
         """What the SELECT gives."""

@@ -348,12 +348,12 @@ _readers = threading.local()
 
 def _reader(dialect: str) -> tuple[Any, Any]:
     """The tokenizer and parser of a dialect: making them anew costs as much as a small query."""
-    known: dict[str, tuple[Any, Any]] = _readers.__dict__
-    if dialect not in known:
+    readers: dict[str, tuple[Any, Any]] = _readers.__dict__
+    if dialect not in readers:
         reader = Dialect.get_or_raise(dialect)
         reader.ORIGINAL_NAME_META_KEY = name_key(dialect)
-        known[dialect] = (reader.tokenizer(), reader.parser())
-    return known[dialect]
+        readers[dialect] = (reader.tokenizer(), reader.parser())
+    return readers[dialect]
 
 
 def _statements(parser: Any, tokens: list[Any], sql: str) -> list[Any]:
@@ -376,16 +376,16 @@ def _first_line(error: Exception) -> str:
         error = next(
             (e for e in (error.__cause__, error.__context__) if isinstance(e, TokenError)), error
         )
-    found = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
-    said = _GOT.sub("", str(found.get("description") or error)).strip()
-    said = (said.splitlines() or [type(error).__name__])[0][:200]
-    if not found.get("line"):
-        return said
-    said = _REQUIRED.sub(lambda match: f"something is missing in {match[1].upper()}", said)
-    near = " ".join(str(found.get("highlight") or "").split())[:30]
-    said = said.rpartition(" / ")[2].rstrip(".")
-    said = said[:1].lower() + said[1:]
-    return f"{said} (line {found['line']} of the compiled SQL, near `{near}`)"
+    details = error.errors[0] if isinstance(error, ParseError) and error.errors else {}
+    message = _GOT.sub("", str(details.get("description") or error)).strip()
+    message = (message.splitlines() or [type(error).__name__])[0][:200]
+    if not details.get("line"):
+        return message
+    message = _REQUIRED.sub(lambda match: f"something is missing in {match[1].upper()}", message)
+    near = " ".join(str(details.get("highlight") or "").split())[:30]
+    message = message.rpartition(" / ")[2].rstrip(".")
+    message = message[:1].lower() + message[1:]
+    return f"{message} (line {details['line']} of the compiled SQL, near `{near}`)"
 
 
 class _Lowering(Expressions):
@@ -398,7 +398,7 @@ class _Lowering(Expressions):
     def statement(self, node: Any, constants: Sequence[str] = ()) -> Lowered:
         """A whole statement; `constants` stand in its text and not in its tree."""
         columns: list[str] = []
-        said = (
+        storage = (
             [LoweredExpr(digest(b"constants", repr(constants).encode()), {}, {})]
             if constants
             else []
@@ -410,23 +410,23 @@ class _Lowering(Expressions):
             if more:
                 # Of a table its storage, in words: `using parquet` is `USING PARQUET`.
                 words = written(more).lower() if isinstance(node, exp.Create) else written(more)
-                said.append(LoweredExpr(digest(b"statement", words), {}, {}))
+                storage.append(LoweredExpr(digest(b"statement", words), {}, {}))
             inner = node.args.get("with_")
             named = node.this.expressions if isinstance(node.this, exp.Schema) else []
             into = node.this.this if isinstance(node.this, exp.Schema) else node.this
             if isinstance(into, exp.Table):  # its name is the node's, but not PARTITION (d = 1)
                 more = {k: v for k, v in into.args.items() if v and k not in _READ_OF_TABLE}
                 if more:
-                    said.append(LoweredExpr(digest(b"into", written(more)), {}, {}))
+                    storage.append(LoweredExpr(digest(b"into", written(more)), {}, {}))
             columns = [c.name for c in named if isinstance(c, (exp.Identifier, exp.ColumnDef))]
             if any(not isinstance(c, exp.Identifier) for c in named):
-                said.append(LoweredExpr(digest(b"schema", written(named)), {}, {}))
+                storage.append(LoweredExpr(digest(b"schema", written(named)), {}, {}))
             node = node.expression
             if inner is not None and node.args.get("with_") is None:
                 node.set("with_", inner)
         rel = self.query(node)
-        if columns or said:
-            rel = self.passed_on(rel, columns or None, {}, said)
+        if columns or storage:
+            rel = self.passed_on(rel, columns or None, {}, storage)
         return Lowered(rel, None, self.cte_count, list(self.tables), called=list(self.called))
 
     def query(self, node: Any) -> Rel:
@@ -542,21 +542,21 @@ class _Lowering(Expressions):
                         continue
                     output = exp.column(name, quoted=True) if by_name else exp.Literal.number(i + 1)
                     items.setdefault(written(item.unalias()).lower(), {})[output.name] = output
-        found: list[Any] = []
+        order_keys: list[Any] = []
         for ordered in order.expressions:
             target = unwrapped(ordered.this if isinstance(ordered, exp.Ordered) else ordered)
             named = isinstance(target, exp.Column) and self.fold(target.this) in names
             named = named or (_ordinal(target) or _hash_ordinal(target)) is not None
             outputs = {} if named else items.get(written(target).lower(), {})
             for output in outputs.values():
-                found.append(
+                order_keys.append(
                     exp.Ordered(**{**ordered.args, "this": output})
                     if isinstance(ordered, exp.Ordered)
                     else output
                 )
             if not outputs:
-                found.append(ordered)
-        return exp.Order(**{**order.args, "expressions": found})
+                order_keys.append(ordered)
+        return exp.Order(**{**order.args, "expressions": order_keys})
 
     def passed_on(
         self,
@@ -763,9 +763,9 @@ class _Lowering(Expressions):
             )
         if "kind" in args or "for_" in args:
             # AS STRUCT, FOR JSON: the names of its columns are data.
-            said = select.keys if self.folds else select.names
+            column_names = select.keys if self.folds else select.names
             stars = [exp.Star()] if select.wide else []
-            tag = digest(b"names", *(name.encode() for name in said))
+            tag = digest(b"names", *(name.encode() for name in column_names))
             scope.extra.append(self.x_of(stars, FILTER, tag))
         select.extra = scope.extra
         select.uncertain_late = scope.uncertain
@@ -1123,9 +1123,9 @@ class _Lowering(Expressions):
         column = exp.Column(
             **dict(zip(("this", "table", "db", "catalog"), reversed(identifiers), strict=False))
         )
-        found = self.star(star, -2, 0, self.x(column, TRANSFORMATION))
-        found.shape = self.shape(column)
-        return "", "", found
+        lowered_star = self.star(star, -2, 0, self.x(column, TRANSFORMATION))
+        lowered_star.shape = self.shape(column)
+        return "", "", lowered_star
 
     def shape(self, node: Any) -> StructShape | None:
         """The fields of an expression that is a struct, as far as the text shows them."""
@@ -1207,8 +1207,8 @@ class _Lowering(Expressions):
         args = node.args
         words = [str(args[k]).upper() for k in ("method", "side", "kind") if args.get(k)]
         natural = "NATURAL" in words
-        said = ("NATURAL", "OUTER", "INNER") if args.get("side") else ("NATURAL", "INNER")
-        words = [w for w in words if w not in said]
+        implied = ("NATURAL", "OUTER", "INNER") if args.get("side") else ("NATURAL", "INNER")
+        words = [w for w in words if w not in implied]
         if node.this.args.get("cross_apply") is False:
             words.append("OUTER APPLY")
         if node.this.args.get("laterals"):

@@ -78,7 +78,7 @@ def _selected(*items: Any) -> exp.Select:
 
 def _columns(nodes: list[Any]) -> dict[str, exp.Column]:
     """The columns in these expressions by name, each a copy, in the order of the text."""
-    found: dict[str, exp.Column] = {}
+    columns: dict[str, exp.Column] = {}
     for node in nodes:
         for inner in node.walk():
             if isinstance(inner, _HIDE_NAMES):
@@ -88,8 +88,8 @@ def _columns(nodes: list[Any]) -> dict[str, exp.Column]:
             if isinstance(inner, exp.Column):
                 if inner.table:
                     raise Unsupported("PIVOT of a column with its table's name")
-                found.setdefault(inner.name.lower(), inner.copy())
-    return found
+                columns.setdefault(inner.name.lower(), inner.copy())
+    return columns
 
 
 def _pivot(args: dict[str, Any]) -> exp.Pivot:

@@ -60,8 +60,8 @@ def _sql(node: Any, dialect: str) -> str:
 def _columns(parsed: Any, dialect: str) -> dict[str, list[str]]:
     text = _CteColumns(parsed)
     return {
-        name: [_sql(e, dialect) for e in text.chain(*found)]
-        for name, found in text.columns(_first_select(parsed)).items()
+        name: [_sql(e, dialect) for e in text.chain(*definition)]
+        for name, definition in text.columns(_first_select(parsed)).items()
     }
 
 
@@ -70,16 +70,16 @@ class _CteColumns:
 
     def __init__(self, parsed: Any) -> None:
         self.ctes = {cte.alias.lower(): cte.this for cte in parsed.find_all(exp.CTE)}
-        self.known: dict[str, dict[str, tuple[Any, Any]]] = {}
+        self.columns_of: dict[str, dict[str, tuple[Any, Any]]] = {}
 
     def of_cte(self, name: str) -> dict[str, tuple[Any, Any]]:
         """The columns of a CTE; none where it is no CTE."""
         name = name.lower()
-        if name not in self.known:
-            self.known[name] = {}  # of a recursive CTE, until it is known
+        if name not in self.columns_of:
+            self.columns_of[name] = {}  # of a recursive CTE, until it is read
             inner = self.ctes.get(name)
-            self.known[name] = self.columns(_first_select(inner)) if inner is not None else {}
-        return self.known[name]
+            self.columns_of[name] = self.columns(_first_select(inner)) if inner is not None else {}
+        return self.columns_of[name]
 
     def columns(self, select: Any) -> dict[str, tuple[Any, Any]]:
         """Each column by lower-case name: its expression, and the SELECT that this stands in."""
@@ -109,10 +109,10 @@ class _CteColumns:
             if not isinstance(column, exp.Column):
                 return
             source = _source(select, column.table)
-            found = self.of_cte(source).get(column.name.lower()) if source else None
-            if found is None:
+            definition = self.of_cte(source).get(column.name.lower()) if source else None
+            if definition is None:
                 return
-            select, column = found
+            select, column = definition
 
 
 def _first_select(node: Any) -> Any:

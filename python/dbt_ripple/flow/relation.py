@@ -143,11 +143,11 @@ class Relation:
     @property
     def uncertain(self) -> bool:
         """Whether an engine may know any of the known columns by another name."""
-        known = self._uncertain
-        if known is None:
+        uncertain = self._uncertain
+        if uncertain is None:
             by_key = self.by_key or self.columns()
-            known = self._uncertain = bool(self.duplicates) or MADE_UP in "".join(by_key)
-        return known
+            uncertain = self._uncertain = bool(self.duplicates) or MADE_UP in "".join(by_key)
+        return uncertain
 
     def get(self, key: str, name: str) -> Column | None:
         """Return one column, from the known ones or the rest; None where there is none."""
@@ -202,10 +202,13 @@ class Relation:
             everything = self.all_fp()
             fps = [digest(b"nth", str(i).encode(), everything) for i in range(n)]
             deps, rest, unresolved = [whole] * n, [], []
-            names, known = list(columns), []
+            names, keys_left = list(columns), []
         else:
-            names, known = [*columns[: len(self.names)], *self.names[n:]], self.keys[n:]
-        keys = [*(fold(c, False, dialect) for c in names[: len(names) - len(known)]), *known]
+            names, keys_left = [*columns[: len(self.names)], *self.names[n:]], self.keys[n:]
+        keys = [
+            *(fold(c, False, dialect) for c in names[: len(names) - len(keys_left)]),
+            *keys_left,
+        ]
         renamed = Relation(
             names,
             keys,
@@ -279,9 +282,9 @@ def compose(outer: int, inner: int) -> int:
         return inner
     if inner == IDENTITY:
         return outer
-    known = _composed.get((outer, inner))
-    if known is not None:
-        return known
+    composed = _composed.get((outer, inner))
+    if composed is not None:
+        return composed
     result = 0
     for o, *_ in KINDS:
         if not outer & o:

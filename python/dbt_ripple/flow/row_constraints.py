@@ -287,18 +287,18 @@ class KnownConstraints:
 
     def one_of(self, several: Iterable[frozenset[bytes] | None]) -> frozenset[bytes] | None:
         """The values of what is one of several things; None where these are not of one kind."""
-        found: set[bytes] = set()
+        literals: set[bytes] = set()
         for values in several:
             if values is None:
                 return None
-            found |= values
-        kinds = {self.literals[value] for value in found}
-        return frozenset(found) if len(kinds) < 2 else None
+            literals |= values
+        kinds = {self.literals[value] for value in literals}
+        return frozenset(literals) if len(kinds) < 2 else None
 
     def typed(self, column: bytes, family: str | None) -> None:
         """Note the type of a column."""
-        known = self.types.setdefault(column, family)
-        if known != family:
+        family_before = self.types.setdefault(column, family)
+        if family_before != family:
             self.types[column] = None
 
     def of(self, relation: Relation) -> Facts:
@@ -408,13 +408,13 @@ class KnownConstraints:
             for pair in pairs:
                 left.absent[_wrapped(inside, pair.right)] = match
         else:
-            found = None
+            match_proofs = None
             if len(pairs) == 1 and len(on) == 1 and pairs[0].one_type:
-                found = _all_match(left, match)
-            if found is not None:
-                proofs += found
+                match_proofs = _all_match(left, match)
+            if match_proofs is not None:
+                proofs += match_proofs
                 words += f", and every {pairs[0].name} has its match"
-                words += "".join(f", {p.words}" for p in found if p.words)
+                words += "".join(f", {p.words}" for p in match_proofs if p.words)
             elif not right.single or on:
                 key = _match_key(match)
                 n = where(left.rows.fp, key)
@@ -452,10 +452,12 @@ class KnownConstraints:
                 pairs.append(self._pair(env, source, env.refs[theirs].key, mine, members))
                 break
         for key in item.using:
-            owners = [i for i in members if env.visible[i] and env.known(i, key) is not None]
-            theirs = [i for i in side if env.known(i, key) is not None]
+            owners = [
+                i for i in members if env.visible[i] and env.listed_column(i, key) is not None
+            ]
+            theirs = [i for i in side if env.listed_column(i, key) is not None]
             if len(owners) == 1 and len(theirs) == 1:
-                column = env.known(owners[0], key)
+                column = env.listed_column(owners[0], key)
                 assert column is not None
                 raw = _raw(env, owners[0], key)
                 pairs.append(self._paired(env, theirs[0], key, column[0], raw, None))
@@ -506,11 +508,11 @@ class KnownConstraints:
     ) -> _Pair:
         theirs = _raw(env, source, key)
         family = family or (self.types.get(raw) if raw is not None else None)
-        known = self.types.get(theirs)
+        their_family = self.types.get(theirs)
         fp = theirs
         for w in env.wraps[source][:-1]:
             fp = _wrapped(w, fp)
-        one_type = raw == theirs or (known is not None and known == family)
+        one_type = raw == theirs or (their_family is not None and their_family == family)
         return _Pair(key, left, fp, one_type)
 
     # -- the rest of a SELECT --
@@ -538,14 +540,14 @@ class KnownConstraints:
                 else:  # what was looked up is not there, or is
                     condition = replace(match, negated=not negated)
                     key = _match_key(condition)
-                    found = None if negated else _all_match(facts, match)
-                    if found is not None:
-                        self.nothing(facts, "every value has its match", *found)
+                    match_proofs = None if negated else _all_match(facts, match)
+                    if match_proofs is not None:
+                        self.nothing(facts, "every value has its match", *match_proofs)
                 facts.rows = filtered(facts.rows, n, key, condition)
                 return
         elif negated and type(test) is list and test[0] == b"In" and test[1:4:2] == _A_LIST:
-            known = self.values_of(env, test[2], facts)
-            if known is not None and known.issubset(_constant(item) for item in test[4:]):
+            values = self.values_of(env, test[2], facts)
+            if values is not None and values.issubset(_constant(item) for item in test[4:]):
                 self.nothing(facts, "its values are all in the list", OF_ITSELF)
         elif type(e) is list and e[0] in (b"GT", b"GTE") and len(e) == 5:
             more = self.more_than(env, e)
@@ -579,10 +581,10 @@ class KnownConstraints:
                 return None
             _, bare, rows = counted
         else:
-            found = _counting(env, e[2])
-            if found is None:
+            count_of_rows = _counting(env, e[2])
+            if count_of_rows is None:
                 return None
-            bare, rows = found
+            bare, rows = count_of_rows
         least = number if e[0] == b"GT" else number - 1
         return digest(b"more than", str(least).encode(), bare), CountAbove(least, rows)
 
@@ -643,9 +645,9 @@ class KnownConstraints:
                 partition = frozenset(map(env.fp, number[0]))
                 facts.numbered |= {fp}
                 facts.unique.append(Unique(partition | {fp}, OF_ITSELF, True))
-            elif isinstance(first, Group) and (found := _counting(env, e)) is not None:
+            elif isinstance(first, Group) and (counted := _counting(env, e)) is not None:
                 fp = env.fp(e)
-                self.counts[fp] = (first.fp, *found)
+                self.counts[fp] = (first.fp, *counted)
                 facts.not_null[fp] = OF_ITSELF
             family = self.family(env, e)
             if self.collates and family is None and self.is_collated(env, e):
@@ -690,8 +692,8 @@ class KnownConstraints:
 
     def nothing(self, facts: Facts, words: str, *proofs: Proof) -> None:
         """Note that no row can be there."""
-        said = ", ".join(dict.fromkeys(p.words for p in proofs if p.words))
-        self.used(f"{words}, {said}" if said else words, *proofs)
+        proof_words = ", ".join(dict.fromkeys(p.words for p in proofs if p.words))
+        self.used(f"{words}, {proof_words}" if proof_words else words, *proofs)
         facts.empty = _both(proofs)
 
     def grouped_by_rest(self, source: Facts, columns: Sequence[bytes], n: bytes) -> Facts:
@@ -705,11 +707,11 @@ class KnownConstraints:
             env.facts.unique.append(Unique(frozenset(one_of), _ONE_OF_EACH, True))
         env.facts.rows = filtered(env.facts.rows, n, digest(b"cut", n))
 
-    def distinct(self, env: Env, fps: Sequence[bytes], known: bool, n: bytes) -> None:
-        """DISTINCT over these columns; ``known`` says that they are all."""
+    def distinct(self, env: Env, fps: Sequence[bytes], complete: bool, n: bytes) -> None:
+        """DISTINCT over these columns; ``complete`` says that they are all."""
         single = env.facts.single
         env.facts = (
-            _grouped(env.facts, frozenset(fps), n) if known and fps else Facts(OpaqueRows(n))
+            _grouped(env.facts, frozenset(fps), n) if complete and fps else Facts(OpaqueRows(n))
         )
         env.facts.single = single
 
@@ -720,12 +722,12 @@ class KnownConstraints:
         op: str,
         pairs: Sequence[tuple[str, str, Column, Column | None]],
         fps: Sequence[bytes],
-        known: bool,
+        complete: bool,
         n: bytes,
     ) -> Facts:
-        """A set operation; ``known`` says that it is positional and all columns are known."""
+        """A set operation; ``complete`` says that it is positional and all columns are known."""
         ours, theirs = self.of(left), self.of(right)
-        if not known or len(left.fps) != len(right.fps) or not fps:
+        if not complete or len(left.fps) != len(right.fps) or not fps:
             return Facts(OpaqueRows(n))
         columns = frozenset(fps)
         for fp, (_, _, a, b) in zip(fps, pairs, strict=True):
@@ -798,8 +800,8 @@ def _source_of(env: Env, i: int) -> int:
         if env.relations[ref.source] is None:
             return -1
         named = relation_of(env, ref.source)
-        known = ref.key in named.columns() and ref.key not in named.duplicates
-        return ref.source if known else -1
+        unambiguous = ref.key in named.columns() and ref.key not in named.duplicates
+        return ref.source if unambiguous else -1
     if ref.key in env.merged:
         return -1
     owners = [
@@ -810,8 +812,8 @@ def _source_of(env: Env, i: int) -> int:
     if len(owners) != 1:
         return -1
     owner = relation_of(env, owners[0])
-    known = ref.key in owner.columns() and ref.key not in owner.duplicates
-    return owners[0] if known else -1
+    unambiguous = ref.key in owner.columns() and ref.key not in owner.duplicates
+    return owners[0] if unambiguous else -1
 
 
 def _on_left(env: Env, e: Expr, members: Sequence[int]) -> bool:

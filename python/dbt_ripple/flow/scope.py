@@ -270,7 +270,7 @@ class Env:
             fp = hashed(b"R\x00" + w + fp)
         return fp, deps
 
-    def known(self, source: int, key: str) -> Column | None:
+    def listed_column(self, source: int, key: str) -> Column | None:
         relation = self.relations[source]
         if relation is None:
             return None
@@ -289,7 +289,7 @@ class Env:
 
     def column(self, source: int, key: str, name: str) -> Column | None:
         """One column of one source, known or not."""
-        column = self.known(source, key)
+        column = self.listed_column(source, key)
         if column is not None:
             return column
         relation = self.relations[source]
@@ -341,10 +341,10 @@ class Env:
         relation = self.relations[source]
         key = ref.key
         if relation is None or self.wraps[source]:
-            return self.known(source, key)
+            return self.listed_column(source, key)
         column = (relation.by_key or relation.columns()).get(key)
         if column is None or key in relation.duplicates:
-            return self.known(source, key)
+            return self.listed_column(source, key)
         return column
 
     def resolve(self, ref: Ref) -> Column:
@@ -379,7 +379,7 @@ class Env:
         rule = ref.rule
         if rule == KEY_FIRST:
             for i in range(len(self.sources) if self.keys else 0):
-                key = self.known(i, ref.key) if self.visible[i] else None
+                key = self.listed_column(i, ref.key) if self.visible[i] else None
                 if key is not None and key[0] in self.keys:
                     return key
         alias = self.alias(ref, ref.outputs) if rule > SOURCE_FIRST else None
@@ -389,13 +389,13 @@ class Env:
         env_: Env | None = self
         up = 0
         while env_ is not None:
-            known, unknown = env_.unqualified(ref)
+            listed, unknown = env_.unqualified(ref)
             if up and env_.late and self.linker.in_subquery == EITHER:
                 column = env_.any_alias(ref)
                 if column is not None:
                     columns.append(outer(column, up))
-            if known is not None:
-                columns.append(outer(known, up))
+            if listed is not None:
+                columns.append(outer(listed, up))
                 break
             columns.extend(outer(c, up) for c in unknown)
             if unknown:  # or no column at all, but a source as one value
@@ -480,7 +480,7 @@ class Env:
         if source.alias is None:
             return None
         for i in range(len(env.sources)):
-            struct = env.known(i, source.alias)
+            struct = env.listed_column(i, source.alias)
             if struct is not None:
                 return StructFields(struct).get(ref.key, ref.name)
         return None
@@ -490,9 +490,9 @@ class Env:
         env: Env | None = self
         up = 0
         while env is not None:
-            known, unknown = env.unqualified(ref)
-            columns = [known] if known is not None else list(unknown)
-            if up == 0 and ref.rule and (known is None or ref.rule > SOURCE_FIRST):
+            listed, unknown = env.unqualified(ref)
+            columns = [listed] if listed is not None else list(unknown)
+            if up == 0 and ref.rule and (listed is None or ref.rule > SOURCE_FIRST):
                 alias = env.alias(ref, ref.outputs)
                 if alias is not None:
                     columns.append(alias)
@@ -515,7 +515,7 @@ class Env:
             return merged[1], []
         columns: list[Column] = []
         for i in range(len(self.sources)):
-            if self.visible[i] and (column := self.known(i, key)) is not None:
+            if self.visible[i] and (column := self.listed_column(i, key)) is not None:
                 columns.append(column)
         if columns:
             if len(columns) > 1 and self.listed(key) > 1:
@@ -555,15 +555,15 @@ class Env:
                 for name in (out.keys or ()) if type(out) is GeneratedColumns else (key,):
                     aliases.setdefault(name.removeprefix(MADE_UP), []).append(i)
             self.aliases = aliases
-        found = []
+        columns = []
         for i in aliases.get(ref.key, ()):  # of a repeated alias engines take one or another
             x = value_of(select.outs[i])
             if i >= among or x is None or i in self.busy:
                 continue
             self.busy.add(i)
-            found.append(self.value(x))
+            columns.append(self.value(x))
             self.busy.discard(i)
-        return combine(found) if found else None
+        return combine(columns) if columns else None
 
     def show(self, keys: list[str], columns: list[Column]) -> None:
         """From here on the outputs are known, those of a ``*`` too."""
@@ -603,8 +603,8 @@ class Env:
         assert relation is not None
         deps: Deps = {}
         parts = []
-        said = relation.keys if self.linker.folds else relation.names
-        for name, key, fp, d in zip(said, relation.keys, relation.fps, relation.deps, strict=True):
+        names = relation.keys if self.linker.folds else relation.names
+        for name, key, fp, d in zip(names, relation.keys, relation.fps, relation.deps, strict=True):
             if key not in excluded:
                 parts.append(digest(name.encode(), self.wrap(source, (fp, d))[0]))
                 merge(deps, through(TRANSFORMATION, d))
@@ -780,18 +780,18 @@ class Env:
         if len(deps) == 1 and not x.subs and not x.rows:
             ((i, kind),) = deps.items()
             return through(kind, (self.cache[i] or self.ref(i))[1])
-        found: Deps = {}
+        all_deps: Deps = {}
         for i, kind in deps.items():
             for key, mask in (self.cache[i] or self.ref(i))[1].items():
                 kinds = kind if mask == IDENTITY else compose(kind, mask)
-                found[key] = found.get(key, 0) | kinds
+                all_deps[key] = all_deps.get(key, 0) | kinds
         for i, kind in x.subs.items():
-            self.sub_deps(i, kind, found)
+            self.sub_deps(i, kind, all_deps)
         if x.rows:
             for key, mask in self.row_deps.items():
                 if key[1] == ROWS and mask & DIRECT:
-                    found[key] = found.get(key, 0) | compose(x.rows, mask & DIRECT)
-        return found
+                    all_deps[key] = all_deps.get(key, 0) | compose(x.rows, mask & DIRECT)
+        return all_deps
 
     def sub_deps(self, i: int, kind: int, deps: Deps) -> None:
         """A subquery's value depends on its outputs, and on which rows it saw."""

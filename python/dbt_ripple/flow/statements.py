@@ -96,7 +96,7 @@ def statements(sql: str, dialect: str) -> list[Statement] | Reason:
         ('a.t', ['b.u'], ('x',))
     """
     try:
-        found = [
+        read = [
             None
             if isinstance(tree, (exp.Condition, exp.Alias))
             else _statement(text, tree, dialect)
@@ -108,8 +108,8 @@ def statements(sql: str, dialect: str) -> list[Statement] | Reason:
         return Code.CANNOT_PARSE(error=_first_line(error))
     except Exception as error:  # over SQL that no engine takes sqlglot stumbles
         return Code.CANNOT_PARSE(error=f"{type(error).__name__}: {error}"[:200])
-    known = [statement for statement in found if statement is not None]
-    return known if known and len(known) == len(found) else Code.NO_QUERY()
+    understood = [statement for statement in read if statement is not None]
+    return understood if understood and len(understood) == len(read) else Code.NO_QUERY()
 
 
 def _texts(sql: str, dialect: str) -> list[str]:

@@ -144,10 +144,10 @@ def syntax_error(
     try:
         tokens = Dialect.get_or_raise(dialect).tokenize(sql)
     except SqlglotError as error:
-        found = _UNCLOSED.fullmatch(str(error.__cause__ or error.__context__ or ""))
-        if found is None:
+        unclosed = _UNCLOSED.fullmatch(str(error.__cause__ or error.__context__ or ""))
+        if unclosed is None:
             return None
-        return _at(Code.NOT_CLOSED(mark=found[1]), sql.count("\n", 0, int(found[2])) + 1)
+        return _at(Code.NOT_CLOSED(mark=unclosed[1]), sql.count("\n", 0, int(unclosed[2])) + 1)
     while tokens and tokens[-1].token_type is T.SEMICOLON:
         tokens.pop()
     kinds = {token.token_type for token in tokens}
@@ -157,7 +157,7 @@ def syntax_error(
     rules = [text.brackets, text.left_out]
     if unread:
         rules += [text.misspelt, text.comma_left_out]
-    return next((found for rule in rules for found in rule()), None)
+    return next((error for rule in rules for error in rule()), None)
 
 
 def _at(problem: Reason, line: int) -> Reason:
@@ -198,7 +198,7 @@ class _Text:
         """A word that is no keyword of the dialect, in lower case, where one stands there."""
         return self.tokens[at].text.lower() if self.kind(at) is T.VAR else ""
 
-    def found(self, problem: Reason, at: int) -> Reason:
+    def _at_token(self, problem: Reason, at: int) -> Reason:
         """A problem, with its line."""
         return _at(problem, self.tokens[min(at, len(self.tokens) - 1)].line)
 
@@ -220,13 +220,13 @@ class _Text:
             elif kind in _OPENED_BY:
                 while open_ and self.kind(open_[-1]) is T.CASE:
                     if open_[-1] in has_when:
-                        yield self.found(Code.NOT_CLOSED(mark="case"), open_[-1])
+                        yield self._at_token(Code.NOT_CLOSED(mark="case"), open_[-1])
                         return
                     open_.pop()
                 if not open_:
                     closed_too_much.append(at)
                 elif self.kind(open_[-1]) is not _OPENED_BY[kind]:
-                    yield self.found(Code.NOT_OPENED(mark=_MARK[kind]), at)
+                    yield self._at_token(Code.NOT_OPENED(mark=_MARK[kind]), at)
                     return
                 else:
                     open_.pop()
@@ -235,10 +235,10 @@ class _Text:
         if never and not closed_too_much:
             at = self.never_closed(never)
             mark = "case" if self.kind(at) is T.CASE else _MARK[self.tokens[at].token_type]
-            yield self.found(Code.NOT_CLOSED(mark=mark), at)
+            yield self._at_token(Code.NOT_CLOSED(mark=mark), at)
         elif closed_too_much and not never:
             at = closed_too_much[0]
-            yield self.found(Code.NOT_OPENED(mark=_MARK[self.tokens[at].token_type]), at)
+            yield self._at_token(Code.NOT_OPENED(mark=_MARK[self.tokens[at].token_type]), at)
 
     def never_closed(self, open_: list[int]) -> int:
         """Which bracket was meant: one in which a SELECT list ends that does not begin there."""
@@ -268,7 +268,7 @@ class _Text:
             cannot_follow = _INCOMPLETE.get(kind)
             if cannot_follow is None or self.kind(at + 1) not in cannot_follow:
                 if kind is T.COMMA and self.ends_a_list(at):
-                    yield self.found(Code.COMMA_TOO_MUCH(), at)
+                    yield self._at_token(Code.COMMA_TOO_MUCH(), at)
                 continue
             before = self.kind(at - 1)
             if kind in _IS_AN_OPERATOR:
@@ -277,9 +277,9 @@ class _Text:
             elif before in _NAMED:
                 continue
             if self.kind(at + 1) is T.COMMA and kind in (T.COMMA, T.SELECT, T.L_PAREN):
-                yield self.found(Code.COMMA_TOO_MUCH(), at + 1)
+                yield self._at_token(Code.COMMA_TOO_MUCH(), at + 1)
             else:
-                yield self.found(Code.NOTHING_AFTER(word=token.text.lower()), at)
+                yield self._at_token(Code.NOTHING_AFTER(word=token.text.lower()), at)
 
     def ends_a_list(self, at: int) -> bool:
         """Whether a comma is the last of a SELECT list, where the engine takes none."""
@@ -313,13 +313,13 @@ class _Text:
         """Where an expression begins in a SELECT list that still has one that ended, or a CTE so."""
         for at, clause in self.clauses():
             if self.is_after_a_cte(at) or self.is_after_a_number(at):
-                yield self.found(Code.COMMA_LEFT_OUT(word=self.tokens[at].text), at)
+                yield self._at_token(Code.COMMA_LEFT_OUT(word=self.tokens[at].text), at)
             if clause is not T.SELECT:
                 continue
             if (self.is_after_its_name(at) and self.begins_an_expression(at)) or (
                 self.is_a_column(at - 1) and self.is_a_call(at)
             ):
-                yield self.found(Code.COMMA_LEFT_OUT(word=self.tokens[at].text), at)
+                yield self._at_token(Code.COMMA_LEFT_OUT(word=self.tokens[at].text), at)
 
     def is_after_a_cte(self, at: int) -> bool:
         """Whether a CTE begins right after the bracket of another one, ``) y AS (SELECT``."""
@@ -382,7 +382,7 @@ class _Text:
                 continue
             keyword = self.keyword_meant(at, word, clause)
             if keyword:
-                yield self.found(Code.MISSPELT(word=self.tokens[at].text, keyword=keyword), at)
+                yield self._at_token(Code.MISSPELT(word=self.tokens[at].text, keyword=keyword), at)
 
     def keyword_meant(self, at: int, word: str, clause: T | None) -> str:
         """The keyword that a word was meant to be, where only that can be."""

@@ -109,6 +109,6 @@ def texts_of(tokens: list[Any], marks: bytes, names: bool = True) -> Iterator[st
     return map(_text_of, compress(tokens, kept))
 
 
-def said(tokens: list[Any], marks: bytes, names: bool = True) -> list[str]:
+def lowered_texts(tokens: list[Any], marks: bytes, names: bool = True) -> list[str]:
     """The same in lower case."""
     return list(map(lowered.__getitem__, texts_of(tokens, marks, names)))

@@ -35,9 +35,9 @@ def empty_unused_ctes(tree: Any, dialect: str) -> bool:
         return False
     names = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     emptied: set[int] = set()
-    found = True
-    while found:
-        found = False
+    another_round = True
+    while another_round:
+        another_round = False
         for cte in list(tree.find_all(exp.CTE)):
             recursive = bool(cte.parent.args.get("recursive"))
             says = UNUSED_RECURSIVE_CTES if recursive else UNUSED_CTES
@@ -68,7 +68,7 @@ def empty_unused_ctes(tree: Any, dialect: str) -> bool:
             for arg in cte.args.keys() - {"this", "alias"}:
                 cte.set(arg, None)
             emptied.add(id(cte))
-            found = True
+            another_round = True
     return bool(emptied)
 
 

@@ -51,9 +51,9 @@ class Functions:
             >>> duckdb.kind("kahan_sum"), duckdb.kind("list_sum"), duckdb.kind("no_such_function")
             ('aggregate', 'scalar', 'unknown')
         """
-        known = self.kinds.get(name)
-        if known is not None:
-            return known
+        kind = self.kinds.get(name)
+        if kind is not None:
+            return kind
         if self.combinators and self._combined(name):
             return "aggregate"
         return "unknown"

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from sqlglot import exp
 
+from dbt_ripple.flow.expressions import written
 from dbt_ripple.flow.rewrites.rules import (
     Rewriting,
     is_not_null,
@@ -17,7 +18,6 @@ from dbt_ripple.flow.rewrites.rules import (
     only_truth_counts,
     operands_not_null,
     rule,
-    said,
     terms,
     type_of,
 )
@@ -171,7 +171,7 @@ def coalesced_condition(node: exp.Coalesce, rewriting: Rewriting) -> Any:
 
 @rule("a condition in conjunctive form", exp.And, exp.Or)
 def in_clauses(node: Any, rewriting: Rewriting) -> Any:
-    """AND of ORs, each said once: what another clause implies is left out, and constants.
+    """AND of ORs, each written once: what another clause implies is left out, and constants.
 
     AND and OR distribute over each other, and absorb each other, in three-valued logic as in two.
     Where false and NULL are the same, `a is not null` is implied by any comparison with `a`.
@@ -191,11 +191,11 @@ def in_clauses(node: Any, rewriting: Rewriting) -> Any:
     made = joined(
         (joined((part.copy() for part in clause.values()), exp.Or) for clause in kept), exp.And
     )
-    if made is None or said(made) == said(node):
+    if made is None or written(made) == written(node):
         return None
     if not isinstance(made, (exp.And, exp.Or)) and not (condition or is_predicate(made)):
         return None
-    if sorted(map(said, _atoms(made))) == sorted(map(said, _atoms(node))) and _same_shape(
+    if sorted(map(written, _atoms(made))) == sorted(map(written, _atoms(node))) and _same_shape(
         clauses, node
     ):
         return None
@@ -253,7 +253,7 @@ def _clauses(node: Any) -> list[dict[bytes, Any]]:
                 clause.update(piece)
             clauses.append(clause)
     else:
-        clauses = [{said(node): node}]
+        clauses = [{written(node): node}]
     if len(clauses) > 2 * MAX_CLAUSES:
         raise OverflowError
     return clauses
@@ -288,11 +288,11 @@ def _implies(one: dict[bytes, Any], other: dict[bytes, Any], condition: bool) ->
         return True
     if not condition:
         return False
-    not_null = {said(a.this.this) for a in other.values() if is_not_null(a)}
+    not_null = {written(a.this.this) for a in other.values() if is_not_null(a)}
     if not not_null:
         return False
     return all(
-        key in other or any(said(value) in not_null for value in operands_not_null(a))
+        key in other or any(written(value) in not_null for value in operands_not_null(a))
         for key, a in one.items()
     )
 

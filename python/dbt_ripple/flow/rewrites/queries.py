@@ -12,7 +12,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
-from dbt_ripple.flow.expressions import VOLATILE_TYPES
+from dbt_ripple.flow.expressions import VOLATILE_TYPES, written
 from dbt_ripple.flow.functions import functions
 from dbt_ripple.flow.ir import EPHEMERAL_PREFIX
 from dbt_ripple.flow.rewrites.rules import (
@@ -27,7 +27,6 @@ from dbt_ripple.flow.rewrites.rules import (
     only_truth_counts,
     operands_not_null,
     rule,
-    said,
     terms,
 )
 
@@ -194,7 +193,7 @@ def _compares_keys(node: Any, keys: set[bytes]) -> bool:
     Values that are equal may still differ (0.0 and -0.0), and a group shows one of them: so that
     nothing but a comparison asks a key.
     """
-    if said(node) in keys:
+    if written(node) in keys:
         return isinstance(node.parent, _COMPARES)
     if isinstance(node, (exp.Column, exp.Star)):
         return False
@@ -326,15 +325,15 @@ def merged(select: exp.Select, rewriting: Rewriting) -> Any:
 @rule("WHERE for ON", exp.Select, of_sources=True)
 def where_for_on(select: exp.Select, rewriting: Rewriting) -> Any:
     """What an inner join is joined ON is a condition of WHERE."""
-    found: list[Any] = []
+    conditions: list[Any] = []
     for _, _, join in _sources(select):
         if join is not None and _kind(join) == "INNER" and join.args.get("on") is not None:
-            found += terms(join.args["on"], exp.And)
+            conditions += terms(join.args["on"], exp.And)
             join.set("on", None)
             join.set("kind", "CROSS")
-    if not found:
+    if not conditions:
         return None
-    _add(select, found)
+    _add(select, conditions)
     return select
 
 
@@ -383,13 +382,13 @@ def anti_join(select: exp.Select, rewriting: Rewriting) -> Any:
             continue
         on = join.args["on"]
         there = {
-            said(value)
+            written(value)
             for condition in terms(on, exp.And)
             for value in operands_not_null(condition)
             if isinstance(value, exp.Column) and value.table == alias
         }
         conditions = _where(select)
-        asked = [c for c in conditions if is_null(c) and said(c.this) in there]
+        asked = [c for c in conditions if is_null(c) and written(c.this) in there]
         if len(asked) != 1:
             continue
         reads = [c for c in select.find_all(exp.Column) if c.table == alias]
@@ -465,7 +464,7 @@ def exists(node: exp.Exists, rewriting: Rewriting) -> Any:
     if any(_aggregates(item, rewriting.dialect) for item in query.expressions):
         return None
     one = exp.Literal.number(1)
-    if _given(query) <= _PLAIN and [said(e) for e in query.expressions] == [said(one)]:
+    if _given(query) <= _PLAIN and [written(e) for e in query.expressions] == [written(one)]:
         return None if query is node.this else exp.Exists(this=query)
     query.set("distinct", None)
     query.set("order", None)
@@ -482,7 +481,7 @@ def having_on_a_key(select: exp.Select, rewriting: Rewriting) -> Any:
     having, keys = select.args.get("having"), _plain_group(select)
     if having is None or not keys:
         return None
-    known = {said(key) for key in keys}
+    keys_written = {written(key) for key in keys}
     conditions = conjuncts(having.this)
     moved = [
         c
@@ -490,7 +489,7 @@ def having_on_a_key(select: exp.Select, rewriting: Rewriting) -> Any:
         if not _aggregates(c, rewriting.dialect)
         and is_pure(c, rewriting.dialect)
         and any(True for _ in c.find_all(exp.Column))
-        and _compares_keys(c, known)
+        and _compares_keys(c, keys_written)
     ]
     if not moved or not all(is_pure(key, rewriting.dialect) for key in keys):
         return None
@@ -502,8 +501,8 @@ def having_on_a_key(select: exp.Select, rewriting: Rewriting) -> Any:
 @rule("a filter above groups", exp.Select, of_sources=True)
 def having_for_where(select: exp.Select, rewriting: Rewriting) -> Any:
     """What is asked of the groups of a subquery is HAVING in it."""
-    found = _above(select, rewriting)
-    for condition, relation, alias in found:
+    above = _above(select, rewriting)
+    for condition, relation, alias in above:
         inner = relation.this
         if not isinstance(inner, exp.Select) or _plain_group(inner) is None:
             continue
@@ -545,7 +544,7 @@ def distinct_of_groups(select: exp.Select, rewriting: Rewriting) -> Any:
     if distinct is None or distinct.args.get("on") or not keys:
         return None
     outputs = _outputs(select)
-    if outputs is None or not {said(k) for k in keys} <= {said(v) for v in outputs.values()}:
+    if outputs is None or not {written(k) for k in keys} <= {written(v) for v in outputs.values()}:
         return None
     if any(_generates(item) for item in select.expressions):
         return None

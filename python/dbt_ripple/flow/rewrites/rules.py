@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
-from dbt_ripple.flow.expressions import VOLATILE_TYPES, written
+from dbt_ripple.flow.expressions import VOLATILE_TYPES
 from dbt_ripple.flow.functions import functions
 
 MAX_ROUNDS: Final = 12
@@ -175,11 +175,6 @@ def _visit(node: Any, by_type: dict[type, list[NamedRule]], rewriting: Rewriting
 # -- what rules ask ---------------------------------------------------------------------------------
 
 
-def said(node: Any) -> bytes:
-    """What an expression says: equal for two that are written alike."""
-    return written(node)
-
-
 def is_predicate(node: Any) -> bool:
     """Whether an expression can only be true, false or NULL."""
     return isinstance(node, PREDICATES)
@@ -299,8 +294,8 @@ def is_scalar(value: Any, rewriting: Rewriting | None = None) -> bool:
         return any(is_scalar(part, rewriting) for part in (value.this, value.expression))
     if isinstance(value, exp.Coalesce):
         return any(is_scalar(part, rewriting) for part in (value.this, *value.expressions))
-    known = type_of(value, rewriting)
-    return known is not None and not _LISTS.search(known)
+    data_type = type_of(value, rewriting)
+    return data_type is not None and not _LISTS.search(data_type)
 
 
 def type_of(value: Any, rewriting: Rewriting | None) -> str | None:
