@@ -63,10 +63,10 @@ def with_assets(
     summary: AnalysisCoverage, project: Project, analysis: Analysis
 ) -> AnalysisCoverage:
     """What was seen of a project, with the assets that are declared around it."""
-    found = analysis_coverage(project, analysis, 0.0)
+    coverage = analysis_coverage(project, analysis, 0.0)
     return msgspec.structs.replace(
-        found,
-        assets=found.kinds.get("asset", 0),
+        coverage,
+        assets=coverage.kinds.get("asset", 0),
         seconds=summary.seconds,
         uncompiled=summary.uncompiled,
         widest=summary.widest,
@@ -84,12 +84,12 @@ def analysis_coverage(
     analysed = columns = 0
     for unique_id, seen in analysis.nodes.items():
         columns += len(seen.columns)
-        found = project.nodes.get(unique_id)
+        project_node = project.nodes.get(unique_id)
         if seen.status in unseen:
-            name = found.spoken_name if found else unique_id
+            name = project_node.spoken_name if project_node else unique_id
             reason = seen.reason or Code.NO_REASON_GIVEN()
             unseen[seen.status].append(UnanalysedNode(unique_id, name, reason))
-        elif seen.status == "analysed" and found and found.resource_type == "model":
+        elif seen.status == "analysed" and project_node and project_node.resource_type == "model":
             analysed += 1
     started = time.perf_counter()
     edges = list(analysis.edges)  # they may be made only now, which is a part of linking

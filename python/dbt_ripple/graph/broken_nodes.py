@@ -96,10 +96,10 @@ class BrokenNodeFinder(LinkingMode):
         """The names for want of which a node certainly is not built; those of what it inlines, too."""
         if not self.runs_its_query(self.project.nodes[unique_id]):
             return []
-        found: dict[str, None] = {}
+        missing: dict[str, None] = {}
         for part in self.parts(unique_id):
-            found.update(dict.fromkeys(self.missing_in(part)[0]))
-        return list(found)
+            missing.update(dict.fromkeys(self.missing_in(part)[0]))
+        return list(missing)
 
     def of_own_text(self, unique_id: str) -> list[str]:
         """Those of them that stand in the node's own query."""
@@ -142,14 +142,14 @@ class BrokenNodeFinder(LinkingMode):
 
     def parts(self, unique_id: str) -> list[str]:
         """A node and the ephemeral models whose text its query holds where the engine sees it."""
-        found = {unique_id: None}
+        unique_ids = {unique_id: None}
         ahead = [unique_id]
         while ahead:
             for parent in sorted(self.missing_in(ahead.pop())[1]):
-                if self.project.nodes[parent].is_ephemeral and parent not in found:
-                    found[parent] = None
+                if self.project.nodes[parent].is_ephemeral and parent not in unique_ids:
+                    unique_ids[parent] = None
                     ahead.append(parent)
-        return list(found)
+        return list(unique_ids)
 
     def missing_in(self, unique_id: str) -> tuple[list[str], set[str]]:
         """The names a node's own query looks for in vain, and the relations it reads."""
@@ -266,10 +266,10 @@ class BrokenNodeFinder(LinkingMode):
                 node.raw_code,
                 *map(self.context.macros.text, called & self.context.macros.user),
             ]
-            found = words(" ".join(texts))
+            words_of_hooks = words(" ".join(texts))
         else:
-            found = self.context.settings.words_of_hooks(node)
-        return not found.isdisjoint(_MAY_ADD_COLUMNS)
+            words_of_hooks = self.context.settings.words_of_hooks(node)
+        return not words_of_hooks.isdisjoint(_MAY_ADD_COLUMNS)
 
 
 def believed(project: Project) -> dict[str, list[CatalogColumn]]:
@@ -321,5 +321,5 @@ def missing_without(
         unique_id: HypotheticalChange(seen) for unique_id, seen in relations.items()
     }
     certain = BrokenNodeFinder(context, believed(context.project), hypothetical=hypothetical)
-    found = {unique_id: certain.of_own_text(unique_id) for unique_id in readers}
-    return {unique_id: names for unique_id, names in found.items() if names}
+    missing = {unique_id: certain.of_own_text(unique_id) for unique_id in readers}
+    return {unique_id: names for unique_id, names in missing.items() if names}

@@ -147,8 +147,8 @@ class WithAssetEdges(Sequence[ColumnEdge]):
 
     def into(self, nodes: Container[str]) -> list[ColumnEdge]:
         """Those into some nodes, each after those that are above it."""
-        found = [*edges_into(self.edges, nodes), *(e for e in self.more if e[2] in nodes)]
-        return sorted(found, key=lambda edge: self.place.get(edge[2], -1))
+        edges = [*edges_into(self.edges, nodes), *(e for e in self.more if e[2] in nodes)]
+        return sorted(edges, key=lambda edge: self.place.get(edge[2], -1))
 
     @overload
     def __getitem__(self, index: int) -> ColumnEdge: ...
@@ -190,8 +190,8 @@ def exposure_edges_of(edges: Sequence[ColumnEdge], exposures: Container[str]) ->
     """The edges into some exposures, without making any other."""
     if isinstance(edges, WithAssetEdges):
         return exposure_edges_of(edges.edges, exposures)
-    found = edges.exposures if isinstance(edges, Edges) else edges
-    return [edge for edge in found if edge[2] in exposures]
+    candidates = edges.exposures if isinstance(edges, Edges) else edges
+    return [edge for edge in candidates if edge[2] in exposures]
 
 
 def edges_of(linker: Linker, semantic: dict[str, LinkedNode]) -> Edges[LinkedNode]:
@@ -204,7 +204,7 @@ def edges_of(linker: Linker, semantic: dict[str, LinkedNode]) -> Edges[LinkedNod
         for edge in _exposure_edges(linker, everything, unique_id, node)
     ]
     return Edges(
-        everything, lambda _, known: (known.analysis.columns, known.deps, known.rows), exposures
+        everything, lambda _, linked: (linked.analysis.columns, linked.deps, linked.rows), exposures
     )
 
 

@@ -107,10 +107,10 @@ class ConfigFingerprints:
             columns: whether settings that name columns are part of it; otherwise they are up to
                 the caller, who knows what the columns are.
         """
-        settings = self.said(node, columns=columns)
+        settings = self.settings_of(node, columns=columns)
         return digest(b"config", repr(sorted(settings.items())).encode()) if settings else b""
 
-    def said(self, node: Node, *, columns: bool = False) -> dict[str, Any]:
+    def settings_of(self, node: Node, *, columns: bool = False) -> dict[str, Any]:
         """What of the properties of a node changes its data, by name (see `graph.node_properties`)."""
         config = node.config
         settings: dict[str, Any] = {}
@@ -205,25 +205,25 @@ class ConfigFingerprints:
         """Whether a node may be built from other SQL than ``dbt compile`` shows: it asks which runs."""
         if node.is_python or node.compiled_code is None or node.resource_type not in WITH_SQL:
             return False
-        known = self._asking.get(node.unique_id)
-        if known is None:
+        asks = self._asking.get(node.unique_id)
+        if asks is None:
             asked = [ASKS_WHICH_COMMAND]
             if node.materialized != "incremental":  # of those, `branches` are told apart
                 asked.append(ASKS_FOR_FULL_REFRESH)
             insides = tags(node.raw_code) if tags_name(node.raw_code, OF_COMMANDS) else []
-            known = self._asking[node.unique_id] = any(
+            asks = self._asking[node.unique_id] = any(
                 any(map(what.search, insides))
                 or bool(self.macros.that_ask(node.depends_on.macros, what))
                 for what in asked
             )
-        return known
+        return asks
 
     def looks_at_itself(self, node: Node) -> bool:
         """Whether a node may be built from other SQL where its own relation is there, or is not."""
         if node.is_python or node.compiled_code is None or node.resource_type not in WITH_SQL:
             return False
-        known = self._looking.get(node.unique_id)
-        if known is None:
+        looks_at_itself = self._looking.get(node.unique_id)
+        if looks_at_itself is None:
             called = tuple(node.depends_on.macros)
             if not called and not tags_name(node.raw_code, LOOKS_AT_IT):
                 self._looking[node.unique_id] = False
@@ -239,9 +239,9 @@ class ConfigFingerprints:
                 )
                 for text in texts
             ]
-            known = any(looks for looks, _ in seen) and any(itself for _, itself in seen)
-            self._looking[node.unique_id] = known
-        return known
+            looks_at_itself = any(looks for looks, _ in seen) and any(itself for _, itself in seen)
+            self._looking[node.unique_id] = looks_at_itself
+        return looks_at_itself
 
     def _texts_called(self, start: tuple[str, ...]) -> list[str]:
         """The texts of the user's macros among those and what they call."""
@@ -283,13 +283,13 @@ class ConfigFingerprints:
 
     def taken(self, text: str) -> list[str]:
         """The texts that run for a hook, where one of them may walk over all nodes."""
-        known = self._taken.get(text)
-        if known is None:
+        texts = self._taken.get(text)
+        if texts is None:
             called = self.macros.closure(self.macros.named_in(text)) & self.macros.user
             reached = (text, *(self.project.macros[u].macro_sql for u in called))
             asks = any("graph" in each or "results" in each for each in reached)
-            known = self._taken[text] = texts_taken(text, self.macros) if asks else []
-        return known
+            texts = self._taken[text] = texts_taken(text, self.macros) if asks else []
+        return texts
 
     def read_by(self, text: str, node: Node) -> bytes:
         """A fingerprint of the properties that a hook of a node reads; empty for none."""
@@ -305,8 +305,8 @@ class ConfigFingerprints:
 
     def of_all_nodes(self, reads: Reads, types: frozenset[str] | None) -> bytes:
         """A fingerprint of what is read of all nodes of these types."""
-        known = self._of_all_nodes.get((reads, types))
-        if known is None:
+        fingerprint = self._of_all_nodes.get((reads, types))
+        if fingerprint is None:
             nodes = sorted(
                 (
                     (u, node)
@@ -315,9 +315,9 @@ class ConfigFingerprints:
                 ),
                 key=lambda pair: pair[0],
             )
-            known = digest(*(repr((u, read_of(node, reads))).encode() for u, node in nodes))
-            self._of_all_nodes[reads, types] = known
-        return known
+            fingerprint = digest(*(repr((u, read_of(node, reads))).encode() for u, node in nodes))
+            self._of_all_nodes[reads, types] = fingerprint
+        return fingerprint
 
     @cached_property
     def read_by_project_hooks(self) -> Reads:
@@ -343,7 +343,7 @@ class ConfigFingerprints:
         if node.is_ephemeral:
             return digest(b"ephemeral")
         settings: list[Any] = [
-            sorted(self.said(node, columns=True).items()),
+            sorted(self.settings_of(node, columns=True).items()),
             sorted(run_with(node), key=lambda pair: pair[0]),
             (node.language, place(node), constraints(node), declared(node)),
             self.naming,
@@ -427,9 +427,9 @@ class ConfigFingerprints:
         bare: set[str] = set()
         for text in (*hooks, *map(self.macros.text, called)):
             plain = without_tags(normalised(text), BY_JINJA)
-            found = names_in_sql(plain)
-            dotted |= found[0]
-            bare |= found[1]
+            names = names_in_sql(plain)
+            dotted |= names[0]
+            bare |= names[1]
         return dotted, bare
 
     def words_of_hooks(self, node: Node) -> set[str]:

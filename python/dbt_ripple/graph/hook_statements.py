@@ -226,8 +226,8 @@ class HookStatements:
         pieces = []
         at = 0
         for called in re.finditer(r"\b(\w+)\s*\(", expression):
-            known = called[1] in _TAKES_NO_TEXT or called[1] in self.macros.users_by_name
-            if called.start() < at or not known:
+            without_text = called[1] in _TAKES_NO_TEXT or called[1] in self.macros.users_by_name
+            if called.start() < at or not without_text:
                 continue
             pieces.append(expression[at : called.end()])
             at = called.end() + len(_up_to_its_end(expression, called.end()))
@@ -328,7 +328,7 @@ def without_conditions(expression: str) -> str:
     """An expression without what only decides which of its parts it is."""
     pieces = []
     at = 0
-    masked = _LITERAL.sub(lambda found: "'" * len(found[0]), expression)
+    masked = _LITERAL.sub(lambda literal: "'" * len(literal[0]), expression)
     for condition in re.finditer(r"\bif\b.*?(?:\belse\b|\Z)", masked, re.S):
         pieces.append(expression[at : condition.start()])
         at = condition.end()

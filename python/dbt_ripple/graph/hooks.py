@@ -356,21 +356,21 @@ class Hooks:
 
     def hook(self, owner: str, sql: str) -> Hook:
         """What one hook does."""
-        known = self.seen.get(sql)
-        if known is None:
-            known = self.seen[sql] = self._seen(sql)
-        writes = known.writes - {THIS, owner}
-        reads = {owner if u == THIS else u for u in known.reads}
-        text = known.text
-        of_all = known.of_session and self.project.nodes[owner].resource_type == "operation"
+        statement = self.seen.get(sql)
+        if statement is None:
+            statement = self.seen[sql] = self._seen(sql)
+        writes = statement.writes - {THIS, owner}
+        reads = {owner if u == THIS else u for u in statement.reads}
+        text = statement.text
+        of_all = statement.of_session and self.project.nodes[owner].resource_type == "operation"
         if read := self.settings.read_by(sql, self.project.nodes[owner]):
             text = digest(text, read)
-        return known._replace(
+        return statement._replace(
             owner=owner,
             text=text,
             writes=writes,
             reads=frozenset(reads),
-            anything=known.anything or of_all,
+            anything=statement.anything or of_all,
         )
 
     def _seen(self, sql: str) -> Hook:
@@ -389,10 +389,10 @@ class Hooks:
         run = HookStatements(sql, of_macros, self.macros, self.can_be_read)
         anything = not run.all_read()
         of_session = False
-        said: set[str] = set()
+        words: set[str] = set()
         for text in texts:
             plain = _NO_CODE.sub(lambda f: "''" if f[0][0] == "'" else " ", text.plain)
-            said.update(_WORD.findall(plain.lower()))
+            words.update(_WORD.findall(plain.lower()))
             for statement in plain.split(";"):
                 parts = statement.split(BRANCH)
                 statement = " ".join(parts)
@@ -431,7 +431,7 @@ class Hooks:
             frozenset(reads - marks),
             anything,
             of_session,
-            frozenset(said),
+            frozenset(words),
         )
 
     # -- texts ------------------------------------------------------------------------------------
@@ -496,11 +496,11 @@ class Hooks:
         def mark(match: re.Match[str]) -> str:
             relations = frozenset(self.references(match[1], match[2])) or frozenset([GIVEN])
             mentioned.update(relations)
-            known = self.marks.get(relations)
-            if known is None:
-                known = self.marks[relations] = f"__relation{len(self.relations)}__"
+            name = self.marks.get(relations)
+            if name is None:
+                name = self.marks[relations] = f"__relation{len(self.relations)}__"
                 self.relations.append(relations)
-            return known
+            return name
 
         marked = _REFERENCE.sub(mark, inside)
         if "this" in marked and "this" in names(marked):
@@ -548,9 +548,11 @@ class Hooks:
         elif first in _KEEPS_ROWS:
             anything = False
         else:
-            known = first in _DOES_ANYTHING or first in _OF_DATABASE
+            may_do_anything = first in _DOES_ANYTHING or first in _OF_DATABASE
             of_session = first in _OF_SESSION or _SESSION_ALTERED.match(statement) is not None
-            anything = known or (not of_session and (not given or _PARTS.match(statement) is None))
+            anything = may_do_anything or (
+                not of_session and (not given or _PARTS.match(statement) is None)
+            )
         return _Effects(set(), makes, anything, of_session)
 
     def can_be_read(self, text: str) -> bool:
@@ -598,8 +600,8 @@ class Hooks:
             return {_UNKNOWN} if _marked(last) else self.named_so(last)
         if "." not in name:
             return self.named_so(_last(name))
-        known = self.names.node_named(name)
-        return {known} if known is not None else set()
+        unique_id = self.names.node_named(name)
+        return {unique_id} if unique_id is not None else set()
 
     def named_so(self, last: str) -> set[str]:
         """The relations of this name in any schema."""
@@ -678,9 +680,9 @@ def not_followed(hooks: Iterable[Hook]) -> list[tuple[str, bytes]]:
 
     Those of a run in their order; in which order nodes are built is not known.
     """
-    found = [(when_it_runs(hook.owner), hook.text) for hook in hooks if hook.anything]
-    of_runs = [hook for hook in found if hook[0].startswith("operation.")]
-    return [*of_runs, *sorted({*found}.difference(of_runs))]
+    hooks_of_anything = [(when_it_runs(hook.owner), hook.text) for hook in hooks if hook.anything]
+    of_runs = [hook for hook in hooks_of_anything if hook[0].startswith("operation.")]
+    return [*of_runs, *sorted({*hooks_of_anything}.difference(of_runs))]
 
 
 def may_write(project: Project, macros: Macros) -> bool:

@@ -138,10 +138,10 @@ class Introspection:
 
     def of(self, node: Node) -> WarehouseReads:
         """What a node looks at, as far as its own Jinja and the macros it reaches tell."""
-        said = node.raw_code, *node.depends_on.macros  # the same for all tests of one kind
-        looks = self._of.get(said)
+        code = node.raw_code, *node.depends_on.macros  # the same for all tests of one kind
+        looks = self._of.get(code)
         if looks is None:
-            looks = self._of[said] = self._looks(node.raw_code, node.depends_on.macros)
+            looks = self._of[code] = self._looks(node.raw_code, node.depends_on.macros)
         return looks
 
     def _looks(self, raw: str, reached: Sequence[str]) -> WarehouseReads:
@@ -187,20 +187,20 @@ class Introspection:
 
         A relation that is only named in a string is no parent to dbt.
         """
-        said = node.raw_code, *node.depends_on.macros
-        known = self._named.get(said)
-        if known is None:
+        code = node.raw_code, *node.depends_on.macros
+        names = self._named.get(code)
+        if names is None:
             user = self.macros.closure(node.depends_on.macros) & self.macros.user
             called = [u for u in sorted(user) if self.macros.macros[u].package_name != OWN]
             texts = [node.raw_code, *map(self.macros.text, called)]
-            known = self._named[said] = _names_in(texts)
-        return known
+            names = self._named[code] = _names_in(texts)
+        return names
 
     def of_macro(self, unique_id: str) -> tuple[IntrospectedParts, bool, bool]:
         """What a macro shows, with all it calls; whether it asks if relations exist, and for more."""
-        known = self._macros.get(unique_id)
-        if known is not None:
-            return known
+        reads = self._macros.get(unique_id)
+        if reads is not None:
+            return reads
         parts = IntrospectedParts.NOTHING
         types = exist = more = False
         seen: set[str] = set()
@@ -294,11 +294,11 @@ def _names_in(texts: Iterable[str]) -> NamesInJinja:
     catalog = columns = False
     for text in texts:
         insides = [_REFERENCE.sub(" ", inside) for inside in tags(text)]
-        strings = [found[0][1:-1] for inside in insides for found in _LITERAL.finditer(inside)]
+        strings = [literal[0][1:-1] for inside in insides for literal in _LITERAL.finditer(inside)]
         for piece in (without_tags(text, BY_JINJA), *strings):
-            found = names_in_sql(piece)
-            dotted |= found[0]
-            bare |= found[1]
+            names = names_in_sql(piece)
+            dotted |= names[0]
+            bare |= names[1]
             bare.update(_BEHIND_A_SCHEMA.findall(piece))
             if _ONE_NAME.fullmatch(piece):
                 bare.add(piece)

@@ -159,7 +159,7 @@ def normalised_macro(text: str) -> str:
 
 def _tag(whole: str) -> str:
     """A tag with every run of white space outside of its strings as one."""
-    return _IN_A_TAG.sub(lambda found: found["kept"] or " ", whole)
+    return _IN_A_TAG.sub(lambda match: match["kept"] or " ", whole)
 
 
 def _marked(text: str, marks: list[Mark]) -> str:

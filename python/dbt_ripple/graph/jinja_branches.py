@@ -43,22 +43,22 @@ def texts_taken(text: str, macros: Macros) -> list[str]:
     while waiting:
         taken = _taken(*waiting.pop())
         texts.append(taken[0])
-        for unique_id, known in _called(*taken, macros, internal):
-            key = unique_id, frozenset(known.items())
+        for unique_id, arguments in _called(*taken, macros, internal):
+            key = unique_id, frozenset(arguments.items())
             if key not in seen and macros.macros[unique_id].package_name != OWN:
                 seen.add(key)
-                waiting.append((macros.macros[unique_id].macro_sql, known))
+                waiting.append((macros.macros[unique_id].macro_sql, arguments))
     return texts
 
 
-def _taken(text: str, known: Known) -> tuple[str, Known]:
+def _taken(text: str, values: Known) -> tuple[str, Known]:
     """A text without the branches that are not taken, and what is known of its names to the end."""
     tags = list(tagged(text))
-    known = dict(known)
+    values = dict(values)
     for tag in tags:
         if tag.kind == "{%" and (other := _SET.match(tag.inside)) is not None:
             for name in re.findall(r"\w+", other[1].partition(" in ")[0]):
-                known.pop(name, None)
+                values.pop(name, None)
     pieces: list[str] = []
     # Of each `if` that is open: whether what stands around it counts, whether this branch does, and
     # whether one before it is certainly the one.
@@ -72,11 +72,11 @@ def _taken(text: str, known: Known) -> tuple[str, Known]:
         statement = _STATEMENT.match(tag.inside) if tag.kind == "{%" else None
         word, rest = statement.groups() if statement is not None else ("", "")
         if word == "if":
-            holds = _holds(rest, known) if counts else None
+            holds = _holds(rest, values) if counts else None
             open_.append((counts, counts and holds is not False, holds is True))
         elif word in ("elif", "else") and open_ and not _in_a_loop(word, tags, tag.start):
             outside, _, done = open_[-1]
-            holds = True if word == "else" else _holds(rest, known)
+            holds = True if word == "else" else _holds(rest, values)
             open_[-1] = outside, outside and not done and holds is not False, done or holds is True
         elif word == "endif" and open_:
             open_.pop()
@@ -84,7 +84,7 @@ def _taken(text: str, known: Known) -> tuple[str, Known]:
             pieces.append(text[tag.start : tag.end])
     if not open_ or open_[-1][1]:
         pieces.append(text[at:])
-    return "".join(pieces), known
+    return "".join(pieces), values
 
 
 def _in_a_loop(word: str, tags: list[Tag], start: int) -> bool:
@@ -101,21 +101,21 @@ def _in_a_loop(word: str, tags: list[Tag], start: int) -> bool:
     return word == "else" and bool(open_) and open_[-1] == "for"
 
 
-def _holds(condition: str, known: Known) -> bool | None:
+def _holds(condition: str, values: Known) -> bool | None:
     """Whether a condition holds; None where that is not known."""
-    if (compared := _IS.match(condition)) is not None and compared[1] in known:
-        equal = known[compared[1]] == compared[3].replace('"', "'")
+    if (compared := _IS.match(condition)) is not None and compared[1] in values:
+        equal = values[compared[1]] == compared[3].replace('"', "'")
         return equal == (compared[2] == "==")
-    if (alone := _ALONE.match(condition)) is not None and alone[2] in known:
-        return (known[alone[2]].lower() not in _FALSE) == (alone[1] is None)
+    if (alone := _ALONE.match(condition)) is not None and alone[2] in values:
+        return (values[alone[2]].lower() not in _FALSE) == (alone[1] is None)
     return None
 
 
 def _called(
-    text: str, known: Known, macros: Macros, internal: dict[str, list[str]]
+    text: str, values: Known, macros: Macros, internal: dict[str, list[str]]
 ) -> list[tuple[str, Known]]:
     """The user's macros that a text calls or names, each with what is known of its parameters."""
-    found: list[tuple[str, Known]] = []
+    reached: list[tuple[str, Known]] = []
     for tag in tagged(text):
         inside = tag.inside
         if _MACRO.match(inside):
@@ -126,20 +126,20 @@ def _called(
             calls[name] = calls.get(name, 0) + 1
             for unique_id in macros.users_by_name.get(name, ()):
                 given = given_to(
-                    macros.macros[unique_id].macro_sql, arguments_in(inside, call.end()), known
+                    macros.macros[unique_id].macro_sql, arguments_in(inside, call.end()), values
                 )
-                found.append((unique_id, given))
+                reached.append((unique_id, given))
         words = re.findall(r"\w+", inside)
         for name in names(inside) | {dispatched(word) for word in words}:
             of_users = macros.users_by_name.get(name, ())
             if of_users and words.count(name) > calls.get(name, 0):
-                found += [(unique_id, {}) for unique_id in of_users]
+                reached += [(unique_id, {}) for unique_id in of_users]
             elif name in internal and not of_users:
-                found += [(u, {}) for u in macros.closure(internal[name]) & macros.user]
-    return found
+                reached += [(u, {}) for u in macros.closure(internal[name]) & macros.user]
+    return reached
 
 
-def given_to(text: str, arguments: list[str], known: Known) -> Known:
+def given_to(text: str, arguments: list[str], values_of_caller: Known) -> Known:
     """What is known of a macro's parameters where it is called so."""
     signature = next((t.inside for t in tagged(text) if _MACRO.match(t.inside)), "")
     begin = _MACRO.match(signature)
@@ -153,7 +153,7 @@ def given_to(text: str, arguments: list[str], known: Known) -> Known:
         values[name.strip()] = default.strip()
     for place, argument in enumerate(arguments):
         if (by_name := _KEYWORD.fullmatch(argument)) is not None:
-            values[by_name[1]] = known.get(by_name[2].strip(), by_name[2].strip())
+            values[by_name[1]] = values_of_caller.get(by_name[2].strip(), by_name[2].strip())
         elif place < len(parameters):
-            values[parameters[place]] = known.get(argument, argument)
+            values[parameters[place]] = values_of_caller.get(argument, argument)
     return {n: v.replace('"', "'") for n, v in values.items() if _LITERAL.fullmatch(v)}

@@ -271,19 +271,19 @@ def reads_of_python(code: str) -> Reads:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return EVERYTHING
     names: set[str] = set()
-    known: set[int] = set()
+    understood: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr == "config":
-                known.add(id(node.func))  # it sets the config
+                understood.add(id(node.func))  # it sets the config
             of = node.func.value
             if isinstance(of, ast.Attribute) and of.attr == "config" and node.args:
                 key: Any = node.args[0]
                 if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                    known.add(id(of))
+                    understood.add(id(of))
                     names.update({"meta"} if node.func.attr.startswith("meta") else {key.value})
                     names.add("meta")
-        if isinstance(node, ast.Attribute) and node.attr == "config" and id(node) not in known:
+        if isinstance(node, ast.Attribute) and node.attr == "config" and id(node) not in understood:
             return EVERYTHING
         if isinstance(node, ast.Attribute) and node.attr == "this":
             names.add("relation_name")

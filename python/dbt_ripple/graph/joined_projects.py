@@ -96,8 +96,8 @@ class JoinedProjects:
     def _join(self, formerly: Project | None) -> None:
         names = [_names_of(member.project) for member in self.members]
         builders: dict[tuple[str, str], list[Place]] = {}
-        for number, known in enumerate(names):
-            sides = [known]
+        for number, member_names in enumerate(names):
+            sides = [member_names]
             if number == 0 and formerly is not None:
                 sides.insert(0, _names_of(formerly))
             for side in sides:
@@ -105,8 +105,8 @@ class JoinedProjects:
                     places = builders.setdefault((_warehouse(side.project), key), [])
                     if all(place.project != number for place in places):
                         places.append(Place(number, unique_id))
-        for number, known in enumerate(names):
-            for reader, keys in _readers(known):
+        for number, member_names in enumerate(names):
+            for reader, keys in _readers(member_names):
                 at = Place(number, reader)
                 builder = self._by_id(at) or self._by_name(at, keys, builders)
                 if builder is not None:
@@ -124,9 +124,9 @@ class JoinedProjects:
         for unique_id, keys in _readers(first):
             for key in keys if Place(0, unique_id) not in self.built_by else ():
                 own.setdefault((_warehouse(first.project), key), unique_id)
-        for number, known in enumerate(others, start=1):
-            for reader, keys in _readers(known):
-                same = [u for k in keys if (u := own.get((_warehouse(known.project), k)))]
+        for number, member_names in enumerate(others, start=1):
+            for reader, keys in _readers(member_names):
+                same = [u for k in keys if (u := own.get((_warehouse(member_names.project), k)))]
                 at = Place(number, reader)
                 if same and at not in self.built_by:
                     self.built_by[at] = Place(0, same[0])
@@ -151,19 +151,19 @@ class JoinedProjects:
         builders: Mapping[tuple[str, str], Sequence[Place]],
     ) -> Place | None:
         project = self.members[reader.project].project
-        found = dict.fromkeys(
+        places = dict.fromkeys(
             place
             for key in keys
             for place in builders.get((_warehouse(project), key), ())
             if place.project != reader.project
         )
-        if len(found) > 1:
-            several = " and ".join(f"{self.names[p.project]} ({p.unique_id})" for p in found)
+        if len(places) > 1:
+            several = " and ".join(f"{self.names[p.project]} ({p.unique_id})" for p in places)
             self.notes.append(
                 f"{self.node(reader).relation_name or keys[0]}, which {self.names[reader.project]} reads,"
                 f" is built by {several}: taken is the first"
             )
-        return next(iter(found), None)
+        return next(iter(places), None)
 
     def _why_alone(self, number: int) -> str:
         there, here = self.members[number].project, self.members[0].project
@@ -190,8 +190,8 @@ class JoinedProjects:
         Args:
             first: the first project's analysis as it is, if that is at hand and to be taken.
         """
-        found: list[Analysis | None] = [None] * len(self.members)
-        found[0] = first
+        analyses: list[Analysis | None] = [None] * len(self.members)
+        analyses[0] = first
         used: list[dict[str, BuiltElsewhere] | None] = [None] * len(self.members)
         for _ in range(_ROUNDS):
             changed = False
@@ -201,15 +201,16 @@ class JoinedProjects:
                 given = {
                     reader.unique_id: self.built(builder, analysis)
                     for reader, builder in self.built_by.items()
-                    if reader.project == number and (analysis := found[builder.project]) is not None
+                    if reader.project == number
+                    and (analysis := analyses[builder.project]) is not None
                 }
                 if given != used[number]:
-                    found[number] = self.analysed(number, given)
+                    analyses[number] = self.analysed(number, given)
                     used[number] = given
                     changed = True
             if not changed:
                 break
-        return [analysis for analysis in found if analysis is not None]
+        return [analysis for analysis in analyses if analysis is not None]
 
     @cached_property
     def _builders_first(self) -> list[int]:
@@ -262,13 +263,13 @@ class JoinedProjects:
         )
 
     def _finders(self, number: int) -> BrokenNodeFinder:
-        known = self._known_finders.get(number)
-        if known is None:
+        finder = self._known_finders.get(number)
+        if finder is None:
             side = self.members[number].project
             if number == 0 and self._formerly is not None:
                 side = self._formerly
-            known = self._known_finders[number] = self.finder(side)
-        return known
+            finder = self._known_finders[number] = self.finder(side)
+        return finder
 
     # -- one graph of all ---------------------------------------------------------------------------
 
@@ -362,9 +363,9 @@ class JoinedProjects:
             def id_of(unique_id: str, number: int = number) -> str:
                 return self.id_of(number, unique_id)
 
-            for found, of in ((nodes, analysis.nodes), (tests, analysis.tests)):
+            for united, of in ((nodes, analysis.nodes), (tests, analysis.tests)):
                 for unique_id, seen in of.items():
-                    found[id_of(unique_id)] = dataclasses.replace(seen, unique_id=id_of(unique_id))
+                    united[id_of(unique_id)] = dataclasses.replace(seen, unique_id=id_of(unique_id))
             for unique_id, unit_test in analysis.unit_tests.items():
                 unit_tests[id_of(unique_id)] = dataclasses.replace(
                     unit_test, unique_id=id_of(unique_id), model=id_of(unit_test.model)
@@ -393,11 +394,11 @@ class JoinedProjects:
 
 
 def _handed_on(
-    above: str, columns: Sequence[str], below: str, found: Sequence[str]
+    above: str, columns: Sequence[str], below: str, columns_of_source: Sequence[str]
 ) -> Iterator[ColumnEdge]:
     """Who reads a relation under the name of a source has its columns, one by one."""
     spelled = {name.lower(): name for name in columns}
-    for name in found:
+    for name in columns_of_source:
         handed = spelled.get(name.lower(), name)
         yield ColumnEdge(above, handed, below, name, "DIRECT", "IDENTITY", False)
     yield ColumnEdge(above, ROWS, below, ROWS, "DIRECT", "IDENTITY", False)

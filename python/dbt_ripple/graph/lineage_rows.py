@@ -441,9 +441,9 @@ def _repeatable(project: Project, analysis: Analysis) -> dict[tuple[str, str], b
                 alike.setdefault(fingerprint, []).append((unique_id, name.lower(), text))
     return {
         (unique_id, name): is_whole(text) and is_repeatable(text, dialect)
-        for found in alike.values()
-        if len({unique_id for unique_id, _, _ in found}) > 1
-        for unique_id, name, text in found
+        for columns in alike.values()
+        if len({unique_id for unique_id, _, _ in columns}) > 1
+        for unique_id, name, text in columns
     }
 
 
@@ -465,22 +465,24 @@ def _column_rows(
     expressions = dict(zip(_lowered(analysed), seen.expressions, strict=False)) if seen else {}
     for position, (key, name) in enumerate(names.items(), start=1):
         catalog_column = catalog.get(key)
-        said = declared.get(key)
+        declared_column = declared.get(key)
         yield ColumnRow(
             snapshot_id=id_,
             unique_id=unique_id,
             column_name=name,
             position=position,
-            data_type=data_type_of(said, catalog_column.type if catalog_column else None),
-            description=(said.description if said else "")
+            data_type=data_type_of(
+                declared_column, catalog_column.type if catalog_column else None
+            ),
+            description=(declared_column.description if declared_column else "")
             or (catalog_column.comment if catalog_column else "")
             or None,
-            pii=column_pii(said) if said else None,
+            pii=column_pii(declared_column) if declared_column else None,
             fingerprint=fingerprints.get(key) or None,
             expression=expressions.get(key),
             own_fingerprint=own.columns.get(key) if own else None,
             is_repeatable=repeatable.get((unique_id, key)),
-            pii_reason=declassified(said) if said else None,
+            pii_reason=declassified(declared_column) if declared_column else None,
         )
 
 

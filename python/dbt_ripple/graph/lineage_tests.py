@@ -179,11 +179,11 @@ class LineageJudge:
             if test.only:
                 problems += self._others(walk)
         else:
-            problems += self._found(walk, wanted)
+            problems += self._origins(walk, wanted)
         reached = [*walk.reached()]
         if test.pii:
-            unmasked, found = self._personal(start, test.pii)
-            problems += found
+            unmasked, unmasked_problems = self._personal(start, test.pii)
+            problems += unmasked_problems
             reached += unmasked.reached()
         return _verdict(test, list(dict.fromkeys(problems)), reached)
 
@@ -207,12 +207,12 @@ class LineageJudge:
             yield Problem(self._comes(walk, vertex, Code.COMES_ALSO_FROM))
         yield from self._gaps(walk, "other columns")
 
-    def _found(self, walk: _Walk, wanted: Sequence[tuple[str, Vertex]]) -> Iterator[Problem]:
+    def _origins(self, walk: _Walk, wanted: Sequence[tuple[str, Vertex]]) -> Iterator[Problem]:
         open_: list[str] = []
         for text, vertex in wanted:
-            found = walk.first(vertex, certain=True)
-            if found is not None:
-                yield Problem(self._comes(walk, found, Code.COMES_FROM))
+            nearest = walk.first(vertex, certain=True)
+            if nearest is not None:
+                yield Problem(self._comes(walk, nearest, Code.COMES_FROM))
             else:
                 open_.append(text)
         if open_:
@@ -363,11 +363,11 @@ class LineageJudge:
 
     def parents(self, vertex: Vertex) -> dict[Vertex, tuple[bool, bool]]:
         """What a column is made of: whether it is certain, and whether it is only masked."""
-        found = self._parents.get(vertex, {})
+        parents = self._parents.get(vertex, {})
         if not self.unseen(vertex[0]) or vertex[1] == ROWS:
-            return found
+            return parents
         # Where an opaque node has too many pairs of columns, only its rows tell what it reads.
-        return {**self._parents.get((vertex[0], ROWS), {}), **found}
+        return {**self._parents.get((vertex[0], ROWS), {}), **parents}
 
     def _load(self, wanted: set[str]) -> None:
         """The edges into some nodes, and into all that they are made of."""
@@ -380,11 +380,11 @@ class LineageJudge:
                         wanted.add(parent)
                         ahead.append(parent)
             loaded |= wanted
-            found = edges_into(self.analysis.edges, wanted)
-            self._edges += found
-            self._made.update(edge.child_id for edge in found)
-            wanted = {edge.parent_id for edge in found} - loaded
-            for edge in found:
+            edges = edges_into(self.analysis.edges, wanted)
+            self._edges += edges
+            self._made.update(edge.child_id for edge in edges)
+            wanted = {edge.parent_id for edge in edges} - loaded
+            for edge in edges:
                 self._put(edge)
 
     def _put(self, edge: ColumnEdge) -> None:
@@ -420,18 +420,18 @@ class _Walk:
         self.certain: dict[Vertex, Vertex | None] = {start: None}
         self.maybe: dict[Vertex, Vertex | None] = {}
         self._start = start
-        for found in (self.certain, self.maybe):
-            ahead = [*self.certain] if found is self.maybe else [start]
+        for reached in (self.certain, self.maybe):
+            ahead = [*self.certain] if reached is self.maybe else [start]
             for vertex in ahead:  # it grows on the way
                 if self.stops(vertex):
                     continue
                 for parent, (certain, masked) in lineage.parents(vertex).items():
                     if masked and unmasked:
                         continue
-                    if found is self.certain and not certain:
+                    if reached is self.certain and not certain:
                         continue
                     if parent not in self.certain and parent not in self.maybe:
-                        found[parent] = vertex
+                        reached[parent] = vertex
                         ahead.append(parent)
 
     def stops(self, vertex: Vertex) -> bool:
@@ -440,10 +440,10 @@ class _Walk:
 
     def first(self, wanted: Vertex, certain: bool) -> Vertex | None:
         """The nearest column that is reached and meant."""
-        found = self.certain if certain else self.maybe
+        reached = self.certain if certain else self.maybe
         if wanted[1] != _ALL:
-            return wanted if wanted in found and wanted != self._start else None
-        return next((v for v in found if v[0] == wanted[0] and v != self._start), None)
+            return wanted if wanted in reached and wanted != self._start else None
+        return next((v for v in reached if v[0] == wanted[0] and v != self._start), None)
 
     def all(self) -> Iterator[tuple[Vertex, bool]]:
         """All that is reached, and whether it is certain."""
@@ -469,6 +469,6 @@ class _Walk:
 def _verdict(
     test: LineageTest, problems: list[Problem], reached: Iterable[tuple[str, ...]]
 ) -> Verdict:
-    said = [problem.reason.message for problem in problems]
-    parts = repr((test.asks, sorted(said), sorted(reached)))
+    messages = [problem.reason.message for problem in problems]
+    parts = repr((test.asks, sorted(messages), sorted(reached)))
     return Verdict(problems, digest(b"lineage", parts.encode("utf-8", "surrogatepass")))

@@ -268,15 +268,15 @@ def _environment() -> Any:
 
     class Environment(SandboxedEnvironment):
         def getitem(self, obj: Any, argument: Any) -> Any:
-            return self._found(obj, argument, super().getitem)
+            return self._looked_up(obj, argument, super().getitem)
 
         def getattr(self, obj: Any, attribute: str) -> Any:
             if attribute == "get" and isinstance(obj, _Node):
                 return obj.get
-            return self._found(obj, attribute, super().getattr)
+            return self._looked_up(obj, attribute, super().getattr)
 
         @staticmethod
-        def _found(obj: Any, name: Any, otherwise: Callable[[Any, Any], Any]) -> Any:
+        def _looked_up(obj: Any, name: Any, otherwise: Callable[[Any, Any], Any]) -> Any:
             if isinstance(obj, _ReadByName):
                 return obj.get(name)
             if obj is None or isinstance(obj, _Nothing):

@@ -120,12 +120,12 @@ class Macros:
         return unique_ids
 
     def _calls_any_macro(self, unique_id: str) -> bool:
-        known = self._calls_any.get(unique_id)
-        if known is None:
+        calls_any = self._calls_any.get(unique_id)
+        if calls_any is None:
             macro = self.macros[unique_id]
             any_macro = macro.package_name != OWN and calls_any_macro(macro.macro_sql)
-            known = self._calls_any[unique_id] = any_macro
-        return known
+            calls_any = self._calls_any[unique_id] = any_macro
+        return calls_any
 
     def fingerprint(self, start: Iterable[str]) -> bytes:
         """Of the texts of the user's macros among those and what they call; empty for none."""
@@ -152,14 +152,14 @@ class Macros:
             plain = dispatched(macro.name)
             if plain != macro.name or _materializes(macro, None):
                 versions.setdefault(plain, []).append(unique_id)
-        known = frozenset({self.project.name})
-        found: set[str] = set()
+        own_packages = frozenset({self.project.name})
+        in_order: set[str] = set()
         for unique_ids in versions.values():
             if len(unique_ids) > 1:
                 packages = {self.macros[u].package_name for u in unique_ids} - {OWN}
-                if len(packages) > 1 and packages - known - INTERNAL:
-                    found.update(unique_ids)
-        return frozenset(found & self.user)
+                if len(packages) > 1 and packages - own_packages - INTERNAL:
+                    in_order.update(unique_ids)
+        return frozenset(in_order & self.user)
 
     def variables(self, text: str) -> str:
         """What differs between the sides, of the vars and environment variables a text uses.
@@ -178,11 +178,11 @@ class Macros:
 
     @staticmethod
     def _values(
-        known: dict[str, str] | None, text: str, names_in: Callable[[str], set[str]]
+        values: dict[str, str] | None, text: str, names_in: Callable[[str], set[str]]
     ) -> str:
-        if not known or not (names := names_in(text)):
+        if not values or not (names := names_in(text)):
             return ""
-        used = {n: v for n, v in known.items() if n in names or n == ANY or ANY in names}
+        used = {n: v for n, v in values.items() if n in names or n == ANY or ANY in names}
         return repr(sorted(used.items())) if used else ""
 
     def text(self, unique_id: str) -> str:
@@ -213,12 +213,12 @@ class Macros:
         asking = []
         for unique_id in start:
             if unique_id in self.user:
-                known = self._asks.get((unique_id, what))
-                if known is None:
-                    known = self._asks[unique_id, what] = any(
+                asks = self._asks.get((unique_id, what))
+                if asks is None:
+                    asks = self._asks[unique_id, what] = any(
                         what.search(self.text(u)) for u in self.closure([unique_id]) & self.user
                     )
-                if known:
+                if asks:
                     asking.append(unique_id)
         return asking
 
@@ -231,14 +231,14 @@ class Macros:
         return self._run_by(name)[0]
 
     def _run_by(self, name: str) -> tuple[frozenset[str], bytes]:
-        known = self._materializations.get(name)
-        if known is None:
+        run_and_fingerprint = self._materializations.get(name)
+        if run_and_fingerprint is None:
             start = [*self._materializing(name), *self.called_by_adapters]
             if (at_run := _BY_NAME_AT_RUN.get(name)) is not None:
                 start += self._named(at_run)
             run = frozenset(self.closure(start) & self.user)
-            known = self._materializations[name] = run, self.fingerprint(run)
-        return known
+            run_and_fingerprint = self._materializations[name] = run, self.fingerprint(run)
+        return run_and_fingerprint
 
     def _materializing(self, name: str | None) -> list[str]:
         """The macros that are a materialization of this name, or of any."""
@@ -283,16 +283,16 @@ class Macros:
 
     def read_by(self, unique_id: str) -> Reads:
         """What of a node's properties one macro reads."""
-        known = self._reads.get(unique_id)
-        if known is None:
+        reads = self._reads.get(unique_id)
+        if reads is None:
             macro = self.macros[unique_id]
             stands_in = macro.name in self.internal or dispatched(macro.name) in self.internal
-            known = self._reads[unique_id] = (
+            reads = self._reads[unique_id] = (
                 NOTHING
                 if macro.package_name == OWN
                 else reads_of(macro.macro_sql, self.internal, stands_in=stands_in)
             )
-        return known
+        return reads
 
 
 def calls_any_macro(text: str) -> bool:

@@ -153,17 +153,17 @@ _HARMLESS: Final[dict[tuple[str, bool], frozenset[str]]] = {}
 
 
 def _harmless(kind: str, python: bool) -> frozenset[str]:
-    known = _HARMLESS.get((kind, python))
-    if known is None:
-        known = DESCRIBING | STORING | _APART | _APART_OF.get(kind, frozenset())
+    harmless = _HARMLESS.get((kind, python))
+    if harmless is None:
+        harmless = DESCRIBING | STORING | _APART | _APART_OF.get(kind, frozenset())
         if kind in _MADE_ANEW:
-            known |= OF_KEPT_ROWS
+            harmless |= OF_KEPT_ROWS
         if kind == "seed":
-            known |= OF_KEPT_ROWS - {"full_refresh"}
+            harmless |= OF_KEPT_ROWS - {"full_refresh"}
         if not python:
-            known |= OF_PYTHON
-        _HARMLESS[kind, python] = known
-    return known
+            harmless |= OF_PYTHON
+        _HARMLESS[kind, python] = harmless
+    return harmless
 
 
 def run_with(node: Node) -> Iterator[tuple[str, Any]]:
@@ -239,7 +239,7 @@ def read_of(node: Node, reads: Reads) -> list[Any]:
         elif isinstance(value, dict):
             value = value.get(key)
         values.append((name, key, value))
-    return [said for said in values if said[-1] is not None]
+    return [value for value in values if value[-1] is not None]
 
 
 def columns(node: Node) -> list[tuple[Any, ...]]:

@@ -43,7 +43,7 @@ def deletes_as_filters(context: ProjectContext, analysis: Analysis) -> dict[str,
     project, macros = context.project, context.macros
     if not _RUN_BY.isdisjoint(macros.users_by_name) or macros.of_materialization("table"):
         return {}
-    found = {}
+    nodes = {}
     for unique_id, node in project.nodes.items():
         if node.resource_type != "model" or not hooks_of(node):
             continue
@@ -51,8 +51,8 @@ def deletes_as_filters(context: ProjectContext, analysis: Analysis) -> dict[str,
         text = _filtered(node, seen, context.dialect) if seen is not None else None
         if text is not None:
             config = {k: v for k, v in node.config.items() if k not in ("pre-hook", "post-hook")}
-            found[unique_id] = msgspec.structs.replace(node, compiled_code=text, config=config)
-    return found
+            nodes[unique_id] = msgspec.structs.replace(node, compiled_code=text, config=config)
+    return nodes
 
 
 def _filtered(node: Node, seen: NodeAnalysis, dialect: str) -> str | None:

@@ -36,13 +36,15 @@ def own_fingerprints(linker: Linker) -> dict[str, Own]:
         for unique_id, node in project.nodes.items()
         if node.resource_type == "test"
     }
-    found = {
+    fingerprints = {
         unique_id: Own(_by_name(linked.analysis), linked.analysis.rows_fingerprint[:LENGTH])
         for unique_id, linked in own.linked_nodes.items()
         if linked.analysis.status != "leaf"
     }
     outcomes = outcome_fingerprints(linker.context, tests)
-    return found | {unique_id: Own({}, outcome[:LENGTH]) for unique_id, outcome in outcomes.items()}
+    return fingerprints | {
+        unique_id: Own({}, outcome[:LENGTH]) for unique_id, outcome in outcomes.items()
+    }
 
 
 def _by_name(analysis: NodeAnalysis) -> dict[str, str]:

@@ -118,14 +118,14 @@ class _Names:
         self._declared: dict[str, dict[str, Column]] = {}
 
     def of(self, unique_id: str) -> dict[str, str]:
-        known = self._names.get(unique_id)
-        if known is None:
-            known = self._names[unique_id] = column_names(
+        names = self._names.get(unique_id)
+        if names is None:
+            names = self._names[unique_id] = column_names(
                 self._project.nodes.get(unique_id),
                 self._analysis.nodes.get(unique_id),
                 self._project.catalog.get(unique_id, ()),
             )
-        return known
+        return names
 
     def declaration(self, unique_id: str, key: str) -> Column | None:
         """What the yml files say of a column."""

@@ -29,14 +29,14 @@ def may_read(project: Project, analysis: Analysis, *, tests: bool) -> Iterator[C
             for column in _columns(project, analysis, parent):
                 yield ColumnEdge(parent, column, unique_id, ROWS, "DIRECT", "TRANSFORMATION", False)
     exposures = {node.unique_id: node for node in project.of_type("exposure")}
-    known = {
+    with_columns = {
         (edge[0], edge[2])
         for edge in exposure_edges_of(analysis.edges, exposures)
         if edge[3] != ROWS
     }
     for node in exposures.values():
         for parent in parents_unlisted(project, node):
-            if (parent, node.unique_id) in known:
+            if (parent, node.unique_id) in with_columns:
                 continue
             for column in _columns(project, analysis, parent):
                 yield ColumnEdge(parent, column, node.unique_id, ROWS, "DIRECT", "IDENTITY", False)
@@ -62,8 +62,8 @@ def guessed_edges(
 
 def unseen(analysis: Analysis) -> set[str]:
     """The nodes and tests that cannot be analysed."""
-    found = (analysis.nodes, analysis.tests)
-    return {unique_id for side in found for unique_id, seen in side.items() if seen.is_unseen}
+    sides = (analysis.nodes, analysis.tests)
+    return {unique_id for side in sides for unique_id, seen in side.items() if seen.is_unseen}
 
 
 def may_write(analysis: Analysis) -> frozenset[tuple[str, str]]:

@@ -167,7 +167,7 @@ class QueryCache:
         if entry is not None:
             if entry.reason is not None:
                 return entry.reason
-            linked = _known(entry, reader)
+            linked = _linked_before(entry, reader)
             if linked is not None:
                 return entry.expressions, linked
         lowered = self.lowered(sql)
@@ -189,8 +189,8 @@ class QueryCache:
                 list(reads), seen, list(notes), msgspec.Raw(_encode(_packed(linked)))
             )
             others = entry.traces[: _TRACES - 1] if entry is not None else []
-            found = _CacheEntry(None, lowered.expressions, [trace, *others], lowered.called)
-            cache.put(key, _encode(found))
+            followed = _CacheEntry(None, lowered.expressions, [trace, *others], lowered.called)
+            cache.put(key, _encode(followed))
         return lowered.expressions, linked
 
     def _key(self, kind: bytes, sql: str) -> bytes:
@@ -243,7 +243,7 @@ def _read(cache: Cache, key: bytes) -> _CacheEntry | None:
         return None
 
 
-def _known(entry: _CacheEntry, reader: TableResolver) -> Linked | None:
+def _linked_before(entry: _CacheEntry, reader: TableResolver) -> Linked | None:
     """The query as it was linked to relations that look like those of now."""
     reads: list[Key] | None = None
     seen: bytes | None = None

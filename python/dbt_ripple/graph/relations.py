@@ -58,7 +58,7 @@ class ColumnDiscoverer(Protocol):
     linked_nodes: dict[str, LinkedNode]
     notes: dict[Note, None] | None
 
-    def discover(self, known: LinkedNode, key: str, name: str, fp: bytes, deps: Deps) -> str:
+    def discover(self, linked: LinkedNode, key: str, name: str, fp: bytes, deps: Deps) -> str:
         """Note a column; returns the name it is noted under."""
         ...
 

@@ -189,7 +189,7 @@ class SemanticLayer:
         self.surely = surely
         self.models: dict[str, _SemanticModel] = {}
         self.metrics: dict[str, _MetricQuery] = {}
-        self.known: dict[str, LinkedNode] = {}
+        self.linked_nodes: dict[str, LinkedNode] = {}
         self.by_name: dict[tuple[str, str], list[str]] = {}
         self.measures: dict[str, list[str]] = {}
         self.in_progress: set[str] = set()
@@ -206,7 +206,7 @@ class SemanticLayer:
             self.metric(node.unique_id)
         for node in of_kind["saved_query"]:
             self.saved_query(node)
-        return self.known
+        return self.linked_nodes
 
     # -- expressions ------------------------------------------------------------------------------
 
@@ -374,7 +374,7 @@ class SemanticLayer:
             named = listed(u.rpartition(".")[2] for u in model.node.depends_on.nodes)
             return "broken", Code.CANNOT_FIND(names=[named or "its model"])
         elements = model.elements.values()
-        if missing := _said_of((e, e.value.missing) for e in elements):
+        if missing := _missing_parts((e, e.value.missing) for e in elements):
             return "broken", several(missing)
         if unread := [
             Code.PART_UNREAD_BECAUSE(part=f"{e.kind} {e.name}", because=e.value.why)
@@ -382,7 +382,7 @@ class SemanticLayer:
             if e.value.why
         ]:
             return "opaque", Code.CANNOT_BE_READ(parts=unread)
-        if doubtful := _said_of((e, e.value.doubtful) for e in elements):
+        if doubtful := _missing_parts((e, e.value.doubtful) for e in elements):
             return "opaque", Code.MAY_NOT_BUILD(because=several(doubtful))
         return "analysed", None
 
@@ -390,9 +390,9 @@ class SemanticLayer:
 
     def metric(self, unique_id: str) -> _MetricQuery | None:
         """A metric, its inputs first; None where it is made of itself."""
-        known = self.metrics.get(unique_id)
-        if known is not None or unique_id in self.in_progress:
-            return known
+        metric = self.metrics.get(unique_id)
+        if metric is not None or unique_id in self.in_progress:
+            return metric
         self.in_progress.add(unique_id)
         node = self.project.nodes[unique_id]
         try:
@@ -834,7 +834,7 @@ class SemanticLayer:
         )
         seen = [{(unique_id, name): IDENTITY} for name in names]
         relation = self.relation_with(list(names), fps, seen)
-        self.known[unique_id] = LinkedNode(
+        self.linked_nodes[unique_id] = LinkedNode(
             analysis, relation, [d for _, d, _ in columns.values()], rows
         )
 
@@ -906,7 +906,7 @@ def _text_of(definition: dict[str, Any]) -> str:
     return str(definition.get("name") if expression is None else expression).strip()
 
 
-def _said_of(elements: Iterable[tuple[_Element, list[str]]]) -> list[Reason]:
+def _missing_parts(elements: Iterable[tuple[_Element, list[str]]]) -> list[Reason]:
     """Which names are missing, and what reads them."""
     return [
         Code.PART_CANNOT_FIND(names=names, kind=element.kind, name=element.name)
@@ -915,11 +915,11 @@ def _said_of(elements: Iterable[tuple[_Element, list[str]]]) -> list[Reason]:
     ]
 
 
-_Said = dict[str, Any]
+_Input = dict[str, Any]
 """A measure or a metric as a metric's parameters name it."""
 
 
-def _measures_of(params: dict[str, Any]) -> Iterator[tuple[str, _Said]]:
+def _measures_of(params: dict[str, Any]) -> Iterator[tuple[str, _Input]]:
     """The measures a metric is made of, and what each is to it."""
     conversion = params.get("conversion_type_params") or {}
     by_role = {
@@ -930,7 +930,7 @@ def _measures_of(params: dict[str, Any]) -> Iterator[tuple[str, _Said]]:
     yield from ((role, _input(definition)) for role, definition in by_role.items() if definition)
 
 
-def _metrics_of(params: dict[str, Any]) -> Iterator[tuple[str, _Said]]:
+def _metrics_of(params: dict[str, Any]) -> Iterator[tuple[str, _Input]]:
     """The metrics a metric is made of, and what each is to it."""
     conversion = params.get("conversion_type_params") or {}
     by_role = {
@@ -945,6 +945,6 @@ def _metrics_of(params: dict[str, Any]) -> Iterator[tuple[str, _Said]]:
     yield from (("input", definition) for definition in inputs)
 
 
-def _input(definition: Any) -> _Said:
+def _input(definition: Any) -> _Input:
     """A measure or a metric that may be named without a word more."""
     return definition if isinstance(definition, dict) else {"name": definition}

@@ -207,15 +207,17 @@ def defined(node: Node) -> str:
     return json.dumps([_defining(getattr(node, name)) for name in _DEFINING], default=str)
 
 
-def _defining(said: Any) -> Any:
-    if isinstance(said, dict):
+def _defining(definition: Any) -> Any:
+    if isinstance(definition, dict):
         kept = {
-            key: _defining(value) for key, value in sorted(said.items()) if key not in _DESCRIBING
+            key: _defining(value)
+            for key, value in sorted(definition.items())
+            if key not in _DESCRIBING
         }
         return {key: value for key, value in kept.items() if value not in (None, False, [], {}, "")}
-    if isinstance(said, list):  # in no order, as these lists have none
-        return sorted((_defining(item) for item in said), key=repr)
-    return said
+    if isinstance(definition, list):  # in no order, as these lists have none
+        return sorted((_defining(item) for item in definition), key=repr)
+    return definition
 
 
 def list_of(value: Any) -> list[Any]:
@@ -225,5 +227,5 @@ def list_of(value: Any) -> list[Any]:
 
 def listed(names: Iterable[str]) -> str:
     """Some names in a sentence, the first three of them."""
-    known = list(names)
-    return ", ".join(known[:3]) + (", ..." if len(known) > 3 else "")
+    all_names = list(names)
+    return ", ".join(all_names[:3]) + (", ..." if len(all_names) > 3 else "")

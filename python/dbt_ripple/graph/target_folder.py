@@ -107,7 +107,7 @@ class TargetFolder:
         self._key: bytes | None = None
         self._analyses: dict[_Asked, Analysis] = {}
         self._like = like
-        self._said: dict[_Asked, tuple[_RawAnalysis, Analysis]] = {}
+        self._raw_analyses: dict[_Asked, tuple[_RawAnalysis, Analysis]] = {}
         if cache is not None or sources_of is not None:
             self._held = read_files(folder)
         if sources_of is not None:
@@ -227,25 +227,25 @@ class TargetFolder:
         return analysis
 
     def _unpacked(self, asked: _Asked, kept: _CachedRawAnalysis) -> Analysis:
-        said, there = kept.analysis, _NOTHING
+        raw_analysis, there = kept.analysis, _NOTHING
         if self._like is not None:
-            there = self._like._said.get(asked, _NOTHING)
-        then, known = there
+            there = self._like._raw_analyses.get(asked, _NOTHING)
+        raw_before, decoded_before = there
         with collector_paused():
-            nodes = _unpack(said.nodes, then.nodes, known.nodes)
-            tests = _unpack(said.tests, then.tests, known.tests)
+            nodes = _unpack(raw_analysis.nodes, raw_before.nodes, decoded_before.nodes)
+            tests = _unpack(raw_analysis.tests, raw_before.tests, decoded_before.tests)
         edges = unpack_edges(kept.edges, nodes)
         analysis = Analysis(
             nodes=nodes,
             edges=edges,
-            test_columns=said.test_columns,
+            test_columns=raw_analysis.test_columns,
             seconds={},
             tests=tests,
-            unit_tests=said.unit_tests,
-            own=said.own,
-            unlisted=said.unlisted,
+            unit_tests=raw_analysis.unit_tests,
+            own=raw_analysis.own,
+            unlisted=raw_analysis.unlisted,
         )
-        self._said[asked] = said, analysis
+        self._raw_analyses[asked] = raw_analysis, analysis
         return analysis
 
     def _whole(self, cache: Cache, files: list[str]) -> bytes:
@@ -265,11 +265,11 @@ def sources_of_catalog(
     project: Project, catalog: Mapping[str, list[CatalogColumn]] | None = None
 ) -> dict[str, list[CatalogColumn]]:
     """What a catalog (by default the project's own) says of the sources of a project."""
-    known = project.catalog if catalog is None else catalog
+    columns_of = project.catalog if catalog is None else catalog
     return {
-        node.unique_id: known[node.unique_id]
+        node.unique_id: columns_of[node.unique_id]
         for node in project.of_type("source")
-        if node.unique_id in known
+        if node.unique_id in columns_of
     }
 
 
@@ -304,12 +304,14 @@ _NOTHING: Final = _RawAnalysis({}, [], {}, {}, {}, []), Analysis({}, [], [], {})
 
 def _unpack(
     packed: Mapping[str, msgspec.Raw],
-    then: Mapping[str, msgspec.Raw],
-    known: Mapping[str, NodeAnalysis],
+    raw_before: Mapping[str, msgspec.Raw],
+    decoded_before: Mapping[str, NodeAnalysis],
 ) -> dict[str, NodeAnalysis]:
     """Nodes decoded; what another side says in the same bytes is taken from there."""
     return {
-        unique_id: known[unique_id] if then.get(unique_id) == raw else _decode_node(raw)
+        unique_id: decoded_before[unique_id]
+        if raw_before.get(unique_id) == raw
+        else _decode_node(raw)
         for unique_id, raw in packed.items()
     }
 
@@ -348,11 +350,11 @@ def _file_digest(file: Path) -> bytes:
 def _digest_of(content: bytes, cache: Cache) -> bytes:
     """As `digest_of`; of bytes that were seen before it is known, and these are found faster."""
     key = cache.key(b"content", xxhash.xxh3_128_digest(content))
-    known = cache.get(key)
-    if known is None:
-        known = digest_of(content)
-        cache.put(key, known)
-    return known
+    digest = cache.get(key)
+    if digest is None:
+        digest = digest_of(content)
+        cache.put(key, digest)
+    return digest
 
 
 def digest_of(content: bytes) -> bytes:

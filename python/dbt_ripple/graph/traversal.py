@@ -175,21 +175,21 @@ def count_below(children: Mapping[V, Sequence[V]], of: Callable[[V], Hashable]) 
 _GROUPS_AT_A_TIME: Final = 4096
 
 
-def toward(found: Trace[V], wanted: Callable[[V], bool]) -> Trace[V]:
+def toward(trace: Trace[V], wanted: Callable[[V], bool]) -> Trace[V]:
     """The part of a trace that leads from its root to what is wanted.
 
     Args:
-        found: the trace.
+        trace: the whole trace.
         wanted: says of a vertex whether it is.
     """
     parents: dict[V, list[V]] = {}
     children: dict[V, list[V]] = {}
-    for parent, child in found.edges:
+    for parent, child in trace.edges:
         children.setdefault(parent, []).append(child)
         parents.setdefault(child, []).append(parent)
 
     def leading(depths: dict[V, int], back: Mapping[V, Sequence[V]]) -> dict[V, int]:
-        kept = {found.root}
+        kept = {trace.root}
         ahead = [vertex for vertex in depths if wanted(vertex)]
         while ahead:
             vertex = ahead.pop()
@@ -198,12 +198,12 @@ def toward(found: Trace[V], wanted: Callable[[V], bool]) -> Trace[V]:
                 ahead += [other for other in back.get(vertex, ()) if other in depths]
         return {vertex: depth for vertex, depth in depths.items() if vertex in kept}
 
-    part = Trace(found.root, found.direction, found.depth)
-    part.upstream = leading(found.upstream, children)
-    part.downstream = leading(found.downstream, parents)
+    part = Trace(trace.root, trace.direction, trace.depth)
+    part.upstream = leading(trace.upstream, children)
+    part.downstream = leading(trace.downstream, parents)
     part.edges = [
         edge
-        for edge in found.edges
+        for edge in trace.edges
         if any(edge[0] in side and edge[1] in side for side in (part.upstream, part.downstream))
     ]
     return part
@@ -294,15 +294,15 @@ def closure(parents: Mapping[str, Sequence[str]]) -> Iterator[pyarrow.RecordBatc
         """The set bits of each node's row, read by Arrow as one long bitmap."""
         bitmap = pa.py_buffer(b"".join(bits.to_bytes(row_bytes, "little") for _, bits in level))
         flags = pa.Array.from_buffers(pa.bool_(), len(level) * row_bytes * 8, [None, bitmap])
-        found = pc.indices_nonzero(flags).cast(pa.int64())
-        row = pc.divide(found, row_bytes * 8)
-        ancestors = pc.subtract(found, pc.multiply(row, row_bytes * 8)).cast(pa.int32())
+        indices = pc.indices_nonzero(flags).cast(pa.int64())
+        row = pc.divide(indices, row_bytes * 8)
+        ancestors = pc.subtract(indices, pc.multiply(row, row_bytes * 8)).cast(pa.int32())
         descendants = pa.array([node for node, _ in level], pa.int32()).take(row)
         return pa.RecordBatch.from_arrays(
             [
                 pa.DictionaryArray.from_arrays(ancestors, names),
                 pa.DictionaryArray.from_arrays(descendants, names),
-                pa.repeat(pa.scalar(depth, pa.int64()), len(found)),
+                pa.repeat(pa.scalar(depth, pa.int64()), len(indices)),
             ],
             schema=schema,
         )
@@ -386,11 +386,11 @@ def column_graph(edges: Iterable[ColumnEdge]) -> ColumnGraph:
         parent = (edge.parent_id, edge.parent_column)
         child = (edge.child_id, edge.child_column)
         kind = EdgeKind(edge.type, edge.subtype, edge.masking)
-        known = kinds.get((parent, child))
-        if known is None:
+        kinds_of_edge = kinds.get((parent, child))
+        if kinds_of_edge is None:
             kinds[parent, child] = [kind]
             parents.setdefault(child, []).append(parent)
             children.setdefault(parent, []).append(child)
-        elif kind not in known:
-            known.append(kind)
+        elif kind not in kinds_of_edge:
+            kinds_of_edge.append(kind)
     return ColumnGraph(parents, children, kinds)

@@ -73,8 +73,8 @@ def relations_in(called: Sequence[str], names: RelationNames) -> set[str]:
     unique_ids: set[str] = set()
     for text in called:
         for word in () if text.endswith("(") else _WORD.findall(text):
-            if "." in word and (known := names.node_named(word)) is not None:
-                unique_ids.add(known)
+            if "." in word and (unique_id := names.node_named(word)) is not None:
+                unique_ids.add(unique_id)
             unique_ids |= names.by_identifier.get(word.rpartition(".")[2].strip().lower(), set())
     return unique_ids
 
@@ -84,8 +84,8 @@ def relations_named(text: str, names: RelationNames) -> set[str]:
     unique_ids: set[str] = set()
     for word in set(_WORD.findall(re.sub(r"[`\"\[\]]", "", text))):
         if "." in word:
-            known = names.node_named(word)
-            unique_ids |= {known} if known is not None else set()
+            unique_id = names.node_named(word)
+            unique_ids |= {unique_id} if unique_id is not None else set()
         else:
             unique_ids |= names.by_identifier.get(word.lower(), set())
     return unique_ids
@@ -122,7 +122,7 @@ def not_read(node: Node) -> set[str]:
     raw = node.raw_code
     if "ref" not in raw and "source" not in raw:
         return set()
-    code = _COMMENT.sub(lambda found: found["kept"] or " ", raw)
+    code = _COMMENT.sub(lambda match: match["kept"] or " ", raw)
     inside = "\n".join(tags(code))
     hidden = branches(code) if node.materialized == "incremental" else []
     in_branches = _counted("\n".join(tags("\n".join(hidden))))

@@ -59,14 +59,14 @@ def without_words(sql: str, dialect: str, *, unsure: bool) -> tuple[Lowered, boo
 
 def engine_says(linked: Linked, name: str, dialect: str, stored: bool) -> Says:
     """What the engine says of a name that linking could not find."""
-    said = []
+    answers = []
     for how in linked.how[name]:
         of_place = refuses(how, dialect)
         in_table = stored and how == "absent in a table"
         is_name = how.startswith("absent")
         of_name = name_is_refused(name, dialect, in_table) if is_name else True
-        said.append(False if False in (of_place, of_name) else of_place and of_name)
-    return worst(said)
+        answers.append(False if False in (of_place, of_name) else of_place and of_name)
+    return worst(answers)
 
 
 def reads_stored(project: Project, unique_id: str) -> bool:

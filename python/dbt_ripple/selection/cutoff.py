@@ -414,7 +414,7 @@ class Cutoff:
         one, other = self._settings
         return (
             then.config != node.config
-            or "materialization" in other.said(node)
+            or "materialization" in other.settings_of(node)
             or one.built_with(then) != other.built_with(node)
         )
 
@@ -546,9 +546,9 @@ class Cutoff:
         for analysis in self._analyses:
             if analysis.nodes[relation].introspects:
                 return "it queries the warehouse while it compiles"
-        if "materialization" in self._settings[1].said(node) or "materialization" in self._settings[
-            0
-        ].said(then):
+        if "materialization" in self._settings[1].settings_of(
+            node
+        ) or "materialization" in self._settings[0].settings_of(then):
             return "its materialization is the project's own"
         if self.as_it_is:
             same = then.relation_name == node.relation_name
@@ -604,7 +604,7 @@ class Cutoff:
         if relation in self.grown:
             return False
         return self.anew or not (
-            self._settings[0].said(self.base.nodes[relation]).keys() & {"branches"}
+            self._settings[0].settings_of(self.base.nodes[relation]).keys() & {"branches"}
         )
 
     def own_hooks(self, side: int, unique_id: str) -> list[str] | None:

@@ -90,12 +90,12 @@ _OF_ROWS: Final = JOIN | FILTER | GROUP_BY | SORT
 """Kinds by which a column decides which rows there are; it is then no value of any column."""
 
 
-def kind_of(said: ColumnFlow) -> int:
+def kind_of(flow: ColumnFlow) -> int:
     """The kind of a dependency that a declaration means."""
-    word = (said.transformation or "identity").strip().lower().replace(" ", "_")
+    word = (flow.transformation or "identity").strip().lower().replace(" ", "_")
     kind, subtype = KINDS.get(word, ("DIRECT", "TRANSFORMATION"))
     bit = _BITS[subtype]
-    return bit << MASK_SHIFT if said.masking and kind == "DIRECT" else bit
+    return bit << MASK_SHIFT if flow.masking and kind == "DIRECT" else bit
 
 
 @dataclass
@@ -106,9 +106,9 @@ class _Column:
     deps: Deps = field(default_factory=dict)
     parts: list[bytes] = field(default_factory=list)
 
-    def add(self, fp: bytes, deps: Deps, kind: int = IDENTITY, said: str = "") -> None:
+    def add(self, fp: bytes, deps: Deps, kind: int = IDENTITY, transformation: str = "") -> None:
         """Add something that it comes of."""
-        self.parts.append(digest(b"of", fp, str(kind).encode(), said.encode()))
+        self.parts.append(digest(b"of", fp, str(kind).encode(), transformation.encode()))
         merge(self.deps, through(kind, deps))
 
 
@@ -274,26 +274,26 @@ class AssetLineage:
 
     def queries(self, dialect: str) -> QueryCache:
         """Where SQL of a dialect is followed."""
-        known = self._queries.get(dialect)
-        if known is None:
-            known = self._queries[dialect] = QueryCache(
+        cache = self._queries.get(dialect)
+        if cache is None:
+            cache = self._queries[dialect] = QueryCache(
                 dialect, False, self.cache, None, self.masking
             )
-        return known
+        return cache
 
     # -- assets -------------------------------------------------------------------------------------
 
     def _asset(self, asset: AssetNode) -> LinkedNode:
         job = self._jobs[asset.unique_id] = _Job()
-        said = asset.declared
-        for declared in said.columns:
+        declared_asset = asset.declared
+        for declared in declared_asset.columns:
             type_ = (declared.type or "").lower()
             job.own.column(declared.name).parts.append(digest(b"type", type_.encode()))
         if asset.gone:
             job.missing += asset.gone
         for link in asset.reads:
             self._read(asset, link, job)
-        if said.sql is not None:
+        if declared_asset.sql is not None:
             self._sql(asset, job)
         for link in asset.writes:
             for flow in link.flow.columns or ():
@@ -307,14 +307,18 @@ class AssetLineage:
         silent = [
             self._called(link.unique_id)
             for link in asset.writes
-            if link.flow.columns is None and said.sql is None
+            if link.flow.columns is None and declared_asset.sql is None
         ]
         return self._linked(asset, job, silent, bool(asset.above() or writers or silent))
 
     def _linked(self, asset: AssetNode, job: _Job, silent: list[str], follows: bool) -> LinkedNode:
         unique_id = asset.unique_id
-        said = asset.declared
-        own = digest(b"asset", unique_id.encode(), repr((said.type, said.source_ref)).encode())
+        declared_asset = asset.declared
+        own = digest(
+            b"asset",
+            unique_id.encode(),
+            repr((declared_asset.type, declared_asset.source_ref)).encode(),
+        )
         if job.texts:
             own = digest(own, *(t.encode("utf-8", "surrogatepass") for t in job.texts))
         if job.missing:
@@ -355,10 +359,10 @@ class AssetLineage:
         by_sql = asset.declared.sql is not None and unique_id in asset.sql_reads()
         if asset.declared.kinds_untold and not by_sql:
             job.unseen.append(Code.KINDS_NOT_TOLD(names=[self._called(unique_id)]))
-        for said in columns:
-            kind = kind_of(said)
-            into = job.own.rows if kind & _OF_ROWS else job.own.column(said.target)
-            for name in said.sources:
+        for column_flow in columns:
+            kind = kind_of(column_flow)
+            into = job.own.rows if kind & _OF_ROWS else job.own.column(column_flow.target)
+            for name in column_flow.sources:
                 if name == ROWS:
                     into.add(rows_fp, {(unique_id, ROWS): IDENTITY}, kind)
                     continue
@@ -368,7 +372,7 @@ class AssetLineage:
                     job.missing.append(f"{self._called(unique_id)}.{name}")
                     continue
                 fp, deps = self._column(unique_id, name)
-                into.add(fp, deps, kind, said.transformation or "")
+                into.add(fp, deps, kind, column_flow.transformation or "")
 
     def _column(self, unique_id: str, name: str) -> tuple[bytes, Deps]:
         seen = self.seen(unique_id)
@@ -384,10 +388,10 @@ class AssetLineage:
 
     def _sql(self, asset: AssetNode, job: _Job) -> None:
         """What its SQL reads and writes, statement by statement."""
-        said = asset.declared
+        declared_asset = asset.declared
         if isinstance(asset.statements, Reason):
             job.unseen.append(Code.SQL_NOT_FOLLOWED(because=asset.statements))
-            job.texts.append(said.sql or "")
+            job.texts.append(declared_asset.sql or "")
             return
         targets = asset.sql_targets()
         several = len(set(targets.values())) > 1
@@ -446,10 +450,10 @@ class AssetLineage:
         Where the columns of the relation are not known, by name is what is meant; where they are and neither
         fits, nobody knows.
         """
-        known = self._known(target)
-        if not known or all(name.lower() in known for name in names):
+        columns_of_target = self._columns_of(target)
+        if not columns_of_target or all(name.lower() in columns_of_target for name in names):
             return names
-        return list(known.values()) if len(known) == len(names) else None
+        return list(columns_of_target.values()) if len(columns_of_target) == len(names) else None
 
     def _certainly(
         self, asset: AssetNode, statement: Statement, linked: Linked, made: Mapping[str, Relation]
@@ -543,22 +547,26 @@ class AssetLineage:
             if link.unique_id != unique_id:
                 continue
             if link.flow.columns is not None:
-                for said in link.flow.columns:
-                    kind = kind_of(said)
+                for flow in link.flow.columns:
+                    kind = kind_of(flow)
                     target = (
                         columns.rows
                         if kind & _OF_ROWS
-                        else self._target(unique_id, said.target, columns)
+                        else self._target(unique_id, flow.target, columns)
                     )
-                    for name in said.sources:
+                    for name in flow.sources:
                         spelled, fp = fps.get(name.lower(), (name, rows_fp))
                         target.add(
-                            fp, {(writer, spelled): IDENTITY}, kind, said.transformation or ""
+                            fp, {(writer, spelled): IDENTITY}, kind, flow.transformation or ""
                         )
             elif asset.declared.sql is not None and unique_id not in into:
-                known = self._known(unique_id)
+                columns_of_target = self._columns_of(unique_id)
                 outputs = {name: name for name, _ in fps.values()}
-                same = {n: o for n, o in outputs.items() if not known or n.lower() in known}
+                same = {
+                    n: o
+                    for n, o in outputs.items()
+                    if not columns_of_target or n.lower() in columns_of_target
+                }
                 places = same if same and not self._jobs[writer].unseen else None
             elif asset.declared.sql is None:
                 places = None
@@ -567,7 +575,7 @@ class AssetLineage:
             everything: Deps = {(writer, ROWS): TRANSFORMATION}
             merge(everything, {(writer, name): TRANSFORMATION for name, _ in fps.values()})
             all_of_it = digest(rows_fp, *(fp for _, fp in fps.values()))
-            for name in self._known(unique_id).values():
+            for name in self._columns_of(unique_id).values():
                 columns.column(name).add(all_of_it, everything)
             columns.rows.add(all_of_it, everything)
             if job is not None:
@@ -577,7 +585,7 @@ class AssetLineage:
             spelled, fp = fps.get(own.lower(), (own, rows_fp))
             self._target(unique_id, name, columns).add(fp, {(writer, spelled): IDENTITY})
 
-    def _known(self, unique_id: str) -> dict[str, str]:
+    def _columns_of(self, unique_id: str) -> dict[str, str]:
         """The columns that a relation is known to have, by their names in lower case."""
         asset = self.graph.declared.get(unique_id)
         if asset is not None:
@@ -586,7 +594,7 @@ class AssetLineage:
         return {name.lower(): name for name in (seen.columns if seen is not None else ())}
 
     def _target(self, unique_id: str, name: str, columns: Columns) -> _Column:
-        return columns.column(self._known(unique_id).get(name.lower(), name))
+        return columns.column(self._columns_of(unique_id).get(name.lower(), name))
 
     # -- all together -------------------------------------------------------------------------------
 
@@ -627,13 +635,17 @@ class AssetLineage:
 
     def _assertions(self) -> list[tuple[str, str, str]]:
         """What the checks that events tell of read, as `Analysis.test_columns`."""
-        found = []
-        for said in self.graph.assertions.values():
-            seen = self.seen(said.node)
+        assertions = []
+        for assertion in self.graph.assertions.values():
+            seen = self.seen(assertion.node)
             names = {name.lower(): name for name in (seen.columns if seen is not None else ())}
-            column = ROWS if said.column is None else names.get(said.column.lower(), said.column)
-            found.append((said.unique_id, said.node, column))
-        return found
+            column = (
+                ROWS
+                if assertion.column is None
+                else names.get(assertion.column.lower(), assertion.column)
+            )
+            assertions.append((assertion.unique_id, assertion.node, column))
+        return assertions
 
     def _checks(self) -> dict[str, NodeAnalysis]:
         """These checks as tests, each with the fingerprint of what it reads."""
@@ -664,8 +676,8 @@ _RELATIONS: Final = ("model", "seed", "snapshot", "source")
 
 
 def _fingerprints(columns: Columns) -> dict[str, list[bytes]]:
-    found = {name: sorted(column.parts) for name, column in columns.by_name.items()}
-    return {**found, ROWS: sorted(columns.rows.parts)}
+    by_name = {name: sorted(column.parts) for name, column in columns.by_name.items()}
+    return {**by_name, ROWS: sorted(columns.rows.parts)}
 
 
 def _depend_on_everything(lineage: AssetLineage, job: _Job) -> None:

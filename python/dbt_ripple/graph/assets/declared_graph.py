@@ -199,9 +199,9 @@ class DeclaredGraph:
         return unique_id
 
     def _find(self, text: str, place: str) -> str | None:
-        known = self._ids.get(text.casefold())
-        if known is not None or text in self.declared:
-            return known or text
+        node_id = self._ids.get(text.casefold())
+        if node_id is not None or text in self.declared:
+            return node_id or text
         if text in self.project.nodes and self.project.nodes[text].resource_type in RELATIONS:
             return text
         old = self.retired.get(text.casefold())
@@ -267,28 +267,30 @@ class DeclaredGraph:
         if unique_id is not None:
             return unique_id
         key = name.key.replace('"', "").lower()
-        found = self._by_suffix.get(key, ())
-        if not found and "." in key:
+        candidates = self._by_suffix.get(key, ())
+        if not candidates and "." in key:
             # A catalog that dbt does not say.
-            found = self._by_suffix.get(key.split(".", 1)[1], ()) if key.count(".") == 2 else ()
+            candidates = (
+                self._by_suffix.get(key.split(".", 1)[1], ()) if key.count(".") == 2 else ()
+            )
             # An asset that says no schema may stand in any.
-            found = found or {
+            candidates = candidates or {
                 u
                 for u in self._by_suffix.get(key.rpartition(".")[2], ())
                 if u in self.declared and "." not in self.declared[u].name
             }
-        return next(iter(found)) if len(found) == 1 else None
+        return next(iter(candidates)) if len(candidates) == 1 else None
 
     def _one_of(self, own: Sequence[str], name: Name) -> str | None:
         """The only one of some nodes whose name ends as a name in SQL."""
         wanted = name.key.replace('"', "").lower().split(".")
-        found = {
+        candidates = {
             u
             for u in own
             for parts in self._spellings(u)
             if parts[-len(wanted) :] == wanted[-len(parts) :]
         }
-        return next(iter(found)) if len(found) == 1 else None
+        return next(iter(candidates)) if len(candidates) == 1 else None
 
     def _spellings(self, unique_id: str) -> list[list[str]]:
         asset = self.declared.get(unique_id)
@@ -299,8 +301,8 @@ class DeclaredGraph:
         return [key.replace('"', "").lower().split(".") for key in keys]
 
     def _ambiguous(self, name: Name) -> Sequence[str]:
-        found = self._by_suffix.get(name.key.replace('"', "").lower(), ())
-        return sorted(found) if len(found) > 1 else ()
+        candidates = self._by_suffix.get(name.key.replace('"', "").lower(), ())
+        return sorted(candidates) if len(candidates) > 1 else ()
 
     @cached_property
     def _by_suffix(self) -> dict[str, set[str]]:
@@ -420,13 +422,13 @@ class DeclaredGraph:
     @cached_property
     def datasets(self) -> list[str]:
         """The relations that only SQL of assets names, by unique_id."""
-        found = dict.fromkeys(
+        unique_ids = dict.fromkeys(
             u
             for a in self.assets.values()
             for u in (*a.above(), *a.below())
             if u not in self.assets
         )
-        return [u for u in found if u not in self.project.nodes]
+        return [u for u in unique_ids if u not in self.project.nodes]
 
     @cached_property
     def edges(self) -> list[tuple[str, str]]:
@@ -467,8 +469,8 @@ class DeclaredGraph:
         parents = {u: list(above) for u, above in self.project.parents.items()}
         children = {u: list(below) for u, below in self.project.children.items()}
         nodes |= {u: self._node(asset) for u, asset in self.assets.items()}
-        nodes |= {u: self._test(said) for u, said in self.assertions.items()}
-        edges = [*edges, *((said.node, u) for u, said in self.assertions.items())]
+        nodes |= {u: self._test(assertion) for u, assertion in self.assertions.items()}
+        edges = [*edges, *((assertion.node, u) for u, assertion in self.assertions.items())]
         for unique_id in self.datasets:
             name = unique_id.removeprefix(DATASET_PREFIX)
             nodes[unique_id] = Node(
@@ -487,7 +489,7 @@ class DeclaredGraph:
         for asset in self.assets.values():
             for link in asset.writes:
                 nodes[link.unique_id] = _explained(nodes[link.unique_id], link.flow)
-        said = msgspec.json.encode(
+        declarations = msgspec.json.encode(
             [
                 (
                     *(text_of(a), a.description, a.owner, a.tags, a.schedule, a.meta, a.columns),
@@ -503,13 +505,13 @@ class DeclaredGraph:
             parents=parents,
             children=children,
             disabled=[*project.disabled, *(asset.id for asset in self.retired.values())],
-            digest=lambda: hashlib.sha256(project.digest.encode() + said).hexdigest(),
+            digest=lambda: hashlib.sha256(project.digest.encode() + declarations).hexdigest(),
         )
 
     def _history(self) -> dict[str, Any]:
         """The runs of dbt and those that events tell of, as fields of a `Project`; dbt's come last."""
         runs = [run for asset in self.declared.values() for run in asset.runs]
-        runs += [run for said in self.assertions.values() for run in said.results]
+        runs += [run for assertion in self.assertions.values() for run in assertion.results]
         if not runs:
             return {}
         project = self.project
@@ -521,13 +523,13 @@ class DeclaredGraph:
     @cached_property
     def assertions(self) -> dict[str, Assertion]:
         """The checks that events tell of, by unique_id, as far as what they are about is here."""
-        found: dict[str, Assertion] = {}
+        assertions: dict[str, Assertion] = {}
         for asset in self.declared.values():
-            for said in asset.assertions:
-                node = self._names.canonical.get(said.node, said.node)
+            for assertion in asset.assertions:
+                node = self._names.canonical.get(assertion.node, assertion.node)
                 if node in self.project.nodes or node in self.declared:
-                    found[said.unique_id] = msgspec.structs.replace(said, node=node)
-        return found
+                    assertions[assertion.unique_id] = msgspec.structs.replace(assertion, node=node)
+        return assertions
 
     def _test(self, said: Assertion) -> Node:
         return Node(
@@ -547,7 +549,7 @@ class DeclaredGraph:
         )
 
     def _node(self, asset: AssetNode) -> Node:
-        said = asset.declared
+        declared_asset = asset.declared
         columns = {
             column.name: Column(
                 name=column.name,
@@ -556,29 +558,29 @@ class DeclaredGraph:
                 meta={} if column.pii is None else {"pii": column.pii},
                 index=i,
             )
-            for i, column in enumerate(said.columns)
+            for i, column in enumerate(declared_asset.columns)
         }
         node = Node(
             unique_id=asset.unique_id,
-            name=said.name,
+            name=declared_asset.name,
             resource_type=ASSET,
-            type=said.type,
-            label=said.id,
+            type=declared_asset.type,
+            label=declared_asset.id,
             package_name=self.project.name,
-            original_file_path=_file_of(said),
-            path=said.source_ref or "",
-            fqn=[self.project.name, "assets", said.name],
-            owner=dict(said.owner),
-            tags=list(said.tags),
-            meta=dict(said.meta),
-            description=said.description,
+            original_file_path=_file_of(declared_asset),
+            path=declared_asset.source_ref or "",
+            fqn=[self.project.name, "assets", declared_asset.name],
+            owner=dict(declared_asset.owner),
+            tags=list(declared_asset.tags),
+            meta=dict(declared_asset.meta),
+            description=declared_asset.description,
             columns=columns,
-            raw_code=text_of(said),
-            url=said.source_ref,
+            raw_code=text_of(declared_asset),
+            url=declared_asset.source_ref,
             depends_on=DependsOn(nodes=list(asset.above())),
         )
         if asset.dialect == self.dialect and _is_one_query(asset.statements):
-            node.compiled_code = said.sql
+            node.compiled_code = declared_asset.sql
         for link in asset.reads:
             node = _explained(node, link.flow)
         return node
@@ -643,9 +645,10 @@ def _is_one_query(parsed: list[Statement] | Reason) -> bool:
 def _explained(node: Node, flow: Flow) -> Node:
     """A node whose columns say how they are made, where the declaration does."""
     texts = {
-        said.target: said.transformation
-        for said in flow.columns or ()
-        if said.transformation is not None and said.transformation.lower() not in KINDS
+        column_flow.target: column_flow.transformation
+        for column_flow in flow.columns or ()
+        if column_flow.transformation is not None
+        and column_flow.transformation.lower() not in KINDS
     }
     if not texts:
         return node
@@ -675,7 +678,7 @@ def said_expressions(node: Node) -> dict[str, str]:
 
 def text_of(asset: DeclaredAsset) -> str:
     """All that a declaration says of the data, as text; who owns it and when it runs is none of it."""
-    said = msgspec.structs.replace(
+    definition = msgspec.structs.replace(
         asset,
         place="",
         description="",
@@ -690,7 +693,7 @@ def text_of(asset: DeclaredAsset) -> str:
         reads=tuple(msgspec.structs.replace(f, place="") for f in asset.reads),
         writes=tuple(msgspec.structs.replace(f, place="") for f in asset.writes),
     )
-    return msgspec.json.encode(said).decode()
+    return msgspec.json.encode(definition).decode()
 
 
 def dialect_note(asset: AssetNode) -> Reason | None:

@@ -244,32 +244,36 @@ class FactMode(LinkingMode):
 
     def follow(self, linker: Linker, unique_id: str, node: Node) -> FollowedQuery | Reason:
         """As without facts, but linked with them; notes which were used."""
-        known = self.known_constraints
+        constraints = self.known_constraints
 
         def table(key: str, name: str) -> Relation:
             """The relation behind a name; the facts it rests on are the reader's, too."""
             parent = linker.names.node_of(key)
             relation = linker.table(unique_id, key, name)
             if parent is not None and parent not in linker.in_progress:
-                known.steps.update(self._steps.get(parent, {}))
+                constraints.steps.update(self._steps.get(parent, {}))
             return relation
 
-        outer = known.steps, known.reader, known.named
-        known.steps, known.reader, known.named = {}, node.display_name, self._spoken_name
+        outer = constraints.steps, constraints.reader, constraints.named
+        constraints.steps, constraints.reader, constraints.named = (
+            {},
+            node.display_name,
+            self._spoken_name,
+        )
         for parent in relations_above(linker, unique_id):
-            known.steps.update(self._steps.get(parent, {}))
+            constraints.steps.update(self._steps.get(parent, {}))
         try:
-            known.spelled(node.compiled_code or "")
+            constraints.spelled(node.compiled_code or "")
             lowered = linker.queries.lowered(node.compiled_code or "")
             if lowered.rel is None:
                 return lowered.reason or Code.NO_QUERY()
-            linked = link(lowered, table, linker.dialect, known)
+            linked = link(lowered, table, linker.dialect, constraints)
             self._linked[unique_id] = linked
-            self._steps[unique_id] = known.steps
+            self._steps[unique_id] = constraints.steps
             linker.called[unique_id] = linked.called
             return {}, linked
         finally:
-            known.steps, known.reader, known.named = outer
+            constraints.steps, constraints.reader, constraints.named = outer
 
     def in_circle(self, linker: Linker, unique_id: str) -> Relation:
         """What is not known yet is equal to nothing, least of all to the other side's."""
