@@ -243,12 +243,12 @@ def read_assets(files: Iterable[Path]) -> list[DeclaredAsset]:
         try:
             text = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            said = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error.strerror)
-            raise RippleError(f"cannot be read: {said}", str(file), "give a text file") from None
+            why = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error.strerror)
+            raise RippleError(f"cannot be read: {why}", str(file), "give a text file") from None
         assets += parse_assets(text, str(file))
-    known: dict[str, DeclaredAsset] = {}
+    by_id: dict[str, DeclaredAsset] = {}
     for asset in assets:
-        other = known.setdefault(asset.id.casefold(), asset)
+        other = by_id.setdefault(asset.id.casefold(), asset)
         if other is not asset:
             raise RippleError(
                 f"{asset.id} is declared twice, first at {other.place}",
@@ -286,7 +286,7 @@ def parse_assets(text: str, where: str) -> list[DeclaredAsset]:
     if document.get("assets", ()) is None:
         document = {**document, "assets": []}
     file = reader.convert(document, _RawFile, ())
-    return [reader.asset(said, ("assets", i)) for i, said in enumerate(file.assets)]
+    return [reader.asset(definition, ("assets", i)) for i, definition in enumerate(file.assets)]
 
 
 def _yaml(text: str, where: str) -> tuple[Any, YamlNode | None]:
@@ -300,15 +300,15 @@ def _yaml(text: str, where: str) -> tuple[Any, YamlNode | None]:
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = where if mark is None else f"{where}:{mark.line + 1}"
-        said = " ".join(str(error.problem or error.context or "").split())
-        said = said.partition(" To suppress")[0].rstrip(".") or "it is no YAML"
+        problem = " ".join(str(error.problem or error.context or "").split())
+        problem = problem.partition(" To suppress")[0].rstrip(".") or "it is no YAML"
         fix = "correct it as YAML"
-        if "\\t" in said or "'\t'" in said or _tab(text, mark):
-            said, fix = "a tab stands where YAML wants spaces", "indent by spaces"
-        raise RippleError(said, place, fix) from None
+        if "\\t" in problem or "'\t'" in problem or _tab(text, mark):
+            problem, fix = "a tab stands where YAML wants spaces", "indent by spaces"
+        raise RippleError(problem, place, fix) from None
     except (YAMLError, RecursionError, ValueError) as error:
-        said = " ".join(str(error).split())
-        raise RippleError(f"cannot be read: {said}", where, "correct it as YAML") from None
+        problem = " ".join(str(error).split())
+        raise RippleError(f"cannot be read: {problem}", where, "correct it as YAML") from None
 
 
 def _tab(text: str, mark: Any) -> bool:
@@ -335,19 +335,19 @@ class _Reader:
         if node is not None:
             line = node.start_mark.line + 1
         for step in path:
-            found = None
+            position = None
             value = getattr(node, "value", None)
             if isinstance(step, int) and isinstance(value, list) and step < len(value):
-                found = value[step]
-                line = found.start_mark.line + 1 if not isinstance(found, tuple) else line
+                position = value[step]
+                line = position.start_mark.line + 1 if not isinstance(position, tuple) else line
             elif isinstance(value, list):
                 for pair in value:
                     if isinstance(pair, tuple) and pair[0].value == step:
-                        found = pair[1]
+                        position = pair[1]
                         line = pair[0].start_mark.line + 1
-            if found is None or isinstance(found, tuple):
+            if position is None or isinstance(position, tuple):
                 break
-            node = found
+            node = position
         return line
 
     def place(self, path: _Path) -> str:
@@ -356,23 +356,25 @@ class _Reader:
     def error(self, what: str, path: _Path, fix: str) -> RippleError:
         return RippleError(what, self.place(path), fix)
 
-    def convert(self, said: Any, as_type: type[Any], path: _Path) -> Any:
+    def convert(self, value: Any, as_type: type[Any], path: _Path) -> Any:
         """What is said, as a struct.
 
         Raises:
             RippleError: it has an unknown key, lacks one, or a value is of the wrong kind.
         """
-        known = {field.encode_name for field in msgspec.structs.fields(as_type)}
-        if isinstance(said, dict):
-            for key in said:
-                if not isinstance(key, str) or key not in known:
-                    fix = did_you_mean(str(key), known, f"known are {', '.join(sorted(known))}")
+        field_names = {field.encode_name for field in msgspec.structs.fields(as_type)}
+        if isinstance(value, dict):
+            for key in value:
+                if not isinstance(key, str) or key not in field_names:
+                    fix = did_you_mean(
+                        str(key), field_names, f"known are {', '.join(sorted(field_names))}"
+                    )
                     raise self.error(f"unknown key {str(key)!r}", (*path, key), fix)
             for field in msgspec.structs.fields(as_type):
-                if field.required and field.encode_name not in said:
+                if field.required and field.encode_name not in value:
                     raise self.error(f"`{field.encode_name}` is missing", path, "add it")
         try:
-            return msgspec.convert(said, as_type)
+            return msgspec.convert(value, as_type)
         except msgspec.ValidationError as error:
             text, _, at = str(error).partition(" - at `")
             inner = _steps(at)
@@ -380,10 +382,10 @@ class _Reader:
             what = f"{of}{text[:1].lower()}{text[1:]}"
             raise self.error(what, (*path, *inner), "see docs/assets.md") from None
 
-    def asset(self, said: Any, path: _Path) -> DeclaredAsset:
-        if not isinstance(said, dict):
+    def asset(self, definition: Any, path: _Path) -> DeclaredAsset:
+        if not isinstance(definition, dict):
             raise self.error("an asset is a mapping", path, "begin it with `- id: TYPE:NAME`")
-        raw: _RawAsset = self.convert(said, _RawAsset, path)
+        raw: _RawAsset = self.convert(definition, _RawAsset, path)
         prefix = checked_id(raw.id, self.place((*path, "id")))
         type_ = raw.type or OF_PREFIX.get(prefix)
         if type_ is None:
@@ -430,9 +432,9 @@ class _Reader:
             retired=raw.retired,
         )
 
-    def flows(self, said: list[Any], path: _Path) -> tuple[Flow, ...]:
+    def flows(self, entries: list[Any], path: _Path) -> tuple[Flow, ...]:
         flows = []
-        for i, entry in enumerate(said):
+        for i, entry in enumerate(entries):
             at = (*path, i)
             if isinstance(entry, str):
                 entry = {"node": entry}
@@ -448,26 +450,26 @@ class _Reader:
             flows.append(Flow(raw.node.strip(), columns, self.place(at)))
         return tuple(flows)
 
-    def columns(self, said: Any, path: _Path, entry: dict[str, Any]) -> list[ColumnFlow]:
-        if isinstance(said, dict):
-            if {"from", "to"} <= said.keys():
+    def columns(self, value: Any, path: _Path, entry: dict[str, Any]) -> list[ColumnFlow]:
+        if isinstance(value, dict):
+            if {"from", "to"} <= value.keys():
                 fix = "write `columns: [{from: A, to: B}]`, or `columns: {A: B}`"
                 raise self.error("`columns` is one entry, not a list of them", path, fix)
             pairs = [
                 {"from": key, "to": to}
-                for key, value in said.items()
+                for key, value in value.items()
                 for to in (value if isinstance(value, list) else [value])
             ]
             return [self.column(pair, (*path, pair["from"])) for pair in pairs]
-        return [self.column(one, (*path, i)) for i, one in enumerate(said)]
+        return [self.column(one, (*path, i)) for i, one in enumerate(value)]
 
-    def column(self, said: Any, path: _Path) -> ColumnFlow:
-        if isinstance(said, str):
-            said = {"from": said}
-        if not isinstance(said, dict):
+    def column(self, definition: Any, path: _Path) -> ColumnFlow:
+        if isinstance(definition, str):
+            definition = {"from": definition}
+        if not isinstance(definition, dict):
             fix = "give a name, or {from: A, to: B, transformation: HOW}"
-            raise self.error(f"{said!r} is no column", path, fix)
-        raw: _RawColumn = self.convert(said, _RawColumn, path)
+            raise self.error(f"{definition!r} is no column", path, fix)
+        raw: _RawColumn = self.convert(definition, _RawColumn, path)
         sources = (raw.sources,) if isinstance(raw.sources, str) else tuple(raw.sources)
         if not sources or not all(name.strip() for name in sources):
             raise self.error("`from` names no column", path, "name one")

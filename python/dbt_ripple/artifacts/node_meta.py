@@ -69,34 +69,34 @@ def owner(node: Node, project: Project) -> str | None:
 def _owner(node: Node, project: Project) -> Any:
     """The first who is said to answer for it: of its group, its own (exposures), of its meta."""
     group = _group(node, project)
-    said = (group.owner if group else None, node.owner, node.meta.get("owner"))
-    return next((one for one in said if _person(one)), None)
+    owners = (group.owner if group else None, node.owner, node.meta.get("owner"))
+    return next((one for one in owners if _person(one)), None)
 
 
 def _group_meta(node: Node, project: Project) -> dict[str, Any]:
     group = _group(node, project)
-    said = group.config.get("meta") if group else None
-    return said if isinstance(said, dict) else {}
+    meta = group.config.get("meta") if group else None
+    return meta if isinstance(meta, dict) else {}
 
 
 def owner_name(node: Node, project: Project) -> str | None:
     """The name of the one who answers for the node (`owner`), where a name is said."""
-    said = _owner(node, project)
-    if isinstance(said, dict):
-        return _person(said.get("name"))
-    people = _person(said)
+    owner = _owner(node, project)
+    if isinstance(owner, dict):
+        return _person(owner.get("name"))
+    people = _person(owner)
     return None if people and _ADDRESS.fullmatch(people) else people
 
 
 def owner_email(node: Node, project: Project) -> str | None:
     """Where the owner is written to: the email of the same person, or ``meta.owner_email``."""
-    said = _owner(node, project)
-    if isinstance(said, dict):
-        found = _person(said.get("email"))
+    owner = _owner(node, project)
+    if isinstance(owner, dict):
+        address = _person(owner.get("email"))
     else:
-        people = _person(said)
-        found = people if people and _ADDRESS.fullmatch(people) else None
-    return _text(node.meta.get("owner_email")) or found
+        people = _person(owner)
+        address = people if people and _ADDRESS.fullmatch(people) else None
+    return _text(node.meta.get("owner_email")) or address
 
 
 def owner_channel(node: Node, project: Project) -> str | None:
@@ -104,15 +104,15 @@ def owner_channel(node: Node, project: Project) -> str | None:
 
     Each may be called ``slack``, ``slack_channel`` or ``owner_channel``.
     """
-    said = _owner(node, project)
-    places = [node.meta, said if isinstance(said, dict) else {}, _group_meta(node, project)]
+    owner = _owner(node, project)
+    places = [node.meta, owner if isinstance(owner, dict) else {}, _group_meta(node, project)]
     return next((c for p in places for key in _CHANNELS if (c := _text(p.get(key)))), None)
 
 
 def domain(node: Node, project: Project) -> str | None:
     """The part of the business it belongs to: ``meta.domain``, its group's, or the group's name."""
-    said = _text(node.meta.get("domain")) or _text(_group_meta(node, project).get("domain"))
-    return said or _text(node.group)
+    domain = _text(node.meta.get("domain")) or _text(_group_meta(node, project).get("domain"))
+    return domain or _text(node.group)
 
 
 def contract_version(node: Node) -> str | None:
@@ -272,11 +272,11 @@ def _column_constraints(node: Node) -> list[dict[str, Any]]:
 def _tested_columns(test: Node) -> list[str]:
     """The columns a generic test is about, in lower case."""
     kwargs = test.test_metadata.kwargs if test.test_metadata else {}
-    said = [test.column_name or kwargs.get("column_name")]
+    names = [test.column_name or kwargs.get("column_name")]
     for argument in _KEY_ARGUMENTS:
         columns = kwargs.get(argument)
-        said += columns if isinstance(columns, list) else [columns]
-    return [name.strip('`"[] ').lower() for name in said if isinstance(name, str)]
+        names += columns if isinstance(columns, list) else [columns]
+    return [name.strip('`"[] ').lower() for name in names if isinstance(name, str)]
 
 
 def referenced_columns(node: Node) -> list[str] | None:

@@ -277,8 +277,8 @@ def _read(target_path: Path, contents: Held) -> Project:
         return columns
 
     def catalog_is_older() -> bool:
-        found = catalog()
-        return isinstance(found, _LateColumns) and _is_older(found.metadata, metadata)
+        columns = catalog()
+        return isinstance(columns, _LateColumns) and _is_older(columns.metadata, metadata)
 
     @cache
     def run() -> _RunResults:
@@ -380,7 +380,7 @@ def without_lone_surrogates(content: bytes) -> bytes:
     Python, and so dbt, writes them as it finds them in a yml file.
     """
     return _SURROGATES.sub(
-        lambda found: found[0] if found[1] is None else b"\\" + found[1], content
+        lambda match: match[0] if match[1] is None else b"\\" + match[1], content
     )
 
 
@@ -667,10 +667,10 @@ def _maps(
     missing: dict[str, None] = {}
     for unique_id, node in nodes.items():
         listed = parent_map.get(unique_id)
-        known = parents[unique_id] = []
+        parents_of = parents[unique_id] = []
         for parent in sorted({*(node.depends_on.nodes if listed is None else listed)}):
             if parent in nodes:
-                known.append(parent)
+                parents_of.append(parent)
                 children[parent].append(unique_id)
             else:
                 missing[parent] = None
@@ -732,15 +732,15 @@ class _LateColumns(Mapping[str, list[CatalogColumn]]):
         if isinstance(columns, list):
             return columns
         try:
-            found = _sorted(msgspec.json.decode(columns, type=dict[str, CatalogColumn]))
+            decoded = _sorted(msgspec.json.decode(columns, type=dict[str, CatalogColumn]))
         except (msgspec.ValidationError, *_NOT_JSON):
             listed = self._columns
             self._decode()
             # Who is just walking over it finds all that was there.
             self._columns = {u: self._columns.get(u, []) for u in listed}
             return self[unique_id]
-        self._columns[unique_id] = found
-        return found
+        self._columns[unique_id] = decoded
+        return decoded
 
     def __contains__(self, unique_id: object) -> bool:
         return unique_id in self._columns
@@ -789,8 +789,10 @@ def _run_results(
     content: bytes, path: Path, nodes: dict[str, Node], others: Collection[str], notes: list[str]
 ) -> _RunResults:
     run = _decode(content, _RunResults, path)
-    known = [item for item in run.results if item.unique_id in nodes or item.unique_id in others]
-    if run.results and not known:
+    of_project = [
+        item for item in run.results if item.unique_id in nodes or item.unique_id in others
+    ]
+    if run.results and not of_project:
         notes.append("run_results.json names no node of this manifest; it is ignored")
     run.results = [item for item in run.results if item.unique_id in nodes]
     for item in run.results:

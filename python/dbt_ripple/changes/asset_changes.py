@@ -60,8 +60,8 @@ def carried_through(
         if own or written:
             now = analyse(project, cache=cache, hypothetical={**written, **own})
         assets = AssetLineage(before.graph, now, cache, {**written, **supposed})
-        found = assets.moved_since(before)
-        fresh = {u: names for u, names in found.items() if not names <= moved.get(u, set())}
+        moved_columns = assets.moved_since(before)
+        fresh = {u: names for u, names in moved_columns.items() if not names <= moved.get(u, set())}
         if not fresh:
             return Moved(now, assets)
         for unique_id, names in fresh.items():

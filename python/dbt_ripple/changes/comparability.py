@@ -88,8 +88,8 @@ def _unseen_files(head: Project) -> list[Reason]:
     if head.metadata.adapter_type == "duckdb":
         for node in head.nodes.values():
             if node.compiled_code and "'" in node.compiled_code:
-                found = _FILE_READ.finditer(node.compiled_code)
-                files.update(dict.fromkeys(read[1] or read[2] for read in found))
+                reads = _FILE_READ.finditer(node.compiled_code)
+                files.update(dict.fromkeys(read[1] or read[2] for read in reads))
     modules = _IMPORTED.findall("\n".join(n.raw_code for n in head.of_type("model") if n.is_python))
     folder = Path(head.target_path).absolute().parent
     for module in dict.fromkeys(modules):
@@ -256,10 +256,10 @@ def followed_hooks(
             does.setdefault(hook.owner, set()).update(names)
     reasons: list[Reason] = []
     for unique_id, which in changed_project_hooks(base, head).items():
-        found = sorted(does.get(unique_id, ()))
+        effects = sorted(does.get(unique_id, ()))
         reasons.append(
-            Code.HOOK_FOLLOWED(because=which, names=found)
-            if found
+            Code.HOOK_FOLLOWED(because=which, names=effects)
+            if effects
             else Code.HOOK_WRITES_NOTHING(because=which)
         )
     return reasons

@@ -230,7 +230,7 @@ def compare(
         comparison.changed = _changed(
             comparison.base_analysis, comparison.head_analysis, head, seeds, projects
         )
-        comparison.notes += _said_of(agreed, head)
+        comparison.notes += _notes_on(agreed, head)
     comparison.removed = [
         unique_id
         for unique_id, node in base.nodes.items()
@@ -253,8 +253,10 @@ def _semantic_layer_again(comparison: Comparison, cache: Cache | None) -> None:
         (comparison.head, comparison.head_analysis),
     ):
         dialect = dialect_of(project.metadata.adapter_type)
-        found = over_analysis(project, dialect, QueryCache(dialect, False, cache, None), analysis)
-        sides.append(replace(analysis, nodes=analysis.nodes | found))
+        semantic_nodes = over_analysis(
+            project, dialect, QueryCache(dialect, False, cache, None), analysis
+        )
+        sides.append(replace(analysis, nodes=analysis.nodes | semantic_nodes))
     before, now = comparison.base_analysis, comparison.head_analysis = sides
     again = _changed(before, now, comparison.head, comparison.seeds)
     comparison.changed = {
@@ -310,14 +312,14 @@ def _without_hearsay(change: NodeChange, base: Project, head: Project) -> NodeCh
     node = head.nodes.get(unique_id)
     if node is not None and node.resource_type != "source":
         return change
-    known: list[set[str]] = []
+    columns_of_sides: list[set[str]] = []
     for project in (base, head):
         listed = project.catalog.get(unique_id, ())
         there = project.nodes.get(unique_id)
         declared = there.columns.values() if there is not None and not listed else ()
-        known.append({c.name.lower() for c in (*listed, *declared)})
-    change.removed = [name for name in change.removed if name.lower() in known[0]]
-    change.added = [name for name in change.added if name.lower() in known[1]]
+        columns_of_sides.append({c.name.lower() for c in (*listed, *declared)})
+    change.removed = [name for name in change.removed if name.lower() in columns_of_sides[0]]
+    change.added = [name for name in change.added if name.lower() in columns_of_sides[1]]
     change.renamed = {
         name: was
         for name, was in change.renamed.items()
@@ -365,7 +367,7 @@ def _suspects(comparison: Comparison) -> Iterator[str]:
             yield unique_id
 
 
-def _said_of(agreed: AgreedText, head: Project) -> Iterator[Reason]:
+def _notes_on(agreed: AgreedText, head: Project) -> Iterator[Reason]:
     for unique_ids, code in (
         (agreed.head, Code.TAKEN_FROM_BASE),
         (agreed.base, Code.TAKEN_FROM_HEAD),

@@ -253,7 +253,7 @@ def rename(sql: str, names: Mapping[str, str]) -> str:
     """
     longest = sorted(names, key=len, reverse=True)
     pattern = r"(?<![\w.`\"])(?:" + "|".join(map(re.escape, longest)) + r")(?![\w`\"]|\.\w)"
-    return re.sub(pattern, lambda found: names[found[0]], sql) if names else sql
+    return re.sub(pattern, lambda match: names[match[0]], sql) if names else sql
 
 
 def other_names(base: Project, head: Project) -> dict[str, str]:
@@ -324,7 +324,7 @@ class _Sides:
         self.variables = variables
         self.macros = (_by_word(base), _by_word(head))
         self.references = (References(base), References(head))
-        self.known = self.macros[0].keys() | self.macros[1].keys()
+        self.macro_names = self.macros[0].keys() | self.macros[1].keys()
         self.reaches: dict[frozenset[str], _Reach] = {}
         self.compared: dict[str, Reason | None] = {}
         self.otherwise = _other_dbt(base, head)
@@ -397,7 +397,7 @@ class _Sides:
     def tells(self, word: str) -> bool:
         """Whether a word of Jinja can be a macro, or a name of dbt's context that may vary."""
         plain = word.lstrip(_IN_A_STRING)
-        return plain in self.known or plain in _OF_MORE or word.partition(".")[0] in _CONTEXT
+        return plain in self.macro_names or plain in _OF_MORE or word.partition(".")[0] in _CONTEXT
 
     def _reach(self, words: frozenset[str]) -> _Reach:
         waiting = sorted(words)

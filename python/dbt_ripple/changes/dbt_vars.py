@@ -59,7 +59,7 @@ class Variables:
 
     def __init__(self, base: Project, head: Project) -> None:
         self.sides = (_Side(base), _Side(head))
-        self._known: dict[str, bool] = {}
+        self._same: dict[str, bool] = {}
         self._compared = base.variables is not None and head.variables is not None
         self._differ = bool(base.variables or head.variables)
 
@@ -67,13 +67,13 @@ class Variables:
         """Whether every var that code of a package can ask for is proved to be the same."""
         if self._compared:
             return not self._differ
-        known = self._known.get(package)
-        if known is None:
+        same = self._same.get(package)
+        if same is None:
             root = self.sides[1].name
-            known = self._known[package] = self.same_arguments and all(
+            same = self._same[package] = self.same_arguments and all(
                 map(self._same_file, dict.fromkeys((root, package)))
             )
-        return known
+        return same
 
     @cached_property
     def same_arguments(self) -> bool:
@@ -239,5 +239,5 @@ def _text(file: Path) -> str | None:
 
 def _has_digest(text: str, digest: tuple[str, str]) -> bool:
     kind, wanted = digest
-    known = kind in hashlib.algorithms_available
-    return known and hashlib.new(kind, text.encode("utf-8")).hexdigest() == wanted
+    available = kind in hashlib.algorithms_available
+    return available and hashlib.new(kind, text.encode("utf-8")).hexdigest() == wanted

@@ -94,20 +94,20 @@ class Texts:
 
     def of(self, side: int, unique_id: str) -> QueryText:
         """The query of a node on base (0) or head (1); empty where there is none."""
-        known = self._written.get((side, unique_id))
-        if known is None:
+        text = self._written.get((side, unique_id))
+        if text is None:
             project = self.sides[side]
             node = project.nodes.get(unique_id)
-            known = QueryText()
+            text = QueryText()
             if node is not None and node.resource_type in SEMANTIC:
                 seen = self.analyses[side].nodes.get(unique_id)
                 if seen is not None:
                     pairs = zip(seen.columns, seen.expressions, strict=True)
-                    known = QueryText({name.lower(): [text] for name, text in pairs if text})
+                    text = QueryText({name.lower(): [text] for name, text in pairs if text})
             elif node is not None and node.compiled_code and not node.is_python:
-                known = text_of_query(node.compiled_code, dialect_of(project.metadata.adapter_type))
-            self._written[side, unique_id] = known
-        return known
+                text = text_of_query(node.compiled_code, dialect_of(project.metadata.adapter_type))
+            self._written[side, unique_id] = text
+        return text
 
     def definition(self, side: int, unique_id: str, column: str) -> str | None:
         """The SQL that computes a column, over the relations its query reads where that is known."""

@@ -199,13 +199,13 @@ def _same_order(
 
 
 def _may_be_less(
-    unique_id: str, comparison: Comparison, one: CanonicalMode, found: Collection[str]
+    unique_id: str, comparison: Comparison, one: CanonicalMode, proven: Collection[str]
 ) -> bool:
     """Whether less can have moved than is said: in other words, or below something of which it has."""
     if unique_id in one.edited:
         return True
     parents = comparison.head.parents.get(unique_id, ())
-    return any(one.linker.names.canonical.get(parent, parent) in found for parent in parents)
+    return any(one.linker.names.canonical.get(parent, parent) in proven for parent in parents)
 
 
 def _tests(
@@ -216,7 +216,7 @@ def _tests(
     nodes: Collection[str],
 ) -> dict[str, NodeAnalysis]:
     """The tests that ask the same of the same, as head has them now."""
-    found: dict[str, NodeAnalysis] = {}
+    analyses: dict[str, NodeAnalysis] = {}
     for test in tests:
         if not _may_be_less(test, comparison, one, nodes):
             continue
@@ -234,11 +234,11 @@ def _tests(
             and (before.rows_fingerprint, before.fingerprints, before.reason)
             == (here.rows_fingerprint, here.fingerprints, here.reason)
         ):
-            found[test] = dataclasses.replace(
+            analyses[test] = dataclasses.replace(
                 now, rows_fingerprint=then.rows_fingerprint, fingerprints=then.fingerprints
             )
             comparison.reworded[test] = _rules(test, one, other)
-    return found
+    return analyses
 
 
 def _with_fingerprints_of(

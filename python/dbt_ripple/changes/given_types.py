@@ -75,10 +75,10 @@ class GivenTypes:
         return above
 
     def _may(self, unique_id: str) -> bool:
-        known = self._may_differ.get(unique_id)
-        if known is None:
-            known = self._may_differ[unique_id] = self._may_have_other_types(unique_id)
-        return known
+        may_differ = self._may_differ.get(unique_id)
+        if may_differ is None:
+            may_differ = self._may_differ[unique_id] = self._may_have_other_types(unique_id)
+        return may_differ
 
     def _may_have_other_types(self, unique_id: str) -> bool:
         """Whether what a node makes of its parents may have other types, whatever theirs are."""

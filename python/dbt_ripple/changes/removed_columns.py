@@ -113,9 +113,9 @@ class MissingNames:
         """Why a broken node or test is broken, with what the change did to what it reads."""
         reason = self.reasons[unique_id]
         gone = self.of(unique_id)
-        return broken_by(reason, map(self.said, gone)) if gone else reason
+        return broken_by(reason, map(self.what_became_of, gone)) if gone else reason
 
-    def said(self, gone: RemovedColumn) -> Reason:
+    def what_became_of(self, gone: RemovedColumn) -> Reason:
         """What became of a column."""
         base, head = self.comparison.base.nodes, self.comparison.head.nodes
         node = head.get(gone.unique_id) or base.get(gone.unique_id)
@@ -154,11 +154,11 @@ def broken_by_lost_columns(comparison: Comparison) -> dict[str, Reason]:
     if not lost:
         return {}
     relations = {unique_id: now.nodes[unique_id] for unique_id in lost}
-    found = missing_without(comparison.head_context, doubtful, relations)
+    missing = missing_without(comparison.head_context, doubtful, relations)
     columns = {column for removed in lost.values() for column in removed}
     certain = {
         unique_id: [name for name in names if any(_names(name, column) for column in columns)]
-        for unique_id, names in found.items()
+        for unique_id, names in missing.items()
     }
     return {u: Code.CANNOT_FIND(names=names) for u, names in certain.items() if names}
 
@@ -191,7 +191,7 @@ def _lost_from_text(comparison: Comparison) -> dict[str, list[str]]:
     """
     base, head = comparison.base, comparison.head
     before, now = comparison.base_analysis.nodes, comparison.head_analysis.nodes
-    found: dict[str, list[str]] = {}
+    lost: dict[str, list[str]] = {}
     for unique_id, change in comparison.changed.items():
         then, node = base.nodes.get(unique_id), head.nodes.get(unique_id)
         if not (change.removed and then and node and unique_id in now):
@@ -210,8 +210,8 @@ def _lost_from_text(comparison: Comparison) -> dict[str, list[str]]:
         )
         gone = [c for c in change.removed if was[c.lower()] > written[c.lower()]]
         if gone:
-            found[unique_id] = gone
-    return found
+            lost[unique_id] = gone
+    return lost
 
 
 def _macros(context: ProjectContext, node: Node) -> dict[str, str]:

@@ -69,16 +69,16 @@ def _same_tests(
     if not there:
         return {}
     relations = other_names(base, head)
-    found: dict[tuple[str, ...], list[str]] = {}
+    tests: dict[tuple[str, ...], list[str]] = {}
     for unique_id in there:
         sql = rename(base.nodes[unique_id].compiled_code or "", relations)
         asked = (normalised(sql), *sorted(base.parents[unique_id]))
-        found.setdefault(asked, []).append(unique_id)
+        tests.setdefault(asked, []).append(unique_id)
     names = {}
     for node in new:
         if node.resource_type == "test" and node.compiled_code:
             asked = (normalised(node.compiled_code), *sorted(head.parents[node.unique_id]))
-            if same := found.get(asked):
+            if same := tests.get(asked):
                 names[same.pop(0)] = node.unique_id
     return names
 
@@ -86,7 +86,7 @@ def _same_tests(
 def _renamed(project: Project, names: dict[str, str]) -> Project:
     """A project with other unique_ids of some nodes."""
 
-    def known(unique_id: str) -> str:
+    def name_on_head(unique_id: str) -> str:
         return names.get(unique_id, unique_id)
 
     nodes = {}
@@ -96,16 +96,21 @@ def _renamed(project: Project, names: dict[str, str]) -> Project:
         if node.attached_node in names:
             node = replace(node, attached_node=names[node.attached_node])
         if not names.keys().isdisjoint(node.depends_on.nodes):
-            above = replace(node.depends_on, nodes=[*map(known, node.depends_on.nodes)])
+            above = replace(node.depends_on, nodes=[*map(name_on_head, node.depends_on.nodes)])
             node = replace(node, depends_on=above)
-        nodes[known(unique_id)] = node
+        nodes[name_on_head(unique_id)] = node
     return project.having(
         nodes=nodes,
-        parents={known(u): [*map(known, above)] for u, above in project.parents.items()},
-        children={known(u): [*map(known, below)] for u, below in project.children.items()},
-        catalog={known(u): columns for u, columns in project.catalog.items()},
-        whole_catalog={known(u): columns for u, columns in project.types.items()},
+        parents={
+            name_on_head(u): [*map(name_on_head, above)] for u, above in project.parents.items()
+        },
+        children={
+            name_on_head(u): [*map(name_on_head, below)] for u, below in project.children.items()
+        },
+        catalog={name_on_head(u): columns for u, columns in project.catalog.items()},
+        whole_catalog={name_on_head(u): columns for u, columns in project.types.items()},
         run_results=[
-            replace(result, unique_id=known(result.unique_id)) for result in project.run_results
+            replace(result, unique_id=name_on_head(result.unique_id))
+            for result in project.run_results
         ],
     )

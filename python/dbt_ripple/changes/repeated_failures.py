@@ -144,7 +144,7 @@ def _config_is_refused(base: Project, head: Project, then: Node, now: Node, mess
     if then.config != now.config or then.language != now.language:
         return False
     called_by = _IN_MODEL.search(message)
-    calls = [_only_one(base, head, *found) for found in _IN_MACRO.findall(message)]
+    calls = [_only_one(base, head, *call) for call in _IN_MACRO.findall(message)]
     if called_by is None or called_by[1] != now.name or len(calls) < 2:
         return False
     macros = [macro for macro in calls if macro is not None]
@@ -159,12 +159,12 @@ def _config_is_refused(base: Project, head: Project, then: Node, now: Node, mess
     if not materialization.name.startswith(f"materialization_{now.materialized}_"):
         return False
     inwards = inner[::-1]
-    known = _handed_over_always(materialization.macro_sql, inwards[0])
+    parameters = _handed_over_always(materialization.macro_sql, inwards[0])
     callees = [*(macro.name for macro in inwards[1:]), None]
     for macro, callee in zip(inwards, callees, strict=True):
-        if known is None or not _reads_only_config(macro.macro_sql, callee, known):
+        if parameters is None or not _reads_only_config(macro.macro_sql, callee, parameters):
             return False
-        known = ALL
+        parameters = ALL
     return True
 
 
@@ -182,7 +182,7 @@ def _only_one(base: Project, head: Project, name: str, path: str) -> Macro | Non
 
 def _handed_over_always(text: str, callee: Macro) -> Known | None:
     """What a materialization hands to a macro that it calls whatever it finds; None where it may not."""
-    known: Known | None = None
+    handed_over: Known | None = None
     open_ = 0
     for tag in _inside(text):
         statement = _STATEMENT.match(tag.inside) if tag.kind == "{%" else None
@@ -192,7 +192,7 @@ def _handed_over_always(text: str, callee: Macro) -> Known | None:
             open_ += 1
         elif word.startswith("end"):
             open_ -= 1
-        if known is None and re.search(r"\breturn\b", plain):
+        if handed_over is None and re.search(r"\breturn\b", plain):
             return None  # it may end before
         if re.search(rf"\b{callee.name}\b", plain) is None:
             continue
@@ -200,19 +200,19 @@ def _handed_over_always(text: str, callee: Macro) -> Known | None:
         if open_ or call is None or call[1] != callee.name:
             return None
         handed = given_to(callee.macro_sql, arguments_in(tag.inside, call.end(1) + 1), {})
-        if known is not None and handed != known:
+        if handed_over is not None and handed != handed_over:
             return None
-        known = handed
-    return known
+        handed_over = handed
+    return handed_over
 
 
-def _reads_only_config(text: str, callee: str | None, known: Known) -> bool:
+def _reads_only_config(text: str, callee: str | None, known_parameters: Known) -> bool:
     """Whether all that a macro reads up to its last call of another is known, or config.
 
     Args:
         text: of the macro.
         callee: the macro that it calls; without one, to its end.
-        known: its parameters whose values are; `ALL` for all.
+        known_parameters: its parameters whose values are; `ALL` for all.
     """
     all_tags = list(tagged(text))
     signature = next((t for t in all_tags if re.match(r"\s*macro\b", t.inside)), None)
@@ -226,7 +226,7 @@ def _reads_only_config(text: str, callee: str | None, known: Known) -> bool:
         if not places:
             return False
         read = read[: places[-1] + 1]
-    allowed = {*_WORDS, *(parameters if known is ALL else known)}
+    allowed = {*_WORDS, *(parameters if known_parameters is ALL else known_parameters)}
     if callee is not None:
         allowed.add(callee)
     allowed |= _set_in(read) - parameters
@@ -240,10 +240,10 @@ def _inside(text: str) -> Iterator[Tag]:
             yield tag
 
 
-def _set_in(found: Iterable[Tag]) -> set[str]:
+def _set_in(tags: Iterable[Tag]) -> set[str]:
     """The names that a text sets itself."""
     names: set[str] = set()
-    for tag in found:
+    for tag in tags:
         statement = re.match(r"\s*(?:set|for)\s+([\w\s,]+?)\s*(?:=|\bin\b|$)", tag.inside)
         if tag.kind == "{%" and statement is not None:
             names.update(re.findall(r"\w+", statement[1]))

@@ -56,8 +56,8 @@ class _Commands(click.Group):
         module = importlib.import_module(f"dbt_ripple.cli.{cmd_name}")
         command = getattr(module, cmd_name)
         assert isinstance(command, click.Command)
-        known = {option for parameter in command.params for option in parameter.opts}
-        command.params += [o for o in terminal.options() if known.isdisjoint(o.opts)]
+        own_options = {option for parameter in command.params for option in parameter.opts}
+        command.params += [o for o in terminal.options() if own_options.isdisjoint(o.opts)]
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

@@ -331,16 +331,16 @@ def newer_than_artifacts(project: Project, project_dir: Path) -> Iterator[str]:
     if made is None or not (project_dir / "dbt_project.yml").is_file():
         return
     limit = made.timestamp() + _SLACK
-    known: dict[str, list[Node]] = {}
+    nodes_of_file: dict[str, list[Node]] = {}
     folders: dict[str, None] = {}
     for node in project.nodes.values():
         if node.package_name == project.name and node.original_file_path:
-            known.setdefault(node.original_file_path, []).append(node)
+            nodes_of_file.setdefault(node.original_file_path, []).append(node)
     macros: dict[str, list[str]] = {}
     for macro in project.macros.values():
         if macro.package_name == project.name and macro.original_file_path:
             macros.setdefault(macro.original_file_path, []).append(macro.macro_sql)
-    for path in (*known, *macros):
+    for path in (*nodes_of_file, *macros):
         folder, inside, _ = path.replace("\\", "/").partition("/")
         if inside and folder != ".":  # an on-run hook is said to be of ./dbt_project.yml
             folders[folder] = None
@@ -354,12 +354,12 @@ def newer_than_artifacts(project: Project, project_dir: Path) -> Iterator[str]:
         except (OSError, UnicodeDecodeError):
             continue
         path = file.relative_to(project_dir).as_posix()
-        if path in macros and file.suffix == ".sql" and path not in known:
+        if path in macros and file.suffix == ".sql" and path not in nodes_of_file:
             if all(text.strip() in content for text in macros[path]):
                 continue
-        elif path in known and file.suffix in (".sql", ".py", ".csv"):
+        elif path in nodes_of_file and file.suffix in (".sql", ".py", ".csv"):
             digest = hashlib.sha256(content.strip().encode()).hexdigest()
-            if any(_checksum(node) == digest for node in known[path]):
+            if any(_checksum(node) == digest for node in nodes_of_file[path]):
                 continue
         yield f"{path} was written after it"
 

@@ -158,14 +158,14 @@ def _named_after(text: str, dialect: str, given: str | None) -> str:
     from dbt_ripple.flow.statements import statements
     from dbt_ripple.reasons import Reason
 
-    found = statements(text, dialect)
+    parsed = statements(text, dialect)
     targets = (
         []
-        if isinstance(found, Reason)
-        else [s.writes.spelled for s in found if s.writes is not None and not s.temporary]
+        if isinstance(parsed, Reason)
+        else [s.writes.spelled for s in parsed if s.writes is not None and not s.temporary]
     )
-    if isinstance(found, Reason):
-        raise RippleError(found.message, "the SQL", "correct it, or say its --dialect")
+    if isinstance(parsed, Reason):
+        raise RippleError(parsed.message, "the SQL", "correct it, or say its --dialect")
     if given is not None:
         return given
     if not targets:

@@ -219,17 +219,17 @@ def _collect_files(files: tuple[str, ...], store: EventStore, limits: Limits) ->
                         )
                         complain(f"{shown}{place}: {refused.why}")
             except OSError as error:
-                what = f"cannot be read ({error.strerror}), after {_said(collected, store)}"
+                what = f"cannot be read ({error.strerror}), after {_summary(collected, store)}"
                 raise RippleError(what, shown) from error
             except StoreError as error:
                 raise RippleError(
-                    f"events cannot be written ({error.detail}), after {_said(collected, store)}",
+                    f"events cannot be written ({error.detail}), after {_summary(collected, store)}",
                     str(store.folder),
                     "run it again when there is room: nothing is stored twice",
                 ) from error
     if collected.refused > _MOST_REFUSALS:
         complain(f"and {collected.refused - _MOST_REFUSALS:,} more were refused")
-    answer([f"stored {_said(collected, store)}"])
+    answer([f"stored {_summary(collected, store)}"])
     return EXIT_REFUSED if collected.refused else 0
 
 
@@ -259,18 +259,18 @@ def _collect_topic(
         )
     except StoreError as error:
         raise RippleError(
-            f"events cannot be written ({error.detail}), after {_said(collected, store)}",
+            f"events cannot be written ({error.detail}), after {_summary(collected, store)}",
             str(store.folder),
             "start it again when there is room: Kafka keeps what is not stored",
         ) from error
     except (KeyboardInterrupt, SystemExit):
-        answer([f"stored {_said(collected, store)}"])
+        answer([f"stored {_summary(collected, store)}"])
         raise
-    answer([f"stored {_said(collected, store)}"])
+    answer([f"stored {_summary(collected, store)}"])
     return EXIT_REFUSED if collected.refused else 0
 
 
-def _said(collected: Collected, store: EventStore) -> str:
+def _summary(collected: Collected, store: EventStore) -> str:
     was = "was" if collected.duplicates == 1 else "were"
     return (
         f"{count(collected.new, 'event')} in {store.folder}; {collected.duplicates:,} {was} there"

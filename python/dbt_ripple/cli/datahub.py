@@ -145,6 +145,6 @@ def proposals_of(
     facts = ProjectFacts(project, analysis)
     urns = DatasetUrns(ids, facts, env)
     of_project = ProjectProposals(facts, LineageFinder(project, analysis, project.nodes), urns)
-    found: list[Proposal] = [*of_project.all()]
-    found += TestProposals(facts, analysis, urns).all(results, invocation)
-    return found, len(of_project.untyped)
+    proposals: list[Proposal] = [*of_project.all()]
+    proposals += TestProposals(facts, analysis, urns).all(results, invocation)
+    return proposals, len(of_project.untyped)

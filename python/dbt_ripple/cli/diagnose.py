@@ -62,12 +62,12 @@ def diagnose(
     tests guard it and how they ended, and who answers for it.
     """
     with open_cache(cache_dir, no_cache) as cache:
-        found = diagnosed(
+        steps_up = diagnosed(
             node, states, others, assets, cache, threads, project_dir, target_path
         ).found
     if style == "json":
-        answer(as_document(found))
+        answer(as_document(steps_up))
     elif style == "markdown":
-        answer(diagnosis_markdown(found))
+        answer(diagnosis_markdown(steps_up))
     else:
-        answer(diagnosis_text(found), fit="wrap")
+        answer(diagnosis_text(steps_up), fit="wrap")

@@ -155,11 +155,11 @@ def emit(
 
 def tell(events: int, sender: Sender, output: str | None) -> None:
     """Say how many events went where."""
-    said = f"{count(events, 'event')} to {sender.where}"
+    summary = f"{count(events, 'event')} to {sender.where}"
     if output == "-":
-        warn(f"wrote {said}")
+        warn(f"wrote {summary}")
     else:
-        answer([f"{'sent' if output is None else 'wrote'} {said}"])
+        answer([f"{'sent' if output is None else 'wrote'} {summary}"])
 
 
 def _check_command(follow: bool, static: bool, command: tuple[str, ...]) -> None:

@@ -154,19 +154,21 @@ def impact(
         project = target.project
         declared = open_assets(project_dir, assets, lambda: project)
         everything = declared.whole if declared is not None else project
-        found, column, asked = named(everything, as_typed(node, project_dir))
+        of_node, column, asked = named(everything, as_typed(node, project_dir))
         if asked.up is not None:
-            warn(f"{node}: asked is who reads {found.display_name}; what is above it is not judged")
+            warn(
+                f"{node}: asked is who reads {of_node.display_name}; what is above it is not judged"
+            )
         if column is not None:
             raise RippleError(
                 f"names a column, {column}",
                 node,
-                f"name {found.spoken_name}, and say what to do with the column: --drop {column}",
+                f"name {of_node.spoken_name}, and say what to do with the column: --drop {column}",
             )
-        _check_compiled(everything, found)
+        _check_compiled(everything, of_node)
         joined = open_joined(target, others, cache, threads)
         report = simulate(
-            *(project, found, changes),
+            *(project, of_node, changes),
             analysis=target.analysis(),
             cache=cache,
             joined=joined,
@@ -180,9 +182,9 @@ def impact(
     if style == "json":
         answer(as_document(report.document()))
     elif style == "markdown":
-        answer(impact_markdown(report, found.spoken_name, changes, shown))
+        answer(impact_markdown(report, of_node.spoken_name, changes, shown))
     else:
-        answer(impact_text(report, found.spoken_name, changes, shown), fit="wrap")
+        answer(impact_text(report, of_node.spoken_name, changes, shown), fit="wrap")
     return int(report.decision == "BLOCKED")
 
 
@@ -217,10 +219,10 @@ def _pair(option: str, text: str, second: str) -> tuple[str, str]:
     return column.strip(), to.strip()
 
 
-def _added(said: str) -> Change:
+def _added(text: str) -> Change:
     from dbt_ripple.governance.impact import Change
 
-    column, to = _pair("--add", said, "type")
+    column, to = _pair("--add", text, "type")
     kind, colon, rest = to.rpartition(":")
     if colon and rest.strip().lower() == "required":
         return Change("add", column, kind.strip(), True)

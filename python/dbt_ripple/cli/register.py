@@ -155,7 +155,7 @@ def register(
         raise click.UsageError("--column says what is read of one --upstream: give one")
     if transformation and not columns:
         raise click.UsageError("--transformation says how a --column is made: give that, too")
-    said = {
+    properties = {
         "source_ref": source_ref,
         "owner": owner,
         "schedule": schedule,
@@ -167,7 +167,7 @@ def register(
         flows = [_column(text, transformation) for text in columns]
         reads = [{"node": upstreams[0], "columns": flows}]
     if len(ids) == 1:
-        one = Registration(id=ids[0], type=type_, reads=reads, writes=downstreams, **said)  # type: ignore[arg-type]
+        one = Registration(id=ids[0], type=type_, reads=reads, writes=downstreams, **properties)  # type: ignore[arg-type]
         write([one], file, dry_run, style, cache_dir, no_cache, project_dir, target_path)
         return
     if type_ or upstreams or downstreams or source_ref:
@@ -182,7 +182,7 @@ def register(
             except RippleError:
                 return False
 
-        return list(_pipeline(ids, said, is_dbt))
+        return list(_pipeline(ids, properties, is_dbt))
 
     write(steps, file, dry_run, style, cache_dir, no_cache, project_dir, target_path)
 
@@ -198,7 +198,7 @@ def _column(text: str, transformation: str | None) -> Any:
 
 
 def _pipeline(
-    ids: Sequence[str], said: dict[str, Any], is_dbt: Callable[[str], bool]
+    ids: Sequence[str], properties: dict[str, Any], is_dbt: Callable[[str], bool]
 ) -> Iterator[Registration]:
     from dbt_ripple.governance.asset_edits import Registration
 
@@ -217,7 +217,7 @@ def _pipeline(
             id=name,
             reads=[before] if before is not None else [],
             writes=[after] if after is not None and is_dbt(after) else [],
-            **said,
+            **properties,
         )
 
 
@@ -227,7 +227,7 @@ def _of_mlflow(
     """The models of a registry, over the project and what is declared already."""
     from dbt_ripple.governance.mlflow_models import registrations_of
 
-    def known(name: str) -> str | None:
+    def id_of(name: str) -> str | None:
         try:
             unique_id = graph.find(name, uri)
         except RippleError:
@@ -242,8 +242,8 @@ def _of_mlflow(
             return None
         return {column.lower() for column in seen.columns}
 
-    found = registrations_of(uri, known, columns_of)
-    return [msgspec.structs.replace(one, tags=tags) for one in found]
+    registrations = registrations_of(uri, id_of, columns_of)
+    return [msgspec.structs.replace(one, tags=tags) for one in registrations]
 
 
 def write(

@@ -251,7 +251,7 @@ def _check_tier(head: Project, tier: str) -> None:
     """Say it where no node has the tier: a typo would select as if nothing were critical."""
     from dbt_ripple.artifacts import criticality
 
-    known = sorted({t for node in head.nodes.values() if (t := criticality(node)) is not None})
-    if tier not in known:
-        there = f"; there are {', '.join(known)}" if known else ""
+    tiers = sorted({t for node in head.nodes.values() if (t := criticality(node)) is not None})
+    if tier not in tiers:
+        there = f"; there are {', '.join(tiers)}" if tiers else ""
         warn(f"no node of this project has meta.criticality {tier!r}{there}")

@@ -85,21 +85,21 @@ class _Node:
     def __init__(self, unique_id: str, content: Any) -> None:
         self.unique_id = unique_id
         self.kind = unique_id.partition(".")[0]
-        self._said = content
+        self._content = content
 
     def names(self) -> Iterator[str]:
         from dbt_ripple.artifacts.project import version_text
 
-        name, version = self._said.name, self._said.version
-        if self._said.source_name is not None:
-            yield f"{self._said.source_name}.{name}"
+        name, version = self._content.name, self._content.version
+        if self._content.source_name is not None:
+            yield f"{self._content.source_name}.{name}"
         else:
             yield name if version is None else f"{name}.v{version_text(version)}"
             if self.kind in _SEMANTIC:
                 yield f"{self.kind}:{name}"
 
     def columns(self) -> Iterable[str]:
-        content = self._said
+        content = self._content
         return [
             *content.columns,
             *(e.name for e in (*content.entities, *content.dimensions, *content.measures)),
@@ -126,10 +126,10 @@ def _nodes(context: click.Context) -> list[_Node]:
     content = (_folder(context) / "manifest.json").read_bytes()
     sections = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
     return [
-        _Node(unique_id, said)
+        _Node(unique_id, content)
         for section in _SECTIONS
         if section in sections
-        for unique_id, said in msgspec.json.decode(
+        for unique_id, content in msgspec.json.decode(
             sections[section], type=GenericAlias(dict, (str, named))
         ).items()
     ]
@@ -152,7 +152,7 @@ def _columns(context: click.Context, node: _Node) -> list[str]:
     """What yml files list, and what the catalog knows."""
     import msgspec
 
-    found = dict.fromkeys(node.columns())
+    names = dict.fromkeys(node.columns())
     path = _folder(context) / "catalog.json"
     if path.is_file():
         catalog = msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw])
@@ -160,8 +160,8 @@ def _columns(context: click.Context, node: _Node) -> list[str]:
             tables = msgspec.json.decode(catalog[section], type=dict[str, msgspec.Raw])
             if node.unique_id in tables:
                 table = msgspec.json.decode(tables[node.unique_id], type=dict[str, Any])
-                found |= dict.fromkeys(table["columns"])
-    return list(found)
+                names |= dict.fromkeys(table["columns"])
+    return list(names)
 
 
 def _folder(context: click.Context) -> Path:

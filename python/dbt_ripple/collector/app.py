@@ -162,20 +162,20 @@ class Collector:
                 self._check_token(request)
                 return await handler(request)
             except _Answer as refused:
-                found = refused
+                answer_of_error = refused
             except RefusedError as error:
                 status = _STATUS_OF[error.reason]
-                found = _Answer(status, error.reason, error.detail, error.problems)
+                answer_of_error = _Answer(status, error.reason, error.detail, error.problems)
             except StoreError as error:
-                found = _not_stored(error)
+                answer_of_error = _not_stored(error)
             except ClientDisconnect:
-                found = _Answer(400, "disconnect", "the connection was closed")
+                answer_of_error = _Answer(400, "disconnect", "the connection was closed")
             finally:
                 self._metrics.waiting.dec()
                 self._metrics.seconds.observe(time.perf_counter() - began)
-            if found.reason:
-                self._metrics.rejected.labels(found.reason).inc()
-            return found.response()
+            if answer_of_error.reason:
+                self._metrics.rejected.labels(answer_of_error.reason).inc()
+            return answer_of_error.response()
 
         return answer
 
@@ -226,14 +226,14 @@ class Collector:
     def _decompressed(self, body: bytes) -> bytes:
         gzip = zlib.decompressobj(wbits=31)
         try:
-            found = gzip.decompress(body, self._limits.body_bytes + 1)
+            decompressed = gzip.decompress(body, self._limits.body_bytes + 1)
         except zlib.error:
             raise _Answer(400, "gzip", "the body is not gzip") from None
-        if len(found) > self._limits.body_bytes:
+        if len(decompressed) > self._limits.body_bytes:
             raise self._too_large()
         if not gzip.eof or gzip.unused_data:
             raise _Answer(400, "gzip", "the body is not one whole gzip stream")
-        return found
+        return decompressed
 
     def _too_large(self) -> _Answer:
         detail = f"the body has more than {self._limits.body_bytes:,} bytes"

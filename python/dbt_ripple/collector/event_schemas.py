@@ -67,16 +67,20 @@ def problems_of(event: object) -> list[Problem]:
     Args:
         event: what was parsed from JSON, whatever it is.
     """
-    found = _core_problems(event)
-    if found or not isinstance(event, dict):
-        return found
+    problems = _core_problems(event)
+    if problems or not isinstance(event, dict):
+        return problems
     for path, base, facets in _holders(event):
         for name, facet in facets.items():
-            known = _known_facets().get((base, name))
-            if known is None or not _is_judged(facet, known) or known.validator.is_valid(facet):
+            published = _known_facets().get((base, name))
+            if (
+                published is None
+                or not _is_judged(facet, published)
+                or published.validator.is_valid(facet)
+            ):
                 continue
-            found += _problems(known.validator, facet, (*path, name))
-    return found[:_MOST_MESSAGES]
+            problems += _problems(published.validator, facet, (*path, name))
+    return problems[:_MOST_MESSAGES]
 
 
 def _core_problems(event: object) -> list[Problem]:
@@ -114,7 +118,7 @@ def _core(part: str) -> jsonschema_rs.Draft202012Validator:
 @cache
 def _known_facets() -> dict[tuple[str, str], _Facet]:
     """Published facets by the core schema's name of their kind and the name they stand under."""
-    found = {}
+    facets = {}
     for reference, schema in documents().items():
         names = list(schema.get("properties") or ())
         _, version, file = reference.rsplit("/", 2)
@@ -131,8 +135,8 @@ def _known_facets() -> dict[tuple[str, str], _Facet]:
                     formats={"uri": lambda _: True},
                 )
                 facet = _Facet(file.removesuffix(".json"), (model, revision, addition), validator)
-                found.update({(base, name): facet for name in names})
-    return found
+                facets.update({(base, name): facet for name in names})
+    return facets
 
 
 def _holders(event: Event) -> Iterator[tuple[tuple[str | int, ...], str, Mapping[str, Any]]]:
@@ -154,32 +158,32 @@ def _holders(event: Event) -> Iterator[tuple[tuple[str | int, ...], str, Mapping
                 yield (side, number, of_side), base, dataset[of_side]
 
 
-def _is_judged(facet: Any, known: _Facet) -> bool:
+def _is_judged(facet: Any, published: _Facet) -> bool:
     if facet.get("_deleted") is True:
         return False
-    said = _PUBLISHED.match(str(facet.get("_schemaURL")))
-    if said is None or said[4] != known.document:
+    named_schema = _PUBLISHED.match(str(facet.get("_schemaURL")))
+    if named_schema is None or named_schema[4] != published.document:
         return True
-    version = (int(said[1]), int(said[2]), int(said[3]))
-    return version[0] == known.version[0] and version <= known.version
+    version = (int(named_schema[1]), int(named_schema[2]), int(named_schema[3]))
+    return version[0] == published.version[0] and version <= published.version
 
 
 def _problems(
     validator: jsonschema_rs.Draft202012Validator, value: Any, path: tuple[str | int, ...]
 ) -> list[Problem]:
-    found: list[Problem] = []
+    problems: list[Problem] = []
     for error in validator.iter_errors(value):
         for deepest in _deepest(error):
-            said = deepest.message
-            if len(said) > _LONGEST_MESSAGE:
+            message = deepest.message
+            if len(message) > _LONGEST_MESSAGE:
                 # The value comes first and the rule last.
-                said = f"{said[:100]} ... {said[100 - _LONGEST_MESSAGE :]}"
-            problem = Problem(pointer((*path, *deepest.instance_path)), said)
-            if problem not in found:
-                found.append(problem)
-        if len(found) >= _MOST_MESSAGES:
+                message = f"{message[:100]} ... {message[100 - _LONGEST_MESSAGE :]}"
+            problem = Problem(pointer((*path, *deepest.instance_path)), message)
+            if problem not in problems:
+                problems.append(problem)
+        if len(problems) >= _MOST_MESSAGES:
             break
-    return found[:_MOST_MESSAGES]
+    return problems[:_MOST_MESSAGES]
 
 
 def _deepest(error: jsonschema_rs.ValidationError) -> list[jsonschema_rs.ValidationError]:

@@ -233,16 +233,16 @@ class EventStore:
 
     def _remember(self, paths: Sequence[Path]) -> None:
         """Know the last events again, the newest segments first until there are enough."""
-        found: list[dict[bytes, None]] = []
+        digests_of_files: list[dict[bytes, None]] = []
         left = self.remembered
         for path in reversed(paths):
             if left <= 0:
                 break
             with path.open("rb") as file:
                 digests = {blake2b(line[:-1], digest_size=16).digest(): None for line in file}
-            found.append(digests)
+            digests_of_files.append(digests)
             left -= len(digests)
-        for digests in reversed(found):
+        for digests in reversed(digests_of_files):
             self._seen.update(digests)
         self._forget()
 

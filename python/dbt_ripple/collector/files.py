@@ -66,13 +66,13 @@ def collect(
     """
     waiting: list[bytes] = []
     size = 0
-    for where, found in _events(file, limits):
-        if isinstance(found, RefusedError):
+    for where, event in _events(file, limits):
+        if isinstance(event, RefusedError):
             collected.refused += 1
-            yield Refused(where, str(found))
+            yield Refused(where, str(event))
             continue
-        waiting.append(found)
-        size += len(found)
+        waiting.append(event)
+        size += len(event)
         if len(waiting) >= _COMMIT_EVENTS or size >= _COMMIT_BYTES:
             collected.add(*store.append([waiting]))
             waiting, size = [], 0

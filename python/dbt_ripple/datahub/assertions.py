@@ -168,14 +168,14 @@ def _run_event(
 ) -> AssertionRunEventClass:
     ended = result.completed_at or invocation.ended_at or invocation.started_at
     kind = _RESULTS.get(result.status, AssertionResultTypeClass.ERROR)
-    said: Mapping[str, str | None] = {
+    native_values: Mapping[str, str | None] = {
         "status": result.status,
         "severity": severity(test),
         "message": result.message,
         "failures": None if result.failures is None else str(result.failures),
         "expected": expected(test, result),
     }
-    native = {key: value for key, value in said.items() if value is not None}
+    native = {key: value for key, value in native_values.items() if value is not None}
     error = None
     if kind == AssertionResultTypeClass.ERROR:
         properties = {"message": result.message or f"dbt says {result.status}"}

@@ -25,10 +25,10 @@ _AT_ONCE: Final = 100
 def require_client() -> None:
     """Refuse to go on where acryl-datahub is not installed; its telemetry is off in this process."""
     try:
-        found = importlib.util.find_spec("datahub.emitter") is not None
+        installed = importlib.util.find_spec("datahub.emitter") is not None
     except ModuleNotFoundError:
-        found = False
-    if not found:
+        installed = False
+    if not installed:
         raise RippleError("acryl-datahub is not installed in this Python", sys.prefix, INSTALL)
     os.environ.setdefault("DATAHUB_TELEMETRY_ENABLED", "false")
 

@@ -71,15 +71,15 @@ class DatasetIds:
         lowercase: bool | None = None,
     ) -> None:
         adapter = project.metadata.adapter_type or ""
-        found = platform or PLATFORMS.get(adapter)
-        if found is None:
+        named_platform = platform or PLATFORMS.get(adapter)
+        if named_platform is None:
             raise RippleError(
                 f"DataHub's platform of the adapter {adapter or '(none)'} is not known",
                 fix=f"give it by {OPTION}, as the recipe of its ingestion does",
             )
-        self.platform = found
+        self.platform = named_platform
         self.instance = instance
-        self.is_lower = found in _LOWER if lowercase is None else lowercase
+        self.is_lower = named_platform in _LOWER if lowercase is None else lowercase
         self._names = DatasetNames(project, "")
 
     def of(self, unique_id: str) -> DatasetId | None:

@@ -91,12 +91,12 @@ class DatasetUrns:
 
     def of(self, unique_id: str) -> str | None:
         """The URN of a dataset; None for what is none."""
-        found = self.ids.of(unique_id)
-        return self._urn(found) if found else None
+        dataset = self.ids.of(unique_id)
+        return self._urn(dataset) if dataset else None
 
-    def _urn(self, found: DatasetId) -> str:
+    def _urn(self, dataset: DatasetId) -> str:
         urn: str = make_dataset_urn_with_platform_instance(
-            found.platform, found.name, found.instance, self._env
+            dataset.platform, dataset.name, dataset.instance, self._env
         )
         return urn
 
@@ -168,21 +168,21 @@ class ProjectProposals:
             patch.for_field(self._urns.field(unique_id, column)).add_tag(self._tag(f"pii:{kind}"))
         yield from patch.build()
         yield _is(urn, StatusClass(removed=False))
-        found = self._urns.ids.of(unique_id)
-        if found is not None and found.instance:
-            yield _is(urn, _instance(found.platform, found.instance))
+        dataset = self._urns.ids.of(unique_id)
+        if dataset is not None and dataset.instance:
+            yield _is(urn, _instance(dataset.platform, dataset.instance))
         if node.resource_type in _BUILT:
             what = self._facts.dataset_type(node)
             names = [what[0].capitalize()] if what else []
             yield _is(urn, SubTypesClass([*names, node.resource_type.capitalize()]))
-        if (schema := self._schema(node, found)) is not None:
+        if (schema := self._schema(node, dataset)) is not None:
             yield _is(urn, schema)
         of = self._lineage.of(unique_id)
         if of.parents:
             yield _is(urn, self._upstreams(node, urn, of))
 
     def _properties(self, node: Node) -> dict[str, str]:
-        said = {
+        properties = {
             "dbt_unique_id": node.unique_id if node.resource_type != "asset" else None,
             "dbt_package_name": node.package_name,
             "dbt_file_path": node.original_file_path,
@@ -191,23 +191,23 @@ class ProjectProposals:
             "access": node.access,
             "asset": node.label if node.resource_type == "asset" else None,
         }
-        return {key: value for key, value in said.items() if value}
+        return {key: value for key, value in properties.items() if value}
 
-    def _schema(self, node: Node, found: DatasetId | None) -> SchemaMetadataClass | None:
+    def _schema(self, node: Node, dataset: DatasetId | None) -> SchemaMetadataClass | None:
         """Its columns, if all are known with their types: less would replace what DataHub has of it.
 
         A yml file may name a few of the columns that a relation has.
         """
         columns = self._facts.columns(node.unique_id)
         is_whole = self._facts.has_all_columns(node) and all(column.type for column in columns)
-        if found is None or not columns or not is_whole:
+        if dataset is None or not columns or not is_whole:
             if node.resource_type in _BUILT | {"source"}:
                 self.untyped.append(node.unique_id)
             return None
         fields = [
             SchemaFieldClass(
                 fieldPath=self._urns.field(node.unique_id, column.name),
-                type=field_type(column.type or "", found.platform),
+                type=field_type(column.type or "", dataset.platform),
                 nativeDataType=column.type or "",
                 nullable=True,
                 description=column.description,
@@ -215,8 +215,8 @@ class ProjectProposals:
             for column in columns
         ]
         return SchemaMetadataClass(
-            schemaName=found.name,
-            platform=make_data_platform_urn(found.platform),
+            schemaName=dataset.name,
+            platform=make_data_platform_urn(dataset.platform),
             version=0,
             hash="",
             platformSchema=OtherSchemaClass(rawSchema=""),
@@ -294,14 +294,18 @@ class ProjectProposals:
         of = self._lineage.of(node.unique_id)
         datasets = [p for p in dict.fromkeys(map(self._urns.of, of.parents)) if p]
         title = node.label if node.resource_type == "exposure" else None
-        said = {**self._properties(node), "exposure_type": node.type, "maturity": node.maturity}
+        properties = {
+            **self._properties(node),
+            "exposure_type": node.type,
+            "maturity": node.maturity,
+        }
         yield _is(
             urn,
             DashboardInfoClass(
                 title=title or node.name,
                 description=node.description,
                 lastModified=ChangeAuditStampsClass(),
-                customProperties={key: value for key, value in said.items() if value},
+                customProperties={key: value for key, value in properties.items() if value},
                 externalUrl=node.url,
                 datasets=datasets,
             ),
@@ -328,9 +332,11 @@ class ProjectProposals:
 
     def _owners(self, node: Node) -> list[OwnerClass]:
         """A person, if there is an address; else a group of that name."""
-        said = [name for name, _ in self._facts.owners(node)]
-        people = [name for name in said if "@" in name]
-        urns = [make_user_urn(name) for name in people[:1]] or [make_group_urn(n) for n in said[:1]]
+        names = [name for name, _ in self._facts.owners(node)]
+        people = [name for name in names if "@" in name]
+        urns = [make_user_urn(name) for name in people[:1]] or [
+            make_group_urn(n) for n in names[:1]
+        ]
         return [OwnerClass(urn, OwnershipTypeClass.TECHNICAL_OWNER) for urn in urns]
 
     def _tags_of(self, node: Node) -> list[TagAssociationClass]:
@@ -391,8 +397,8 @@ def field_type(native: str, platform: str) -> SchemaFieldDataTypeClass:
     if plain.lower().startswith("timestamp"):
         return SchemaFieldDataTypeClass(type=TimeTypeClass())
     for text in spelled:
-        if (found := resolve_sql_type(text, platform)) is not None:
-            return SchemaFieldDataTypeClass(type=found)
+        if (data_type := resolve_sql_type(text, platform)) is not None:
+            return SchemaFieldDataTypeClass(type=data_type)
     return SchemaFieldDataTypeClass(type=NullTypeClass())
 
 

@@ -372,7 +372,7 @@ def _values(project_dir: Path, given: str | None) -> dict[str, str]:
 
     A var may have another value in each package; text that is not YAML is the value of every var.
     """
-    found: dict[str, list[Any]] = {}
+    values_of: dict[str, list[Any]] = {}
     for text in (given, _text(project_dir / "vars.yml"), _text(project_dir / PROJECT_FILE)):
         try:
             content = YAML(typ="safe").load(text or "")
@@ -381,10 +381,10 @@ def _values(project_dir: Path, given: str | None) -> dict[str, str]:
         if isinstance(content, dict) and text != given:
             content = content.get("vars")
         for name, value in content.items() if isinstance(content, dict) else ():
-            found.setdefault(str(name), []).append(value)
+            values_of.setdefault(str(name), []).append(value)
             for inner, of_package in value.items() if isinstance(value, dict) else ():
-                found.setdefault(str(inner), []).append((name, of_package))
-    return {name: repr(values) for name, values in found.items()}
+                values_of.setdefault(str(inner), []).append((name, of_package))
+    return {name: repr(values) for name, values in values_of.items()}
 
 
 def _text(path: Path) -> str | None:
@@ -399,8 +399,8 @@ def _with_source_columns(side: Project, folder: Path | None) -> Project:
     if folder is None or not (folder / "catalog.json").is_file():
         return side
     try:
-        known = read_project(folder).catalog
+        catalog = read_project(folder).catalog
     except RippleError:
         return side
     # It is older than the text of either side, which was compiled just now.
-    return side.having(catalog=sources_of_catalog(side, known), catalog_is_older=True)
+    return side.having(catalog=sources_of_catalog(side, catalog), catalog_is_older=True)

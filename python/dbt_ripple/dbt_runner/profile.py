@@ -47,8 +47,8 @@ def connection_of(
         given or run_args.get(name)
         for name, given in (("profile", options.profile), ("target", options.target))
     )
-    said = run_args.get("vars")
-    variables: dict[str, Any] = dict(said) if isinstance(said, dict) else {}
+    given_vars = run_args.get("vars")
+    variables: dict[str, Any] = dict(given_vars) if isinstance(given_vars, dict) else {}
     try:
         if options.variables:
             variables |= parse_cli_vars(options.variables)
@@ -56,22 +56,22 @@ def connection_of(
         flags = {"MACRO_DEBUGGING": False, "VERSION_CHECK": False, "PROJECT_DIR": str(project_dir)}
         set_from_args(Namespace(PROFILES_DIR=str(options.profiles_dir), **flags), None)
         with contextlib.redirect_stdout(io.StringIO()):  # dbt may complain there of what is old
-            found = load_profile(str(project_dir), variables, profile, target)
-        credentials: Any = found.credentials
+            loaded_profile = load_profile(str(project_dir), variables, profile, target)
+        credentials: Any = loaded_profile.credentials
         values = {name: getattr(credentials, name) for name in vars(credentials)}
     except Exception as error:  # whatever dbt or the adapter raise
-        said = " ".join(str(error).split())[:300] or type(error).__name__
+        message = " ".join(str(error).split())[:300] or type(error).__name__
         raise RippleError(
-            f"dbt cannot read the profile ({said})", str(options.profiles_dir), fix
+            f"dbt cannot read the profile ({message})", str(options.profiles_dir), fix
         ) from error
     return Connection(credentials.type, values)
 
 
 def _profiles_dir(project_dir: Path, options: DbtOptions, run_args: Mapping[str, Any]) -> Path:
     """Where profiles.yml is looked for if it is neither here nor given: where the run found it."""
-    said = run_args.get("profiles_dir")
-    if options.profiles_dir is None and isinstance(said, str):
-        folder = project_dir / said
+    given_dir = run_args.get("profiles_dir")
+    if options.profiles_dir is None and isinstance(given_dir, str):
+        folder = project_dir / given_dir
         if (folder / "profiles.yml").exists():
             return folder
     return project_dir

@@ -149,8 +149,8 @@ def read_by(manifest: Any, unique_ids: Collection[str]) -> set[str]:
         unique_id = ahead.pop()
         node = manifest.nodes.get(unique_id) or manifest.unit_tests.get(unique_id)
         for parent in node.depends_on_nodes if node is not None else ():
-            known = manifest.nodes.get(parent)
-            if known is not None and parent not in parents:
+            parent_node = manifest.nodes.get(parent)
+            if parent_node is not None and parent not in parents:
                 parents.add(parent)
                 ahead.append(parent)
     return parents

@@ -140,10 +140,10 @@ def _with_selector(text: str, selector: Mapping[str, Any]) -> str:
     selectors = document.setdefault("selectors", [])
     if selectors is None:
         selectors = document["selectors"] = []
-    for known in selectors:
-        if known.get("name") == selector["name"]:
-            known.update(selector)
-            known.fa.set_block_style()
+    for other in selectors:
+        if other.get("name") == selector["name"]:
+            other.update(selector)
+            other.fa.set_block_style()
             break
     else:
         selectors.append(dict(selector))

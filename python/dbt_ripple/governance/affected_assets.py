@@ -244,7 +244,7 @@ class Ripple:
         self.guessed = may_write(comparison.base_analysis)
         self.harmed: set[str] = set()  # relations that read one
         self.links: dict[str, dict[str, None]] = {}
-        self.found: dict[str, tuple[Severity, int]] = {}
+        self.severities: dict[str, tuple[Severity, int]] = {}
         self.known_to_read: set[str] = set()
         self._begin()
         self._follow()
@@ -303,7 +303,7 @@ class Ripple:
             self._lost_whole(child)
             self._judge(child)
         for unique_id in changed:
-            if unique_id not in self.found and unique_id not in self.origins:
+            if unique_id not in self.severities and unique_id not in self.origins:
                 self._judge(unique_id)
         consumers = {node.unique_id for node in nodes.values() if node.resource_type == "exposure"}
         consumers &= self.comparison.head.nodes.keys()
@@ -391,11 +391,11 @@ class Ripple:
         bits = self._bits(read)
         if unique_id in self.origins and not bits:
             return
-        known = self.found.get(unique_id)
-        if known is not None:
-            severity = min(severity, known[0], key=_RANK.__getitem__)
-            bits |= known[1]
-        self.found[unique_id] = severity, bits
+        severity_and_bits = self.severities.get(unique_id)
+        if severity_and_bits is not None:
+            severity = min(severity, severity_and_bits[0], key=_RANK.__getitem__)
+            bits |= severity_and_bits[1]
+        self.severities[unique_id] = severity, bits
 
     def _judge(self, unique_id: str) -> None:
         """What the change does to a relation that was not edited, or that is broken."""
@@ -417,13 +417,13 @@ class Ripple:
             or any(self.gone.get(vertex) for vertex in vertices)
             or (promised and change.renamed)
         ):
-            self.found[unique_id] = "breaking", bits
+            self.severities[unique_id] = "breaking", bits
         elif bits or not self._only_stands_on_broken(unique_id):
-            self.found[unique_id] = "warning", bits
+            self.severities[unique_id] = "warning", bits
         else:
-            self.found[unique_id] = "info", 0
+            self.severities[unique_id] = "info", 0
         sure = unique_id not in self.opaque and any(self.surely.get(v) for v in vertices)
-        if sure or self.found[unique_id][0] != "warning":
+        if sure or self.severities[unique_id][0] != "warning":
             self.known_to_read.add(unique_id)
 
     def _only_stands_on_broken(self, unique_id: str) -> bool:
@@ -478,7 +478,7 @@ class Ripple:
                 and node.resource_type == "exposure"
                 and unique_id in self.comparison.base.nodes
             ):
-                self.found.setdefault(unique_id, ("info", 0))
+                self.severities.setdefault(unique_id, ("info", 0))
 
     @cached_property
     def below_broken(self) -> Collection[str]:
@@ -494,7 +494,7 @@ class Ripple:
         paths = self._paths()
         single = len({vertex[0] for vertex in self.starts}) == 1
         assets = []
-        for unique_id, (severity, bits) in self.found.items():
+        for unique_id, (severity, bits) in self.severities.items():
             node = head.nodes.get(unique_id)
             if node is None:
                 continue
@@ -549,10 +549,10 @@ class Ripple:
         children: dict[str, list[str]] = {u: sorted(below) for u, below in self.links.items()}
         starts = sorted({vertex[0] for vertex in self.starts})
         paths = _breadth_first({u: [u] for u in starts}, children)
-        rest = {u for u in self.found if u not in paths}
+        rest = {u for u in self.severities if u not in paths}
         if rest:
             everything = {
-                u: sorted(v for v in below if v in self.found)
+                u: sorted(v for v in below if v in self.severities)
                 for u, below in self.comparison.head.children.items()
             }
             begun = dict(sorted({**{u: [u] for u in self.origins}, **paths}.items()))

@@ -130,23 +130,23 @@ def registered(
         if type_ is not None and type_ not in TYPES:
             fix = did_you_mean(type_, TYPES, f"the types are {', '.join(TYPES)}")
             raise RippleError(f"{type_!r} is no type of an asset", f"--type {type_}", fix)
-        known = next((e for e in entries if str(e["id"]).casefold() == one.id.casefold()), None)
-        if known is None and type_ is None and prefix not in OF_PREFIX:
+        entry = next((e for e in entries if str(e["id"]).casefold() == one.id.casefold()), None)
+        if entry is None and type_ is None and prefix not in OF_PREFIX:
             fix = did_you_mean(prefix, OF_PREFIX, f"say --type, one of {', '.join(TYPES)}")
             raise RippleError(f"{prefix!r} says no type", one.id, fix)
-        if known is None:
-            known = _map({"id": one.id})
+        if entry is None:
+            entry = _map({"id": one.id})
             if type_ is not None and type_ != OF_PREFIX.get(prefix):
-                known["type"] = type_
-            entries.append(known)
+                entry["type"] = type_
+            entries.append(entry)
             changed[one.id] = "added"
         else:
-            if type_ is not None and type_ != known.get("type", OF_PREFIX.get(prefix)):
-                known["type"] = type_
-            changed[one.id] = "back" if "retired" in known else "shown again"
-            known.pop("retired", None)
-        _fill(known, one)
-        known["last_seen"] = _copied(day)
+            if type_ is not None and type_ != entry.get("type", OF_PREFIX.get(prefix)):
+                entry["type"] = type_
+            changed[one.id] = "back" if "retired" in entry else "shown again"
+            entry.pop("retired", None)
+        _fill(entry, one)
+        entry["last_seen"] = _copied(day)
     made = _dumped(document, text)
     _check(made, str(file), registrations, project, analysis, others)
     return Edited(file=file, text=made, changed=changed)
@@ -186,10 +186,10 @@ def pruned(
     while True:
         staying = [a for a in (*declared, *others) if a.id not in stale and a.retired is None]
         needed = {
-            names[said]: asset.id
+            names[unique_id]: asset.id
             for asset in staying
             for flow in (*asset.reads, *asset.writes)
-            if (said := _meant(flow.node, declared)) in names and names[said] in stale
+            if (unique_id := _meant(flow.node, declared)) in names and names[unique_id] in stale
         }
         if not needed:
             break
@@ -242,8 +242,8 @@ def _fill(entry: Any, one: Registration) -> None:
 def _add_flow(there: Any, flow: str | Mapping[str, Any]) -> None:
     """Add what is read or written, in the place of what is said of the same node."""
     node = flow if isinstance(flow, str) else str(flow["node"])
-    for i, known in enumerate(there):
-        same = known if isinstance(known, str) else known.get("node")
+    for i, other in enumerate(there):
+        same = other if isinstance(other, str) else other.get("node")
         if str(same).casefold() == node.casefold():
             if not isinstance(flow, str):
                 there[i] = _map(flow)
@@ -251,10 +251,10 @@ def _add_flow(there: Any, flow: str | Mapping[str, Any]) -> None:
     there.append(flow if isinstance(flow, str) else _map(flow))
 
 
-def _map(said: Mapping[str, Any]) -> Any:
+def _map(content: Mapping[str, Any]) -> Any:
     from ruamel.yaml.comments import CommentedMap
 
-    return CommentedMap(said)
+    return CommentedMap(content)
 
 
 def _yaml(text: str) -> Any:
@@ -263,8 +263,8 @@ def _yaml(text: str) -> Any:
     yaml = YAML()
     yaml.preserve_quotes = True
     yaml.width = 4096
-    found = _ENTRY.search(text)
-    offset = len(found[1]) if found is not None else 2
+    first_entry = _ENTRY.search(text)
+    offset = len(first_entry[1]) if first_entry is not None else 2
     yaml.indent(mapping=2, sequence=offset + 2, offset=offset)
     return yaml
 
@@ -331,7 +331,7 @@ def _check(
             continue
         missing = names_missing(seen.reason)
         column = missing[0].rpartition(".")[2]
-        known = [
+        column_names = [
             name
             for above in graph.assets[unique_id].above()
             if (parent := lineage.analysis.nodes.get(above)) is not None
@@ -340,5 +340,5 @@ def _check(
         raise RippleError(
             f"reads {', '.join(missing)}, and there is no such column",
             one.id,
-            did_you_mean(column, known, f"there are {', '.join(known[:8])}"),
+            did_you_mean(column, column_names, f"there are {', '.join(column_names[:8])}"),
         )

@@ -164,17 +164,17 @@ def _above(sides: Sides, unique_ids: set[str]) -> Analysis:
 def _pii(
     project: Project, analysis: Analysis, own: Collection[str]
 ) -> dict[tuple[str, str, str], PiiColumn]:
-    found = {}
+    findings = {}
     for pii in pii_columns(project, analysis):
         node = project.nodes.get(pii.unique_id)
         if node is None or node.package_name not in own:
             continue
         key = (pii.unique_id, pii.column.lower())
         if pii.origin == "inherited" and node.resource_type in _BUILT:
-            found["pii_untagged", *key] = pii
+            findings["pii_untagged", *key] = pii
         if pii.origin != "declassified" and is_public(node):
-            found["pii_exposed", *key] = pii
-    return found
+            findings["pii_exposed", *key] = pii
+    return findings
 
 
 def lineage_breaches(comparison: Comparison) -> Iterator[Breach]:
@@ -281,10 +281,10 @@ def drift_breaches(comparison: Comparison) -> Iterator[Breach]:
                 reason = Code.SOURCE_RETYPED(was=was, now=now)
                 breaches[name] = Breach("source_drift", unique_id, name, reason)
         undeclared = _against_declaration(head, unique_id)
-        known = _against_declaration(base, unique_id) if undeclared else {}
+        declared_before = _against_declaration(base, unique_id) if undeclared else {}
         for name, what in undeclared.items():
             if name not in breaches:
-                old = known.get(name) == what
+                old = declared_before.get(name) == what
                 breaches[name] = Breach(
                     "source_drift", unique_id, name, _on_base(what, old), old=old
                 )

@@ -33,7 +33,7 @@ def retyped(base: Project, head: Project, unique_id: str) -> dict[str, tuple[str
     """
     from dbt_ripple.flow.identifiers import dialect_of
 
-    found: dict[str, tuple[str, str]] = {}
+    retyped_columns: dict[str, tuple[str, str]] = {}
     dialect = dialect_of(head.metadata.adapter_type)
     for types in (declared_types, catalog_types):
         then = types(base, unique_id)
@@ -44,5 +44,5 @@ def retyped(base: Project, head: Project, unique_id: str) -> dict[str, tuple[str
             from dbt_ripple.flow.data_types import same_type
 
             if not same_type(was, now, dialect):
-                found[name] = (was, now)
-    return found
+                retyped_columns[name] = (was, now)
+    return retyped_columns

@@ -64,13 +64,13 @@ def column_ends(node: Node, column: str) -> date | None:
     return None
 
 
-def _date(said: object) -> date | None:
-    if isinstance(said, datetime):
-        return said.date()
-    if isinstance(said, date):
-        return said
+def _date(value: object) -> date | None:
+    if isinstance(value, datetime):
+        return value.date()
+    if isinstance(value, date):
+        return value
     try:
-        return date.fromisoformat(str(said).strip()[:10]) if said else None
+        return date.fromisoformat(str(value).strip()[:10]) if value else None
     except ValueError:
         return None
 

@@ -285,7 +285,7 @@ def _changes(
         return []
     wanted = {column.name.lower() for column in step.columns}
     renamed_from = {was: name for name, was in change.renamed.items()}
-    found = []
+    changes = []
 
     before, after = (side.get(unique_id) for side in own) if own is not None else (None, None)
 
@@ -299,7 +299,7 @@ def _changes(
         return before.columns.get((was or column).lower()) != after.columns.get(column.lower())
 
     if change.rows and ROWS in wanted:
-        found.append(StepChange(column=None, change="redefined", began_here=began(ROWS)))
+        changes.append(StepChange(column=None, change="redefined", began_here=began(ROWS)))
     kinds = (("redefined", change.redefined), ("added", change.added), ("removed", change.removed))
     for kind, columns in kinds:
         for name in columns:
@@ -309,7 +309,7 @@ def _changes(
             if kind == "removed" and name in renamed_from:
                 continue
             was = change.renamed.get(name, name) if kind == "added" else name
-            found.append(
+            changes.append(
                 StepChange(
                     column=name,
                     change="renamed" if name in change.renamed else kind,
@@ -318,4 +318,4 @@ def _changes(
                     after=None if kind == "removed" else now((unique_id, name)),
                 )
             )
-    return found
+    return changes

@@ -94,8 +94,8 @@ class Definitions:
         self.look_at(unique_id for unique_id, _ in (vertex, *others) if others)
         if not others or not self.computes(vertex):
             return []
-        found = [other for other in others if self.computes(other) and self.same(vertex, other)]
-        return found if found and self.is_repeatable(vertex) else []
+        twins = [other for other in others if self.computes(other) and self.same(vertex, other)]
+        return twins if twins and self.is_repeatable(vertex) else []
 
     def same(self, one: Vertex, other: Vertex) -> bool:
         """Whether two columns of one fingerprint have the same value wherever both have one.
@@ -164,7 +164,7 @@ def _bypasses(comparison: Comparison, base: Definitions, head: Definitions) -> I
         for edge in edges_into(base.analysis.edges, readers)
     }
     head.look_at(canonical)
-    said: set[tuple[str, Vertex]] = set()
+    reported: set[tuple[str, Vertex]] = set()
     for edge in edges_into(head.analysis.edges, readers):
         read = (edge.parent_id, edge.parent_column.lower())
         if (
@@ -172,11 +172,11 @@ def _bypasses(comparison: Comparison, base: Definitions, head: Definitions) -> I
             or read not in head.fingerprints
             or edge.parent_id in canonical
             or edge.child_id in canonical
-            or (edge.child_id, read) in said
+            or (edge.child_id, read) in reported
             or not head.computes(read)
         ):
             continue
-        said.add((edge.child_id, read))
+        reported.add((edge.child_id, read))
         for unique_id in sorted(canonical):
             twins = [v for v in head.twins(read) if v[0] == unique_id]
             named = (unique_id, read[1])

@@ -410,14 +410,14 @@ def _column(node: Node, names: dict[str, str], change: Change) -> str:
     column = names.get(change.column.strip().lower())
     if column is not None and column != ROWS:
         return column
-    known = list(names.values())
+    column_names = list(names.values())
     otherwise = "none of its columns is known: `dbt docs generate` lists them"
-    if known:
-        otherwise = f"it has {', '.join(known[:8])}"
+    if column_names:
+        otherwise = f"it has {', '.join(column_names[:8])}"
     raise RippleError(
         f"{node.display_name} has no column {change.column!r}",
         f"--{change.kind}",
-        did_you_mean(change.column, known, otherwise),
+        did_you_mean(change.column, column_names, otherwise),
     )
 
 
@@ -469,13 +469,15 @@ def _promises(
     return reasons
 
 
-def _announced(node: Node, said: str, day: date) -> Deprecation:
+def _announced(node: Node, announced: str, day: date) -> Deprecation:
     """The day the relation goes: the one that is said, or declared of it, or after a grace period."""
-    if said:
+    if announced:
         try:
-            ends = date.fromisoformat(said.strip())
+            ends = date.fromisoformat(announced.strip())
         except ValueError:
-            raise RippleError(f"{said!r} is no date", "--date", "say it as YYYY-MM-DD") from None
+            raise RippleError(
+                f"{announced!r} is no date", "--date", "say it as YYYY-MM-DD"
+            ) from None
     else:
         ends = promise_ends(node) or day + timedelta(days=GRACE_DAYS)
     if ends < day:
@@ -493,8 +495,8 @@ def _until(node: Node, announced: Deprecation, affected: Sequence[Affected]) -> 
     move = f"move {names} to what replaces it" if names else "ask who reads it from outside"
     tell = f", and tell {owners}" if owners else ""
     declared = promise_ends(node)
-    said = declared is not None and declared.isoformat() == announced.date
-    give = "Keep" if said else f"Give {node.spoken_name}"
+    declared_already = declared is not None and declared.isoformat() == announced.date
+    give = "Keep" if declared_already else f"Give {node.spoken_name}"
     return (
         f"{give} the deprecation_date {announced.date}, {move} within "
         f"{announced.grace_days} day{'' if announced.grace_days == 1 else 's'}{tell}; "
@@ -530,8 +532,8 @@ def _refer_to_new(
     broken = newly_broken(comparison)
     for asset in affected:
         if hypothetical.added and not asset.affected_references and asset.unique_id in broken:
-            said = " ".join(names_missing(broken[asset.unique_id])).lower()
-            named = [name for name in hypothetical.added if name.lower() in said]
+            missing = " ".join(names_missing(broken[asset.unique_id])).lower()
+            named = [name for name in hypothetical.added if name.lower() in missing]
             asset.affected_references = named or list(hypothetical.added)
 
 
@@ -583,8 +585,8 @@ def _broken_contracts(
 
     starts = [(unique_id, column) for column in retyped]
     # What dbt refuses to build hands nothing on.
-    known = reach_all(starts, same, through=lambda vertex: not is_refused(vertex))
-    return {vertex[0] for vertex in known if vertex not in starts and is_refused(vertex)}
+    reached = reach_all(starts, same, through=lambda vertex: not is_refused(vertex))
+    return {vertex[0] for vertex in reached if vertex not in starts and is_refused(vertex)}
 
 
 def _in_order(affected: list[Affected], columns: list[str]) -> None:

@@ -57,7 +57,7 @@ def write_config(project: Project, project_dir: Path) -> Path:
     file = project_dir / FILE
     try:
         with file.open("x", encoding="utf-8") as opened:
-            opened.write(proposed(project, _said_by_vars(project_dir)))
+            opened.write(proposed(project, _rules_in_vars(project_dir)))
     except FileExistsError:
         raise RippleError(
             "there is one already, and it is not overwritten",
@@ -71,19 +71,19 @@ def write_config(project: Project, project_dir: Path) -> Path:
     return file
 
 
-def _said_by_vars(project_dir: Path) -> frozenset[str]:
+def _rules_in_vars(project_dir: Path) -> frozenset[str]:
     """The rules that dbt_project.yml speaks of: one rule is said once."""
-    found = config_of_vars(project_dir)
-    if found is None:
+    config = config_of_vars(project_dir)
+    if config is None:
         return frozenset()
-    return frozenset({*found.levels, *found.above, *([REQUIRED] if found.required else [])})
+    return frozenset({*config.levels, *config.above, *([REQUIRED] if config.required else [])})
 
 
-def proposed(project: Project, said: Collection[str] = ()) -> str:
+def proposed(project: Project, left_out: Collection[str] = ()) -> str:
     """The text of such a file, without the rules that are said elsewhere."""
     lines = [_HEAD, "rules:"]
     for name, level, why in _levels(project):
-        if name in said:
+        if name in left_out:
             lines.append(f"  # {name}: see the var {RULES_VAR} in dbt_project.yml")
             continue
         lines += wrap(

@@ -40,13 +40,13 @@ class Found(msgspec.Struct):
 
 
 def registrations_of(
-    uri: str, known: Callable[[str], str | None], columns_of: Callable[[str], set[str] | None]
+    uri: str, id_of: Callable[[str], str | None], columns_of: Callable[[str], set[str] | None]
 ) -> list[Registration]:
     """The models of a registry, each after the datasets that it reads.
 
     Args:
         uri: of MLflow: a server, a folder or a database.
-        known: the name of a node or an asset that a dataset's name means; None where it means none.
+        id_of: the name of a node or an asset that a dataset's name means; None where it means none.
         columns_of: the columns of it in lower case; None where they are not known for sure.
 
     Raises:
@@ -60,18 +60,18 @@ def registrations_of(
         ) from None
     try:
         client = MlflowClient(tracking_uri=uri, registry_uri=uri)
-        return list(_registrations(client, known, columns_of))
+        return list(_registrations(client, id_of, columns_of))
     except RippleError:
         raise
     except Exception as error:  # of a server, a database or a file
-        said = " ".join(str(error).split())[:200]
+        message = " ".join(str(error).split())[:200]
         raise RippleError(
-            f"MLflow cannot be read: {said}", f"--from-mlflow {uri}", "check the address"
+            f"MLflow cannot be read: {message}", f"--from-mlflow {uri}", "check the address"
         ) from error
 
 
 def _registrations(
-    client: Any, known: Callable[[str], str | None], columns_of: Callable[[str], set[str] | None]
+    client: Any, id_of: Callable[[str], str | None], columns_of: Callable[[str], set[str] | None]
 ) -> Iterator[Registration]:
     made: set[str] = set()
     for model in _models(client):
@@ -79,16 +79,18 @@ def _registrations(
         reads: list[Any] = []
         run = client.get_run(version.run_id) if version is not None and version.run_id else None
         for logged in run.inputs.dataset_inputs if run is not None and run.inputs else ():
-            found = dataset(logged.dataset)
-            node = next((n for name in found.names if (n := known(name)) is not None), None)
+            logged_dataset = dataset(logged.dataset)
+            node = next(
+                (n for name in logged_dataset.names if (n := id_of(name)) is not None), None
+            )
             there = columns_of(node) if node is not None else None
             if node is None:
-                kind = "table" if found.is_table else "file"
-                node = f"{kind}:{_as_id(found.names[0])}"
+                kind = "table" if logged_dataset.is_table else "file"
+                node = f"{kind}:{_as_id(logged_dataset.names[0])}"
                 if node not in made:
                     made.add(node)
-                    yield Registration(id=node, type=kind, source_ref=found.place)
-            columns = found.columns
+                    yield Registration(id=node, type=kind, source_ref=logged_dataset.place)
+            columns = logged_dataset.columns
             if (
                 columns is not None
                 and there is not None
@@ -143,10 +145,10 @@ def dataset(logged: Any) -> Found:
 
 def _json(text: str | None) -> dict[str, Any]:
     try:
-        said = json.loads(text or "{}")
+        content = json.loads(text or "{}")
     except ValueError:
         return {}
-    return said if isinstance(said, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _as_id(name: str) -> str:

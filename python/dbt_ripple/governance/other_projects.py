@@ -86,7 +86,7 @@ def reached_projects(
     if not joined.built_by:
         return []
     before = joined.analyses(comparison.base_analysis)
-    found: list[ReachedProject] = []
+    projects: list[ReachedProject] = []
     paths = {asset.unique_id: asset.path for asset in ripple.assets()}
     waves = [_Wave(0, comparison, ripple, paths, hypothetical)]
     done: set[tuple[Place, frozenset[str]]] = set()
@@ -96,11 +96,11 @@ def reached_projects(
             wave = _handed_to(joined, number, readers, before, contract_types)
             if wave is not None:
                 following.append(wave)
-                found.append(_reached(joined, wave))
+                projects.append(_reached(joined, wave))
         if not following:
             break
         waves = following
-    return found
+    return projects
 
 
 @dataclass
@@ -233,8 +233,8 @@ class Elsewhere:
     def _by_id(self) -> Iterator[tuple[ReachedProject, Callable[[str], str]]]:
         joined = self.joined
         if joined is not None:
-            for found in self.reached:
-                yield found, partial(joined.id_of, found.number)
+            for project in self.reached:
+                yield project, partial(joined.id_of, project.number)
 
     @property
     def nodes(self) -> dict[str, Node]:
@@ -245,8 +245,8 @@ class Elsewhere:
     def broken(self) -> dict[str, list[Breach]]:
         """The readers that do not find their columns any more, and what is said of each."""
         broken: dict[str, list[Breach]] = {}
-        for found, id_of in self._by_id():
-            for breach in found.broken:
+        for project, id_of in self._by_id():
+            for breach in project.broken:
                 if breach.unique_id is not None:
                     broken.setdefault(id_of(breach.unique_id), []).append(breach)
         return broken
@@ -278,23 +278,23 @@ class Elsewhere:
         """The relations that are broken now, with the reason."""
         return {
             id_of(unique_id): reason
-            for found, id_of in self._by_id()
-            for unique_id, reason in newly_broken(found.comparison).items()
+            for project, id_of in self._by_id()
+            for unique_id, reason in newly_broken(project.comparison).items()
         }
 
     @property
     def opaque(self) -> dict[str, Reason]:
         """Affected nodes that cannot be analysed, with the reason."""
-        return {u: reason for found in self.reached for u, reason in found.opaque.items()}
+        return {u: reason for project in self.reached for u, reason in project.opaque.items()}
 
     def and_here(self, affected: Sequence[Affected]) -> list[Affected]:
         """All that is affected, each asset once with the worst that is said of it, nearest first."""
         rank = ("breaking", "warning", "info")
         assets = {asset.unique_id: asset for asset in affected}
-        for found in self.reached:
-            for asset in found.affected:
-                known = assets.get(asset.unique_id)
-                if known is None or rank.index(asset.severity) < rank.index(known.severity):
+        for project in self.reached:
+            for asset in project.affected:
+                listed = assets.get(asset.unique_id)
+                if listed is None or rank.index(asset.severity) < rank.index(listed.severity):
                     assets[asset.unique_id] = asset
         if len(assets) == len(affected) and not self.reached:
             return list(affected)

@@ -108,9 +108,9 @@ def read_proposed(file: Path) -> tuple[str | None, list[Change]]:
             fix = did_you_mean(str(kind), TYPES, f"say {', '.join(TYPES)}")
             raise RippleError(f"no change is a {kind!r}", where, fix)
     try:
-        found = msgspec.convert(document, _File)
+        content = msgspec.convert(document, _File)
     except msgspec.ValidationError as error:
         raise RippleError(
             str(error), where, "see docs/impact.md: it has `proposed_changes`, a list"
         ) from None
-    return found.asset_id, [proposed.change() for proposed in found.proposed_changes]
+    return content.asset_id, [proposed.change() for proposed in content.proposed_changes]

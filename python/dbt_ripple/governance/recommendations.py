@@ -127,8 +127,8 @@ def _before_adding(
     ]
     told: set[str] = set()
     for what, of in kinds:
-        if said := [names[u] for u in of if u not in told]:
-            steps.append(f"{what} {listed(said)}")
+        if not_told := [names[u] for u in of if u not in told]:
+            steps.append(f"{what} {listed(not_told)}")
         told |= set(of)
     if required := [change.column for change in changes if change.required]:
         writes = f"what writes to {node.spoken_name}"

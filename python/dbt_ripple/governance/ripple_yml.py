@@ -146,12 +146,12 @@ def config_of_vars(project_dir: Path) -> Config | None:
     """
     file = project_dir / PROJECT_FILE
     document = _yaml(file) if file.is_file() else None
-    said = document.get("vars") if isinstance(document, dict) else None
-    if not isinstance(document, dict) or not isinstance(said, dict):
+    all_vars = document.get("vars") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or not isinstance(all_vars, dict):
         return None
-    package = said.get("dbt_ripple")
-    found = {**said, **(package if isinstance(package, dict) else {})}
-    rules, listed = found.get(RULES_VAR) or {}, found.get(EXCEPTIONS_VAR) or []
+    package = all_vars.get("dbt_ripple")
+    values = {**all_vars, **(package if isinstance(package, dict) else {})}
+    rules, listed = values.get(RULES_VAR) or {}, values.get(EXCEPTIONS_VAR) or []
     where = str(file)
     if not isinstance(rules, dict):
         raise RippleError(f"{RULES_VAR} is no mapping", where, "say a level for each rule")
@@ -193,19 +193,19 @@ def _yaml(file: Path) -> Any:
     try:
         return YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, YAMLError) as error:
-        said = " ".join(str(error).split())
-        raise RippleError(f"cannot be read: {said}", str(file), "correct it as YAML") from None
+        message = " ".join(str(error).split())
+        raise RippleError(f"cannot be read: {message}", str(file), "correct it as YAML") from None
 
 
 def _config(rules: dict[str, Any], exceptions: list[Excepted], where: str, place: str) -> Config:
     levels: dict[str, Level] = {}
     above: dict[str, int] = {}
     required: dict[str, list[str]] = {}
-    for name, said in rules.items():
-        if name == REQUIRED and isinstance(said, dict):
-            required = read_required({k: v for k, v in said.items() if k != "level"}, where)
-            said = {"level": said["level"]} if "level" in said else {}
-        setting = _setting(name, said, where)
+    for name, content in rules.items():
+        if name == REQUIRED and isinstance(content, dict):
+            required = read_required({k: v for k, v in content.items() if k != "level"}, where)
+            content = {"level": content["level"]} if "level" in content else {}
+        setting = _setting(name, content, where)
         if setting.level is not None:
             levels[name] = setting.level
         if setting.above is not None:
@@ -255,12 +255,12 @@ def _known_rule(name: str, where: str) -> None:
     )
 
 
-def _setting(name: str, said: Any, where: str) -> Setting:
-    if said is False:  # YAML reads a bare `off` so
-        said = "off"
-    if isinstance(said, dict) and said.get("level") is False:
-        said = {**said, "level": "off"}
-    level = said.get("level") if isinstance(said, dict) else said
+def _setting(name: str, content: Any, where: str) -> Setting:
+    if content is False:  # YAML reads a bare `off` so
+        content = "off"
+    if isinstance(content, dict) and content.get("level") is False:
+        content = {**content, "level": "off"}
+    level = content.get("level") if isinstance(content, dict) else content
     if level is not None and level not in LEVELS:
         raise RippleError(
             f"{level!r} is no level of {name}",
@@ -268,7 +268,9 @@ def _setting(name: str, said: Any, where: str) -> Setting:
             did_you_mean(str(level), LEVELS, f"say {', '.join(LEVELS)}"),
         )
     try:
-        return msgspec.convert(said if isinstance(said, dict) else {"level": said}, Setting)
+        return msgspec.convert(
+            content if isinstance(content, dict) else {"level": content}, Setting
+        )
     except msgspec.ValidationError as error:
         raise RippleError(
             f"of rule {name}: {error}", where, "a rule has a level and, some, `above`"

@@ -199,10 +199,10 @@ def _element(
     node: Node, change: Change, lists: dict[str, list[dict[str, Any]]], names: dict[str, None]
 ) -> str:
     """The element that is meant: ``status``, or as queries name it, ``order__status``."""
-    said = change.column.strip()
-    if said in names:
-        return said
-    entity, _, name = said.rpartition("__")
+    wanted = change.column.strip()
+    if wanted in names:
+        return wanted
+    entity, _, name = wanted.rpartition("__")
     entities = {str(e.get("name")) for e in lists["entities"]} | {node.primary_entity}
     if entity in entities and name in names:
         return name

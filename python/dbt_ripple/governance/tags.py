@@ -51,14 +51,14 @@ OF: Final = ("all", *_TIERS, *_FLAGS, *_KINDS)
 """What tags can be asked of: everything, a criticality, a flag of `meta`, or a resource type."""
 
 
-def read_required(said: Mapping[str, Any], where: str) -> dict[str, list[str]]:
+def read_required(content: Mapping[str, Any], where: str) -> dict[str, list[str]]:
     """What a file asks for.
 
     Raises:
         RippleError: it asks for what is no tag, or of what there is not.
     """
-    found = {}
-    for of, tags in said.items():
+    tags_of = {}
+    for of, tags in content.items():
         names = [tags] if isinstance(tags, str) else tags
         if of not in OF:
             raise _unknown(f"tags_required knows no {of!r}", of, OF, where)
@@ -69,14 +69,14 @@ def read_required(said: Mapping[str, Any], where: str) -> dict[str, list[str]]:
         for tag in names:
             if tag not in TAGS:
                 raise _unknown(f"tags_required knows no tag {tag!r}", str(tag), TAGS, where)
-        found[str(of)] = names
-    return found
+        tags_of[str(of)] = names
+    return tags_of
 
 
 def _unknown(
-    problem: str, name: str, known: Sequence[str] | Mapping[str, Any], where: str
+    problem: str, name: str, choices: Sequence[str] | Mapping[str, Any], where: str
 ) -> RippleError:
-    return RippleError(problem, where, did_you_mean(name, [*known], f"say {', '.join(known)}"))
+    return RippleError(problem, where, did_you_mean(name, [*choices], f"say {', '.join(choices)}"))
 
 
 def tag_breaches(comparison: Comparison, required: Required) -> Iterator[Breach]:
@@ -90,21 +90,21 @@ def tag_breaches(comparison: Comparison, required: Required) -> Iterator[Breach]
         for tag, of in missing(node, head, required):
             reason = Code.TAG_MISSING(tag=tag, of=of)
             old = tag in before
-            said = Code.ALREADY_ON_BASE(because=reason) if old else reason
-            yield Breach("tags_required", unique_id, None, said, old=old)
+            because = Code.ALREADY_ON_BASE(because=reason) if old else reason
+            yield Breach("tags_required", unique_id, None, because, old=old)
 
 
 def missing(node: Node, project: Project, required: Required) -> Iterator[tuple[str, str]]:
     """The tags that a node lacks, each with what it is asked of."""
     if node.resource_type not in _KINDS or node.package_name != project.name:
         return
-    found: set[str] = set()
+    reported: set[str] = set()
     for of, tags in required.items():
         if not _is(node, of):
             continue
         for tag in tags:
-            if tag not in found and TAGS[tag](node, project) is None:
-                found.add(tag)
+            if tag not in reported and TAGS[tag](node, project) is None:
+                reported.add(tag)
                 yield tag, of
 
 

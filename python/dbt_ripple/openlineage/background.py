@@ -57,7 +57,7 @@ class Background:
     def _begin(self) -> None:
         self._queue: queue.Queue[Make] = queue.Queue(self._size)
         self._thread: threading.Thread | None = None
-        self._said: set[str] = set()
+        self._reported: set[str] = set()
         self._given_up = False
         self._ready = threading.Event()
         # Held while the thread imports: a child process must not begin with half a module.
@@ -158,8 +158,8 @@ class Background:
 
     def _say(self, why: str) -> None:
         """Say once why events are dropped; not for each of them."""
-        if why not in self._said and len(self._said) < 5:
-            self._said.add(why)
+        if why not in self._reported and len(self._reported) < 5:
+            self._reported.add(why)
             log.warning("dbt_ripple: OpenLineage events are dropped: %s", why)
 
     def before_fork(self) -> None:

@@ -31,10 +31,10 @@ INSTALL: Final = 'install it: pip install "openlineage-python>=1.54,<2"'
 def require_client() -> None:
     """Refuse to go on where openlineage-python is not installed."""
     try:
-        found = importlib.util.find_spec("openlineage.client") is not None
+        installed = importlib.util.find_spec("openlineage.client") is not None
     except ModuleNotFoundError:
-        found = False
-    if not found:
+        installed = False
+    if not installed:
         raise RippleError("openlineage-python is not installed in this Python", sys.prefix, INSTALL)
 
 
@@ -166,8 +166,8 @@ def new_client() -> OpenLineageClient:
 
 def reason_of(error: BaseException) -> str:
     """What an exception says, in one short line."""
-    said = " ".join(str(error).split())[:300]
-    return said or type(error).__name__
+    message = " ".join(str(error).split())[:300]
+    return message or type(error).__name__
 
 
 def is_disabled() -> bool:

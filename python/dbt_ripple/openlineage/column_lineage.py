@@ -103,22 +103,22 @@ class LineageFinder:
         declared = unique_id in self._exposures or unique_id in self._written
         if not declared and (seen is None or seen.status != "analysed"):
             return NodeLineage(self._parents(unique_id, by_column))
-        found = {column: self._through(deps) for column, deps in by_column.items()}
-        rows = found.pop(ROWS, {})
+        inputs_of = {column: self._through(deps) for column, deps in by_column.items()}
+        rows = inputs_of.pop(ROWS, {})
         own = seen.columns if seen else []
-        columns = [*own, *(column for column in found if column not in set(own))]
+        columns = [*own, *(column for column in inputs_of if column not in set(own))]
         expressions = zip(own, seen.expressions if seen else (), strict=False)
         return NodeLineage(
             self._parents(unique_id, by_column),
             True,
-            {column: _spelled(found[column]) for column in columns if found.get(column)},
+            {column: _spelled(inputs_of[column]) for column in columns if inputs_of.get(column)},
             _spelled(rows),
             {name: text for name, text in expressions if text},
         )
 
     def _parents(self, unique_id: str, by_column: dict[str, _Deps]) -> list[str]:
         """What dbt and the query say that it reads, ephemeral models replaced by what they read."""
-        found: dict[str, None] = {}
+        parents: dict[str, None] = {}
         ahead = [
             *self._project.parents.get(unique_id, ()),
             *dict.fromkeys(parent for deps in by_column.values() for parent, _ in deps),
@@ -135,8 +135,8 @@ class LineageFinder:
                 continue
             node = self._project.nodes.get(parent)
             if node is None or node.resource_type in RELATIONS | {"asset", "dataset"}:
-                found[parent] = None
-        return sorted(found)
+                parents[parent] = None
+        return sorted(parents)
 
     def _through(self, deps: _Deps) -> _Deps:
         """Dependencies on ephemeral models as dependencies on what these are made of."""

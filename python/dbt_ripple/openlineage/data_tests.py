@@ -25,16 +25,16 @@ def classification(test: Node) -> str:
     """Which test it is: ``not_null``, ``dbt_utils.equal_rowcount``, or ``custom_sql``."""
     if test.resource_type == "unit_test":
         return "unit_test"
-    said = test.test_metadata
-    if said is None:
+    metadata = test.test_metadata
+    if metadata is None:
         return "custom_sql"
-    return f"{said.namespace}.{said.name}" if said.namespace else said.name
+    return f"{metadata.namespace}.{metadata.name}" if metadata.namespace else metadata.name
 
 
 def severity(test: Node) -> str:
     """``error`` or ``warn``."""
-    said = test.config.get("severity")
-    return said.lower() if isinstance(said, str) and said else "error"
+    configured = test.config.get("severity")
+    return configured.lower() if isinstance(configured, str) and configured else "error"
 
 
 def parameters(test: Node) -> dict[str, Any]:
@@ -53,9 +53,9 @@ def tested_column(test: Node, names: dict[str, str], reads: Iterable[str]) -> st
             one that it reads.
     """
     arguments = test.test_metadata.kwargs if test.test_metadata else {}
-    said = test.column_name or arguments.get("column_name")
-    if isinstance(said, str) and said:
-        plain = said.strip('`"[] ')
+    column = test.column_name or arguments.get("column_name")
+    if isinstance(column, str) and column:
+        plain = column.strip('`"[] ')
         return names.get(plain.lower(), plain)
     columns = {column for column in reads if column != ROWS}
     return next(iter(columns)) if len(columns) == 1 else None
@@ -70,5 +70,9 @@ def expected(test: Node, result: RunResult) -> str | None:
     """The number of failing rows that is allowed: dbt's condition, or 0 where it is not said."""
     if result.failures is None:
         return None
-    said = test.config.get("warn_if" if severity(test) == "warn" else "error_if")
-    return "0" if said is None or "".join(str(said).split()) == _DEFAULT_THRESHOLD else str(said)
+    threshold = test.config.get("warn_if" if severity(test) == "warn" else "error_if")
+    return (
+        "0"
+        if threshold is None or "".join(str(threshold).split()) == _DEFAULT_THRESHOLD
+        else str(threshold)
+    )

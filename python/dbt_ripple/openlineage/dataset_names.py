@@ -75,8 +75,8 @@ def _host_and_port(
     scheme: str, *, host: tuple[str, ...] = ("host",), port: str | None = None
 ) -> Callable[[Mapping[str, Any]], str]:
     def rule(values: Mapping[str, Any]) -> str:
-        said = values.get("port") or port
-        return f"{scheme}://{_value(values, *host)}" + (f":{said}" if said else "")
+        given_port = values.get("port") or port
+        return f"{scheme}://{_value(values, *host)}" + (f":{given_port}" if given_port else "")
 
     return rule
 
@@ -195,7 +195,7 @@ class DatasetNames:
         self._project = project
         self._adapter = project.metadata.adapter_type or ""
         self._values = connection.values if connection else {}
-        self._known: dict[str, DatasetName | None] = {}
+        self._names: dict[str, DatasetName | None] = {}
         nodes = [n for n in project.nodes.values() if n.resource_type in RELATIONS and n.schema]
         most = Counter((n.database, n.schema) for n in nodes if n.resource_type != "source")
         most = most or Counter((n.database, n.schema) for n in nodes)
@@ -207,9 +207,9 @@ class DatasetNames:
         A relation that dbt does not know (``dataset.…``) gets what its name leaves out, database and
         schema, from the project's own.
         """
-        if unique_id not in self._known:
-            self._known[unique_id] = self._name(unique_id)
-        return self._known[unique_id]
+        if unique_id not in self._names:
+            self._names[unique_id] = self._name(unique_id)
+        return self._names[unique_id]
 
     def _name(self, unique_id: str) -> DatasetName | None:
         node = self._project.nodes.get(unique_id)
@@ -226,8 +226,8 @@ class DatasetNames:
             return None
         parts: list[str] = self._split(node.relation_name) if node.relation_name else []
         if len(parts) < 2:
-            said = (node.database, node.schema, node.identifier or node.alias or node.name)
-            parts = [self._folded(part, True) for part in said if part]
+            names = (node.database, node.schema, node.identifier or node.alias or node.name)
+            parts = [self._folded(part, True) for part in names if part]
         elif len(parts) == 2 and node.database and self._adapter not in _TWO_PARTS:
             parts = [self._folded(node.database, True), *parts]
         return self._made(parts)
@@ -261,10 +261,10 @@ class DatasetNames:
 
     def locations(self, node: Node) -> list[DatasetName]:
         """Where a relation's files are, as far as the project says: another name of the dataset."""
-        said: list[str] = []
+        texts: list[str] = []
         root = node.config.get("location_root")
         if isinstance(root, str) and root.strip():
-            said.append(f"{root.rstrip('/')}/{node.alias or node.name}")
+            texts.append(f"{root.rstrip('/')}/{node.alias or node.name}")
         external = node.external if isinstance(node.external, dict) else {}
         for value in (
             node.config.get("location"),
@@ -272,5 +272,5 @@ class DatasetNames:
             node.meta.get("external_location"),
         ):
             if isinstance(value, str) and "{" not in value and "(" not in value:
-                said.append(value)
-        return list(dict.fromkeys(found for text in said if (found := file_dataset(text))))
+                texts.append(value)
+        return list(dict.fromkeys(dataset for text in texts if (dataset := file_dataset(text))))

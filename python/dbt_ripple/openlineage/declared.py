@@ -66,19 +66,19 @@ class Dataset:
             raise ValueError(f"a Dataset has a namespace and a name, not {self!r}")
 
     @classmethod
-    def of(cls, said: Dataset | str) -> Dataset:
+    def of(cls, dataset: Dataset | str) -> Dataset:
         """A dataset as it is written: a URL, an absolute path, or a name in the job's namespace.
 
         Example:
             >>> Dataset.of("s3://lake/silver/orders").name, Dataset.of("silver.orders").name
             ('silver/orders', 'silver.orders')
         """
-        if isinstance(said, cls):
-            return said
-        if not isinstance(said, str) or not said.strip():
-            raise ValueError(f"a dataset is a text or a Dataset, not {said!r}")
-        place = file_dataset(said)
-        return cls(*place) if place else cls("", said.strip())
+        if isinstance(dataset, cls):
+            return dataset
+        if not isinstance(dataset, str) or not dataset.strip():
+            raise ValueError(f"a dataset is a text or a Dataset, not {dataset!r}")
+        place = file_dataset(dataset)
+        return cls(*place) if place else cls("", dataset.strip())
 
     @property
     def written(self) -> str:
@@ -128,9 +128,9 @@ class ColumnLineage:
             raise ValueError(f"inputs are a list of columns, not {self.inputs!r}")
         if self.subtype and self.subtype not in DIRECT | INDIRECT:
             near = difflib.get_close_matches(self.subtype.upper(), DIRECT | INDIRECT, n=1)
-            known = ", ".join(sorted(DIRECT | INDIRECT))
+            subtypes = ", ".join(sorted(DIRECT | INDIRECT))
             hint = f"; did you mean {near[0]}?" if near else ""
-            raise ValueError(f"no subtype {self.subtype!r}{hint} It is one of {known}")
+            raise ValueError(f"no subtype {self.subtype!r}{hint} It is one of {subtypes}")
         if self._is_rows and self.subtype in DIRECT:
             raise ValueError(f"rows do not depend on a column by {self.subtype}")
 
@@ -165,7 +165,7 @@ class ResolvedColumns(NamedTuple):
     output: Dataset
     column: str | None
     inputs: tuple[tuple[Dataset, str], ...]
-    said: ColumnLineage
+    lineage: ColumnLineage
 
 
 @dataclass(frozen=True)
@@ -200,18 +200,23 @@ class Declared:
         read = _unique([*self.inputs, *_datasets(inputs)])
         written = _unique([*self.outputs, *_datasets(outputs)])
         resolved = list(self.columns)
-        for said in columns:
-            if not isinstance(said, ColumnLineage):
-                raise ValueError(f"columns are ColumnLineage(output, inputs), not {said!r}")
-            output, column = _resolved(said.output, written, "output")
-            found = [_resolved(one, read, "input") for one in said.inputs]
-            inputs_of = tuple((dataset, name) for dataset, name in found if name is not None)
-            resolved.append(ResolvedColumns(output, column, inputs_of, said))
+        for lineage in columns:
+            if not isinstance(lineage, ColumnLineage):
+                raise ValueError(f"columns are ColumnLineage(output, inputs), not {lineage!r}")
+            output, column = _resolved(lineage.output, written, "output")
+            input_columns = [_resolved(one, read, "input") for one in lineage.inputs]
+            inputs_of = tuple(
+                (dataset, name) for dataset, name in input_columns if name is not None
+            )
+            resolved.append(ResolvedColumns(output, column, inputs_of, lineage))
         return Declared(read, written, tuple(resolved))
 
 
-def _datasets(said: Iterable[Dataset | str] | Dataset | str) -> list[Dataset]:
-    return [Dataset.of(one) for one in ([said] if isinstance(said, (str, Dataset)) else said)]
+def _datasets(datasets: Iterable[Dataset | str] | Dataset | str) -> list[Dataset]:
+    return [
+        Dataset.of(one)
+        for one in ([datasets] if isinstance(datasets, (str, Dataset)) else datasets)
+    ]
 
 
 def _unique(datasets: list[Dataset]) -> tuple[Dataset, ...]:
@@ -224,24 +229,24 @@ def _unique(datasets: list[Dataset]) -> tuple[Dataset, ...]:
 
 
 def _resolved(
-    said: str | Column | None, datasets: tuple[Dataset, ...], what: str
+    written: str | Column | None, datasets: tuple[Dataset, ...], what: str
 ) -> tuple[Dataset, str | None]:
     """The dataset and the column that a text means."""
-    if isinstance(said, tuple):
-        dataset, column = Dataset.of(said[0]).written, said[1]
-    elif said is None or "." not in said:
+    if isinstance(written, tuple):
+        dataset, column = Dataset.of(written[0]).written, written[1]
+    elif written is None or "." not in written:
         if len(datasets) != 1:
-            name = "the rows" if said is None else repr(said)
+            name = "the rows" if written is None else repr(written)
             raise ValueError(
                 f"of which {what} is {name}? There are {len(datasets)}: write (dataset, column)"
             )
-        return datasets[0], said
+        return datasets[0], written
     else:
-        dataset, _, column = said.rpartition(".")
+        dataset, _, column = written.rpartition(".")
     for one in datasets:
         if dataset in (one.written, one.name):
             return one, column
-    known = [one.written for one in datasets]
-    near = difflib.get_close_matches(dataset, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"declared: {', '.join(known) or 'none'}"
+    names = [one.written for one in datasets]
+    near = difflib.get_close_matches(dataset, names, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"declared: {', '.join(names) or 'none'}"
     raise ValueError(f"{dataset} is no {what} of this job; {hint}")

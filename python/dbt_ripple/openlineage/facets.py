@@ -81,8 +81,8 @@ class ProjectFacets:
         if name is None:
             return None
         facets = self._dataset(unique_id)
-        if of is not None and (found := self.column_lineage(of)) is not None:
-            facets["columnLineage"] = found
+        if of is not None and (facet := self.column_lineage(of)) is not None:
+            facets["columnLineage"] = facet
         return OutputDataset(*name, facets=facets, outputFacets=output_facets)
 
     def static(self, unique_id: str, of: NodeLineage | None = None) -> StaticDataset | None:
@@ -97,8 +97,8 @@ class ProjectFacets:
                 inputs=self._entity_inputs(of),
                 fields=self._field_entries(of),
             )
-            if (found := self.column_lineage(of)) is not None:
-                facets["columnLineage"] = found
+            if (facet := self.column_lineage(of)) is not None:
+                facets["columnLineage"] = facet
         return StaticDataset(*name, facets=facets)
 
     def _dataset(self, unique_id: str) -> Facets:
@@ -231,7 +231,11 @@ class ProjectFacets:
                 entries.append(entry)
             elif of.parents:
                 inputs = [*self._entity_inputs(of)]
-                inputs += [i for found in of.columns.values() for i in self._inputs(found, None)]
+                inputs += [
+                    i
+                    for inputs_of_column in of.columns.values()
+                    for i in self._inputs(inputs_of_column, None)
+                ]
                 entries.append(lineage.LineageJobEntry("JOB", inputs=inputs))
         return {"lineage": faceted(lineage.LineageJobFacet, entries=entries)} if entries else {}
 

@@ -99,20 +99,25 @@ def read_invocation(target: Path, results: list[RunResult]) -> Invocation:
             "run `dbt build` (or run, test, seed, snapshot), or send the lineage without runs by"
             " --static",
         )
-    said = file.metadata
+    metadata = file.metadata
     begun = [moment for result in results if (moment := result.started_at)]
     done = [moment for result in results if (moment := result.completed_at)]
-    ended = as_utc(said.generated_at) if said.generated_at else max(done, default=None)
-    if ended is None or not said.invocation_id:
+    ended = as_utc(metadata.generated_at) if metadata.generated_at else max(done, default=None)
+    if ended is None or not metadata.invocation_id:
         what = "invocation_id" if ended else "generated_at"
         raise RippleError(f"has no {what} in its metadata", str(path), "run dbt again")
     started = (
-        as_utc(said.invocation_started_at)
-        if said.invocation_started_at
+        as_utc(metadata.invocation_started_at)
+        if metadata.invocation_started_at
         else min([ended - timedelta(seconds=file.elapsed_time), *begun])
     )
     return Invocation(
-        said.invocation_id, said.dbt_version or "unknown", command, started, ended, file.args
+        metadata.invocation_id,
+        metadata.dbt_version or "unknown",
+        command,
+        started,
+        ended,
+        file.args,
     )
 
 
@@ -143,9 +148,9 @@ def parent_in(environment: Mapping[str, str]) -> Parent | None:
     """
     if raw := environment.get("OPENLINEAGE_CONTEXT", "").strip():
         try:
-            said = json.loads(raw)["parent"]
-            root = said.get("root")
-            return _parent(said, _parent(root) if root else None)
+            facet = json.loads(raw)["parent"]
+            root = facet.get("root")
+            return _parent(facet, _parent(root) if root else None)
         except (ValueError, KeyError, TypeError, AttributeError):
             raise RippleError(
                 "is not JSON like"
@@ -168,9 +173,9 @@ def parent_in(environment: Mapping[str, str]) -> Parent | None:
     return Parent(parent.run_id, parent.job_namespace, parent.job_name, root) if parent else None
 
 
-def _parent(said: Mapping[str, Any], root: Parent | None = None) -> Parent:
-    run_id = str(uuid.UUID(said["run"]["runId"]))
-    return Parent(run_id, str(said["job"]["namespace"]), str(said["job"]["name"]), root)
+def _parent(facet: Mapping[str, Any], root: Parent | None = None) -> Parent:
+    run_id = str(uuid.UUID(facet["run"]["runId"]))
+    return Parent(run_id, str(facet["job"]["namespace"]), str(facet["job"]["name"]), root)
 
 
 def _is_uuid(text: str) -> bool:

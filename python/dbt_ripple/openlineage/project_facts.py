@@ -56,12 +56,12 @@ class ProjectFacts:
     @cached_property
     def pii(self) -> dict[str, list[tuple[str, str]]]:
         """Of each node the columns that hold personal data, declared or inherited, with the kind."""
-        found: dict[str, list[tuple[str, str]]] = {}
+        columns: dict[str, list[tuple[str, str]]] = {}
         analysis = self._analysis or Analysis({}, [], [], {})
         for pii in pii_columns(self.project, analysis):
             if pii.origin != "declassified":
-                found.setdefault(pii.unique_id, []).append((pii.column, pii.pii))
-        return found
+                columns.setdefault(pii.unique_id, []).append((pii.column, pii.pii))
+        return columns
 
     def column_names(self, unique_id: str) -> dict[str, str]:
         """The columns of a relation in order, by their names in lower case."""
@@ -86,13 +86,15 @@ class ProjectFacts:
             (column.name or name).lower(): column
             for name, column in (node.columns if node else {}).items()
         }
-        found = []
+        columns = []
         for key, name in self.column_names(unique_id).items():
-            there, said = catalog.get(key), declared.get(key)
-            description = (said.description if said else "") or (there.comment if there else "")
-            data_type = data_type_of(said, there.type if there else None)
-            found.append(DescribedColumn(name, data_type, description or None))
-        return found
+            there, declared_column = catalog.get(key), declared.get(key)
+            description = (declared_column.description if declared_column else "") or (
+                there.comment if there else ""
+            )
+            data_type = data_type_of(declared_column, there.type if there else None)
+            columns.append(DescribedColumn(name, data_type, description or None))
+        return columns
 
     def owners(self, node: Node) -> list[tuple[str, str | None]]:
         """Name and type of the owner, and where one writes to, if that is another text."""
@@ -102,7 +104,7 @@ class ProjectFacts:
 
     def tags(self, node: Node) -> list[tuple[str, str]]:
         """Keys and values: what the gate and the tables read of ``meta``, and dbt's own tags."""
-        said = [
+        pairs = [
             ("contract_version", contract_version(node)),
             ("criticality", criticality(node)),
             ("domain", domain(node, self.project)),
@@ -110,7 +112,7 @@ class ProjectFacts:
             ("canonical", "true" if is_canonical(node) else None),
         ]
         return [
-            *((key, value) for key, value in said if value),
+            *((key, value) for key, value in pairs if value),
             *((tag, "true") for tag in node.tags),
         ]
 

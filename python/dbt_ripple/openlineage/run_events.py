@@ -86,8 +86,8 @@ class RunEvents:
 
     def _begin(self, invocation: Invocation) -> None:
         self._invocation = invocation
-        known = self._given or _event_time(invocation)
-        self._nominal = known or (invocation.started_at, None)
+        interval = self._given or _event_time(invocation)
+        self._nominal = interval or (invocation.started_at, None)
 
     def of_invocation(self, invocation: Invocation) -> RunEvents:
         """The same of another invocation."""
@@ -171,8 +171,8 @@ class RunEvents:
             at or self._invocation.started_at,
             self._run_of(node),
             self._job_of(node, None),
-            [InputDataset(found.namespace, found.name) for found in inputs],
-            [OutputDataset(found.namespace, found.name) for found in outputs],
+            [InputDataset(dataset.namespace, dataset.name) for dataset in inputs],
+            [OutputDataset(dataset.namespace, dataset.name) for dataset in outputs],
         )
 
     def node_ended(self, node: Node, result: RunResult) -> RunEvent:
@@ -203,8 +203,8 @@ class RunEvents:
         return self._event(RunState.ABORT, at, run, self._job_of(node, None))
 
     def _ended_at(self, result: RunResult) -> datetime:
-        known = result.completed_at or self._invocation.ended_at
-        return known or datetime.now(UTC)
+        ended = result.completed_at or self._invocation.ended_at
+        return ended or datetime.now(UTC)
 
     def _run_of(self, node: Node) -> Run:
         invocation = self._invocation
@@ -245,9 +245,9 @@ class RunEvents:
         inputs: dict[tuple[str, str], InputDataset] = {}
         for parent in of.parents:
             more = self._assertions(node, parent, result) if result else {}
-            found = self._facets.input(parent, **more)
-            if found is not None:
-                inputs.setdefault((found.namespace, found.name), found)
+            dataset = self._facets.input(parent, **more)
+            if dataset is not None:
+                inputs.setdefault((dataset.namespace, dataset.name), dataset)
         statistics = self._statistics(node, result) if result else {}
         output = self._facets.output(node.unique_id, lineage, **statistics)
         return list(inputs.values()), [output] if output else []
@@ -257,8 +257,8 @@ class RunEvents:
             return {}
         reads = self._reads.get(test.unique_id, {}).get(parent, [])
         column = tested_column(test, self._facets.column_names(parent), reads)
-        found = [assertion(test, result, column, reads)]
-        return {"dataQualityAssertions": assertions_facet(found, PRODUCER)}
+        assertions = [assertion(test, result, column, reads)]
+        return {"dataQualityAssertions": assertions_facet(assertions, PRODUCER)}
 
     def _statistics(self, node: Node, result: RunResult) -> Mapping[str, Any]:
         rows = result.rows_affected
@@ -360,13 +360,13 @@ def parent_facet(parent: Parent) -> parent_run.ParentRunFacet:
 
 def _event_time(invocation: Invocation) -> tuple[datetime, datetime | None] | None:
     """The interval that ``--event-time-start`` and ``--event-time-end`` name."""
-    found = []
+    moments = []
     for name in ("event_time_start", "event_time_end"):
-        said = invocation.arguments.get(name)
+        text = invocation.arguments.get(name)
         try:
-            moment = datetime.fromisoformat(str(said)) if said else None
+            moment = datetime.fromisoformat(str(text)) if text else None
         except ValueError:
             moment = None
-        found.append(moment.replace(tzinfo=moment.tzinfo or UTC) if moment else None)
-    start, end = found
+        moments.append(moment.replace(tzinfo=moment.tzinfo or UTC) if moment else None)
+    start, end = moments
     return (start, end) if start else None

@@ -62,8 +62,8 @@ def static_events(
         )
         inputs: dict[tuple[str, str], InputDataset] = {}
         for parent in of.parents:
-            if (found := facets.input(parent)) is not None:
-                inputs.setdefault((found.namespace, found.name), found)
+            if (input_dataset := facets.input(parent)) is not None:
+                inputs.setdefault((input_dataset.namespace, input_dataset.name), input_dataset)
         outputs: list[OutputDataset] = [
             output for u in targets if (output := facets.output(u, lineage.of(u))) is not None
         ]

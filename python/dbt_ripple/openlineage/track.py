@@ -71,8 +71,8 @@ class TrackedRun:
     def wrote(self, dataset: Dataset | str, rows: int) -> None:
         """How many rows were written to an output."""
         try:
-            found = Dataset.of(dataset)
-            self.rows[found.namespace, found.name] = int(rows)
+            place = Dataset.of(dataset)
+            self.rows[place.namespace, place.name] = int(rows)
         except (ValueError, TypeError) as error:
             log.warning("dbt_ripple: %s: %s", self.job.name, error)
 
@@ -118,9 +118,9 @@ class TrackedRun:
         if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
             self._put("COMPLETE", now)
             return
-        said = "".join(traceback.format_exception_only(error)).strip()
+        message = "".join(traceback.format_exception_only(error)).strip()
         trace = "".join(traceback.format_exception(error))
-        self._put("ABORT" if _is_aborted(error) else "FAIL", now, said, trace)
+        self._put("ABORT" if _is_aborted(error) else "FAIL", now, message, trace)
 
     def _put(self, state: str, at: float, message: str = "", trace: str = "") -> None:
         if os.environ.get("OPENLINEAGE_DISABLED", "").strip().lower() == "true":

@@ -134,8 +134,8 @@ def _output(
 ) -> OutputDataset:
     facets, output_facets = _facets(dataset), {}
     if done:
-        found = _column_lineage(_of(dataset, declared), job)
-        facets |= {"columnLineage": found} if found else {}
+        facet = _column_lineage(_of(dataset, declared), job)
+        facets |= {"columnLineage": facet} if facet else {}
         count = rows.get((dataset.namespace, dataset.name))
         if count is not None:
             kind = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet
@@ -153,14 +153,14 @@ def _column_lineage(columns: list[ResolvedColumns], job: JobOf) -> Any:
     fields: dict[str, column_lineage_dataset.Fields] = {}
     whole: list[column_lineage_dataset.InputField] = []
     for one in columns:
-        said = one.said
+        lineage = one.lineage
         inputs = [
             column_lineage_dataset.InputField(
                 *_name(dataset, job),
                 column,
                 [
                     column_lineage_dataset.Transformation(
-                        said.type, said.how, said.transformation or None, said.masking
+                        lineage.type, lineage.how, lineage.transformation or None, lineage.masking
                     )
                 ],
             )
@@ -183,7 +183,7 @@ def _entry(output: Dataset, declared: Declared, job: JobOf) -> lineage.LineageEn
     ]
     fields: dict[str, lineage.LineageFieldEntry] = {}
     for one in _of(output, declared):
-        said = one.said
+        lineage_of = one.lineage
         inputs = [
             lineage.LineageDatasetInput(
                 *_name(dataset, job),
@@ -191,7 +191,10 @@ def _entry(output: Dataset, declared: Declared, job: JobOf) -> lineage.LineageEn
                 column,
                 [
                     lineage.LineageTransformation(
-                        said.type, said.how, said.transformation or None, said.masking
+                        lineage_of.type,
+                        lineage_of.how,
+                        lineage_of.transformation or None,
+                        lineage_of.masking,
                     )
                 ],
             )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dbt_ripple.governance.diagnose import Diagnosis, Step
 
 
-def _facts(found: Diagnosis, step: Step) -> Iterator[tuple[str, str]]:
+def _facts(diagnosis: Diagnosis, step: Step) -> Iterator[tuple[str, str]]:
     """What is said of a step, line by line: what it is about, and the text."""
     for column in step.columns:
         if column.expression:
@@ -34,9 +34,9 @@ def _facts(found: Diagnosis, step: Step) -> Iterator[tuple[str, str]]:
         failed = [f"{t.name} ({t.status})" for t in step.tests if t.status in _FAILED]
         names = ", ".join(failed or [t.name for t in step.tests[:_SHOWN]])
         more = f" and {len(step.tests) - _SHOWN:,} more" if len(step.tests) > _SHOWN else ""
-        said = f"{count(len(step.tests), 'test')}, failed: {names}" if failed else names + more
-        yield "guarded by", said
-    elif found.guards_known(step):
+        tests = f"{count(len(step.tests), 'test')}, failed: {names}" if failed else names + more
+        yield "guarded by", tests
+    elif diagnosis.guards_known(step):
         yield "guarded by", "no test"
     if step.owner:
         whose = (step.owner, step.owner_email, step.owner_channel)
@@ -51,21 +51,21 @@ _FAILED = ("fail", "error", "warn", "runtime error")
 _SHOWN = 5
 
 
-def diagnosis_text(found: Diagnosis) -> Iterator[str]:
+def diagnosis_text(diagnosis: Diagnosis) -> Iterator[str]:
     """Each step with what is known of it, line by line."""
-    for step in found.steps:
+    for step in diagnosis.steps:
         names = ", ".join(column.name for column in step.columns)
         may = styled("  may read", dim=True) if step.may_read else ""
         yield f"{step.depth:<2} {styled(step.asset_type.upper(), fg='cyan')} {step.full_name}  {names}{may}"
-        for about, text in _facts(found, step):
+        for about, text in _facts(diagnosis, step):
             yield f"     {about:<11} {text}"
 
 
-def diagnosis_markdown(found: Diagnosis) -> Iterator[str]:
+def diagnosis_markdown(diagnosis: Diagnosis) -> Iterator[str]:
     """The same as a list."""
-    yield f"### What {code(found.spoken)} comes from"
-    for step in found.steps:
+    yield f"### What {code(diagnosis.spoken)} comes from"
+    for step in diagnosis.steps:
         yield ""
         columns = ", ".join(code(column.name) for column in step.columns)
         yield f"{step.depth}. {step.asset_type.upper()} {code(step.full_name)}{': ' if columns else ''}{columns}"
-        yield from (f"   - {about}: {prose(text)}" for about, text in _facts(found, step))
+        yield from (f"   - {about}: {prose(text)}" for about, text in _facts(diagnosis, step))

@@ -92,12 +92,12 @@ def _plain(text: str) -> bool:
 def wrapped(text: str, width: int, *, colours: bool = False) -> Iterator[str]:
     """The same in lines of at most so many columns; what follows the first is indented below it."""
     pieces = list(_pieces(text))
-    plain = "".join(said for _, said in pieces)
+    plain = "".join(text for _, text in pieces)
     if width < _NARROWEST or columns(plain) <= width:
         yield _rendered(pieces, colours)
         return
     indent = min(len(plain) - len(plain.lstrip(" ")) + 4, width // 2)
-    styles = [style for style, said in pieces for _ in said]
+    styles = [style for style, text in pieces for _ in text]
     start, room, before = 0, width, ""
     while start < len(plain):
         end = start + _fitting(plain[start:], room)
@@ -116,11 +116,11 @@ def wrapped(text: str, width: int, *, colours: bool = False) -> Iterator[str]:
 def cut(text: str, width: int, *, colours: bool = False) -> str:
     """The same in one line of at most so many columns: what does not fit ends in an ellipsis."""
     pieces = list(_pieces(text))
-    plain = "".join(said for _, said in pieces)
+    plain = "".join(text for _, text in pieces)
     if width < _NARROWEST or columns(plain) <= width:
         return _rendered(pieces, colours)
     end = _fitting(plain, width - 1)
-    styles = [style for style, said in pieces for _ in said]
+    styles = [style for style, text in pieces for _ in text]
     return _rendered(_grouped(styles[:end], plain[:end]), colours) + "…"
 
 
@@ -193,8 +193,8 @@ def _pieces(text: str, commands: bool = False) -> Iterator[tuple[str, str]]:
     first, *rest = text.split(_MARK)
     yield "", _no_command(shown(first), first=not commands)
     for piece in rest:
-        style, _, said = piece.partition("m")
-        yield ("" if style == "0" else style), _no_command(shown(said), first=not first.strip())
+        style, _, content = piece.partition("m")
+        yield ("" if style == "0" else style), _no_command(shown(content), first=not first.strip())
 
 
 def _no_command(text: str, *, first: bool) -> str:
@@ -239,7 +239,7 @@ def json_text(value: Any) -> str:
         text = json.dumps(msgspec.to_builtins(value), indent=2, ensure_ascii=False)
     if "##" in text:
         text = _BRACKETED.sub(r"\1\\u005b", text)
-    return _NOT_ASCII.sub(lambda found: _in_json(found[0]), text)
+    return _NOT_ASCII.sub(lambda match: _in_json(match[0]), text)
 
 
 _NOT_ASCII: Final = re.compile(r"[^\n -~]+")

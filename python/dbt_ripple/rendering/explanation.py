@@ -21,9 +21,9 @@ def _spoken(step: PathStep, head: Project) -> str:
     return f"{name} (rows)" if step.column == "*rows*" else f"{name}.{step.column}"
 
 
-def _stood_and_stands(found: Explanation) -> tuple[list[str], list[str]]:
+def _stood_and_stands(explanation: Explanation) -> tuple[list[str], list[str]]:
     """What base has at the beginning of the path and what head has, a line each."""
-    before, after = found.before, found.after
+    before, after = explanation.before, explanation.after
     if len(before) == len(after) == 1:
         pair = two_lines(before[0], after[0])
         return [pair[0] or ""], [pair[1] or ""]

@@ -126,8 +126,8 @@ def _text(gate_answer: GateAnswer) -> Iterator[str]:
     for finding in new_findings(report):
         level = styled(f"{finding.level:<8}", fg=_OF_LEVEL[finding.level])
         yield f"  {level} {finding.rule}: {subject(finding, head, base)}: {finding.reason.message}"
-    if known := known_findings(report):
-        yield f"  known    already so on base: {known}"
+    if on_base_already := known_findings(report):
+        yield f"  known    already so on base: {on_base_already}"
     for unique_id in report.removed:
         yield f"  removed  {named(unique_id, base)}"
     if any(f.level == "block" and RULES[f.rule].approval for f in report.findings):

@@ -35,9 +35,9 @@ _SHOWN = 5
 
 def _announced(report: ImpactReport) -> Iterator[str]:
     """The day of a deprecation, and how long that is."""
-    if found := report.deprecation:
-        days = f"{found.grace_days:,} day{'' if found.grace_days == 1 else 's'}"
-        yield f"goes on {found.date}: {days} for its readers to move"
+    if deprecation := report.deprecation:
+        days = f"{deprecation.grace_days:,} day{'' if deprecation.grace_days == 1 else 's'}"
+        yield f"goes on {deprecation.date}: {days} for its readers to move"
 
 
 def _affected(affected: list[Affected]) -> str:

@@ -320,10 +320,10 @@ def _complete(definition: dict[str, Any], type_: type[msgspec.Struct]) -> None:
     definition["required"] = [name for field, name in names.items() if field not in may_lack]
     definition["additionalProperties"] = False
     for field, name in names.items():
-        said = definition["properties"][name]
-        said.pop("default", None)
+        schema = definition["properties"][name]
+        schema.pop("default", None)
         if field in meanings:
-            definition["properties"][name] = {"description": meanings[field], **said}
+            definition["properties"][name] = {"description": meanings[field], **schema}
     for field, how in of_reasons(type_).items():
         _say_reason(definition, names[field], how)
 
@@ -396,8 +396,8 @@ def _documented(type_: type[msgspec.Struct]) -> tuple[str, dict[str, str]]:
             listed = inspect.cleandoc(base.__doc__).partition("Attributes:")[2]
             for name, text in _ATTRIBUTE.findall(listed):
                 meanings[name] = re.sub(r"\bNone\b", "null", " ".join(text.split()))
-    said = inspect.cleandoc(type_.__doc__ or "").partition("\n\nAttributes:")[0]
-    return " ".join(said.split()), meanings
+    description = inspect.cleandoc(type_.__doc__ or "").partition("\n\nAttributes:")[0]
+    return " ".join(description.split()), meanings
 
 
 _ATTRIBUTE: Final = re.compile(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)

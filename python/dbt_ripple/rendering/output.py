@@ -42,13 +42,13 @@ def answer(lines: Iterable[str], *, fit: Fit = None, commands: bool = False) -> 
     """
     colours, width = terminal.has_colours(sys.stdout), terminal.width_of(sys.stdout)
     printed: list[str] = []
-    for said in [lines] if isinstance(lines, str) else lines:
+    for answer_line in [lines] if isinstance(lines, str) else lines:
         if width is None or fit is None:
-            printed.append(escaping.line(said, colours=colours, commands=commands))
+            printed.append(escaping.line(answer_line, colours=colours, commands=commands))
         elif fit == "wrap":
-            printed += escaping.wrapped(said, width, colours=colours)
+            printed += escaping.wrapped(answer_line, width, colours=colours)
         else:
-            printed.append(escaping.cut(said, width, colours=colours))
+            printed.append(escaping.cut(answer_line, width, colours=colours))
     text = "\n".join(printed)
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:

@@ -223,8 +223,8 @@ def _parts(gate_answer: GateAnswer) -> Iterator[_Part]:
         *("What the rules say", list(_grouped(rest)), lambda g: _rules(g, gate_answer), "finding"),
         after=[f"What to do: {'; '.join(todo)}."] if todo else [],
     )
-    if known := known_findings(gate_answer.report):
-        yield _Part("Already so on base", [], _bullets, "", [known])
+    if on_base_already := known_findings(gate_answer.report):
+        yield _Part("Already so on base", [], _bullets, "", [on_base_already])
     yield _affected(gate_answer)
     if gate_answer.selection is not None:
         yield from _tests(gate_answer.selection, gate_answer.ran, gate_answer.head)
@@ -310,8 +310,11 @@ def _grouped(findings: Iterable[Finding]) -> Iterator[_Group]:
     for finding in findings:
         key = (finding.rule, finding.level, finding.unique_id or "", finding.reason.message)
         of.setdefault(key, []).append(finding)
-    for found in of.values():
-        yield found[0], [finding.column for finding in found if finding.column is not None]
+    for of_one_node in of.values():
+        yield (
+            of_one_node[0],
+            [finding.column for finding in of_one_node if finding.column is not None],
+        )
 
 
 def _rules(groups: Sequence[_Group], gate_answer: GateAnswer) -> Iterator[str]:
@@ -336,13 +339,13 @@ def _changes(gate_answer: GateAnswer) -> _Part:
     difference = diff(gate_answer.comparison)
     # What was not edited and does not compile stands under "What breaks".
     only_broken = {b.unique_id for b in difference.broken} - gate_answer.comparison.modified
-    found: list[tuple[str, list[str]]] = []
+    listed_changes: list[tuple[str, list[str]]] = []
     for node in difference.nodes:
         if node.change == "downstream" or node.unique_id in only_broken:
             continue
         name = f"{name_of(node.unique_id, gate_answer.head, gate_answer.base)} ({node.change})"
         listed = [[count(len(node.columns), "column")]] if node.change == "added" else entries(node)
-        found += [(name, entry) for entry in listed] or [(name, [])]
+        listed_changes += [(name, entry) for entry in listed] or [(name, [])]
 
     def render(shown_entries: Sequence[tuple[str, list[str]]]) -> Iterator[str]:
         for name, group in groupby(shown_entries, key=lambda entry: entry[0]):
@@ -360,7 +363,7 @@ def _changes(gate_answer: GateAnswer) -> _Part:
         if text := below(difference):
             yield f"{text.capitalize()}."
 
-    return _Part("What changed", found, render, "change")
+    return _Part("What changed", listed_changes, render, "change")
 
 
 _TICKS: Final = re.compile("`+")

@@ -95,14 +95,14 @@ def headline(selection: Selection) -> str:
 
 def is_empty(selection: Selection) -> bool:
     """Whether there is nothing to say: base and head are equal."""
-    found: tuple[object, ...] = (
+    parts: tuple[object, ...] = (
         selection.tests,
         selection.proven,
         selection.blocked,
         selection.models,
     )
-    found += (selection.broken, selection.exposures, selection.assets, selection.unit_tests)
-    return not any(found) and (selection.counts.state_modified_tests == 0)
+    parts += (selection.broken, selection.exposures, selection.assets, selection.unit_tests)
+    return not any(parts) and (selection.counts.state_modified_tests == 0)
 
 
 def _sections(selection: Selection, head: Project) -> Iterator[tuple[str, list[tuple[str, str]]]]:
@@ -200,7 +200,7 @@ def _markdown(selection: Selection, head: Project) -> Iterator[str]:
 
 def show_cutoff(cutoff: Cutoff, head: Project, style: str, nothing: str) -> None:
     """Print what became of a selection, on stdout; ``nothing`` where there is none."""
-    outcome = cutoff.said()
+    outcome = cutoff.result()
     selection = cutoff.selection
     if style == "json":
         fields = {name: getattr(selection, name) for name in Selection.__struct_fields__}

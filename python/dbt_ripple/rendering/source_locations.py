@@ -107,8 +107,11 @@ class Places:
         begins = re.compile(
             rf"""[\s{{,-]*id:\s*["']?{re.escape(node.label or "")}["']?\s*(?:[,}}#]|$)"""
         )
-        found = [at for at, line in enumerate(lines, 1) if begins.match(line)]
-        return Place(self._at(str(file.resolve()), None).file, found[0] if len(found) == 1 else 1)
+        line_numbers = [at for at, line in enumerate(lines, 1) if begins.match(line)]
+        return Place(
+            self._at(str(file.resolve()), None).file,
+            line_numbers[0] if len(line_numbers) == 1 else 1,
+        )
 
     def of_compiled_line(self, unique_id: str, line: int) -> Place | None:
         """Where a line of a node's compiled SQL stands: the only line that is the same as written."""
@@ -118,8 +121,8 @@ class Places:
         if place is None or content is None or not 1 <= line <= len(compiled):
             return place
         text = compiled[line - 1].strip()
-        written = [at for at, said in enumerate(content.splitlines(), 1) if said.strip() == text]
-        same = sum(said.strip() == text for said in compiled)
+        written = [at for at, line in enumerate(content.splitlines(), 1) if line.strip() == text]
+        same = sum(line.strip() == text for line in compiled)
         return place._replace(line=written[0]) if same == len(written) == 1 else place
 
     def _at(self, file: str, line: int | None) -> Place:
@@ -181,7 +184,7 @@ def line_of_name(code: str, name: str) -> int | None:
         >>> line_of_name("select a from t where a > 0\n and a < 9", "a") is None
         True
     """
-    lines = _COMMENT.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), code).split("\n")
+    lines = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), code).split("\n")
     qualifier, _, plain = name.rpartition(".")
     word = rf"""["`\[]?(?<!\w){re.escape(plain)}(?!\w)["`\]]?"""
     mentions = [i for i, line in enumerate(lines, 1) if re.search(word, line, re.IGNORECASE)]
@@ -288,9 +291,9 @@ def _line_of_test(root: Any, test: Node) -> int | None:
         table = (test.refs or test.sources or [None])[-1]
         table_name = table[-1] if isinstance(table, list) else None
         entries = [
-            found
+            table
             for source in entries
-            for found in _called(_items(source, "tables"), table_name or "")
+            for table in _called(_items(source, "tables"), table_name or "")
         ]
     if len(entries) != 1:
         return None
@@ -301,13 +304,13 @@ def _line_of_test(root: Any, test: Node) -> int | None:
             return _line(on)
         on = columns[0]
     kind = test.test_metadata.name if test.test_metadata else ""
-    found = [
+    line_numbers = [
         item
         for key in ("data_tests", "tests")
         for item in _items(on, key)
         if _kind_of(item).rpartition(".")[2] == kind
     ]
-    return _line(found[0] if len(found) == 1 else on)
+    return _line(line_numbers[0] if len(line_numbers) == 1 else on)
 
 
 def _kind_of(item: Any) -> str:

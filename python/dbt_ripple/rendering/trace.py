@@ -51,7 +51,7 @@ class Label(NamedTuple):
 class TraceView(Generic[V]):
     """A trace with all that is needed to print it in any form."""
 
-    found: Trace[V]
+    trace: Trace[V]
     label: Callable[[V], Label]
     kinds: Callable[[V, V], list[str]]
     """The kinds of dependency between a parent and a child; empty for nodes."""
@@ -144,7 +144,7 @@ def column_view(
     tested = list(read_by_tests(project, analysis)) if include_tests else []
     graph = column_graph([*analysis.edges, *guessed, *tested])
 
-    def said(parent: Vertex, child: Vertex) -> list[str]:
+    def kinds_between(parent: Vertex, child: Vertex) -> list[str]:
         if is_guess(parent, child):
             return [MAY_READ]
         kinds = graph.kinds[parent, child]
@@ -154,12 +154,12 @@ def column_view(
     traced = walk(start, graph.parents, graph.children, direction, depth)
     if wanted is not None:
         traced = toward(traced, lambda vertex: vertex[0] in wanted)
-    known = _surely(traced, is_guess)
+    certain = _surely(traced, is_guess)
     expression = expressions_of(project)
     return TraceView(
         traced,
         label=lambda vertex: _column_label(project, vertex, whose),
-        kinds=said,
+        kinds=kinds_between,
         expression=expression,
         document={
             "root": start[0],
@@ -176,7 +176,7 @@ def column_view(
                     **_type_of(project, unique_id),
                     **_project_of(unique_id, whose),
                     **({"expression": text} if (text := expression((unique_id, name))) else {}),
-                    **({"may_read": True} if (unique_id, name) not in known else {}),
+                    **({"may_read": True} if (unique_id, name) not in certain else {}),
                 }
                 for (unique_id, name), distance in traced.depths.items()
             ],
@@ -211,17 +211,17 @@ def expressions_of(project: Project) -> Callable[[Vertex], str | None]:
     from dbt_ripple.graph.assets.declared_graph import said_expressions
 
     dialect = dialect_of(project.metadata.adapter_type)
-    known: dict[str, dict[str, str]] = {}
+    by_node: dict[str, dict[str, str]] = {}
 
     def expression(vertex: Vertex) -> str | None:
         unique_id, column = vertex
-        if unique_id not in known:
+        if unique_id not in by_node:
             node = project.nodes.get(unique_id)
             sql = None if node is None or node.is_python else node.compiled_code
-            known[unique_id] = computed(sql, dialect) if sql else {}
+            by_node[unique_id] = computed(sql, dialect) if sql else {}
             if node is not None:
-                known[unique_id] |= said_expressions(node)
-        return known[unique_id].get(column.lower())
+                by_node[unique_id] |= said_expressions(node)
+        return by_node[unique_id].get(column.lower())
 
     return expression
 
@@ -331,13 +331,13 @@ def render(view: TraceView[Any], style: str, width: int | None = None) -> list[s
 
 
 def _tree(view: TraceView[Any], width: int | None) -> Iterator[str]:
-    for number, (heading, direction) in enumerate(_headed(view.found.direction)):
+    for number, (heading, direction) in enumerate(_headed(view.trace.direction)):
         if number:
             yield ""
         yield from heading
         lines = [_drawn(line, width) for line in tree_lines(view, direction)]
         yield from lines
-        if len(lines) == 1 and view.found.depth != 0:
+        if len(lines) == 1 and view.trace.depth != 0:
             yield f"└── {_nothing(view, direction)}"
 
 
@@ -356,12 +356,12 @@ def _headed(direction: Direction) -> list[tuple[list[str], Literal["upstream", "
 
 def tree_lines(view: TraceView[V], direction: Literal["upstream", "downstream"]) -> Iterator[Line]:
     """The trace as the lines of a tree; what follows a vertex is shown once, the first time."""
-    depths = getattr(view.found, direction)
-    limit = view.found.depth
+    depths = getattr(view.trace, direction)
+    limit = view.trace.depth
     following: Mapping[V, Sequence[V]] = _following(view, direction)
     expanded: set[V] = set()
     # A stack of iterators instead of recursion: chains of models can be longer than Python's stack.
-    stack: list[tuple[V, V | None, tuple[bool, ...]]] = [(view.found.root, None, ())]
+    stack: list[tuple[V, V | None, tuple[bool, ...]]] = [(view.trace.root, None, ())]
     while stack:
         vertex, reached_from, last = stack.pop()
         kinds: list[str] = []
@@ -385,9 +385,9 @@ def _following(
     view: TraceView[V], direction: Literal["upstream", "downstream"]
 ) -> dict[V, list[V]]:
     """What hangs below each vertex: the busiest branch first, then models, then by name."""
-    depths = getattr(view.found, direction)
+    depths = getattr(view.trace, direction)
     following: dict[V, list[V]] = {}
-    for parent, child in view.found.edges:
+    for parent, child in view.trace.edges:
         near, far = (parent, child) if direction == "downstream" else (child, parent)
         if near in depths and far in depths:
             following.setdefault(near, []).append(far)
@@ -426,8 +426,8 @@ def _drawn(line: Line, width: int | None) -> str:
 
 
 def _markdown(view: TraceView[Any]) -> Iterator[str]:
-    root = view.label(view.found.root)
-    for number, (_, direction) in enumerate(_headed(view.found.direction)):
+    root = view.label(view.trace.root)
+    for number, (_, direction) in enumerate(_headed(view.trace.direction)):
         if number:
             yield ""
         yield f"### {direction.capitalize()} of {code(root.name)}"
@@ -440,27 +440,27 @@ def _markdown(view: TraceView[Any]) -> Iterator[str]:
             if line.expression:
                 text += f": {code(one_line(line.expression))}"
             yield f"{text} *{SEEN[1:-1]}*" if line.seen else text
-        if len(lines) == 1 and view.found.depth != 0:
+        if len(lines) == 1 and view.trace.depth != 0:
             yield f"  - {_nothing(view, direction)}"
 
 
 def _mermaid(view: TraceView[Any]) -> Iterator[str]:
     """A Mermaid flowchart, whatever characters the names have."""
-    vertices = list(view.found.depths)
+    vertices = list(view.trace.depths)
     ids = {vertex: f"n{number}" for number, vertex in enumerate(vertices)}
     yield "flowchart LR"
     for vertex in vertices:
         label = view.label(vertex)
         opening, closing = _SHAPES.get(label.kind, ("([", "])"))
         yield f'  {ids[vertex]}{opening}"{quoted(label.kind)}<br/>{quoted(label.name)}"{closing}'
-    for parent, child in view.found.edges:
+    for parent, child in view.trace.edges:
         kinds = view.kinds(parent, child)
         # A dashed arrow: the value does not flow, it only decides; or it is not known whether it does.
         dashed = kinds and all(k.startswith("INDIRECT") or k == MAY_READ for k in kinds)
         arrow = "-.->" if dashed else "-->"
         text = f'|"{"<br/>".join(kinds)}"|' if kinds else ""
         yield f"  {ids[parent]} {arrow}{text} {ids[child]}"
-    yield f"  style {ids[view.found.root]} stroke-width:4px"
+    yield f"  style {ids[view.trace.root]} stroke-width:4px"
 
 
 _SHAPES = {"TABLE": ("[(", ")]"), "DBT_MODEL": ("[", "]")}

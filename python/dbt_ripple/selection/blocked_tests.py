@@ -152,10 +152,10 @@ def _why(
     name = nodes[model].display_name
     if cause in missing:
         names = missing[cause]
-        said = Code.CANNOT_FIND if any(" " in name for name in names) else Code.THERE_IS_NO
-        because = said(names=names)
+        code = Code.CANNOT_FIND if any(" " in name for name in names) else Code.THERE_IS_NO
+        because = code(names=names)
         if gone := unfound.of(cause) or _gone_in_inlined(unfound, cause):
-            because = broken_by(because, map(unfound.said, gone))
+            because = broken_by(because, map(unfound.what_became_of, gone))
     elif cause != model:
         because = Code.READS_FAILED(name=nodes[cause].display_name, error=refused[cause])
     else:

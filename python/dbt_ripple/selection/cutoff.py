@@ -467,10 +467,10 @@ class Cutoff:
 
     def reads(self, unique_id: str) -> dict[str, Columns]:
         """What a model or test reads of each relation, on either side, through ephemeral models."""
-        known = self._reads.get(unique_id)
-        if known is not None:
-            return known
-        found: dict[str, set[str]] = {}
+        columns_read = self._reads.get(unique_id)
+        if columns_read is not None:
+            return columns_read
+        read_of: dict[str, set[str]] = {}
         for side in (0, 1):
             ahead, seen = [unique_id], {unique_id}
             while ahead:
@@ -480,10 +480,10 @@ class Cutoff:
                             seen.add(parent)
                             ahead.append(parent)
                         continue
-                    columns = found.setdefault(parent, set())
+                    columns = read_of.setdefault(parent, set())
                     if column != ROWS:
                         columns.add(column.lower())
-        read: dict[str, Columns] = {u: frozenset(columns) for u, columns in found.items()}
+        read: dict[str, Columns] = {u: frozenset(columns) for u, columns in read_of.items()}
         node = self.head.nodes[unique_id]
         blind = _kind(node) in _KEEPS or not self.is_seen(unique_id)
         for relation in self.above(unique_id):
@@ -592,8 +592,8 @@ class Cutoff:
             return False
         project = (self.base, self.head)[side]
         node = project.nodes[unique_id]
-        known = node.resource_type == "test" or _kind(node) in _TABLES
-        if status != "opaque" or not known or node.is_python or not node.compiled_code:
+        is_plain = node.resource_type == "test" or _kind(node) in _TABLES
+        if status != "opaque" or not is_plain or node.is_python or not node.compiled_code:
             return True
         above = self.above(unique_id) if side else self.base_parents(unique_id)
         names = [of.relation_name for u in above if (of := project.nodes.get(u)) is not None]
@@ -719,9 +719,9 @@ class Cutoff:
             names |= {n.lower() for n, t in types.items() if inexact_type(t, self.dialect)}
         return names
 
-    # -- what is said -------------------------------------------------------------------------------
+    # -- the result ---------------------------------------------------------------------------------
 
-    def said(self) -> CutOff:
+    def result(self) -> CutOff:
         """What became of each test and model."""
         decided = self.decided
         selected = {test.unique_id: test for test in self.selection.tests}

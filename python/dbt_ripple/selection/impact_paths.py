@@ -30,8 +30,8 @@ class ImpactPaths:
             for test, node, column in self.comparison.head_analysis.test_columns:
                 vertex = (node, column)
                 if test in impacted and vertex in depth:
-                    known = nearest.get(test)
-                    if known is None or depth[vertex] < depth[known]:
+                    nearest_vertex = nearest.get(test)
+                    if nearest_vertex is None or depth[vertex] < depth[nearest_vertex]:
                         nearest[test] = vertex
             for test in impacted:
                 seen = self.comparison.head_analysis.tests.get(test)

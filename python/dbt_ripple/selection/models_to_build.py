@@ -169,9 +169,9 @@ def named_in_vain(
     for parent, change in comparison.changed.items():
         columns = {c.lower(): c for c in change.redefined}
         gone = {c.lower(): c for c in change.removed}
-        known = head.nodes.get(parent)
+        parent_node = head.nodes.get(parent)
         if (
-            not (columns or gone) or known is None or known.is_ephemeral
+            not (columns or gone) or parent_node is None or parent_node.is_ephemeral
         ):  # the text of that names them all
             continue
         for child in head.children.get(parent, ()):

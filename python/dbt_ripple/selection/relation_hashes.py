@@ -99,15 +99,16 @@ def hashes_sql(adapter: str, relation: str, rows: Sequence[str]) -> str:
 
 
 def hashes_of(
-    adapter: str, rows: Sequence[str], found: Sequence[Any]
+    adapter: str, rows: Sequence[str], values: Sequence[Any]
 ) -> dict[str, tuple[Any, ...]]:
     """What `hashes_sql` found: of each text of a row the number of rows and its hashes."""
     texts = list(dict.fromkeys(filter(None, rows)))
     each = _ENGINES[adapter].hashes.count("{row}")
     hashed = {
-        text: (found[0], *found[1 + i * each : 1 + (i + 1) * each]) for i, text in enumerate(texts)
+        text: (values[0], *values[1 + i * each : 1 + (i + 1) * each])
+        for i, text in enumerate(texts)
     }
-    return {"": (found[0],), **hashed}
+    return {"": (values[0],), **hashed}
 
 
 def _by_type(exact: frozenset[str], cast: str) -> Callable[[str, str], str | None]:

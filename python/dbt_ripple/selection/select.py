@@ -365,20 +365,20 @@ def tests_of_critical(comparison: Comparison, tier: str) -> Iterator[tuple[str, 
 
 
 def _opaque(comparison: Comparison) -> list[Opaque]:
-    found: dict[str, Opaque] = {}
+    opaque: dict[str, Opaque] = {}
     sides = (("head", comparison.head_analysis), ("base", comparison.base_analysis))
     for side, analysis in sides:
         for unique_id, seen in (*analysis.nodes.items(), *analysis.tests.items()):
             if seen.status != "opaque":
                 continue
             reason = seen.reason or Code.NO_REASON_GIVEN()
-            known = found.get(unique_id)
-            if known is None:
+            on_head = opaque.get(unique_id)
+            if on_head is None:
                 there = Code.ON_SIDE(side=side, because=reason)
-                found[unique_id] = Opaque(unique_id=unique_id, reason=there)
-            elif known.reason == Code.ON_SIDE(side="head", because=reason):
-                known.reason = reason
-    return list(found.values())
+                opaque[unique_id] = Opaque(unique_id=unique_id, reason=there)
+            elif on_head.reason == Code.ON_SIDE(side="head", because=reason):
+                on_head.reason = reason
+    return list(opaque.values())
 
 
 def _exposures(comparison: Comparison) -> Iterable[str]:

@@ -430,11 +430,11 @@ def _table_format_settings(
     """Jars, extension and catalog of a table format."""
     packages = _DELTA if file_format == "delta" else _ICEBERG
     if version not in packages:
-        known = ", ".join(f"{major}.{minor}" for major, minor in sorted(packages))
+        versions = ", ".join(f"{major}.{minor}" for major, minor in sorted(packages))
         raise RippleError(
             f"has no release for Spark {version[0]}.{version[1]}",
             file_format,
-            f"use Spark {known} or parquet",
+            f"use Spark {versions} or parquet",
         )
     common = {
         "spark.jars.packages": packages[version],

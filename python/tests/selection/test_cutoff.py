@@ -103,7 +103,7 @@ def test_what_stops_is_as_it_was() -> None:
             stopped = [u.rpartition(".")[2] for u in decided.stopped]
             wrong = [n for n in stopped if n in bags and (uid(n) in failed or now[n] != bags[n])]
             wrong += [n for n in stopped if n not in bags and after[n] != world.before[n]]
-            assert wrong == [], f"seed {seed}: {run.cutoff.said()}"
+            assert wrong == [], f"seed {seed}: {run.cutoff.result()}"
             counted["edits"] += 1
             counted["stopped"] += len(stopped)
             counted["run"] += len(decided.built)
@@ -224,7 +224,7 @@ def built_models(cutoff: Cutoff) -> set[str]:
 def test_an_equal_relation_stops_reader_and_test() -> None:
     cutoff = decided()
     assert built_models(cutoff) == {STG}
-    said = cutoff.said()
+    said = cutoff.result()
     assert [(t.name, t.equal) for t in said.stopped] == [("t", [STG])]
     assert [(m.unique_id, m.equal) for m in said.stopped_models] == [(MART, [STG])]
     assert (said.tests, said.skipped) == ([], {})
@@ -237,7 +237,7 @@ def test_an_equal_relation_stops_reader_and_test() -> None:
 def test_an_unequal_one_does_not_and_it_is_said_what_a_test_rests_on() -> None:
     cutoff = decided(unequal=Unequal("its rows are others"))
     assert built_models(cutoff) == {STG, MART}
-    (test,) = cutoff.said().tests
+    (test,) = cutoff.result().tests
     assert (test.rests_on, test.relations) == ("seen to differ", [MART])
 
 
@@ -370,7 +370,7 @@ def test_an_incremental_model_counts_only_where_nothing_was_there() -> None:
 
 def test_what_is_asked_for_runs_whatever_is_seen() -> None:
     cutoff = decided(always={TEST.unique_id})
-    assert [test.because for test in cutoff.said().tests] == ["it is asked for"]
+    assert [test.because for test in cutoff.result().tests] == ["it is asked for"]
 
 
 def test_below_what_does_not_build_nothing_runs() -> None:
@@ -384,4 +384,4 @@ def test_below_what_does_not_build_nothing_runs() -> None:
     cutoff.built([STG])
     assert cutoff.questions() == []
     assert not cutoff.next()
-    assert cutoff.said().skipped == {MART: STG, TEST.unique_id: MART}
+    assert cutoff.result().skipped == {MART: STG, TEST.unique_id: MART}
