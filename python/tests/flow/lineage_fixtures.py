@@ -90,10 +90,10 @@ def read_fixtures(folder: Path = FOLDER) -> list[Fixture]:
     Raises:
         ValueError: a file does not keep to the format, with the file and the line.
     """
-    found: list[Fixture] = []
+    fixtures: list[Fixture] = []
     for path in sorted(folder.glob("*/**/*.sql")):
-        found.extend(_read(path))
-    return found
+        fixtures.extend(_read(path))
+    return fixtures
 
 
 def _read(path: Path) -> list[Fixture]:

@@ -311,22 +311,22 @@ Run = Callable[[str], list[Any]]
 def meaning(rule: Rule, run: Run) -> str:
     """What the name means on an engine: column, alias, refused; or both, where the data is poor."""
 
-    def result(said: str) -> Any:
-        rows = run(rule.sql.replace("{}", said))
+    def result(name: str) -> Any:
+        rows = run(rule.sql.replace("{}", name))
         return rows if "order by" in rule.sql else sorted(rows, key=repr)
 
     try:
         bare = result(rule.name)
     except Exception:  # every engine has its own
         return "refused"
-    found = []
-    for what, said in (("column", rule.column), ("alias", rule.alias)):
+    meanings = []
+    for what, name in (("column", rule.column), ("alias", rule.alias)):
         try:
-            if said and result(said) == bare:
-                found.append(what)
+            if name and result(name) == bare:
+                meanings.append(what)
         except Exception:
             continue
-    return " and ".join(found) or "neither"
+    return " and ".join(meanings) or "neither"
 
 
 def expected(rule: Rule, says: int) -> str:

@@ -59,9 +59,9 @@ def facts(sql: str, dialect: str = "duckdb") -> tuple[Facts, dict[bytes, str]]:
 
 
 def claimed(sql: str, column: str, dialect: str = "duckdb") -> bool:
-    known, columns = facts(sql, dialect)
+    facts_of_query, columns = facts(sql, dialect)
     fps = frozenset(fp for fp, name in columns.items() if name == column)
-    return known.single or known.unique_on(fps) is not None
+    return facts_of_query.single or facts_of_query.unique_on(fps) is not None
 
 
 def repeats(connection: duckdb.DuckDBPyConnection, sql: str, column: str) -> bool:

@@ -15,8 +15,8 @@ from dbt_ripple.flow.determinism import (
 
 
 def by(sql: str, dialect: str = "duckdb", inexact: list[str] | None = None) -> Cause | None:
-    found = nondeterminism(sql, dialect, ["f"] if inexact is None else inexact)
-    return found and found.by
+    nondeterminism_of_query = nondeterminism(sql, dialect, ["f"] if inexact is None else inexact)
+    return nondeterminism_of_query and nondeterminism_of_query.by
 
 
 @pytest.mark.parametrize(

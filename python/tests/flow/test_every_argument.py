@@ -293,8 +293,8 @@ def named_classes() -> set[str]:
 
 
 def classes() -> list[type[exp.Expression]]:
-    found = {t for t in vars(exp).values() if isinstance(t, type) and issubclass(t, exp.Expression)}
-    return sorted(found, key=lambda t: t.__name__)
+    types = {t for t in vars(exp).values() if isinstance(t, type) and issubclass(t, exp.Expression)}
+    return sorted(types, key=lambda t: t.__name__)
 
 
 def marker(kind: str, mark: str) -> Any:
@@ -352,7 +352,7 @@ class Seen:
 def sampled() -> dict[tuple[str, str], Seen]:
     """Every argument of the classes `flow` names, changed wherever the samples have one."""
     named = named_classes()
-    found: dict[tuple[str, str], Seen] = {}
+    seen_of: dict[tuple[str, str], Seen] = {}
     places: set[tuple[str, str, str, str, bool]] = set()
     for dialect, queries in SAMPLES.items():
         for sql in queries:
@@ -369,10 +369,10 @@ def sampled() -> dict[tuple[str, str], Seen]:
                     if place in places:
                         continue
                     places.add(place)
-                    seen = found.setdefault((name, arg), Seen())
+                    seen = seen_of.setdefault((name, arg), Seen())
                     for change in changes(value):
                         try_change(seen, tree, position, arg, change, before, dialect, sql)
-    return found
+    return seen_of
 
 
 def try_change(

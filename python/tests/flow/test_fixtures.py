@@ -50,11 +50,11 @@ def table(key: str, name: str) -> Relation:
     )
 
 
-def as_expected(found: Deps, expected: Deps) -> Deps:
+def as_expected(deps: Deps, expected: Deps) -> Deps:
     """What was found, without the rows of tables where the expectation does not name any."""
     if any(column == ROWS for _, column in expected):
-        return found
-    return {key: mask for key, mask in found.items() if key[1] != ROWS}
+        return deps
+    return {key: mask for key, mask in deps.items() if key[1] != ROWS}
 
 
 def told(fixture: Fixture) -> str:
@@ -63,7 +63,7 @@ def told(fixture: Fixture) -> str:
     return "\n".join([*lines, f"rows <- {written(fixture.rows)}"])
 
 
-def found(fixture: Fixture) -> str:
+def lineage_of(fixture: Fixture) -> str:
     """What the engine says, in the same words."""
     lowered = lower(fixture.sql, dialect_of(fixture.dialect))
     assert lowered.rel is not None, lowered.reason
@@ -87,7 +87,7 @@ def found(fixture: Fixture) -> str:
 def test_lineage_is_as_written(fixture: Fixture, request: pytest.FixtureRequest) -> None:
     if "open" in fixture.pragmas:
         request.applymarker(pytest.mark.xfail(reason=fixture.pragmas["open"], strict=True))
-    assert found(fixture) == told(fixture), f"\n{fixture.path}:{fixture.line}\n{fixture.sql}"
+    assert lineage_of(fixture) == told(fixture), f"\n{fixture.path}:{fixture.line}\n{fixture.sql}"
 
 
 @pytest.mark.parametrize(

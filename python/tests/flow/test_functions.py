@@ -32,11 +32,11 @@ def tool() -> Any:
 
 def not_as_listed(engine: str, kinds: dict[str, set[str]]) -> dict[str, str]:
     """Functions of an engine that its list does not have under their kind."""
-    known = functions(engine)
+    functions_of_engine = functions(engine)
     wrong = {}
     for kind in ("scalar", "aggregate", "window", "generator"):
         for name in filter(tool().NAME.fullmatch, kinds.get(kind, ())):
-            listed = known.kind(name) if name in known.kinds else "not"
+            listed = functions_of_engine.kind(name) if name in functions_of_engine.kinds else "not"
             if listed not in (kind, "unknown", "window"):
                 wrong[name] = f"{kind}, {listed} listed"
     return wrong

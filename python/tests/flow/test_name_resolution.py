@@ -60,10 +60,10 @@ def test_the_linker_follows_the_table(rule: Rule, dialect: str) -> None:
         pytest.skip("not of this dialect's syntax")
     says = resolution(dialect)[rule.place]
     means = expected(rule, says)
-    found = linked(rule.sql.replace("{}", rule.name), dialect)
-    bare = found.relation.rows_fp, found.relation.fps
+    linked_query = linked(rule.sql.replace("{}", rule.name), dialect)
+    bare = linked_query.relation.rows_fp, linked_query.relation.fps
     alias = fingerprints(rule.sql.replace("{}", rule.alias), dialect)
-    assert bool(found.missing) == (means == "missing")
+    assert bool(linked_query.missing) == (means == "missing")
     if rule.kind == ALIAS_ONLY:
         assert (bare == alias) == (means == "alias")
         return
@@ -89,13 +89,13 @@ REFUSED_BY_SPARK = {
 REFUSED_BY_DUCKDB = {"having, in a subquery"}
 
 
-def agrees(rule: Rule, dialect: str, found: str, refused: set[str]) -> None:
+def agrees(rule: Rule, dialect: str, actual: str, refused: set[str]) -> None:
     says = resolution(dialect)[rule.place]
     means = expected(rule, says)
     if rule.title in refused:
-        assert found in ("refused", "neither")
+        assert actual in ("refused", "neither")
     else:
-        assert found == ("refused" if means == "missing" else means)
+        assert actual == ("refused" if means == "missing" else means)
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +111,8 @@ def data() -> Iterator[duckdb.DuckDBPyConnection]:
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda r: r.title)
 def test_duckdb_does_what_the_table_says(rule: Rule, data: duckdb.DuckDBPyConnection) -> None:
-    found = meaning(rule, lambda sql: data.execute(sql).fetchall())
-    agrees(rule, "duckdb", found, REFUSED_BY_DUCKDB)
+    actual = meaning(rule, lambda sql: data.execute(sql).fetchall())
+    agrees(rule, "duckdb", actual, REFUSED_BY_DUCKDB)
 
 
 @pytest.mark.spark
@@ -121,8 +121,8 @@ def test_spark_does_what_the_table_says(spark: SparkSession) -> None:
         spark.createDataFrame(rows, columns).coalesce(1).createOrReplaceTempView(name)
     try:
         for rule in RULES:
-            found = meaning(rule, lambda sql: [tuple(row) for row in spark.sql(sql).collect()])
-            agrees(rule, "spark", found, REFUSED_BY_SPARK)
+            actual = meaning(rule, lambda sql: [tuple(row) for row in spark.sql(sql).collect()])
+            agrees(rule, "spark", actual, REFUSED_BY_SPARK)
     finally:
         for name in DATA:
             spark.catalog.dropTempView(name)
@@ -172,9 +172,9 @@ def test_the_page_says_what_the_table_says() -> None:
     ]
     head = next(row for row in rows if "duckdb" in row)
     start = rows.index(head) + 2
-    said = [row[1:] for row in rows[start : start + len(PLACES)]]
+    cells = [row[1:] for row in rows[start : start + len(PLACES)]]
     assert set(head[1:]) == set(RESOLUTION)
-    assert said == [[WORDS[resolution(d)[p]] for d in head[1:]] for p in PLACES]
+    assert cells == [[WORDS[resolution(d)[p]] for d in head[1:]] for p in PLACES]
 
 
 A, B = "(select v, k from t) as a", "(select w, k from u2) as b"
@@ -198,8 +198,8 @@ def test_a_merged_column_is_what_the_join_makes_it(
     sql: str, spelled: str, data: duckdb.DuckDBPyConnection
 ) -> None:
     _, _, tail = sql.partition(" from ")
-    said, _, _ = sql.removeprefix("select ").partition(" from ")
-    other = f"select {spelled or said} from {tail}"
+    column, _, _ = sql.removeprefix("select ").partition(" from ")
+    other = f"select {spelled or column} from {tail}"
     if not spelled:
         other = other.replace("where k", "where coalesce(a.k, b.k)")
     one, two = data.sql(sql), data.sql(other)
@@ -228,8 +228,8 @@ def test_behind_a_set_operation_only_names_of_outputs_are_known(
     union = "select abs(k) as z, v from t union all select 50 as y, 60 as m order by {}, v limit 3"
     assert linked(union.format("k"), "duckdb").missing == ["k"]
     for dialect in ("duckdb", "spark", "postgres"):
-        known = linked(union.format("y"), dialect).missing == []
-        assert known == (dialect == "duckdb")
+        is_known = linked(union.format("y"), dialect).missing == []
+        assert is_known == (dialect == "duckdb")
     rows = [data.execute(union.format(name)).fetchall() for name in ("y", "z")]
     assert rows[0] == rows[1]
     assert fingerprints(union.format("y"), "duckdb") == fingerprints(union.format("z"), "duckdb")
@@ -241,8 +241,8 @@ def test_distinct_on_a_position_or_an_alias(data: duckdb.DuckDBPyConnection) -> 
         sorted(data.execute(sql.format(key)).fetchall()) for key in ("1", "k", "abs(t.k)", "t.k")
     ]
     assert rows[0] == rows[1] == rows[2] != rows[3]
-    found = [fingerprints(sql.format(key), "duckdb") for key in ("1", "k", "abs(t.k)", "t.k")]
-    assert found[0] == found[1] == found[2] != found[3]
+    fps = [fingerprints(sql.format(key), "duckdb") for key in ("1", "k", "abs(t.k)", "t.k")]
+    assert fps[0] == fps[1] == fps[2] != fps[3]
 
 
 REPEATED = [
@@ -276,8 +276,8 @@ REPEATED = [
 def test_a_name_that_stands_for_several_items(
     one: str, other: str, data: duckdb.DuckDBPyConnection
 ) -> None:
-    found = [sorted(data.execute(sql).fetchall(), key=repr) for sql in (one, other)]
-    assert found[0] != found[1]
+    rows = [sorted(data.execute(sql).fetchall(), key=repr) for sql in (one, other)]
+    assert rows[0] != rows[1]
     assert fingerprints(one, "duckdb") != fingerprints(other, "duckdb")
-    if len(found[0]) != len(found[1]):
+    if len(rows[0]) != len(rows[1]):
         assert fingerprints(one, "duckdb")[0] != fingerprints(other, "duckdb")[0]

@@ -67,10 +67,10 @@ FOLLOWED = [
 
 @pytest.mark.parametrize("sql", FOLLOWED)
 def test_columns_are_those_of_the_engine(sql: str) -> None:
-    found = linked(sql)
-    assert not found.missing
-    assert not found.relation.unlisted
-    assert found.relation.names == executed(sql)[0]
+    linked_query = linked(sql)
+    assert not linked_query.missing
+    assert not linked_query.relation.unlisted
+    assert linked_query.relation.names == executed(sql)[0]
 
 
 NOT_FOLLOWED = [

@@ -47,12 +47,12 @@ def linked(sql: str, dialect: str, schema: Schema = TABLES.get) -> Linked | str:
         leaf = digest(b"leaf", name.encode())
         columns = schema(name)
         rest = _Open(name, leaf)
-        known = columns or []
+        names = columns or []
         return Relation(
-            list(known),
-            list(known),
-            [digest(leaf, c.encode()) for c in known],
-            [{(name, c): 1} for c in known],
+            list(names),
+            list(names),
+            [digest(leaf, c.encode()) for c in names],
+            [{(name, c): 1} for c in names],
             [] if columns is not None else [rest],
             leaf,
             {(name, ROWS): 1},
@@ -234,10 +234,12 @@ def _claims(result: Linked | str, fixture: Fixture) -> dict[str, set[tuple[str, 
         if name == "?":
             continue
         column = relation.get(name.lower(), name)
-        found = [column] if column is not None else []
-        if not found:  # as for a reader of this query: what the schema denies is not lost
-            found = [c for g in relation.unresolved if (c := g.get(name.lower(), name)) is not None]
-        claims[name] = {d for c in found for d in c[1]}
+        matching = [column] if column is not None else []
+        if not matching:  # as for a reader of this query: what the schema denies is not lost
+            matching = [
+                c for g in relation.unresolved if (c := g.get(name.lower(), name)) is not None
+            ]
+        claims[name] = {d for c in matching for d in c[1]}
     return claims
 
 
@@ -270,15 +272,15 @@ def test_a_missing_or_wrong_schema_never_claims_less() -> None:
             seen = linked(fixture.sql, fixture.dialect, schema)
             if what != "missing" and not isinstance(seen, str) and not seen.missing:
                 continue  # valid under that schema, it is another query
-            said = _claims(seen, fixture)
+            claims = _claims(seen, fixture)
             for name, deps in truth.items():
-                whole = {t for t, c in said[name] if c == ROWS}  # all of a table, columns unknown
+                whole = {t for t, c in claims[name] if c == ROWS}  # all of a table, columns unknown
                 if name == ROWS and "*" not in fixture.sql:
                     whole = set()
-                lost = {d for d in deps - said[name] if d[0] not in whole}
+                lost = {d for d in deps - claims[name] if d[0] not in whole}
                 # A name that the schema denies may mean something else that has it (an alias, a
                 # generator's column); only where nothing has it must it still lead to the table.
-                explained = what != "missing" and said[name]
+                explained = what != "missing" and claims[name]
                 if not isinstance(seen, str) and seen.unknown:
                     continue  # a NATURAL join of unknown columns, say: opaque, and it says so
                 assert not lost or explained, (

@@ -42,9 +42,9 @@ def plain(sql: str) -> Linked:
 
 
 def in_form(sql: str) -> Canonical:
-    found = canonical(sql, "duckdb", plain(sql), table, types=lambda key: COLUMNS)
-    assert found is not None
-    return found
+    form = canonical(sql, "duckdb", plain(sql), table, types=lambda key: COLUMNS)
+    assert form is not None
+    return form
 
 
 def fingerprints(linked: Linked) -> tuple[bytes, list[bytes]]:
@@ -143,7 +143,7 @@ def test_forms_and_near_misses_do_not_meet_by_chance(
 ) -> None:
     """Of all queries here, any two that are called equal give equal rows."""
     queries = list(
-        dict.fromkeys(q for said in (FORMS, NEAR_MISSES) for pair in said.values() for q in pair)
+        dict.fromkeys(q for pairs in (FORMS, NEAR_MISSES) for pair in pairs.values() for q in pair)
     )
     groups: dict[object, list[str]] = {}
     for sql in queries:

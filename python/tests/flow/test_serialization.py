@@ -18,14 +18,14 @@ from dbt_ripple.flow.serialization import lower_packed, pack, unpack
 def told(linked: Linked) -> dict[str, Any]:
     """All that a linked query says. What its unknown columns are is asked of it."""
     relation = linked.relation
-    said = {
+    parts = {
         slot: getattr(relation, slot)
         for slot in Relation.__slots__
         if slot not in ("by_key", "duplicates", "unlisted", "unresolved")
     }
     for kind, rests in (("unlisted", relation.unlisted), ("unresolved", relation.unresolved)):
-        said[kind] = [(rest.fp(), rest.get("some", "some")) for rest in rests]
-    return {**said, "missing": linked.missing, "unknown": linked.unknown}
+        parts[kind] = [(rest.fp(), rest.get("some", "some")) for rest in rests]
+    return {**parts, "missing": linked.missing, "unknown": linked.unknown}
 
 
 @pytest.mark.parametrize("fixture", read_fixtures(), ids=lambda f: f.id)

@@ -105,8 +105,8 @@ def test_duckdb_gives_the_same(dialect: str, star: str, spelled: str) -> None:
 
 
 def test_unnest_of_a_struct_is_its_fields_on_duckdb() -> None:
-    found = linked("select unnest(s), k from st", "duckdb").relation
-    assert (found.names, found.unlisted) == (["a", "B", "k"], [])
+    relation = linked("select unnest(s), k from st", "duckdb").relation
+    assert (relation.names, relation.unlisted) == (["a", "B", "k"], [])
 
 
 def test_both_branches_of_a_union_tell() -> None:

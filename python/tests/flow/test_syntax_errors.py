@@ -57,7 +57,7 @@ WRONG = [
 ]
 
 
-def said(sql: str, dialect: str = "duckdb") -> str:
+def problem_in(sql: str, dialect: str = "duckdb") -> str:
     unread = lower(sql, dialect).rel is None
     return str(syntax_error(sql, dialect, unread=unread, columns=COLUMNS) or "")
 
@@ -80,7 +80,7 @@ def duckdb_takes(sql: str) -> bool:
 
 @pytest.mark.parametrize(("sql", "expected"), WRONG)
 def test_a_mistake_is_named_and_duckdb_refuses_it(sql: str, expected: str) -> None:
-    assert expected in said(sql)
+    assert expected in problem_in(sql)
     assert not duckdb_takes(sql)
 
 
@@ -95,7 +95,7 @@ def test_a_mistake_is_named_and_duckdb_refuses_it(sql: str, expected: str) -> No
     ],
 )
 def test_the_line_is_that_of_the_mistake(sql: str, line: int) -> None:
-    assert f"(line {line} of the compiled SQL)" in said(sql)
+    assert f"(line {line} of the compiled SQL)" in problem_in(sql)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_the_line_is_that_of_the_mistake(sql: str, line: int) -> None:
 def test_a_clause_that_sqlglot_does_not_know_is_no_mistake(sql: str) -> None:
     assert lower(sql, "duckdb").rel is None
     assert duckdb_takes(sql)
-    assert said(sql) == ""
+    assert problem_in(sql) == ""
 
 
 @pytest.mark.parametrize(
@@ -134,19 +134,19 @@ def test_what_is_written_unlike_the_rest_is_none(dialect: str, sql: str) -> None
 
 
 def test_a_comma_after_the_last_column_is_one_where_the_engine_takes_none() -> None:
-    assert "a comma too many" in said("select a, from t", "postgres")
+    assert "a comma too many" in problem_in("select a, from t", "postgres")
 
 
 def test_of_several_statements_nothing_is_said() -> None:
-    assert said("select (a from t; select b) from t") == ""
+    assert problem_in("select (a from t; select b) from t") == ""
 
 
 def test_no_query_of_the_fixtures_has_one() -> None:
     for fixture in read_fixtures():
         words = set(re.findall(r"\w+", fixture.sql.lower()))
-        found = syntax_error(fixture.sql, fixture.dialect, unread=True, columns=words)
+        error = syntax_error(fixture.sql, fixture.dialect, unread=True, columns=words)
         read = lower(fixture.sql, fixture.dialect).rel is not None
-        assert not (found and read), (fixture.id, str(found))
+        assert not (error and read), (fixture.id, str(error))
 
 
 _PUT_IN = """
@@ -180,9 +180,9 @@ def test_whatever_is_done_to_a_query_only_what_duckdb_refuses_is_named(seed: int
         edited = " ".join(parts)
         unread = lower(edited, "duckdb").rel is None
         words = set(re.findall(r"\w+", edited.lower()))
-        if found := syntax_error(edited, "duckdb", unread=unread, columns=words):
+        if error := syntax_error(edited, "duckdb", unread=unread, columns=words):
             named += 1
-            assert not duckdb_takes(edited), (str(found), edited)
+            assert not duckdb_takes(edited), (str(error), edited)
     assert named > 25
 
 

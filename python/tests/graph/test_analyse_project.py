@@ -58,36 +58,36 @@ ORDERS = node("source.p.raw.orders", columns=["id", "amount"])
 LISTED = {"source.p.raw.orders": ["id", "amount", "status"]}
 
 
-def edges(found: Any, child: str) -> set[tuple[str, str, str, str]]:
+def edges(analysis: Any, child: str) -> set[tuple[str, str, str, str]]:
     return {
         (e.parent_id, e.parent_column, e.child_column, e.subtype)
-        for e in found.edges
+        for e in analysis.edges
         if e.child_id == child and ROWS not in (e.parent_column, e.child_column)
     }
 
 
 def test_a_star_over_a_listed_source_has_its_columns() -> None:
-    found = analyse(
+    analysis = analyse(
         project(
             ORDERS, node("model.p.a", "select * from s.orders", ORDERS.unique_id), catalog=LISTED
         )
     )
-    assert found.nodes["model.p.a"].columns == ["id", "amount", "status"]
-    assert found.nodes["model.p.a"].status == "analysed"
+    assert analysis.nodes["model.p.a"].columns == ["id", "amount", "status"]
+    assert analysis.nodes["model.p.a"].status == "analysed"
 
 
 def test_a_star_over_an_unlisted_source_says_so_and_loses_nothing() -> None:
     a = node("model.p.a", "select * from s.orders", ORDERS.unique_id)
     b = node("model.p.b", "select status, upper(note) as note from s.a", "model.p.a")
-    found = analyse(project(ORDERS, a, b))
-    assert found.nodes["model.p.a"].status == "opaque"
-    assert "dbt docs generate" in str(found.nodes["model.p.a"].reason)
-    assert edges(found, "model.p.b") == {
+    analysis = analyse(project(ORDERS, a, b))
+    assert analysis.nodes["model.p.a"].status == "opaque"
+    assert "dbt docs generate" in str(analysis.nodes["model.p.a"].reason)
+    assert edges(analysis, "model.p.b") == {
         ("model.p.a", "status", "status", "IDENTITY"),
         ("model.p.a", "note", "note", "TRANSFORMATION"),
     }
     # What only its reader shows is a column of the star, and of the source behind it.
-    assert {("source.p.raw.orders", "note", "note", "IDENTITY")} <= edges(found, "model.p.a")
+    assert {("source.p.raw.orders", "note", "note", "IDENTITY")} <= edges(analysis, "model.p.a")
 
 
 @pytest.mark.parametrize(
@@ -101,10 +101,10 @@ def test_a_star_over_an_unlisted_source_says_so_and_loses_nothing() -> None:
 def test_what_is_not_analysed_depends_on_everything(more: dict[str, Any], reason: str) -> None:
     sql = more.pop("sql", "def model(dbt, session): ...")
     a = node("model.p.a", sql, ORDERS.unique_id, columns=["x"], **more)
-    found = analyse(project(ORDERS, a, catalog=LISTED))
-    assert found.nodes["model.p.a"].status == "opaque"
-    assert reason in str(found.nodes["model.p.a"].reason)
-    assert {(p, c) for p, c, _, _ in edges(found, "model.p.a")} == {
+    analysis = analyse(project(ORDERS, a, catalog=LISTED))
+    assert analysis.nodes["model.p.a"].status == "opaque"
+    assert reason in str(analysis.nodes["model.p.a"].reason)
+    assert {(p, c) for p, c, _, _ in edges(analysis, "model.p.a")} == {
         ("source.p.raw.orders", c) for c in LISTED["source.p.raw.orders"]
     }
 
@@ -126,17 +126,17 @@ def test_what_is_not_analysed_may_read_columns_by_their_position(sql: str) -> No
 def test_a_column_that_is_not_there_breaks_its_reader_by_name() -> None:
     a = node("model.p.a", "select id from s.orders", ORDERS.unique_id)
     b = node("model.p.b", "select id, amount from s.a", "model.p.a")
-    found = analyse(project(ORDERS, a, b, catalog=LISTED))
-    assert found.nodes["model.p.b"].status == "broken"
-    assert "amount" in str(found.nodes["model.p.b"].reason)
-    assert found.nodes["model.p.a"].status == "analysed"
+    analysis = analyse(project(ORDERS, a, b, catalog=LISTED))
+    assert analysis.nodes["model.p.b"].status == "broken"
+    assert "amount" in str(analysis.nodes["model.p.b"].reason)
+    assert analysis.nodes["model.p.a"].status == "analysed"
 
 
 def test_a_source_that_a_node_builds_is_that_node() -> None:
     seed = node("seed.p.orders", checksum={"name": "sha256", "checksum": "1"})
     a = node("model.p.a", "select id from s.orders", ORDERS.unique_id)
-    found = analyse(project(seed, ORDERS, a, catalog={"seed.p.orders": ["id"]}))
-    assert edges(found, "model.p.a") == {("seed.p.orders", "id", "id", "IDENTITY")}
+    analysis = analyse(project(seed, ORDERS, a, catalog={"seed.p.orders": ["id"]}))
+    assert edges(analysis, "model.p.a") == {("seed.p.orders", "id", "id", "IDENTITY")}
 
 
 def test_an_ephemeral_model_is_a_node_of_its_own() -> None:
@@ -150,22 +150,22 @@ def test_an_ephemeral_model_is_a_node_of_its_own() -> None:
         "with __dbt__cte__e as (select id, amount * 2 as twice from s.orders) "
         "select twice + 1 as y from __dbt__cte__e"
     )
-    found = analyse(project(ORDERS, e, node("model.p.a", sql, "model.p.e"), catalog=LISTED))
-    assert edges(found, "model.p.a") == {("model.p.e", "twice", "y", "TRANSFORMATION")}
+    analysis = analyse(project(ORDERS, e, node("model.p.a", sql, "model.p.e"), catalog=LISTED))
+    assert edges(analysis, "model.p.a") == {("model.p.e", "twice", "y", "TRANSFORMATION")}
 
 
 def test_a_node_that_reads_itself_is_not_its_own_parent() -> None:
     sql = "select id from s.orders where id > (select max(id) from s.a)"
     a = node("model.p.a", sql, ORDERS.unique_id, config={"materialized": "incremental"})
-    found = analyse(project(ORDERS, a, catalog=LISTED))
-    assert found.nodes["model.p.a"].status == "analysed"
-    assert {e.parent_id for e in found.edges} == {"source.p.raw.orders"}
+    analysis = analyse(project(ORDERS, a, catalog=LISTED))
+    assert analysis.nodes["model.p.a"].status == "analysed"
+    assert {e.parent_id for e in analysis.edges} == {"source.p.raw.orders"}
 
 
 def test_a_relation_dbt_does_not_know_is_a_dataset() -> None:
-    found = analyse(project(node("model.p.a", "select x from elsewhere.t")))
-    assert edges(found, "model.p.a") == {("dataset.elsewhere.t", "x", "x", "IDENTITY")}
-    assert found.nodes["dataset.elsewhere.t"].columns == ["x"]
+    analysis = analyse(project(node("model.p.a", "select x from elsewhere.t")))
+    assert edges(analysis, "model.p.a") == {("dataset.elsewhere.t", "x", "x", "IDENTITY")}
+    assert analysis.nodes["dataset.elsewhere.t"].columns == ["x"]
 
 
 def test_a_table_of_another_schema_changes_no_fingerprint() -> None:
@@ -191,23 +191,23 @@ def test_settings_of_an_incremental_model_are_part_of_its_rows() -> None:
 
 def test_a_materialization_nobody_knows_is_opaque() -> None:
     a = node("model.p.a", "select id from s.orders", config={"materialized": "vault"})
-    found = analyse(project(ORDERS, a, catalog=LISTED))
-    assert found.nodes["model.p.a"].status == "opaque"
-    assert "vault" in str(found.nodes["model.p.a"].reason)
+    analysis = analyse(project(ORDERS, a, catalog=LISTED))
+    assert analysis.nodes["model.p.a"].status == "opaque"
+    assert "vault" in str(analysis.nodes["model.p.a"].reason)
 
 
 def test_a_snapshot_has_the_columns_dbt_adds() -> None:
     config = {"strategy": "timestamp", "updated_at": "amount", "unique_key": "id"}
     snap = node("snapshot.p.h", "select id, amount from s.orders", ORDERS.unique_id, config=config)
-    found = analyse(project(ORDERS, snap, catalog=LISTED))
-    assert found.nodes["snapshot.p.h"].columns[2:] == [
+    analysis = analyse(project(ORDERS, snap, catalog=LISTED))
+    assert analysis.nodes["snapshot.p.h"].columns[2:] == [
         "dbt_scd_id",
         "dbt_updated_at",
         "dbt_valid_from",
         "dbt_valid_to",
     ]
     assert ("source.p.raw.orders", "amount", "dbt_valid_from", "IDENTITY") in edges(
-        found, "snapshot.p.h"
+        analysis, "snapshot.p.h"
     )
 
 
@@ -228,10 +228,10 @@ def test_a_defect_of_ours_is_one_nodes_alone(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(query_cache, "link", failing)
     a = node("model.p.a", "select id from s.orders", ORDERS.unique_id, columns=["id"])
     b = node("model.p.b", "select id from s.a", "model.p.a")
-    found = analyse(project(ORDERS, a, b, catalog=LISTED))
-    assert found.nodes["model.p.a"].status == "opaque"
-    assert "ZeroDivisionError: oops" in str(found.nodes["model.p.a"].reason)
-    assert found.nodes["model.p.b"].status == "analysed"
+    analysis = analyse(project(ORDERS, a, b, catalog=LISTED))
+    assert analysis.nodes["model.p.a"].status == "opaque"
+    assert "ZeroDivisionError: oops" in str(analysis.nodes["model.p.a"].reason)
+    assert analysis.nodes["model.p.b"].status == "analysed"
 
 
 @pytest.mark.parametrize(

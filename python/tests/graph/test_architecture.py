@@ -11,21 +11,21 @@ RULES = re.findall(r"^\| (\d+) \| .* \| (.*?) \|$", TEXT, re.M)
 
 
 def cited() -> set[str]:
-    found: set[str] = set()
+    numbers: set[str] = set()
     for path in (ROOT / "python" / "dbt_ripple").rglob("*.py"):
         for first, last, more in re.findall(
             r"\b[Rr]ules? (\d+)(?:-(\d+)|((?:(?:, | and )\d+)+))?", path.read_text(encoding="utf-8")
         ):
-            found.update([first, *re.findall(r"\d+", more)])
-            found.update(map(str, range(int(first), int(last or first) + 1)))
-    return found
+            numbers.update([first, *re.findall(r"\d+", more)])
+            numbers.update(map(str, range(int(first), int(last or first) + 1)))
+    return numbers
 
 
 def test_every_rule_that_is_cited_is_written_down() -> None:
-    known = [number for number, _ in RULES]
-    assert known == [str(i) for i in range(1, 17)]
+    numbers = [number for number, _ in RULES]
+    assert numbers == [str(i) for i in range(1, 17)]
     assert len(cited()) > 10
-    assert cited() <= set(known)
+    assert cited() <= set(numbers)
 
 
 def test_the_tests_that_guard_a_rule_exist() -> None:

@@ -273,8 +273,8 @@ def test_a_name_is_missing_only_where_it_is_one(adapter: str, sql: str, status: 
     upper = adapter in ("oracle", "snowflake")
     columns = {T: ["ID", "V"]} if upper else COLUMNS
     model = node("model.p.m", f"select {sql} as x from " + ('"s"."t"' if upper else "s.t"), T)
-    found = analyse(project(node(T), model, catalog=columns, adapter=adapter))
-    assert (found.nodes["model.p.m"].status, sql) == (status, sql)
+    analysis = analyse(project(node(T), model, catalog=columns, adapter=adapter))
+    assert (analysis.nodes["model.p.m"].status, sql) == (status, sql)
 
 
 def test_a_hidden_column_is_made_of_the_rows() -> None:
@@ -321,8 +321,8 @@ def chain(
 
 
 def status(project_: Project, unique_id: str = "model.p.mart") -> str:
-    found = analyse(project_)
-    return {**found.nodes, **found.tests}[unique_id].status
+    analysis = analyse(project_)
+    return {**analysis.nodes, **analysis.tests}[unique_id].status
 
 
 ALTERS = {"post-hook": [{"sql": "alter table {{ this }} add column kind int"}]}
@@ -455,6 +455,8 @@ def test_what_the_engine_does_not_look_into_is_built_and_does_not_move() -> None
             adapter="duckdb",
         )
 
-    found = select(side("select id, v as kind from s.t"), side("select id from s.t"), facts=False)
-    assert (found.models, found.tests) == (["model.p.stg", "model.p.mart"], [])
-    assert (found.broken, found.opaque) == ([], [])
+    selection = select(
+        side("select id, v as kind from s.t"), side("select id from s.t"), facts=False
+    )
+    assert (selection.models, selection.tests) == (["model.p.stg", "model.p.mart"], [])
+    assert (selection.broken, selection.opaque) == ([], [])

@@ -90,12 +90,12 @@ def test_a_damaged_file_is_no_wrong_answer_and_heals(tmp_path: Path, damage: obj
     put(tmp_path, **values)
     file = tmp_path / FILE
     file.write_bytes(damage(file.read_bytes()))  # type: ignore[operator]
-    said: list[str] = []
-    with Cache(tmp_path, warn=said.append) as cache:
+    warnings: list[str] = []
+    with Cache(tmp_path, warn=warnings.append) as cache:
         for name, value in values.items():
             assert cache.get(cache.key(name.encode())) in (None, value)
-    put(tmp_path, said, **values)
-    assert len(said) <= 1
+    put(tmp_path, warnings, **values)
+    assert len(warnings) <= 1
     assert kept(tmp_path, *(name.encode() for name in values)) == list(values.values())
 
 
@@ -116,12 +116,12 @@ def test_a_log_that_was_cut_loses_only_what_it_held(tmp_path: Path) -> None:
 
 def test_a_damaged_file_is_said_once_and_moved_aside(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"not a database" * 1000)
-    said: list[str] = []
-    put(tmp_path, said, a=b"1")
-    put(tmp_path, said, b=b"2")
-    assert len(said) == 1
-    assert "damaged" in said[0]
-    assert "\n" not in said[0]
+    warnings: list[str] = []
+    put(tmp_path, warnings, a=b"1")
+    put(tmp_path, warnings, b=b"2")
+    assert len(warnings) == 1
+    assert "damaged" in warnings[0]
+    assert "\n" not in warnings[0]
     assert (tmp_path / f"{FILE}.aside").read_bytes().startswith(b"not a database")
     assert kept(tmp_path, b"a", b"b") == [b"1", b"2"]
 
@@ -131,9 +131,9 @@ def test_somebody_elses_database_is_moved_aside_whole(tmp_path: Path) -> None:
         other.execute("create table mine (x)")
         other.execute("insert into mine values (42)")
     other.close()
-    said: list[str] = []
-    put(tmp_path, said, a=b"1")
-    assert ["not ours" in line for line in said] == [True]
+    warnings: list[str] = []
+    put(tmp_path, warnings, a=b"1")
+    assert ["not ours" in line for line in warnings] == [True]
     assert kept(tmp_path, b"a") == [b"1"]
     aside = sqlite3.connect(tmp_path / f"{FILE}.aside")
     assert aside.execute("select x from mine").fetchall() == [(42,)]
@@ -145,41 +145,41 @@ def test_an_older_layout_is_moved_aside(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / FILE) as other:
         other.execute("pragma user_version = 0")
     other.close()
-    said: list[str] = []
-    put(tmp_path, said, b=b"2")
-    assert len(said) == 1
+    warnings: list[str] = []
+    put(tmp_path, warnings, b=b"2")
+    assert len(warnings) == 1
     assert kept(tmp_path, b"a", b"b") == [None, b"2"]
 
 
 def test_where_nothing_can_be_written_it_works_without(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    said: list[str] = []
-    put(tmp_path / "file" / "folder", said, a=b"1")
-    assert len(said) == 1
-    assert "not used" in said[0]
+    warnings: list[str] = []
+    put(tmp_path / "file" / "folder", warnings, a=b"1")
+    assert len(warnings) == 1
+    assert "not used" in warnings[0]
 
 
 def test_a_user_without_a_home_works_without(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("XDG_CACHE_HOME", "DBT_RIPPLE_CACHE_DIR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", "~")
-    said: list[str] = []
-    with Cache(warn=said.append) as cache:
+    warnings: list[str] = []
+    with Cache(warn=warnings.append) as cache:
         cache.put(b"a", b"1")
-    assert len(said) == 1
-    assert "home" in said[0]
+    assert len(warnings) == 1
+    assert "home" in warnings[0]
 
 
 def test_a_full_disk_is_no_error(tmp_path: Path) -> None:
     put(tmp_path, a=b"1")
-    said: list[str] = []
-    cache = Cache(tmp_path, warn=said.append)
+    warnings: list[str] = []
+    cache = Cache(tmp_path, warn=warnings.append)
     assert cache._connection is not None
     cache._connection.execute("pragma max_page_count = 10")  # what SQLite then says is: disk full
     cache.put(cache.key(b"b"), os.urandom(1_000_000))
     cache.close()
-    assert len(said) == 1
-    assert "full" in said[0]
+    assert len(warnings) == 1
+    assert "full" in warnings[0]
     assert kept(tmp_path, b"a", b"b") == [b"1", None]
 
 
@@ -193,10 +193,10 @@ def test_what_was_not_used_for_longest_goes(
     def run(days: int, reads: list[str], **values: bytes) -> list[bool]:
         monkeypatch.setattr(time, "time", lambda: now + days * day)
         with Cache(tmp_path, limit=limit) as cache:
-            found = [cache.get(cache.key(name.encode())) is not None for name in reads]
+            hits = [cache.get(cache.key(name.encode())) is not None for name in reads]
             for name, value in values.items():
                 cache.put(cache.key(name.encode()), value)
-        return found
+        return hits
 
     run(0, [], **{f"old{i}": os.urandom(50_000) for i in range(15)})
     run(5, [], **{f"new{i}": os.urandom(50_000) for i in range(15)})
@@ -210,26 +210,26 @@ def test_what_was_not_used_for_longest_goes(
 def _work(folder: Path, seed: int, rounds: int) -> list[str]:
     """Read and write a small cache at random; everything found must be what belongs there."""
     rng = random.Random(seed)
-    said: list[str] = []
+    warnings: list[str] = []
     wrong: list[str] = []
     for _ in range(rounds):
-        with Cache(folder, limit=1_500_000, warn=said.append) as cache:
+        with Cache(folder, limit=1_500_000, warn=warnings.append) as cache:
             for _ in range(60):
                 name = str(rng.randrange(300)).encode()
                 value = random.Random(name).randbytes(20_000)
-                found = cache.get(cache.key(name))
-                if found is None:
+                kept = cache.get(cache.key(name))
+                if kept is None:
                     cache.put(cache.key(name), value)
-                elif found != value:
+                elif kept != value:
                     wrong.append(f"{name!r} is not what was put")
-    return wrong + said
+    return wrong + warnings
 
 
 def test_many_processes_read_and_write_while_entries_go(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     with context.Pool(4) as pool:
-        said = pool.starmap(_work, [(tmp_path, seed, 15) for seed in range(4)])
-    assert said == [[]] * 4
+        outcomes = pool.starmap(_work, [(tmp_path, seed, 15) for seed in range(4)])
+    assert outcomes == [[]] * 4
     check = sqlite3.connect(tmp_path / FILE)
     assert check.execute("pragma integrity_check").fetchone() == ("ok",)
     assert check.execute("select count(*) from entries").fetchone()[0] > 20
@@ -240,9 +240,9 @@ def test_many_processes_find_the_same_damaged_file(tmp_path: Path) -> None:
     (tmp_path / FILE).write_bytes(b"not a database" * 1000)
     context = multiprocessing.get_context("spawn")
     with context.Pool(4) as pool:
-        said = pool.starmap(_work, [(tmp_path, seed, 3) for seed in range(4)])
-    assert not [line for lines in said for line in lines if "is not what was put" in line]
-    assert any("damaged" in line for lines in said for line in lines)
+        outcomes = pool.starmap(_work, [(tmp_path, seed, 3) for seed in range(4)])
+    assert not [line for lines in outcomes for line in lines if "is not what was put" in line]
+    assert any("damaged" in line for lines in outcomes for line in lines)
     assert _work(tmp_path, 9, 1) == []
 
 

@@ -131,7 +131,7 @@ def test_names_fold_as_the_warehouse_does() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         (
             "  - id: dag:d\n    reads: [fcts]\n",
@@ -167,10 +167,10 @@ def test_names_fold_as_the_warehouse_does() -> None:
         ),
     ],
 )
-def test_a_name_that_means_nothing_is_refused(text: str, said: str) -> None:
+def test_a_name_that_means_nothing_is_refused(text: str, message: str) -> None:
     with pytest.raises(RippleError) as refused:
         DeclaredGraph(shop(), assets(text))
-    assert str(refused.value).startswith(said)
+    assert str(refused.value).startswith(message)
 
 
 def test_a_bare_name_in_sql_may_not_mean_two_relations() -> None:
@@ -232,15 +232,19 @@ def test_a_source_that_an_asset_writes_has_it_above() -> None:
     ],
 )
 def test_the_kind_is_what_the_transformation_says(how: str, edge: str) -> None:
-    said = f"{{from: status, transformation: {how!r}}}"
-    found = edges(linked(f"  - id: dashboard:d\n    reads: [{{node: fct, columns: [{said}]}}]\n"))
-    assert found == {edge, f"IDENTITY fct.{ROWS} d.{ROWS}"}
+    column = f"{{from: status, transformation: {how!r}}}"
+    linked_edges = edges(
+        linked(f"  - id: dashboard:d\n    reads: [{{node: fct, columns: [{column}]}}]\n")
+    )
+    assert linked_edges == {edge, f"IDENTITY fct.{ROWS} d.{ROWS}"}
 
 
 def test_a_masked_value_is_said_to_be() -> None:
-    said = "{from: status, to: hash, transformation: sha2(status), masking: true}"
-    found = edges(linked(f"  - id: dashboard:d\n    reads: [{{node: fct, columns: [{said}]}}]\n"))
-    assert "masked TRANSFORMATION fct.status d.hash" in found
+    column = "{from: status, to: hash, transformation: sha2(status), masking: true}"
+    linked_edges = edges(
+        linked(f"  - id: dashboard:d\n    reads: [{{node: fct, columns: [{column}]}}]\n")
+    )
+    assert "masked TRANSFORMATION fct.status d.hash" in linked_edges
 
 
 def test_without_a_word_on_columns_all_of_them_count_and_it_is_said() -> None:
@@ -421,8 +425,8 @@ def test_what_dbt_builds_may_come_back_into_a_source() -> None:
     graph = DeclaredGraph(of, assets(BACK))
     assert graph.closing == {("asset.stream.back", RAW)}
     report = what_if(BACK, STG, Change("drop", "amount"))
-    found = severities(report)
-    assert (found["fct"], found["back"], found["orders"]) == ("breaking",) * 3
+    severity_of = severities(report)
+    assert (severity_of["fct"], severity_of["back"], severity_of["orders"]) == ("breaking",) * 3
     lineage = AssetLineage(graph, analyse(of))
     rows = build_rows(graph.acyclic, lineage.analysis)
     closure = {(r.ancestor_id, r.descendant_id) for r in rows.rows["node_closure"]}  # type: ignore[attr-defined]
@@ -453,8 +457,8 @@ RING = """
 
 
 def test_a_change_goes_round_a_ring_of_assets() -> None:
-    found = severities(what_if(RING, FCT, Change("retype", "amount", "string")))
-    assert found == dict.fromkeys("abc", "warning")
+    severity_of = severities(what_if(RING, FCT, Change("retype", "amount", "string")))
+    assert severity_of == dict.fromkeys("abc", "warning")
     assert severities(what_if(RING, "asset.topic.b", Change("drop", "x"))).keys() >= {"c", "a"}
 
 
@@ -471,8 +475,8 @@ def test_a_long_ring_is_no_deep_call() -> None:
 
 def moved(then: str, now: str, of: Project | None = None) -> dict[str, set[str]]:
     of = of or shop()
-    found = declared_otherwise(of, of, assets(then), assets(now), lambda: analyse(of))
-    return {u: set(names) for u, names in found.items()}
+    moved_columns = declared_otherwise(of, of, assets(then), assets(now), lambda: analyse(of))
+    return {u: set(names) for u, names in moved_columns.items()}
 
 
 def picked(then: str, now: str) -> Sequence[str]:
@@ -550,9 +554,11 @@ def test_a_table_that_nobody_declares_hands_on_what_an_asset_writes() -> None:
     )
     text = "  - id: spark:j\n    sql: insert into lake.t select id as x, {} as y from s.orders\n"
     now = assets(text.format("amount + 1"))
-    found = declared_otherwise(of, of, assets(text.format("amount")), now, lambda: analyse(of))
-    assert {u: set(names) for u, names in found.items()} == {"dataset.lake.t": {"y"}}
-    head = of.having(written_otherwise=found)
+    columns_moved = declared_otherwise(
+        of, of, assets(text.format("amount")), now, lambda: analyse(of)
+    )
+    assert {u: set(names) for u, names in columns_moved.items()} == {"dataset.lake.t": {"y"}}
+    head = of.having(written_otherwise=columns_moved)
     # Nothing lists its columns: any of them may be the one.
     assert [test.name for test in select(of, head, facts=False).tests] == ["x", "y"]
     report = what_if(text.format("amount"), RAW, Change("retype", "amount", "string"), of=of)
@@ -582,11 +588,11 @@ def test_personal_data_goes_through_assets() -> None:
     reads: [{node: fct, columns: [{from: status, transformation: sha2(status), masking: true}]}]
 """
     )
-    found = {
+    personal = {
         f"{p.unique_id.rpartition('.')[2]}.{p.column}"
         for p in pii_columns(lineage.graph.whole, lineage.analysis)
     }
-    assert found == {
+    assert personal == {
         "shop.mail",
         "load.mail",
         "orders.status",
@@ -607,5 +613,5 @@ def test_assets_and_another_dbt_project_at_once() -> None:
     report = impact(
         first, first.nodes[FCT], [Change("drop", "amount")], assets=graph, joined=joined
     )
-    found = {a.full_name: a.severity for a in report.affected_assets}
-    assert (found["totals"], found["q.far"]) == ("breaking", "breaking")
+    severity_of = {a.full_name: a.severity for a in report.affected_assets}
+    assert (severity_of["totals"], severity_of["q.far"]) == ("breaking", "breaking")

@@ -28,17 +28,17 @@ def events(adapter: str = "duckdb", payload: str = "payload", a: str = "payload.
 
 
 def test_fields_come_from_the_catalog_through_models() -> None:
-    found = {a.unique_id: a for a in analyse(events()).nodes.values()}
-    assert [a.status for a in found.values() if a.unique_id != RAW] == ["analysed"] * 3
-    assert found["model.p.flat"].columns == ["id", "a", "b"]
-    assert found["model.p.deep"].columns == ["c", "a"]
+    by_id = {a.unique_id: a for a in analyse(events()).nodes.values()}
+    assert [a.status for a in by_id.values() if a.unique_id != RAW] == ["analysed"] * 3
+    assert by_id["model.p.flat"].columns == ["id", "a", "b"]
+    assert by_id["model.p.deep"].columns == ["c", "a"]
 
 
 def test_they_are_kept_with_what_is_kept_of_a_query(tmp_path: Path) -> None:
     for _ in range(2):
         with Cache(tmp_path) as cache:
-            found = analyse(events(), cache=cache)
-        assert found.nodes["model.p.deep"].columns == ["c", "a"]
+            analysis = analyse(events(), cache=cache)
+        assert analysis.nodes["model.p.deep"].columns == ["c", "a"]
     other = events()
     other.catalog[RAW][1].type = "STRUCT(a INTEGER, b STRUCT(d VARCHAR))"
     with Cache(tmp_path) as cache:
@@ -77,6 +77,6 @@ JOINED = "select a.id, b.id, a.v, b.v from s.events as a join (select id, {0} as
 )
 def test_an_engines_own_name_is_found(made: str, edited: str, reads: str, moves: bool) -> None:
     base, head = renamed(made, reads), renamed(edited, reads)
-    found = analyse(base).nodes["model.p.reads"]
-    assert (found.status, found.reason) == ("analysed", None)
+    node_analysis = analyse(base).nodes["model.p.reads"]
+    assert (node_analysis.status, node_analysis.reason) == ("analysed", None)
     assert names(base, head) == (["c"] if moves else [])

@@ -53,9 +53,9 @@ def shop(stg: str | None = "select id, amount from s.raw", **metadata: Any) -> P
 
 
 def digests(of: Project) -> Any:
-    found = asdict(analyse(of))
-    del found["seconds"]
-    return {name: list(value) if name == "edges" else value for name, value in found.items()}
+    content = asdict(analyse(of))
+    del content["seconds"]
+    return {name: list(value) if name == "edges" else value for name, value in content.items()}
 
 
 HEADS: dict[str, Callable[[], Project]] = {
@@ -176,27 +176,27 @@ from sqlglot import exp, parsers, generators, dialects
 import sqlglot.dialects.dialect
 
 def seen():
-    found = {}
+    ids = {}
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == "sqlglot" and module is not None:
             for key, value in vars(module).items():
                 if not key.startswith("__"):
-                    found[name, key] = id(value)
+                    ids[name, key] = id(value)
                     if isinstance(value, type) and value.__module__ == name:
-                        found |= {(name, key, k): id(v) for k, v in vars(value).items()}
-    return found
+                        ids |= {(name, key, k): id(v) for k, v in vars(value).items()}
+    return ids
 
-for found in pkgutil.walk_packages(sqlglot.__path__, "sqlglot."):
-    if not found.name.endswith("__main__"):
+for module in pkgutil.walk_packages(sqlglot.__path__, "sqlglot."):
+    if not module.name.endswith("__main__"):
         try:
-            importlib.import_module(found.name)
+            importlib.import_module(module.name)
         except ImportError:
             pass
 before = seen(), sys.getrecursionlimit(), gc.get_threshold(), gc.isenabled(), gc.get_freeze_count()
 import dbt_ripple
-for found in pkgutil.walk_packages(dbt_ripple.__path__, "dbt_ripple."):
-    if not found.name.endswith("__main__"):
-        importlib.import_module(found.name)
+for module in pkgutil.walk_packages(dbt_ripple.__path__, "dbt_ripple."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
 after = seen(), sys.getrecursionlimit(), gc.get_threshold(), gc.isenabled(), gc.get_freeze_count()
 changed = [key for key, value in before[0].items() if after[0].get(key) != value]
 assert len(before[0]) > 1000, len(before[0])

@@ -12,20 +12,20 @@ from dbt_ripple.graph.jinja import branches, normalised, normalised_macro, tagge
 
 def by_jinja(text: str) -> list[str] | None:
     """The insides of all tags, as Jinja's lexer finds them; None where it refuses the text."""
-    found: list[str] = []
+    pieces: list[str] = []
     inside = False
     try:
         for _, kind, value in jinja2.Environment().lex(text):
             if kind in ("variable_begin", "block_begin"):
-                found.append("")
+                pieces.append("")
                 inside = True
             elif kind in ("variable_end", "block_end"):
                 inside = False
             elif inside:
-                found[-1] += value
+                pieces[-1] += value
     except jinja2.TemplateSyntaxError:
         return None
-    return None if inside else found
+    return None if inside else pieces
 
 
 @pytest.mark.parametrize(

@@ -247,5 +247,5 @@ def test_what_was_only_compiled_did_not_run(which, rows):
         run_results=[RunResult(unique_id=unique_id, status="success")],
         run_args={"which": which},
     )
-    found = build_rows(made, Analysis({}, [], [], {}), loaded_at=LOADED_AT)
-    assert len(found.rows["run_results"]) == rows
+    tables = build_rows(made, Analysis({}, [], [], {}), loaded_at=LOADED_AT)
+    assert len(tables.rows["run_results"]) == rows

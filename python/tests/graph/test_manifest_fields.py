@@ -61,5 +61,5 @@ def test_every_key_dbt_knows_is_on_a_list(kind: str, counted: set[str]) -> None:
     listed = DESCRIBING | OF_KEPT_ROWS | OF_PYTHON | STORING
     apart = {"column_types", "delimiter", "quote_columns", "post_hook", "pre_hook"}
     fields: list[Any] = list(dataclasses.fields(getattr(resources, kind)))
-    known = {f.name for f in fields if not f.name.startswith("_")}
-    assert known - listed - apart == counted
+    known_keys = {f.name for f in fields if not f.name.startswith("_")}
+    assert known_keys - listed - apart == counted

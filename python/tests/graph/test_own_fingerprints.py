@@ -30,13 +30,15 @@ def side(stg: str = STG, top: str = TOP, test: str = "", **more: Any) -> Project
 
 def moved(before: Analysis, now: Analysis) -> set[str]:
     """What differs of itself: ``node.column``, ``node`` for its rows."""
-    found = set()
+    moved_columns = set()
     for unique_id, own in now.own.items():
         name = unique_id.rpartition(".")[2]
         then = before.own[unique_id]
-        found |= {name} if then.rows != own.rows else set()
-        found |= {f"{name}.{c}" for c, fp in own.columns.items() if then.columns.get(c) != fp}
-    return found
+        moved_columns |= {name} if then.rows != own.rows else set()
+        moved_columns |= {
+            f"{name}.{c}" for c, fp in own.columns.items() if then.columns.get(c) != fp
+        }
+    return moved_columns
 
 
 def analysed(*args: Any, cache: Cache | None = None, **kwargs: Any) -> Analysis:

@@ -21,10 +21,10 @@ RAW = "source.p.raw.people"
 CATALOG = {RAW: ["id", "Email", "phone", "age"]}
 
 
-def people(**said: Any) -> Node:
+def people(**kinds: Any) -> Node:
     """A source whose email is personal data; other columns by keyword, as ``meta.pii``."""
     source = node(RAW, columns=["id", "email", "phone", "age"])
-    for name, kind in {"email": "email", **said}.items():
+    for name, kind in {"email": "email", **kinds}.items():
         source.columns[name].meta = {"pii": kind}
     return source
 
@@ -32,24 +32,30 @@ def people(**said: Any) -> Node:
 def model(name: str, sql: str, *parents: str, **meta: dict[str, Any]) -> Node:
     """A model with what is said of its columns."""
     made = node(f"model.p.{name}", sql, *(parents or (RAW,)))
-    made.columns = {column: Column(name=column, meta=said) for column, said in meta.items()}
+    made.columns = {
+        column: Column(name=column, meta=meta_of_column) for column, meta_of_column in meta.items()
+    }
     return made
 
 
-def found(*nodes: Node, catalog: dict[str, list[str]] | None = None) -> list[PiiColumn]:
+def personal_columns(*nodes: Node, catalog: dict[str, list[str]] | None = None) -> list[PiiColumn]:
     made: Project = project(*nodes, catalog=catalog or CATALOG)
     return pii_columns(made, analyse(made))
 
 
 def below(*nodes: Node) -> list[str]:
     """``node.column`` of everything but the source."""
-    return [f"{c.unique_id.split('.')[-1]}.{c.column}" for c in found(*nodes) if c.unique_id != RAW]
+    return [
+        f"{c.unique_id.split('.')[-1]}.{c.column}"
+        for c in personal_columns(*nodes)
+        if c.unique_id != RAW
+    ]
 
 
 def test_a_declared_column_and_what_inherits_it() -> None:
     stg = model("stg", "select id, email as mail, phone from s.people")
     dim = model("dim", "select lower(mail) as mail, id from s.stg", "model.p.stg")
-    assert found(people(), stg, dim) == [
+    assert personal_columns(people(), stg, dim) == [
         PiiColumn(
             "model.p.dim",
             "mail",
@@ -131,13 +137,13 @@ def test_a_hash_stays_one_further_down() -> None:
 def test_the_kind_is_that_of_the_nearest_declared_column() -> None:
     stg = model("stg", "select email, phone from s.people", email={"pii": "login"})
     dim = model("dim", "select email, phone from s.stg", "model.p.stg")
-    said = {
+    inheritance = {
         (c.unique_id, c.column): (c.pii, c.origin, c.source_id)
-        for c in found(people(phone=True), stg, dim)
+        for c in personal_columns(people(phone=True), stg, dim)
     }
-    assert said["model.p.stg", "email"] == ("login", "declared", "model.p.stg")
-    assert said["model.p.dim", "email"] == ("login", "inherited", "model.p.stg")
-    assert said["model.p.dim", "phone"] == ("pii", "inherited", RAW)
+    assert inheritance["model.p.stg", "email"] == ("login", "declared", "model.p.stg")
+    assert inheritance["model.p.dim", "email"] == ("login", "inherited", "model.p.stg")
+    assert inheritance["model.p.dim", "phone"] == ("pii", "inherited", RAW)
 
 
 def test_the_path_is_the_shortest() -> None:
@@ -146,15 +152,15 @@ def test_the_path_is_the_shortest() -> None:
     c = model(
         "c", "select coalesce(b.email, p.email) as x from s.people as p join s.b", RAW, "model.p.b"
     )
-    (last,) = (p for p in found(people(), a, b, c) if p.unique_id == "model.p.c")
+    (last,) = (p for p in personal_columns(people(), a, b, c) if p.unique_id == "model.p.c")
     assert last.path == (f"{RAW}.Email", "model.p.c.x")
 
 
 def test_declassified_with_a_reason_and_nothing_inherits_from_it() -> None:
-    said = {"pii": "none", "pii_reason": "the domain is no person"}
-    stg = model("stg", "select split(email, '@')[1] as domain from s.people", domain=said)
+    declared = {"pii": "none", "pii_reason": "the domain is no person"}
+    stg = model("stg", "select split(email, '@')[1] as domain from s.people", domain=declared)
     dim = model("dim", "select domain from s.stg", "model.p.stg")
-    (row, _) = found(people(), stg, dim)
+    (row, _) = personal_columns(people(), stg, dim)
     assert (row.unique_id, row.column, row.origin, row.reason, row.pii) == (
         "model.p.stg",
         "domain",
@@ -167,12 +173,12 @@ def test_declassified_with_a_reason_and_nothing_inherits_from_it() -> None:
 
 def test_without_a_reason_nothing_is_declassified() -> None:
     stg = model("stg", "select email from s.people", email={"pii": "none"})
-    assert [c.origin for c in found(people(), stg)] == ["inherited", "declared"]
+    assert [c.origin for c in personal_columns(people(), stg)] == ["inherited", "declared"]
 
 
 def test_none_where_nothing_arrives_is_no_news() -> None:
-    said = {"pii": False, "pii_reason": "it is a number"}
-    assert below(people(), model("m", "select id from s.people", id=said)) == []
+    declared = {"pii": False, "pii_reason": "it is a number"}
+    assert below(people(), model("m", "select id from s.people", id=declared)) == []
 
 
 def test_a_flagged_node_means_all_its_columns_unless_they_say_which() -> None:
@@ -193,17 +199,19 @@ def test_an_opaque_node_may_hold_whatever_its_parents_hold(columns: int) -> None
     source = people()
     source.columns |= {f"f{i}": Column(name=f"f{i}") for i in range(columns)}
     listed = {RAW: list(source.columns), "model.p.ml": names}
-    inherited = [c for c in found(source, opaque, catalog=listed) if c.origin == "inherited"]
+    inherited = [
+        c for c in personal_columns(source, opaque, catalog=listed) if c.origin == "inherited"
+    ]
     assert {c.column for c in inherited} == set(names)
     assert all(c.path == (f"{RAW}.email", f"model.p.ml.{c.column}") for c in inherited)
 
 
 def test_an_exposure_holds_what_it_reads_or_may_read() -> None:
     stg = model("stg", "select id, email, phone from s.people")
-    known = node("exposure.p.known", None, "model.p.stg")
-    known.meta = {"referenced_columns": ["stg.id", "phone"]}
+    listed = node("exposure.p.known", None, "model.p.stg")
+    listed.meta = {"referenced_columns": ["stg.id", "phone"]}
     unknown = node("exposure.p.unknown", None, "model.p.stg")
-    found_below = below(people(phone="phone"), stg, known, unknown)
+    found_below = below(people(phone="phone"), stg, listed, unknown)
     assert found_below == [
         "known.phone",
         "unknown.email",
@@ -217,12 +225,12 @@ def test_a_source_that_the_project_builds_is_that_node() -> None:
     built = model("people", "select id, email from s.elsewhere")
     reader = model("m", "select email from s.people", RAW)
     assert below(people(), built, reader) == ["m.email", "people.email"]
-    assert [c.path[0] for c in found(people(), built, reader)] == [f"{RAW}.Email"] * 3
+    assert [c.path[0] for c in personal_columns(people(), built, reader)] == [f"{RAW}.Email"] * 3
 
 
 def test_nothing_declared_nothing_found() -> None:
     source = node(RAW, columns=["email"])
-    assert found(source, model("m", "select email from s.people")) == []
+    assert personal_columns(source, model("m", "select email from s.people")) == []
 
 
 # --- what masks -----------------------------------------------------------------------------------
@@ -234,7 +242,7 @@ MARKED = "case 'dbt_ripple.mask' when 'dbt_ripple.mask' then concat(left(email, 
 def test_what_the_mask_macro_writes_is_seen_to_mask(adapter: str) -> None:
     m = model("m", f"select {MARKED} as x from s.people")
     made = project(people(), m, catalog={RAW: ["id", "email"]}, adapter=adapter)
-    assert [c.unique_id for c in pii_columns(made, analyse(made))] == [RAW]
+    assert [c.unique_id for c in personal_columns(made, analyse(made))] == [RAW]
 
 
 @pytest.mark.parametrize(
@@ -282,11 +290,11 @@ def test_a_dbt_function_that_is_said_to_mask() -> None:
 def test_what_masks_is_part_of_the_key_of_the_cache(tmp_path: Path) -> None:
     m = model("m", "select hide(email) as x from s.people")
     of_package = node("model.dbt_ripple.pii_columns", "select 1 as x")
-    for said, inherited in (([], 1), (["hide"], 0), ([], 1)):
-        of_package.meta = {"masking_functions": said}
+    for masking, inherited in (([], 1), (["hide"], 0), ([], 1)):
+        of_package.meta = {"masking_functions": masking}
         made = project(people(), m, of_package, catalog=CATALOG)
         with Cache(tmp_path) as cache:
-            assert len(pii_columns(made, analyse(made, cache=cache))) == 1 + inherited
+            assert len(personal_columns(made, analyse(made, cache=cache))) == 1 + inherited
 
 
 # --- any project ----------------------------------------------------------------------------------
@@ -308,27 +316,27 @@ KINDS_OF_EDGES = [
     st.lists(st.sampled_from(["declared", "declassified", "silent"]), min_size=8, max_size=8),
 )
 def test_it_is_what_can_be_reached_and_each_path_is_one(
-    drawn: list[tuple[int, int, tuple[str, str, bool]]], said: list[str]
+    drawn: list[tuple[int, int, tuple[str, str, bool]]], origin_of: list[str]
 ) -> None:
     metas = {
         "declared": {"pii": "x"},
         "declassified": {"pii": "none", "pii_reason": "r"},
         "silent": {},
     }
-    nodes = [model(f"m{i}", "select 1 as c", c=metas[said[i]]) for i in range(8)]
+    nodes = [model(f"m{i}", "select 1 as c", c=metas[origin_of[i]]) for i in range(8)]
     edges = [ColumnEdge(f"model.p.m{a}", "c", f"model.p.m{b}", "c", *kind) for a, b, kind in drawn]
     seen = {n.unique_id: NodeAnalysis(n.unique_id, "analysed", None, ["c"]) for n in nodes}
-    rows = pii_columns(project(*nodes), Analysis(seen, edges, [], {}))
+    rows = personal_columns(project(*nodes), Analysis(seen, edges, [], {}))
     steps = {(a, b) for a, b, (type_, _, masking) in drawn if type_ == "DIRECT" and not masking}
-    holds = {i for i in range(8) if said[i] == "declared"}
-    while more := {b for a, b in steps if a in holds and said[b] != "declassified"} - holds:
+    holds = {i for i in range(8) if origin_of[i] == "declared"}
+    while more := {b for a, b in steps if a in holds and origin_of[b] != "declassified"} - holds:
         holds |= more
-    reached = {b for a, b in steps if a in holds and said[b] == "declassified"}
+    reached = {b for a, b in steps if a in holds and origin_of[b] == "declassified"}
     assert {int(row.unique_id[-1]) for row in rows if row.origin != "declassified"} == holds
     assert {int(row.unique_id[-1]) for row in rows if row.origin == "declassified"} == reached
     for row in rows:
         path = [int(vertex[-3]) for vertex in row.path]
-        assert said[path[0]] == "declared" and f"model.p.m{path[0]}" == row.source_id
+        assert origin_of[path[0]] == "declared" and f"model.p.m{path[0]}" == row.source_id
         assert row.unique_id == f"model.p.m{path[-1]}"
         assert set(pairwise(path)) <= steps
-        assert not any(said[i] != "silent" for i in path[1:-1])
+        assert not any(origin_of[i] != "silent" for i in path[1:-1])

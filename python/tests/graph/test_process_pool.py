@@ -37,8 +37,10 @@ def test_a_project_comes_out_the_same(generated: Path, tmp_path: Path) -> None:
         raise AssertionError("all of it is in the cache")
 
     with Cache(tmp_path) as cache:
-        found = analyse(of, cache=cache, lower_many=lambda queries, *_: never() if queries else [])
-    assert told(found) == alone
+        analysis = analyse(
+            of, cache=cache, lower_many=lambda queries, *_: never() if queries else []
+        )
+    assert told(analysis) == alone
 
 
 def test_few_queries_and_one_process_are_done_here() -> None:

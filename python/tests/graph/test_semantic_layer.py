@@ -99,9 +99,9 @@ def test_a_column_renamed_with_its_measure_is_no_change() -> None:
 
 
 def test_another_way_to_say_the_same_is_no_change() -> None:
-    said = "select id, region, joined_at, email from s.people where not (region is null)"
+    filtered = "select id, region, joined_at, email from s.people where not (region is null)"
     same = "select id, region, joined_at, email from s.people where region is not null"
-    assert changed(shop(people=said), shop(people=same)) == set()
+    assert changed(shop(people=filtered), shop(people=same)) == set()
 
 
 EDITS: dict[str, tuple[str, dict[str, Any], set[str]]] = {
@@ -141,15 +141,15 @@ def test_an_edit_of_the_layer_itself_reaches_its_readers(what: str) -> None:
     where, edit, readers = EDITS[what]
 
     def edited(layer: dict[str, Node]) -> None:
-        for field, said in edit.items():
+        for field, new_value in edit.items():
             value = getattr(layer[where], field)
             if isinstance(value, list):
-                for i, more in said.items():
+                for i, more in new_value.items():
                     value[i] = {**value[i], **more}
             elif field == "filter":
-                layer[where].filter = said
+                layer[where].filter = new_value
             else:
-                setattr(layer[where], field, {**(value or {}), **said})
+                setattr(layer[where], field, {**(value or {}), **new_value})
 
     model = [where.partition(".")[2]] if where.startswith("semantic") and readers else []
     model = [] if what == "a time" else model
@@ -173,8 +173,8 @@ def test_the_order_of_lists_decides_nothing() -> None:
             layer.update(nodes)
 
         seen = analysed(shop(edit=shuffled))
-        for unique_id, found in expected.nodes.items():
-            assert seen.nodes[unique_id] == found
+        for unique_id, node_analysis in expected.nodes.items():
+            assert seen.nodes[unique_id] == node_analysis
         assert list(seen.edges) == list(expected.edges)
 
 
@@ -215,20 +215,20 @@ def test_the_kinds_of_what_is_read() -> None:
 
 
 def test_a_count_masks_what_it_counts() -> None:
-    found = [
+    into_count = [
         e
         for e in analysed(shop()).edges
         if e.child_id == "semantic_model.p.customers" and e.child_column == "customers"
     ]
-    assert [(e.parent_column, e.masking) for e in found] == [("id", True)]
+    assert [(e.parent_column, e.masking) for e in into_count] == [("id", True)]
 
 
 # -- what is not there, and what cannot be read -----------------------------------------------------
 
 
 def state(project: Project, unique_id: str) -> tuple[str, str | None]:
-    found = analysed(project).nodes[unique_id]
-    return found.status, found.reason and found.reason.message
+    node_analysis = analysed(project).nodes[unique_id]
+    return node_analysis.status, node_analysis.reason and node_analysis.reason.message
 
 
 @pytest.mark.parametrize(
@@ -283,15 +283,15 @@ def without(field: str, name: str) -> Any:
 )  # fmt: skip
 def test_who_asks_for_what_is_not_declared_is_broken(edit: Any, broken: dict[str, str]) -> None:
     seen = analysed(shop(edit=edit))
-    found = {u: str(n.reason) for u, n in seen.nodes.items() if n.status == "broken"}
+    broken_nodes = {u: str(n.reason) for u, n in seen.nodes.items() if n.status == "broken"}
     if (
         None in broken.values()
     ):  # the other side of the join is there: it is reached, and not broken
-        assert found == {}
+        assert broken_nodes == {}
         moved = compare(shop(), shop(edit=edit)).changed
         assert broken.keys() <= moved.keys()
     else:
-        assert found == broken
+        assert broken_nodes == broken
 
 
 @pytest.mark.parametrize(
@@ -304,9 +304,9 @@ def test_a_filter_that_cannot_be_read_may_read_everything(unread: str) -> None:
         layer["metric.revenue"].filter = filtered(unread)
 
     seen = analysed(shop(edit=edit))
-    found = seen.nodes["metric.p.revenue"]
-    assert found.status == "opaque"
-    assert "filter of revenue" in str(found.reason)
+    metric = seen.nodes["metric.p.revenue"]
+    assert metric.status == "opaque"
+    assert "filter of revenue" in str(metric.reason)
     read = {(p, c) for p, c, _, _ in edges_to(seen, "metric.p.revenue")}
     assert {("customers", "region"), ("orders", "status"), ("orders", "customer")} <= read
     base, head = shop(edit=edit), shop({**COLUMNS, "status": "upper(status)"}, edit=edit)
@@ -419,7 +419,7 @@ def test_what_is_named_without_a_word_more_is_read_alike() -> None:
 
 
 @pytest.mark.parametrize(
-    ("where", "field", "said"),
+    ("where", "field", "value"),
     [
         ("saved_query.by_region", "query_params", {"metrics": 5, "group_by": "x", "where": 3}),
         ("metric.bought", "type_params", {"conversion_type_params": "x"}),
@@ -427,9 +427,9 @@ def test_what_is_named_without_a_word_more_is_read_alike() -> None:
         ("metric.profit", "type_params", {"cumulative_type_params": [1]}),
     ],
 )
-def test_a_shape_that_is_not_known_may_read_anything(where: str, field: str, said: Any) -> None:
+def test_a_shape_that_is_not_known_may_read_anything(where: str, field: str, value: Any) -> None:
     def edit(layer: dict[str, Node]) -> None:
-        setattr(layer[where], field, said)
+        setattr(layer[where], field, value)
 
     unique_id = where.replace(".", ".p.")
     seen = analysed(shop(edit=edit)).nodes

@@ -57,8 +57,8 @@ def test_all_of_it_comes_back(tmp_path: Path, fixture: str) -> None:
             for warm in (False, True):
                 with Cache(tmp_path / f"{tests}{expressions}") as cache:
                     target = TargetFolder(FIXTURES / fixture, cache)
-                    found = target.analysis(tests=tests, expressions=expressions)
-                    assert told(found) == told(fresh)
+                    analysis = target.analysis(tests=tests, expressions=expressions)
+                    assert told(analysis) == told(fresh)
                     assert target.was_read != warm
                     assert target.analysis(tests=False).edges == fresh.edges
                     assert told(target.analysis(tests=tests, expressions=expressions)) == told(
@@ -122,9 +122,9 @@ def test_the_same_project_compiled_again_is_the_same(folder: Path) -> None:
     ask(folder)
     edit(folder, compiled_again)
     assert not ask(folder)[1]
-    said = json.loads((folder / "catalog.json").read_text())
-    said["metadata"]["generated_at"] = "2031-01-01T00:00:00Z"
-    text = json.dumps(said)
+    document = json.loads((folder / "catalog.json").read_text())
+    document["metadata"]["generated_at"] = "2031-01-01T00:00:00Z"
+    text = json.dumps(document)
     (folder / "catalog.json").write_text(text)
     ask(folder)
     (folder / "catalog.json").write_text(text.replace("2031-01-01", "2032-02-02"))
@@ -132,8 +132,8 @@ def test_the_same_project_compiled_again_is_the_same(folder: Path) -> None:
 
 
 def first(nodes: Manifest, kind: str) -> Manifest:
-    found: Manifest = next(n for n in nodes.values() if n["resource_type"] == kind)
-    return found
+    first_node: Manifest = next(n for n in nodes.values() if n["resource_type"] == kind)
+    return first_node
 
 
 @pytest.mark.parametrize(
@@ -153,10 +153,10 @@ def test_any_other_change_is_seen(folder: Path, change: Callable[[Manifest], Non
     edit(folder, lambda _: None)
     ask(folder)
     edit(folder, change)
-    found, read = ask(folder)
+    analysed_project, read = ask(folder)
     assert read
     project = read_project(folder)
-    assert without_times(found) == without_times(
+    assert without_times(analysed_project) == without_times(
         analysis_coverage(project, analyse(project, tests=False), 0.0)
     )
 
@@ -176,13 +176,13 @@ def test_a_moment_in_a_text_counts(folder: Path) -> None:
 def test_a_catalog_that_comes_or_goes_is_seen(folder: Path) -> None:
     ask(folder)
     (folder / "catalog.json").rename(folder / "away.json")
-    found, read = ask(folder)
+    analysed_project, read = ask(folder)
     assert read
-    assert not found.has_catalog
+    assert not analysed_project.has_catalog
     (folder / "away.json").rename(folder / "catalog.json")
-    found, read = ask(folder)
+    analysed_project, read = ask(folder)
     assert not read
-    assert found.has_catalog
+    assert analysed_project.has_catalog
 
 
 def test_a_seed_whose_file_changes_is_seen(folder: Path) -> None:

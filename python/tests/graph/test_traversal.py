@@ -19,11 +19,11 @@ DIAMOND: Graph = {"a": ["b", "c"], "b": ["d"], "c": ["d", "e"], "d": ["e"]}
 
 
 def reverse(graph: Graph) -> Graph:
-    found: Graph = {}
+    reversed_graph: Graph = {}
     for near, fars in graph.items():
         for far in fars:
-            found.setdefault(far, []).append(near)
-    return found
+            reversed_graph.setdefault(far, []).append(near)
+    return reversed_graph
 
 
 @st.composite
@@ -35,15 +35,15 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 
 def distances(start: str, graph: Graph) -> dict[str, int]:
-    found = {start: 0}
+    distance_to = {start: 0}
     waiting = deque([start])
     while waiting:
         vertex = waiting.popleft()
         for neighbour in graph.get(vertex, []):
-            if neighbour not in found:
-                found[neighbour] = found[vertex] + 1
+            if neighbour not in distance_to:
+                distance_to[neighbour] = distance_to[vertex] + 1
                 waiting.append(neighbour)
-    return found
+    return distance_to
 
 
 def all_pairs(parents: Graph) -> list[tuple[str, str, int]]:
@@ -63,9 +63,11 @@ def test_reach_gives_the_shortest_distance() -> None:
     assert reach("nowhere", DIAMOND) == {"nowhere": 0}
 
 
-@pytest.mark.parametrize(("depth", "found"), [(0, "a"), (1, "abc"), (2, "abcde"), (None, "abcde")])
-def test_depth(depth: int | None, found: str) -> None:
-    assert "".join(reach("a", DIAMOND, depth)) == found
+@pytest.mark.parametrize(
+    ("depth", "expected"), [(0, "a"), (1, "abc"), (2, "abcde"), (None, "abcde")]
+)
+def test_depth(depth: int | None, expected: str) -> None:
+    assert "".join(reach("a", DIAMOND, depth)) == expected
 
 
 def test_nothing_is_reached_through_what_is_left_out() -> None:
@@ -126,9 +128,9 @@ def test_closure_is_every_reach(parents: Graph) -> None:
         for descendant in parents
         for ancestor, depth in distances(descendant, parents).items()
     }
-    found = all_pairs(parents)
-    assert len(found) == len(set(found))
-    assert set(found) == expected
+    pairs = all_pairs(parents)
+    assert len(pairs) == len(set(pairs))
+    assert set(pairs) == expected
 
 
 def test_closure_of_nothing_and_of_parents_without_an_entry() -> None:
@@ -139,9 +141,9 @@ def test_closure_of_nothing_and_of_parents_without_an_entry() -> None:
 def test_closure_past_one_batch_and_one_machine_word() -> None:
     size = 2100
     parents = {f"n{i}": [f"n{i - 1}"] if i % 70 else [] for i in range(size)}
-    found = all_pairs(parents)
-    assert len(found) == size // 70 * sum(range(1, 71))
-    assert ("n70", "n139", 69) in found
+    pairs = all_pairs(parents)
+    assert len(pairs) == size // 70 * sum(range(1, 71))
+    assert ("n70", "n139", 69) in pairs
 
 
 def test_closure_comes_as_arrow() -> None:

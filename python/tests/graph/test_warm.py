@@ -39,9 +39,11 @@ def work(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     return done
 
 
-def told(found: Analysis) -> str:
+def told(analysis: Analysis) -> str:
     """All of it but the times, in order."""
-    return repr((found.nodes, found.edges, found.test_columns, found.tests, found.unit_tests))
+    return repr(
+        (analysis.nodes, analysis.edges, analysis.test_columns, analysis.tests, analysis.unit_tests)
+    )
 
 
 def warm_is_cold(of: Project, folder: Path, **options: Any) -> None:
@@ -178,9 +180,9 @@ def test_a_changed_catalog_is_seen(tmp_path: Path) -> None:
     for columns in (["id", "amount"], ["id", "amount", "status"], ["id"], ["id", "amount"]):
         of = project(ORDERS, a, b, catalog={ORDERS.unique_id: columns})
         with Cache(tmp_path) as cache:
-            found = analyse(of, cache=cache)
-        assert found.nodes["model.p.b"].columns == columns
-        assert told(found) == told(analyse(of))
+            analysis = analyse(of, cache=cache)
+        assert analysis.nodes["model.p.b"].columns == columns
+        assert told(analysis) == told(analyse(of))
 
 
 def test_the_same_text_may_read_other_relations(tmp_path: Path) -> None:
