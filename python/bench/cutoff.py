@@ -135,10 +135,10 @@ def measured(folder: Path, *more: str) -> Ran:
         check=False,
     )
     seconds = time.perf_counter() - start
-    said: dict[str, Any] = json.loads((folder / "target" / "run_results.json").read_text())
+    document: dict[str, Any] = json.loads((folder / "target" / "run_results.json").read_text())
     kinds = [
         result["unique_id"].split(".")[0]
-        for result in said["results"]
+        for result in document["results"]
         if result["status"] != "skipped"
     ]
     tests = sum(kind in ("test", "unit_test") for kind in kinds)

@@ -307,8 +307,8 @@ class _Writer:
     def derived(
         self, count: int, scope: dict[str, list[_Named]], names: _Names
     ) -> list[tuple[str, Column]]:
-        found = (self.fill(_DERIVED, scope, names) for _ in range(count))
-        return [f for f in found if f is not None]
+        expressions = (self.fill(_DERIVED, scope, names) for _ in range(count))
+        return [f for f in expressions if f is not None]
 
     def pick(self, columns: Sequence[Column], least: int, most: int) -> list[Column]:
         """Some of the columns, in their order, the identifiers more likely than others."""
@@ -555,8 +555,8 @@ class _Writer:
         imports, aliases = self.imports([facts] if about is None else [facts, about])
         names = _Names(c.name for c in keys)
         scope = _scope(facts.columns)
-        found = [self.fill(_AGGREGATES, scope, names) for _ in range(self.rng.randint(6, 18))]
-        measures = [f for f in found if f is not None]
+        expressions = [self.fill(_AGGREGATES, scope, names) for _ in range(self.rng.randint(6, 18))]
+        measures = [f for f in expressions if f is not None]
         counted = Column(names.free("row_count"), "int")
         measures.append(("count(*)", counted))
         listed = ",\n".join(f"    {c.name}" for c in keys)

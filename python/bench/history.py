@@ -125,7 +125,7 @@ class History:
         self.work: Path = args.work / self.name
         self.work.mkdir(parents=True, exist_ok=True)
         self.vars = ["--vars", args.vars] if args.vars else []
-        self.said: dict[str, dict[str, Any]] = {}
+        self.selections: dict[str, dict[str, Any]] = {}
 
     def run_git(self, *args: str) -> bytes:
         """What git prints."""
@@ -134,7 +134,7 @@ class History:
 
     def commits(self) -> list[str]:
         """The last commits that touch the dbt project, oldest first; one more than pairs."""
-        said = self.run_git(
+        output = self.run_git(
             "log",
             "--first-parent",
             "--format=%x00%H",
@@ -142,20 +142,20 @@ class History:
             "--no-renames",
             self.args.until,
         )
-        found: list[str] = []
-        for part in said.decode(errors="replace").split("\0")[1:]:
+        commits: list[str] = []
+        for part in output.decode(errors="replace").split("\0")[1:]:
             commit, *files = part.split()
             if self.touches(commit, files):
-                found.append(commit)
-            if len(found) > self.args.pairs:
+                commits.append(commit)
+            if len(commits) > self.args.pairs:
                 break
-        return found[::-1]
+        return commits[::-1]
 
     def touches(self, commit: str, files: list[str]) -> bool:
         """Whether a commit changes what dbt reads."""
         if not files:  # of a merge, git lists no files
-            said = self.run_git("diff", "--name-only", "--no-renames", f"{commit}^", commit)
-            files = said.decode(errors="replace").split()
+            output = self.run_git("diff", "--name-only", "--no-renames", f"{commit}^", commit)
+            files = output.decode(errors="replace").split()
         inside = [f.removeprefix(f"{self.args.project_dir}/") for f in files]
         return any(f.split("/")[0] in _WHERE and f.endswith(_TOUCH) for f in inside)
 
@@ -163,18 +163,18 @@ class History:
         """Write the files of a commit; those that a partial copy lacks come from ``--lacking``."""
         listed = self.run_git("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0")
         entries = [entry.split(b"\t", 1) for entry in listed if entry]
-        blobs = {os.fsdecode(path): said.split()[2] for said, path in entries if b" blob " in said}
+        blobs = {os.fsdecode(path): line.split()[2] for line, path in entries if b" blob " in line}
         command = ["git", f"--git-dir={self.git}", "cat-file", "--batch"]
         asked = b"\n".join(blobs.values()) + b"\n"
         answer = BytesIO(
             subprocess.run(command, input=asked, capture_output=True, check=True).stdout
         )
         for path in blobs:
-            said = answer.readline().split()
+            header = answer.readline().split()
             file = folder / path
             file.parent.mkdir(parents=True, exist_ok=True)
-            if said[1:] != [b"missing"]:
-                file.write_bytes(answer.read(int(said[2])))
+            if header[1:] != [b"missing"]:
+                file.write_bytes(answer.read(int(header[2])))
                 answer.read(1)
             elif self.args.lacking and (self.args.lacking / file.name).exists():
                 shutil.copy(self.args.lacking / file.name, file)
@@ -336,19 +336,19 @@ class History:
         if run.returncode not in (0, 1) or not run.stdout.startswith("{"):
             raise CannotBuildError(f"dbt-ripple: {run.stderr.strip()[-500:]}")
         (self.work / head[:10] / "said.txt").write_text(run.stderr)
-        said: dict[str, Any] = json.loads(run.stdout)
-        return said
+        document: dict[str, Any] = json.loads(run.stdout)
+        return document
 
     # -- the comparison ----------------------------------------------------------------------------
 
     def volatile(self, commit: str, *, anew: bool = False) -> set[tuple[str, str]]:
         """What of a commit differs between two builds of it; ``anew`` makes one of them now."""
         then = self.built(commit).holds
-        found = set(_differing(then, self.built(commit, "-again").holds))
+        differing = set(_differing(then, self.built(commit, "-again").holds))
         if anew:  # a clock may show only after a while
             shutil.rmtree(self.work / commit[:10] / "built-again")
-            found |= set(_differing(then, self.built(commit, "-again").holds))
-        return found
+            differing |= set(_differing(then, self.built(commit, "-again").holds))
+        return differing
 
     def pair(self, base: str, head: str) -> Pair:
         """What a change did, and what was said of it."""
@@ -356,35 +356,35 @@ class History:
         try:
             before, now = self.built(base), self.built(head)
             begun = time.monotonic()
-            said = self.select(base, head)
+            selection = self.select(base, head)
             pair.seconds = time.monotonic() - begun
             bare = self.select(base, head, "--no-facts")
             full = self.select(base, head, "--full")
         except CannotBuildError as error:
             pair.error = str(error)
             return pair
-        pair.selected = [test["unique_id"] for test in said["tests"]]
-        pair.reasons = {test["unique_id"]: test["reason"] for test in said["tests"]}
-        pair.proven = [test["unique_id"] for test in said["proven"]]
+        pair.selected = [test["unique_id"] for test in selection["tests"]]
+        pair.reasons = {test["unique_id"]: test["reason"] for test in selection["tests"]}
+        pair.proven = [test["unique_id"] for test in selection["proven"]]
         pair.without_facts = len(bare["tests"])
-        pair.state_modified = said["counts"]["state_modified_tests"]
-        pair.tests = said["counts"]["all_tests"]
-        pair.models = len(said["models"])
+        pair.state_modified = selection["counts"]["state_modified_tests"]
+        pair.tests = selection["counts"]["all_tests"]
+        pair.models = len(selection["models"])
         pair.seen_by_dbt = [test["unique_id"] for test in full["tests"]]
-        pair.seeds = sum(model.startswith("seed.") for model in said["models"])
+        pair.seeds = sum(model.startswith("seed.") for model in selection["models"])
         noise = self.noise()
-        self.said[pair.head] = said
-        self.compare(pair, before, now, said, noise)
+        self.selections[pair.head] = selection
+        self.compare(pair, before, now, selection, noise)
         if pair.missed:
             self.noise(noise | self.volatile(base, anew=True))
-            self.compare(pair, before, now, said, self.noise())
+            self.compare(pair, before, now, selection, self.noise())
         return pair
 
-    def noise(self, found: set[tuple[str, str]] | None = None) -> set[tuple[str, str]]:
+    def noise(self, differing: set[tuple[str, str]] | None = None) -> set[tuple[str, str]]:
         """What is known to differ between two builds of one commit."""
         file = self.work / "volatile.json"
-        if found is not None:
-            file.write_text(json.dumps(sorted(found)))
+        if differing is not None:
+            file.write_text(json.dumps(sorted(differing)))
         elif not file.exists():
             return set()
         return {(u, c) for u, c in json.loads(file.read_text())}
@@ -394,7 +394,7 @@ class History:
         pair: Pair,
         before: Built,
         now: Built,
-        said: dict[str, Any],
+        selection: dict[str, Any],
         noise: set[tuple[str, str]],
     ) -> None:
         """Fill in what moved, what differed and what of it was missed."""
@@ -408,7 +408,7 @@ class History:
             if status == "error" and before.built.get(u) == "success"
         }
         pair.moved = sorted(moved | failed)
-        models = set(said["models"])
+        models = set(selection["models"])
         pair.missed = [u for u in pair.moved if u not in models]
         selected = set(pair.selected)
         pair.unseen_by_dbt = [
@@ -417,7 +417,7 @@ class History:
             if test not in pair.seen_by_dbt
             and not set(pair.moved).isdisjoint(now.manifest[test]["depends_on"]["nodes"])
         ]
-        rests_on = {test["unique_id"]: test["facts"] for test in said["proven"]}
+        rests_on = {test["unique_id"]: test["facts"] for test in selection["proven"]}
         pair.differed = []
         different = {
             test: outcome
@@ -463,7 +463,7 @@ class History:
         for pair in pairs:
             if pair.error is None:  # what is noise may have been found out later
                 sides = self.built(pair.base), self.built(pair.head)
-                self.compare(pair, *sides, self.said[pair.head], self.noise())
+                self.compare(pair, *sides, self.selections[pair.head], self.noise())
         self.keep(pairs)
         return pairs
 
@@ -477,7 +477,7 @@ class History:
 
 def _holds(warehouse: Path, manifest: dict[str, Any]) -> dict[str, dict[str, list[str]]]:
     """Each relation's columns and rows: a type, and a digest of the bag."""
-    found: dict[str, dict[str, list[str]]] = {}
+    digests_of: dict[str, dict[str, list[str]]] = {}
     with duckdb.connect(str(warehouse), read_only=True) as connection:
         for unique_id, node in manifest["nodes"].items():
             if node["resource_type"] not in _RELATIONS or not node.get("relation_name"):
@@ -496,12 +496,12 @@ def _holds(warehouse: Path, manifest: dict[str, Any]) -> dict[str, dict[str, lis
                 continue  # it is not there, or a view that cannot be read
             assert values is not None
             count, *digests = map(str, values)
-            found[unique_id] = {
+            digests_of[unique_id] = {
                 name: [names[name], digest, count]
                 for name, digest in zip(sorted(names), digests, strict=False)
             }
-            found[unique_id][_ROWS] = ["", digests[-1], count]
-    return found
+            digests_of[unique_id][_ROWS] = ["", digests[-1], count]
+    return digests_of
 
 
 def _differing(
@@ -578,9 +578,9 @@ def table(work: Path) -> str:
     left_out = 0
     for file in sorted(work.glob("*/pairs.json")):
         # A work folder keeps what earlier versions of this script wrote.
-        known = {one.name for one in fields(Pair)}
+        field_names = {one.name for one in fields(Pair)}
         pairs = [
-            Pair(**{name: value for name, value in pair.items() if name in known})
+            Pair(**{name: value for name, value in pair.items() if name in field_names})
             for pair in json.loads(file.read_text())
         ]
         left_out += sum(pair.error is not None for pair in pairs)

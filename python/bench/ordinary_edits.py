@@ -1270,8 +1270,8 @@ class Project:
         """What the build said of every node: its status, and how many rows a test found."""
         if not self.builds:
             return {}
-        said = json.loads((self.folder / "target" / "run_results.json").read_text())["results"]
-        return {r["unique_id"]: (r["status"], r["failures"]) for r in said}
+        document = json.loads((self.folder / "target" / "run_results.json").read_text())["results"]
+        return {r["unique_id"]: (r["status"], r["failures"]) for r in document}
 
     def reset(self) -> None:
         """Base's artifacts again: what `impact` is asked of."""
@@ -1289,9 +1289,9 @@ class Project:
             if refused is not None:
                 return Said(edit, "dbt refuses", _shortened(refused, 100), before)
             gated = self.ask("gate", "--state", str(self.state), "--with", "select")
-            said = Said(edit, gated["decision"], self.why(gated), before, _tests(gated))
-            said.wrong = said.wrong or self.missed(edit, gated["selection"])
-            return said
+            answer = Said(edit, gated["decision"], self.why(gated), before, _tests(gated))
+            answer.wrong = answer.wrong or self.missed(edit, gated["selection"])
+            return answer
         finally:
             for path in edit.files:
                 (self.folder / path).unlink(missing_ok=True)
@@ -1329,9 +1329,9 @@ class Project:
         command = [*arguments, "--project-dir", str(self.folder), "--format", "json"]
         with contextlib.redirect_stdout(answer), contextlib.redirect_stderr(aside):
             cli(command, prog_name="dbt-ripple", standalone_mode=False, obj=[])
-        found = json.loads(answer.getvalue())
-        assert isinstance(found, dict)
-        return found
+        document = json.loads(answer.getvalue())
+        assert isinstance(document, dict)
+        return document
 
     def why(self, gated: dict[str, Any]) -> str:
         """Why the gate decided as it did, in a few words."""
@@ -1339,34 +1339,36 @@ class Project:
 
         base, head = read_project(self.state), read_project(self.folder / "target")
         nodes = {**base.nodes, **head.nodes}
-        found = []
+        reasons = []
         for finding in gated["findings"]:
             if finding["level"] == "known":
                 continue
             of = finding["unique_id"]
             column = f".{finding['column']}" if finding["column"] else ""
             where = f"{nodes[of].name}{column}: " if of else ""
-            found.append(where + finding["message"])
+            reasons.append(where + finding["message"])
         removed = [n for u, n in base.nodes.items() if u not in head.nodes and u[:5] != "test."]
-        found += [f"{n.resource_type.replace('_', ' ')} {n.name} is removed" for n in removed]
-        if not found:
+        reasons += [f"{n.resource_type.replace('_', ' ')} {n.name} is removed" for n in removed]
+        if not reasons:
             from dbt_ripple.changes import compare
 
             changed = compare(base, head).changed
             names = [nodes[unique_id].name for unique_id in changed]
-            found = [f"only {', '.join(names)}" if names else "nothing moved"]
-        return "; ".join(found)
+            reasons = [f"only {', '.join(names)}" if names else "nothing moved"]
+        return "; ".join(reasons)
 
     def missed(self, edit: Edit, selection: dict[str, Any]) -> str:
         """What the build says and the answer does not."""
         head = self.results()
-        failed = [n for n, said in head.items() if said[0] == "error"]
+        failed = [n for n, status in head.items() if status[0] == "error"]
         if self.builds and bool(failed) != edit.breaking and not self.only_semantic(selection):
             return f"the build says otherwise: {failed}"
-        known = {s["unique_id"] for s in (*selection["tests"], *selection["blocked"])}
+        selected = {s["unique_id"] for s in (*selection["tests"], *selection["blocked"])}
         both = self.base.keys() & head.keys()
         ran = (n for n in both if "skipped" not in (head[n][0], self.base[n][0]))
-        unseen = [n for n in ran if n[:5] == "test." and head[n] != self.base[n] and n not in known]
+        unseen = [
+            n for n in ran if n[:5] == "test." and head[n] != self.base[n] and n not in selected
+        ]
         return f"not selected: {', '.join(sorted(unseen))}" if unseen else ""
 
     def only_semantic(self, selection: dict[str, Any]) -> bool:
@@ -1393,11 +1395,17 @@ def table(name: str, answers: list[Said]) -> Iterator[str]:
     yield ""
     yield "| edit | impact, before | gate | why | tests |"
     yield "| --- | --- | --- | --- | --- |"
-    for said in answers:
-        mark = f" **({said.wrong})**" if said.wrong else ""
-        kind = " *(breaks)*" if said.edit.breaking else ""
-        why = _shortened(said.why, 160).replace("|", "\\|")
-        cells = (f"{said.edit.what}{kind}", said.before, said.decision + mark, why, said.tests)
+    for selection in answers:
+        mark = f" **({selection.wrong})**" if selection.wrong else ""
+        kind = " *(breaks)*" if selection.edit.breaking else ""
+        why = _shortened(selection.why, 160).replace("|", "\\|")
+        cells = (
+            f"{selection.edit.what}{kind}",
+            selection.before,
+            selection.decision + mark,
+            why,
+            selection.tests,
+        )
         yield f"| {' | '.join(cells)} |".replace("|  |", "| |")
     yield ""
 
@@ -1420,10 +1428,10 @@ def main() -> int:
     wrong = 0
     with tempfile.TemporaryDirectory() as temporary:
         work = args.work or Path(temporary)
-        for name, _, path in (said.partition("=") for said in args.projects):
+        for name, _, path in (argument.partition("=") for argument in args.projects):
             project = Project(name, Path(path), work)
             answers = [project.judge(edit) for edit in PROJECTS[name]]
-            wrong += sum(bool(said.wrong) for said in answers)
+            wrong += sum(bool(answer.wrong) for answer in answers)
             lines += table(name, answers)
             print("\n".join(table(name, answers)), flush=True)
     if args.write:

@@ -158,11 +158,11 @@ def measure(command: Sequence[str], timeout: float, env: dict[str, str]) -> tupl
         out.seek(0)
         err.seek(0)
         printed = out.read().decode(errors="replace")
-        said = err.read().decode(errors="replace").strip()
+        message = err.read().decode(errors="replace").strip()
     if late.is_set():
         raise TooSlowError(f"not done after {timeout:,.0f} s")
     if process.returncode != 0:
-        last = said.splitlines()[-1] if said else "without a word"
+        last = message.splitlines()[-1] if message else "without a word"
         raise RuntimeError(f"failed ({process.returncode}): {last[:200]}")
     cpu = usage.ru_utime + usage.ru_stime
     return Run(wall, cpu, _megabytes(usage), cpu, wall), printed
@@ -449,7 +449,7 @@ def load_results() -> list[dict[str, Any]]:
 
     What an older version of this script has written, or has not written to its end, is left out.
     """
-    found = []
+    results = []
     for path in sorted(RESULTS.glob("*.json")):
         if path.name.startswith(("select-", "gate-")):  # of another script
             continue
@@ -459,19 +459,19 @@ def load_results() -> list[dict[str, Any]]:
         except (ValueError, KeyError, TypeError, AttributeError) as why:
             say(f"{path}: left out, measure it again ({type(why).__name__}: {why})")
         else:
-            found.append(document)
-    return sorted(found, key=lambda d: (d["size"] in SHAPES, d["project"]["models"], d["size"]))
+            results.append(document)
+    return sorted(results, key=lambda d: (d["size"] in SHAPES, d["project"]["models"], d["size"]))
 
 
 def contenders_of(document: dict[str, Any]) -> dict[str, Contender]:
     """The contenders of a stored result, by key."""
-    found = {}
+    contenders = {}
     for stored in document["contenders"]:
         runs = [Run(**run) for run in stored["runs"]]
-        found[stored["key"]] = Contender(
+        contenders[stored["key"]] = Contender(
             stored["key"], stored["name"], runs, stored["failure"], stored["compared"]
         )
-    return found
+    return contenders
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -544,11 +544,11 @@ def report(document: dict[str, Any]) -> Iterator[str]:
     )
     yield ""
     if ours.runs and floor.runs:
-        said = f"Ours against the floor (load, tokenise, parse): **{over(ours, floor):.2f}**"
+        sentence = f"Ours against the floor (load, tokenise, parse): **{over(ours, floor):.2f}**"
         tests = [of[key] for key in (OURS_TESTS, FLOOR_TESTS) if key in of and of[key].runs]
         if len(tests) == 2:
-            said += f"; with the SQL of data tests on both sides **{over(*tests):.2f}**"
-        yield f"{said}."
+            sentence += f"; with the SQL of data tests on both sides **{over(*tests):.2f}**"
+        yield f"{sentence}."
     if ours.runs and (whole := of.get(WHOLE)) is not None and whole.runs:
         yield (
             "Ours against decoding the whole files by `msgspec.json.decode` and every query by "
@@ -564,16 +564,16 @@ def report(document: dict[str, Any]) -> Iterator[str]:
     compared_rows = [
         [
             contender.name,
-            f"{found['value']:,}",
-            f"{found['value_in_ours']:,}",
-            f"{found['rows']:,}",
-            f"{found['rows_in_ours']:,}",
-            f"{found['impossible']:,}",
-            f"{found['other']:,}",
-            f"{found['ours_more']:,}",
+            f"{compared['value']:,}",
+            f"{compared['value_in_ours']:,}",
+            f"{compared['rows']:,}",
+            f"{compared['rows_in_ours']:,}",
+            f"{compared['impossible']:,}",
+            f"{compared['other']:,}",
+            f"{compared['ours_more']:,}",
         ]
         for contender in of.values()
-        if (found := contender.compared)
+        if (compared := contender.compared)
     ]
     if compared_rows:
         yield from table(
@@ -658,9 +658,9 @@ def select_report(document: dict[str, Any]) -> Iterator[str]:
     )
     yield ""
     rows = []
-    for key, said in _SELECTION.items():
+    for key, heading in _SELECTION.items():
         ratios = [took[key][i] / took[other][i] for other in ("decode", "dbt ls") for i in (0, 1)]
-        rows.append([said, *map(seconds, took[key]), *(f"{ratio:.3g}" for ratio in ratios)])
+        rows.append([heading, *map(seconds, took[key]), *(f"{ratio:.3g}" for ratio in ratios)])
     yield from table(
         ("", "wall s", "CPU s", "of decoding: wall", "CPU", "of dbt ls: wall", "CPU"), rows
     )

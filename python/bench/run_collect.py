@@ -61,15 +61,15 @@ def measure(events: int, clients: int, batch: int) -> Measured:
         for thread in threads:
             thread.join()
         seconds = time.perf_counter() - began
-        found = served.metrics()
-    assert found["dbt_ripple_collect_accepted_total"] == len(bodies) * batch
+        metrics = served.metrics()
+    assert metrics["dbt_ripple_collect_accepted_total"] == len(bodies) * batch
     return Measured(
         "one by one" if batch == 1 else f"batches of {batch}",
         clients,
         len(bodies) * batch,
         seconds,
-        int(found["dbt_ripple_collect_commit_seconds_count"]),
-        found["process_resident_memory_bytes"] / 1e6,
+        int(metrics["dbt_ripple_collect_commit_seconds_count"]),
+        metrics["process_resident_memory_bytes"] / 1e6,
     )
 
 
@@ -79,8 +79,8 @@ def main() -> None:
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 4, 16])
     parser.add_argument("--write", action="store_true", help="put the table into docs/collect.md")
     options = parser.parse_args()
-    found = [measure(options.events, clients, 1) for clients in options.clients]
-    found.append(measure(options.events, 4, 100))
+    counts = [measure(options.events, clients, 1) for clients in options.clients]
+    counts.append(measure(options.events, 4, 100))
     size = len(json.dumps(event(1)))
     lines = [
         f"Measured by `python/bench/run_collect.py`: {options.events:,} events of {size:,} bytes, Python"
@@ -92,7 +92,7 @@ def main() -> None:
         *(
             f"| {m.way} | {m.clients} | {m.events / m.seconds:,.0f} | {m.commits:,}"
             f" | {m.megabytes:.0f} MB |"
-            for m in found
+            for m in counts
         ),
     ]
     print("\n".join(lines))

@@ -50,17 +50,17 @@ def govern(manifest: dict[str, Any]) -> None:
 
 def edit(manifest: dict[str, Any]) -> str:
     """Change the first key of the staging model that most read; returns the model's name."""
-    found = re.compile(r"cast\((\w+) as bigint\)")
+    pattern = re.compile(r"cast\((\w+) as bigint\)")
     able = [
         n
         for n in manifest["nodes"].values()
         if n["resource_type"] == "model"
         and "staging" in n["original_file_path"]
-        and found.search(n["compiled_code"])
+        and pattern.search(n["compiled_code"])
     ]
     node = max(able, key=lambda n: len(manifest["child_map"].get(n["unique_id"], ())))
     for field in ("compiled_code", "raw_code"):
-        node[field] = found.sub(r"(cast(\1 as bigint) + 1)", node[field], count=1)
+        node[field] = pattern.sub(r"(cast(\1 as bigint) + 1)", node[field], count=1)
     return str(node["name"])
 
 

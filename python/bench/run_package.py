@@ -57,9 +57,9 @@ def processor_seconds() -> float:
     while waiting:
         process = waiting.pop()
         total += stats[process][1] if process in stats else 0
-        found = [child for child, (parent, _) in stats.items() if parent == process]
-        waiting += [child for child in found if child not in own]
-        own.update(found)
+        children = [child for child, (parent, _) in stats.items() if parent == process]
+        waiting += [child for child in children if child not in own]
+        own.update(children)
     ended = os.times()
     return total / _TICKS + ended.children_user + ended.children_system
 
@@ -168,8 +168,8 @@ def measure(project: Path, folder: Path, rounds: int) -> None:
     ):
         more = statistics.median(ratio) - 1
         spread = f"{min(ratio) - 1:+.1%} to {max(ratio) - 1:+.1%}"
-        said = f"at most {SHARE:.0%}" if more <= SHARE else f"OVER {SHARE:.0%}"
-        print(f"dbt build with the package, {of}: {more:+.1%} ({spread}; {said})")
+        message = f"at most {SHARE:.0%}" if more <= SHARE else f"OVER {SHARE:.0%}"
+        print(f"dbt build with the package, {of}: {more:+.1%} ({spread}; {message})")
     nodes = statistics.median(one.nodes for one, _ in pairs)
     print(f"in the package's nodes, summed over threads: {nodes:.1f} s")
 

@@ -110,11 +110,11 @@ def edit(folder: Path, manifest: dict[str, Any]) -> str:
         for n in manifest["nodes"].values()
         if n["resource_type"] == "model" and "staging" in n["original_file_path"]
     ]
-    found = re.compile(r"cast\((\w+) as bigint\)")
-    able = [n for n in staging if found.search(n["raw_code"])]
+    pattern = re.compile(r"cast\((\w+) as bigint\)")
+    able = [n for n in staging if pattern.search(n["raw_code"])]
     node = max(able, key=lambda n: len(children.get(n["unique_id"], ())))
     file = folder / node["original_file_path"]
-    file.write_text(found.sub(r"(cast(\1 as bigint) + 1)", file.read_text(), count=1))
+    file.write_text(pattern.sub(r"(cast(\1 as bigint) + 1)", file.read_text(), count=1))
     return str(node["name"])
 
 

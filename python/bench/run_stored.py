@@ -42,9 +42,9 @@ def stored(target: Path) -> dict[str, int]:
     sizes = {}
     for table, rows in snapshot.rows.items():
         file = io.BytesIO()
-        found: pa.Table = arrow_table(table, rows)
+        events: pa.Table = arrow_table(table, rows)
         # The partition's name says it, once for all rows.
-        kept = found.drop_columns(["snapshot_id"]) if table != "snapshots" else found
+        kept = events.drop_columns(["snapshot_id"]) if table != "snapshots" else events
         pq.write_table(kept, file, compression="snappy")
         sizes[table] = file.getbuffer().nbytes
     return sizes

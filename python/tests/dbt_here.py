@@ -24,11 +24,11 @@ def run_dbt(folder: Path, *arguments: str, **variables: str) -> tuple[bool, str]
     reset_deprecations()  # dbt adds up what it has seen in this process, of other projects, too
     environment = {name: value for name, value in os.environ.items() if name[:4] != "DBT_"}
     environment |= {"DBT_SEND_ANONYMOUS_USAGE_STATS": "false", **variables}
-    said = io.StringIO()
+    output = io.StringIO()
     with (
         contextlib.chdir(folder),
         mock.patch.dict(os.environ, environment, clear=True),
-        contextlib.redirect_stdout(said),
+        contextlib.redirect_stdout(output),
     ):
         try:
             done = dbtRunner().invoke(["--no-use-colors", *arguments])
@@ -39,4 +39,4 @@ def run_dbt(folder: Path, *arguments: str, **variables: str) -> tuple[bool, str]
                 DuckDBConnectionManager.close_all_connections()
             reset_adapters()
     error = f"\n{done.exception}" if done.exception else ""
-    return bool(done.success), said.getvalue() + error
+    return bool(done.success), output.getvalue() + error

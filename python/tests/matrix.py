@@ -32,21 +32,21 @@ Iceberg and other versions of Spark have no test yet.
 def page(results: list[tuple[str, str, float]], when: str, commit: str, versions: str) -> str:
     """The page: what ran, when and how it went."""
     rows = [f"| `{name}` | {outcome} | {seconds:.0f} |" for name, outcome, seconds in results]
-    said = f"The last run: {when}, commit `{commit}`, {versions}."
+    last_run = f"The last run: {when}, commit `{commit}`, {versions}."
     return "\n".join(
-        [_BEGINNING, said, "", "| test | result | seconds |", "|---|---|---|", *rows, ""]
+        [_BEGINNING, last_run, "", "| test | result | seconds |", "|---|---|---|", *rows, ""]
     )
 
 
 def read(report: Path) -> list[tuple[str, str, float]]:
     """Name, outcome and seconds of each test of a JUnit report."""
-    found = []
+    results = []
     for case in ElementTree.parse(report).iter("testcase"):
         worse = [child.tag for child in case if child.tag in ("failure", "error", "skipped")]
         file = case.get("classname", "").replace("tests.", "")
         name = f"{file}.{case.get('name')}"
-        found.append((name, worse[0] if worse else "passed", float(case.get("time", 0))))
-    return found
+        results.append((name, worse[0] if worse else "passed", float(case.get("time", 0))))
+    return results
 
 
 def main() -> int:

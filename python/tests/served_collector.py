@@ -63,12 +63,14 @@ class Served:
             preexec_fn=preexec,
         )
         assert self.process.stdout
-        self.said = self.process.stdout.readline()
-        found = re.match(r"listening on (http://127\.0\.0\.1:(\d+))/api/v1/lineage, ", self.said)
-        if not found:
+        self.first_line = self.process.stdout.readline()
+        listening = re.match(
+            r"listening on (http://127\.0\.0\.1:(\d+))/api/v1/lineage, ", self.first_line
+        )
+        if not listening:
             self.process.terminate()
             raise AssertionError(self.process.communicate()[1])
-        self.url, self.port = found[1], int(found[2])
+        self.url, self.port = listening[1], int(listening[2])
 
     def __enter__(self) -> Served:
         return self
@@ -163,9 +165,9 @@ def event(number: int, **further: Any) -> dict[str, Any]:
 
 def stored(folder: Path) -> list[dict[str, Any]]:
     """The events of a store, read with nothing of ours; every line is whole."""
-    found = []
+    events = []
     for segment in sorted(folder.glob("events-*.ndjson")):
         text = segment.read_bytes()
         assert text.endswith(b"\n") or not text, segment
-        found += [json.loads(line) for line in text.splitlines()]
-    return found
+        events += [json.loads(line) for line in text.splitlines()]
+    return events

@@ -24,30 +24,32 @@ def shuffled(value: dict[str, Any], rng: random.Random) -> dict[str, Any]:
 
 
 def manifest_in_another_order(manifest: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    found = dict(manifest)
+    reordered = dict(manifest)
     for section in (*ENTRIES, "parent_map", "child_map", "group_map"):
-        if isinstance(found.get(section), dict):
-            found[section] = shuffled(found[section], rng)
+        if isinstance(reordered.get(section), dict):
+            reordered[section] = shuffled(reordered[section], rng)
     for section in ("parent_map", "child_map", "group_map", "disabled"):
-        entries = found.get(section) or {}
-        found[section] = {key: rng.sample(ids, len(ids)) for key, ids in entries.items()}
+        entries = reordered.get(section) or {}
+        reordered[section] = {key: rng.sample(ids, len(ids)) for key, ids in entries.items()}
     for section in ENTRIES[:-1]:
-        for unique_id, entry in (found.get(section) or {}).items():
-            found[section][unique_id] = node_in_another_order(entry, rng)
-    return found
+        for unique_id, entry in (reordered.get(section) or {}).items():
+            reordered[section][unique_id] = node_in_another_order(entry, rng)
+    return reordered
 
 
 def node_in_another_order(node: dict[str, Any], rng: random.Random) -> dict[str, Any]:
-    found = shuffled(node, rng)
+    reordered = shuffled(node, rng)
     for name in ("config", "unrendered_config", "meta", "depends_on", "test_metadata"):
-        if isinstance(found.get(name), dict):
-            found[name] = shuffled(found[name], rng)
-    if isinstance(found.get("depends_on"), dict):
-        for of, ids in found["depends_on"].items():
-            found["depends_on"][of] = rng.sample(ids, len(ids)) if ids else ids
-    if isinstance(found.get("columns"), dict):
-        found["columns"] = {name: shuffled(said, rng) for name, said in found["columns"].items()}
-    return found
+        if isinstance(reordered.get(name), dict):
+            reordered[name] = shuffled(reordered[name], rng)
+    if isinstance(reordered.get("depends_on"), dict):
+        for of, ids in reordered["depends_on"].items():
+            reordered["depends_on"][of] = rng.sample(ids, len(ids)) if ids else ids
+    if isinstance(reordered.get("columns"), dict):
+        reordered["columns"] = {
+            name: shuffled(column, rng) for name, column in reordered["columns"].items()
+        }
+    return reordered
 
 
 def shuffle_folder(folder: Path, kept: Path, rng: random.Random) -> None:

@@ -185,10 +185,10 @@ def postgres() -> tuple[str, Kinds]:
         "'tsm_handler'))"
     )
     for name, kind, returns_set, volatile, ordered in rows:
-        said = {"a": "aggregate", "w": "window"}.get(kind) or (
+        kind_of_function = {"a": "aggregate", "w": "window"}.get(kind) or (
             "generator" if returns_set == "t" else "scalar"
         )
-        kinds.setdefault(said, set()).add(name)
+        kinds.setdefault(kind_of_function, set()).add(name)
         if volatile == "v":
             kinds.setdefault("volatile", set()).add(name)
         if ordered in ("o", "h"):
@@ -214,7 +214,7 @@ def sqlite() -> tuple[str, Kinds]:
     rows = connection.execute("select distinct lower(name), type from pragma_function_list")
     kinds: Kinds = {}
     for name, kind in rows:
-        said = {"a": "aggregate", "w": "window"}.get(kind, "scalar")
+        kind_of_function = {"a": "aggregate", "w": "window"}.get(kind, "scalar")
         if kind == "w":
             try:  # an aggregate does without OVER
                 arguments = ("", "1", "1, 1", "1, 1, 1")
@@ -225,11 +225,11 @@ def sqlite() -> tuple[str, Kinds]:
                         if "wrong number of arguments" in str(error):
                             continue
                         raise
-                    said = "aggregate"
+                    kind_of_function = "aggregate"
                     break
             except sqlite3.OperationalError:
-                said = "window"
-        kinds.setdefault(said, set()).add(name)
+                kind_of_function = "window"
+        kinds.setdefault(kind_of_function, set()).add(name)
     # min(a, b) of several arguments is a scalar function, which the catalogue lists as well.
     kinds["table"] = {"generate_series", "json_each", "json_tree"}
     kinds["scalar"].update(SQLITE_GRAMMAR)

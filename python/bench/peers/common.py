@@ -62,7 +62,7 @@ def run(
     parser.add_argument("--tests", action="store_true", help="analyse data tests, too")
     given = parser.parse_args()
     job = Job(given.target, given.tests)
-    models, found = analyse(job)
+    models, analysis = analyse(job)
     usage = resource.getrusage(resource.RUSAGE_SELF)
     answer: dict[str, Any] = {
         "models": models,
@@ -73,7 +73,7 @@ def run(
     }
     unique = {
         (parent, parent_column.lower(), child, child_column.lower())
-        for parent, parent_column, child, child_column in edges(found)
+        for parent, parent_column, child, child_column in edges(analysis)
     }
     answer["edges"] = len(unique)
     answer["value_edges"] = sum(ROWS not in (edge[1], edge[3]) for edge in unique)

@@ -18,13 +18,13 @@ def _analyse(job: Job) -> tuple[int, Any]:
         str(job.target / "manifest.json"), str(job.target / "catalog.json")
     )
     job.lap("load")
-    found = extractor.extract_project_lineage()
+    lineage = extractor.extract_project_lineage()
     job.lap("analyse")
-    return len(found["lineage"]["parents"]), found
+    return len(lineage["lineage"]["parents"]), lineage
 
 
-def _edges(found: Any) -> Iterator[Edge]:
-    for child, columns in found["lineage"]["parents"].items():
+def _edges(lineage: Any) -> Iterator[Edge]:
+    for child, columns in lineage["lineage"]["parents"].items():
         for column, parents in columns.items():
             # What it calls structural: columns of joins and filters.
             name = ROWS if column.startswith("__colibri_") else column

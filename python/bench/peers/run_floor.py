@@ -56,7 +56,7 @@ def _analyse(job: Job) -> tuple[int, _Catalog]:
     return sum(node.resource_type == "model" for node in manifest.nodes.values()), catalog
 
 
-def _edges(found: _Catalog) -> Iterable[Edge]:
+def _edges(lineage: _Catalog) -> Iterable[Edge]:
     return ()
 
 

@@ -39,8 +39,8 @@ def _analyse(job: Job) -> tuple[int, Any]:
     return sum(not impact.cleared for impact in impacts), impacts
 
 
-def _edges(found: Any) -> Iterator[Edge]:
-    for impact in found:
+def _edges(lineage: Any) -> Iterator[Edge]:
+    for impact in lineage:
         for column in impact.impacted_columns:
             for parent, child in zip(column.chain, column.chain[1:], strict=False):
                 yield parent.model_id, parent.column_name, child.model_id, child.column_name

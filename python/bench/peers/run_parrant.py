@@ -21,8 +21,8 @@ def _analyse(job: Job) -> tuple[int, Any]:
     return registry.get_coverage().parsed_ok, (registry, job.target)
 
 
-def _edges(found: Any) -> Iterator[Edge]:
-    registry, target = found
+def _edges(analysed: Any) -> Iterator[Edge]:
+    registry, target = analysed
     manifest = json.loads((target / "manifest.json").read_text())
     ids = {node["name"].lower(): key for key, node in manifest["nodes"].items()}
     ids |= {node["identifier"].lower(): key for key, node in manifest["sources"].items()}

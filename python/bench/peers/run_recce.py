@@ -38,7 +38,7 @@ def _analyse(job: Job) -> tuple[int, Any]:
         curr_catalog=catalog,
     )
     job.lap("load")
-    found = {
+    lineage = {
         key: adapter.get_cll_cached(key, base=False)
         for key, node in manifest.nodes.items()
         if node.resource_type == "model"
@@ -46,21 +46,21 @@ def _analyse(job: Job) -> tuple[int, Any]:
     job.lap("analyse")
     seen = sum(
         any(c.transformation_type != "unknown" for c in data.nodes[key].columns.values())
-        for key, data in found.items()
+        for key, data in lineage.items()
         if data is not None and key in data.nodes
     )
-    return seen, (found, manifest)
+    return seen, (lineage, manifest)
 
 
-def _edges(found: Any) -> Iterator[Edge]:
-    models, manifest = found
+def _edges(lineage: Any) -> Iterator[Edge]:
+    models, manifest = lineage
     # It joins a node and a column by an underscore; the longest node that fits is meant.
-    known = {*manifest.nodes, *manifest.sources}
+    relations = {*manifest.nodes, *manifest.sources}
 
     def split(joined: str) -> tuple[str, str] | None:
         at = len(joined)
         while (at := joined.rfind("_", 0, at)) > 0:
-            if joined[:at] in known:
+            if joined[:at] in relations:
                 return joined[:at], joined[at + 1 :]
         return None
 
@@ -70,7 +70,7 @@ def _edges(found: Any) -> Iterator[Edge]:
         for key, parents in data.parent_map.items():
             column = ROWS if key == child else key[len(child) + 1 :]
             for parent in parents:
-                if parent not in known and (pair := split(parent)) is not None:
+                if parent not in relations and (pair := split(parent)) is not None:
                     yield pair[0], pair[1], child, column
 
 

@@ -36,13 +36,13 @@ def once(read: Callable[[Path], Any], base: Path) -> Any:
 
 @lru_cache(4)
 def manifest_of(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
-    return found
+    document: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
+    return document
 
 
 def tests_of(manifest: dict[str, Any], reached: Reached) -> list[str]:
     """The tests that what was reached asks for."""
-    found = []
+    tests = []
     for unique_id, node in manifest["nodes"].items():
         if node["resource_type"] != "test":
             continue
@@ -52,21 +52,21 @@ def tests_of(manifest: dict[str, Any], reached: Reached) -> list[str]:
                 continue
             columns = reached[parent]
             if columns is None or not column or column in columns:
-                found.append(unique_id)
+                tests.append(unique_id)
                 break
-    return found
+    return tests
 
 
 def below(manifest: dict[str, Any], starts: Iterable[str]) -> set[str]:
     """These nodes and all below them."""
-    found = set(starts)
-    ahead = list(found)
+    reached = set(starts)
+    ahead = list(reached)
     while ahead:
         for child in manifest["child_map"].get(ahead.pop(), ()):
-            if child not in found:
-                found.add(child)
+            if child not in reached:
+                reached.add(child)
                 ahead.append(child)
-    return found
+    return reached
 
 
 def edited(base: Path, head: Path) -> list[str]:
@@ -174,9 +174,9 @@ def recce(base: Path, head: Path) -> list[str]:
     )
     # It asks dbt for state:modified, which takes a project's folder; this is the same.
     asked.select_nodes = lambda **_: set(edited(base, head))
-    found = asked.get_cll(change_analysis=True, no_upstream=True)
+    lineage = asked.get_cll(change_analysis=True, no_upstream=True)
     reached: Reached = {}
-    for unique_id, node in found.nodes.items():
+    for unique_id, node in lineage.nodes.items():
         columns = {c.lower() for c in node.columns}
         reached[unique_id] = None if node.impacted else columns
     return tests_of(manifest_of(head), reached)
@@ -229,10 +229,10 @@ def main() -> None:
     for head in sorted(f for f in folder.iterdir() if f.is_dir() and f.name != "base"):
         start = time.perf_counter()
         try:
-            said: Any = TOOLS[name](folder / "base", head)
+            selected: Any = TOOLS[name](folder / "base", head)
         except Exception as error:  # whatever it is, this tool has no answer here
-            said = f"{type(error).__name__}: {error}"[:300]
-        answers[head.name] = {"said": said, "seconds": time.perf_counter() - start}
+            selected = f"{type(error).__name__}: {error}"[:300]
+        answers[head.name] = {"said": selected, "seconds": time.perf_counter() - start}
     (folder / f"{name}.json").write_text(json.dumps(answers))
 
 

@@ -29,7 +29,7 @@ def _analyse(job: Job) -> tuple[int, Any]:
         by_name[about["database"] or "", about["schema"], about["name"]] = key
     job.lap("load")
 
-    found: dict[str, set[tuple[str, str, str]]] = {}
+    edges_of: dict[str, set[tuple[str, str, str]]] = {}
     for key, node in manifest["nodes"].items():
         if node["resource_type"] != "model":
             continue
@@ -46,7 +46,7 @@ def _analyse(job: Job) -> tuple[int, Any]:
             )
         except SqlglotError:
             continue
-        edges = found[key] = set()
+        edges = edges_of[key] = set()
         for column, root in columns.items():
             for leaf in root.walk():
                 table = leaf.expression
@@ -54,11 +54,11 @@ def _analyse(job: Job) -> tuple[int, Any]:
                     parent = by_name.get((table.catalog, table.db, table.name))
                     edges.add((parent or table.sql(), leaf.name.rpartition(".")[2], column))
     job.lap("analyse")
-    return len(found), found
+    return len(edges_of), edges_of
 
 
-def _edges(found: Any) -> Iterator[Edge]:
-    for child, triples in found.items():
+def _edges(lineage: Any) -> Iterator[Edge]:
+    for child, triples in lineage.items():
         for parent, parent_column, column in triples:
             yield parent, parent_column.strip("`"), child, column
 

@@ -28,7 +28,7 @@ def _analyse(job: Job) -> tuple[int, Any]:
     return models, catalog
 
 
-def _edges(found: Any) -> Iterable[Edge]:
+def _edges(lineage: Any) -> Iterable[Edge]:
     return ()
 
 

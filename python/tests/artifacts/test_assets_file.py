@@ -100,9 +100,9 @@ BAD = {
 def test_a_bad_file_is_one_line_that_names_the_place(text: str) -> None:
     with pytest.raises(RippleError) as refused:
         parse_assets(text, "f.yml")
-    said = str(refused.value)
-    assert said.startswith(BAD[text])
-    assert "\n" not in said
+    message = str(refused.value)
+    assert message.startswith(BAD[text])
+    assert "\n" not in message
 
 
 def test_an_id_is_declared_once_over_all_files(tmp_path: Path) -> None:
@@ -111,8 +111,10 @@ def test_an_id_is_declared_once_over_all_files(tmp_path: Path) -> None:
     files[1].write_text("assets:\n  - id: dag:other\n  - id: DAG:load\n")
     with pytest.raises(RippleError) as refused:
         read_assets(files)
-    said = f"{files[1]}:3: DAG:load is declared twice, first at {files[0]}:2; keep one of the two"
-    assert str(refused.value) == said
+    expected = (
+        f"{files[1]}:3: DAG:load is declared twice, first at {files[0]}:2; keep one of the two"
+    )
+    assert str(refused.value) == expected
 
 
 def test_the_files_of_a_project(tmp_path: Path) -> None:

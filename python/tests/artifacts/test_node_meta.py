@@ -111,8 +111,12 @@ def test_contract_version(node: Node, version: str | None) -> None:
 
 
 def test_flags_and_criticality() -> None:
-    said = Node(meta={"criticality": "high", "certified": True, "canonical": "yes"})
-    assert (criticality(said), is_certified(said), is_canonical(said)) == ("high", True, True)
+    flagged = Node(meta={"criticality": "high", "certified": True, "canonical": "yes"})
+    assert (criticality(flagged), is_certified(flagged), is_canonical(flagged)) == (
+        "high",
+        True,
+        True,
+    )
     other = Node(meta={"criticality": 1, "certified": "no", "canonical": 1})
     assert (criticality(other), is_certified(other), is_canonical(other)) == ("1", False, False)
     assert (criticality(Node()), is_certified(Node()), is_canonical(Node())) == (None, False, False)
@@ -137,7 +141,7 @@ def test_pii(column: Column, kind: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "columns"),
+    ("listed", "columns"),
     [
         (None, None),
         (["a", "m.b"], ["a", "m.b"]),
@@ -147,8 +151,8 @@ def test_pii(column: Column, kind: str | None) -> None:
         (3, None),
     ],
 )
-def test_referenced_columns(said: Any, columns: list[str] | None) -> None:
-    assert referenced_columns(Node(meta={"referenced_columns": said})) == columns
+def test_referenced_columns(listed: Any, columns: list[str] | None) -> None:
+    assert referenced_columns(Node(meta={"referenced_columns": listed})) == columns
 
 
 def test_on_a_real_project() -> None:

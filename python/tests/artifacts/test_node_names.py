@@ -66,8 +66,8 @@ def model(name: str, package: str = "shop", **fields: Any) -> Node:
     ],
 )
 def test_names(text: str, unique_id: str, column: str | None) -> None:
-    node, found = find_node(read_project(FIXTURE), text)
-    assert (node.unique_id, found) == (unique_id, column)
+    node, name_of_column = find_node(read_project(FIXTURE), text)
+    assert (node.unique_id, name_of_column) == (unique_id, column)
 
 
 def test_the_longest_name_wins() -> None:

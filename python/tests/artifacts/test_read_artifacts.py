@@ -103,8 +103,8 @@ def test_the_graph_has_no_loose_ends(version: str) -> None:
     project = read_project(FIXTURES / version)
 
     assert project.parents.keys() == project.nodes.keys() == project.children.keys()
-    down = {(parent, child) for parent, found in project.children.items() for child in found}
-    up = {(parent, child) for child, found in project.parents.items() for parent in found}
+    down = {(parent, child) for parent, children in project.children.items() for child in children}
+    up = {(parent, child) for child, parents in project.parents.items() for parent in parents}
     assert down == up
     assert {end for edge in up for end in edge} <= project.nodes.keys()
 
@@ -539,12 +539,12 @@ def test_what_the_installed_dbt_writes(tmp_path: Path) -> None:
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
-    found = read_project(tmp_path)
+    read = read_project(tmp_path)
     expected = read_project(FIXTURES / "v12_dbt_1_11")
-    assert found.notes == []
-    assert found.nodes.keys() == expected.nodes.keys()
-    assert found.parents == expected.parents
-    assert {node.name for node in found.uncompiled()} >= {"stg_orders", "no_negative_amount"}
+    assert read.notes == []
+    assert read.nodes.keys() == expected.nodes.keys()
+    assert read.parents == expected.parents
+    assert {node.name for node in read.uncompiled()} >= {"stg_orders", "no_negative_amount"}
 
 
 # --- the collector ---------------------------------------------------------------------------------

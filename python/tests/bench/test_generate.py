@@ -108,9 +108,9 @@ def test_spark_analyses_all(tmp_path: Path, spark: SparkSession) -> None:
         name = view.sub(r"\1__\2", node.relation_name or "")
         spark.sql(f"create or replace temporary view {name} as select {columns}")
     for node in project.of_type("model", "test"):
-        found = spark.sql(view.sub(r"\1__\2", node.compiled_code or "")).columns
+        frame = spark.sql(view.sub(r"\1__\2", node.compiled_code or "")).columns
         if node.resource_type == "model":
-            assert found == [c.name for c in project.catalog[node.unique_id]]
+            assert frame == [c.name for c in project.catalog[node.unique_id]]
 
 
 @pytest.mark.parametrize("runner", ["run_ripple.py", "run_floor.py", "run_whole.py"])

@@ -75,8 +75,8 @@ def test_results_of_an_older_version_are_left_out(
         "other": "[1]",
     }.items():
         (folder / f"{name}.json").write_text(content)
-    found = run.load_results()
-    assert [d["project"]["models"] for d in found] == [100, 200]
+    results = run.load_results()
+    assert [d["project"]["models"] for d in results] == [100, 200]
     assert capsys.readouterr().err.count("left out") == 3
     assert "200 models" in run.page()
 

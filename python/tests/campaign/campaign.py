@@ -242,16 +242,16 @@ def made(
             if kind not in report.kinds or report.kinds[kind].changed:
                 continue
         mutator.random = task.rng(str(number))
-        found = mutator.edit(kind)
-        if found is None:
+        edit = mutator.edit(kind)
+        if edit is None:
             continue
         try:
-            outcome = world.try_head(found[1], look)
+            outcome = world.try_head(edit[1], look)
         except TooLong:
             report.kinds.setdefault(kind, Count()).given_up += 1
             continue
         done += 1
-        yield number, kind, *found, outcome
+        yield number, kind, *edit, outcome
 
 
 def add_up(
@@ -305,11 +305,11 @@ def build_by_dbt(world: World, edits: DbtEdits, task: Task, report: Report, say:
             if number >= task.dbt_rounds and (count.changed or count.built < count.tried):
                 continue
             edits.random = task.rng(name)
-            found = edits.edit(kind)
-            if found is None:
+            edit = edits.edit(kind)
+            if edit is None:
                 count.given_up += 1
                 continue
-            outcome, diff = found
+            outcome, diff = edit
             what = {"repeat": f"{task.world}:{name}", "diff": diff}
             add_up(world, judge, report, kind, what, outcome)
         say(f"{world.name}: {number + 1} of {task.dbt_rounds} rounds by dbt")

@@ -175,7 +175,7 @@ class Constructs:
         text, _item, one, two = self.keyed()
         a, b, v, w, x = (self.name(s) for s in ("a", "b", "v", "w", "x"))
         narrow = f"(select {one} as {a}, {two} as {b} from {text})"
-        said = self.choose((a, f"{a} as 'First'", f"{a} as 'first'"))
+        labelled = self.choose((a, f"{a} as 'First'", f"{a} as 'first'"))
         nulls = self.choose(("", " include nulls"))
         if self.chance(0.4):
             return (
@@ -184,7 +184,7 @@ class Constructs:
                 [Column(w, "t"), Column(v, "i")],
             )
         return (
-            f"select {w}, {v} from {narrow} as {x} unpivot{nulls} ({v} for {w} in ({said}, {b}))",
+            f"select {w}, {v} from {narrow} as {x} unpivot{nulls} ({v} for {w} in ({labelled}, {b}))",
             [Column(w, "t"), Column(v, "i")],
         )
 

@@ -61,7 +61,7 @@ class Folder:
         from dbt.cli.main import dbtRunner
 
         self.work.mkdir(parents=True, exist_ok=True)
-        said = io.StringIO()
+        output = io.StringIO()
         environment = {
             "DBT_PROFILES_DIR": str(self.project),
             "DBT_TARGET_PATH": str(self.target),
@@ -70,7 +70,7 @@ class Folder:
             "RIPPLE_DUCKDB_PATH": str(self.duckdb),
             "RIPPLE_THREADS": "1",
         }
-        with _environment(environment), contextlib.redirect_stdout(said):
+        with _environment(environment), contextlib.redirect_stdout(output):
             result = dbtRunner().invoke(
                 [
                     "--no-use-colors",
@@ -85,7 +85,7 @@ class Folder:
             )
             self.close()
         if check and not result.success:
-            raise DbtFailed(f"dbt {' '.join(arguments)}: {result.exception}\n{said.getvalue()}")
+            raise DbtFailed(f"dbt {' '.join(arguments)}: {result.exception}\n{output.getvalue()}")
         return bool(result.success)
 
     @staticmethod

@@ -397,26 +397,26 @@ class DbtEdits:
     def source(self) -> None:
         """A source is another table of the warehouse."""
         path = self.head.project / "models/models.yml"
-        said = yaml.safe_load(path.read_text(encoding="utf-8"))
-        tables = said["sources"][0]["tables"]
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        tables = document["sources"][0]["tables"]
         one, two = self.random.sample(range(len(tables)), 2)
         tables[one]["identifier"] = tables[two]["name"]
-        path.write_text(yaml.safe_dump(said, sort_keys=False), encoding="utf-8")
+        path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
 
     # -- properties ---------------------------------------------------------------------------------
 
     def stored(self, kinds: str) -> Path:
         """A model of one of these materializations, not versioned."""
         files = [f for f in self.models("materialized=") if not re.search(r"_v\d$", f.stem)]
-        found = [f for f in files if re.search(rf"'(?:{kinds})'", f.read_text(encoding="utf-8"))]
-        return self.random.choice(found)
+        text = [f for f in files if re.search(rf"'(?:{kinds})'", f.read_text(encoding="utf-8"))]
+        return self.random.choice(text)
 
     def said_of(self, name: str, change: Callable[[dict[str, Any]], None]) -> None:
         """What models.yml says of a model."""
         path = self.head.project / "models/models.yml"
-        said = yaml.safe_load(path.read_text(encoding="utf-8"))
-        change(next(m for m in said["models"] if m["name"] == name))
-        path.write_text(yaml.safe_dump(said, sort_keys=False), encoding="utf-8")
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        change(next(m for m in document["models"] if m["name"] == name))
+        path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
 
     def constraint(self) -> None:
         """A contract with a constraint that may hold or not."""
@@ -433,10 +433,11 @@ class DbtEdits:
         )
 
         def change(model: dict[str, Any]) -> None:
-            known = {c["name"]: c for c in model["columns"]}
+            columns_before = {c["name"]: c for c in model["columns"]}
             model["config"] = {**model.get("config", {}), "contract": {"enforced": True}}
             model["columns"] = [
-                {**known.get(c.name, {"name": c.name}), "data_type": c.type} for c in columns
+                {**columns_before.get(c.name, {"name": c.name}), "data_type": c.type}
+                for c in columns
             ]
             model["columns"][columns.index(on)]["constraints"] = [constraint]
 

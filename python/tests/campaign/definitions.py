@@ -149,7 +149,7 @@ def with_copies(project: Project, made: list[Copy]) -> Project:
     )
 
 
-def try_copies(world: World, wanted: int, seed: int, found: Found) -> None:
+def try_copies(world: World, wanted: int, seed: int, counts: Found) -> None:
     """Add so many copies to a world, and hold what is named against what is executed."""
     base = world.project
     base_analysis = analyse(base, tests=False)
@@ -168,23 +168,23 @@ def try_copies(world: World, wanted: int, seed: int, found: Found) -> None:
         side = Definitions(head, analysis)
         columns: dict[str, dict[str, list[str]] | None] = {}
         for copy in made:
-            found.copies[copy.same] += 1
+            counts.copies[copy.same] += 1
             if copy.same:
-                look_for(copy, side, named, found)
-            execute(world, copy, side, columns, found)
+                look_for(copy, side, named, counts)
+            execute(world, copy, side, columns, counts)
 
 
 def look_for(
-    copy: Copy, side: Definitions, named: set[tuple[str | None, str]], found: Found
+    copy: Copy, side: Definitions, named: set[tuple[str | None, str]], counts: Found
 ) -> None:
     """Whether each column that a copied model computes is named."""
     for unique_id, column in [v for v in side.fingerprints if v[0] == copy.of]:
         vertex = (unique_id, column)
         if not side.computes(vertex) or not side.is_repeatable(vertex):
             continue
-        found.expected += 1
+        counts.expected += 1
         if (copy.node.unique_id, column) not in named:
-            found.missed.append(f"{copy.of}.{column} in the copy {copy.how!r}")
+            counts.missed.append(f"{copy.of}.{column} in the copy {copy.how!r}")
 
 
 def execute(
@@ -192,7 +192,7 @@ def execute(
     copy: Copy,
     side: Definitions,
     columns: dict[str, dict[str, list[str]] | None],
-    found: Found,
+    counts: Found,
 ) -> None:
     """Run each pair that is named of a copy, and compare its values."""
     nodes, seen = side.project.nodes, side.analysis.nodes
@@ -209,13 +209,13 @@ def execute(
                 continue  # it builds no more: it has no values
             where = f"{vertex} ({copy.how}) and {other}"
             if seen[vertex[0]].rows_fingerprint == seen[other[0]].rows_fingerprint:
-                found.pairs["same rows"] += 1
+                counts.pairs["same rows"] += 1
                 if one != two:
-                    found.wrong.append(where)
+                    counts.wrong.append(where)
             else:
-                found.pairs["other rows"] += 1
+                counts.pairs["other rows"] += 1
                 if not (set(one) <= set(two) or set(two) <= set(one)):
-                    found.apart.append(where)
+                    counts.apart.append(where)
 
 
 def values_of(world: World, node: Node) -> dict[str, list[str]] | None:
@@ -238,7 +238,7 @@ def main() -> int:
     parser.add_argument("--labs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=16)
     asked = parser.parse_args()
-    found = Found()
+    counts = Found()
     each = asked.copies // (asked.labs + 1)
     with tempfile.TemporaryDirectory(prefix="definitions") as work:
         for number in range(asked.labs + 1):
@@ -247,11 +247,11 @@ def main() -> int:
             seed = asked.seed * 1000 + number
             world, _ = lab(folder, seed) if number else shop(folder)
             share = each if number else asked.copies - each * asked.labs
-            try_copies(world, share, asked.seed, found)
-            print(f"{world.name}: {found}", flush=True)
-    for line in (*found.missed, *found.wrong, *found.apart):
+            try_copies(world, share, asked.seed, counts)
+            print(f"{world.name}: {counts}", flush=True)
+    for line in (*counts.missed, *counts.wrong, *counts.apart):
         print(line)
-    return 1 if found.missed or found.wrong else 0
+    return 1 if counts.missed or counts.wrong else 0
 
 
 if __name__ == "__main__":

@@ -180,11 +180,11 @@ class Spark:
         try:
             return [tuple(row) for row in self.session.sql(sql).collect()]
         except (PySparkException, Py4JError) as error:
-            said = str(error)
+            message = str(error)
             # Not just "cancelled": messages quote SQL, in which orders are cancelled, too.
-            if "[SPARK_JOB_CANCELLED]" in said:
-                raise Interrupted(said) from error
-            raise EngineError(said.split("JVM stacktrace")[0]) from error
+            if "[SPARK_JOB_CANCELLED]" in message:
+                raise Interrupted(message) from error
+            raise EngineError(message.split("JVM stacktrace")[0]) from error
 
     def columns(self, sql: str) -> list[tuple[str, str]]:
         from pyspark.errors import PySparkException

@@ -107,8 +107,8 @@ class Judge:
                 verdict.missed.append(f"{test} differs and is left out: {said_of.reason}")
         for unique_id in {test.blocked_by for test in facts.blocked} - outcome.unbuilt.keys():
             verdict.missed.append(f"{unique_id} is built, and tests count as blocked by it")
-        for said, how in ((facts, "with facts"), (without, "without facts")):
-            models, tests = set(said.models), ids(said.tests)
+        for selection, how in ((facts, "with facts"), (without, "without facts")):
+            models, tests = set(selection.models), ids(selection.tests)
             for unique_id, reason in outcome.unbuilt.items():
                 ephemeral = outcome.head.nodes[unique_id].is_ephemeral
                 if ephemeral and reason != BELOW:
@@ -142,6 +142,6 @@ class Judge:
         )
 
 
-def ids(found: Iterable[Any]) -> set[str]:
+def ids(items: Iterable[Any]) -> set[str]:
     """The unique_ids of what the selector lists."""
-    return {item.unique_id for item in found}
+    return {item.unique_id for item in items}

@@ -231,7 +231,7 @@ class Mutator:
 
     def columns(self, select: Tree) -> list[Tree]:
         """Columns a SELECT's own clauses name, and those of the relations it reads."""
-        found = [
+        names = [
             c.copy()
             for c in select.find_all(exp.Column)
             if not c.is_star and c.find_ancestor(exp.Select) is select
@@ -239,10 +239,10 @@ class Mutator:
         for table in self.tables(select):
             node = self.node_of(table)
             if node is not None:
-                found += [
+                names += [
                     exp.column(c.name, table=table.alias_or_name) for c in self.world.columns[node]
                 ]
-        return found
+        return names
 
     def tables(self, select: Tree) -> list[Tree]:
         """The tables in a SELECT's own FROM."""
@@ -312,13 +312,13 @@ class Mutator:
         way = self.random.randrange(7)
         if way == 0:
             for kind, other in ((exp.Add, exp.Sub), (exp.Mul, exp.Add), (exp.Sub, exp.Add)):
-                found = self.pick(list(inner.find_all(kind)))
-                if found is not None:
-                    swapped = other(this=found.this.copy(), expression=found.expression.copy())
-                    if found is inner:
+                picked = self.pick(list(inner.find_all(kind)))
+                if picked is not None:
+                    swapped = other(this=picked.this.copy(), expression=picked.expression.copy())
+                    if picked is inner:
                         inner = swapped
                     else:
-                        found.replace(swapped)
+                        picked.replace(swapped)
                     self.put(item, inner)
                     return tree
         if way == 1:
@@ -359,11 +359,11 @@ class Mutator:
         return tree
 
     def null(self, tree: Tree) -> Tree | None:
-        found: list[Tree] = [
+        places: list[Tree] = [
             *tree.find_all(exp.Coalesce),
             *(i for i in tree.find_all(exp.Is) if isinstance(i.expression, exp.Null)),
         ]
-        place = self.pick(found)
+        place = self.pick(places)
         if place is not None and self.random.random() < 0.5:
             if isinstance(place, exp.Coalesce):
                 place.replace(place.this.copy())
@@ -613,13 +613,13 @@ class Mutator:
     # -- grouping and windows -----------------------------------------------------------------------
 
     def aggregate(self, tree: Tree) -> Tree | None:
-        found: list[Tree] = list(tree.find_all(*AGGREGATES))
+        aggregates: list[Tree] = list(tree.find_all(*AGGREGATES))
         filters = list(tree.find_all(exp.Filter))
         if filters and self.random.random() < 0.3:
             place = self.random.choice(filters)
             place.replace(place.this.copy())
             return tree
-        place = self.pick(found)
+        place = self.pick(aggregates)
         if place is None:
             return None
         if isinstance(place, (exp.ArgMax, exp.ArgMin)):
@@ -765,9 +765,9 @@ class Mutator:
         tree, stars = select, any(e.is_star for e in select.expressions)
         if stars:  # what it hands on is asked for further out
             tree = table.root()
-        said = {c.name for c in tree.find_all(exp.Column) if not c.is_star}
+        columns_named = {c.name for c in tree.find_all(exp.Column) if not c.is_star}
         using = {i.name for j in tree.find_all(exp.Join) for i in j.args.get("using") or ()}
-        return (said | using) & held
+        return (columns_named | using) & held
 
     def may_read(self, table: Tree, unique_id: str) -> bool:
         """Only what is built before what the table is now, so that no cycle appears."""

@@ -53,11 +53,11 @@ class Row:
     seconds: float = 0.0
     error: str = ""
 
-    def add(self, said: set[str], differs: set[str], modified: int) -> None:
+    def add(self, tests_selected: set[str], differs: set[str], modified: int) -> None:
         self.answered += 1
-        self.missed += bool(differs - said)
-        self.tests_missed += len(differs - said)
-        self.tests += len(said)
+        self.missed += bool(differs - tests_selected)
+        self.tests_missed += len(differs - tests_selected)
+        self.tests += len(tests_selected)
         self.modified += modified
 
 
@@ -100,15 +100,18 @@ class Sides:
             before = self.world.project.nodes.get(unique_id)
             if node is before or unique_id not in manifest["nodes"]:
                 continue
-            said = manifest["nodes"][unique_id]
+            entry = manifest["nodes"][unique_id]
             if node.resource_type == "seed":
-                said["checksum"] = node.checksum
+                entry["checksum"] = node.checksum
             else:
                 self.say(manifest, unique_id, node.compiled_code or "")
-                said["depends_on"]["nodes"] = list(node.depends_on.nodes)
+                entry["depends_on"]["nodes"] = list(node.depends_on.nodes)
             if before is not None and node.config != before.config:
-                said["config"].update(node.config)
-                said["unrendered_config"] = {**said["unrendered_config"], "post-hook": node.config}
+                entry["config"].update(node.config)
+                entry["unrendered_config"] = {
+                    **entry["unrendered_config"],
+                    "post-hook": node.config,
+                }
         manifest["parent_map"] = {u: list(p) for u, p in outcome.head.parents.items()}
         manifest["child_map"] = {u: list(c) for u, c in outcome.head.children.items()}
         for unique_id, built in outcome.columns.items():
@@ -136,10 +139,10 @@ def compare(edits: int, seed: int, tools: list[str], work: Path) -> dict[str, Ro
     for number, _, _, _, outcome in made(world, Task("shop", seed, edits), Report(seed, ""), kinds):
         verdict = judge.judge(outcome)
         chosen = (verdict.selected, verdict.selected_without_facts, verdict.changed)
-        for row, said in zip(ours.values(), chosen, strict=True):
+        for row, selected_tests in zip(ours.values(), chosen, strict=True):
             # A proven test that differs is no miss where what it rests on runs and shows it.
-            seen = verdict.changed if verdict.missed else verdict.changed & said
-            row.add(said, seen, verdict.modified)
+            seen = verdict.changed if verdict.missed else verdict.changed & selected_tests
+            row.add(selected_tests, seen, verdict.modified)
         differs[f"{number:05}"] = verdict.changed, verdict.modified
         sides.head(f"{number:05}", outcome)
     print(f"... {len(differs)} edits", file=sys.stderr)

@@ -173,7 +173,7 @@ class Maker(Constructs):
 
     def columns(self, items: list[Item], kinds: str) -> list[str]:
         """Columns of some kinds, qualified where two relations are read or by chance."""
-        found = []
+        names = []
         counts: dict[str, int] = {}
         for item in items:
             for column in item.columns:
@@ -182,8 +182,8 @@ class Maker(Constructs):
             for column in item.columns:
                 if column.kind in kinds:
                     bare = counts[column.name] == 1 and self.chance(0.4)
-                    found.append(column.name if bare else f"{item.alias}.{column.name}")
-        return found
+                    names.append(column.name if bare else f"{item.alias}.{column.name}")
+        return names
 
     def literal(self, kind: str) -> str:
         if kind == "i":
@@ -877,8 +877,8 @@ class Maker(Constructs):
     def are_words(self, r: Relation, column: str) -> bool:
         """Whether a column has values, and each can stand in quotes as it is."""
         distinct = f"select distinct {column} from {r.name} where {column} is not null"
-        found = self.run(distinct).fetchall()
-        return bool(found) and all(re.fullmatch(r"[\w ]+", str(value)) for (value,) in found)
+        rows = self.run(distinct).fetchall()
+        return bool(rows) and all(re.fullmatch(r"[\w ]+", str(value)) for (value,) in rows)
 
     def reading_properties(self) -> None:
         """Models whose hooks go by a property: of meta, of a column, of a key of their own."""
@@ -887,16 +887,16 @@ class Maker(Constructs):
         for name, read in BOUNDS.items():
             relation = self.choose(of)
             column = self.choose(relation.of("i")).name
-            said = {"bound": self.random.randrange(3, 6)}
+            meta = {"bound": self.random.randrange(3, 6)}
             hook = f"delete from {{{{ this }}}} where {column} >= {{{{ {read} }}}}"
             config = {"materialized": "table", "post_hook": hook.replace("COLUMN", column)}
             if name == "m_by_meta":
-                config["meta"] = said
+                config["meta"] = meta
             elif name == "m_by_config":
-                config["lab_bound"] = said["bound"]
+                config["lab_bound"] = meta["bound"]
             model = self.add(name, f"select * from {relation.jinja}", relation.columns, config)
             if name == "m_by_column":
-                model.column_meta[column] = said
+                model.column_meta[column] = meta
 
     # -- tests ----------------------------------------------------------------------------------------
 

@@ -344,10 +344,14 @@ def imported(tree: Any, table: Any) -> Any:
 
 def may_give_rows(call: exp.Func) -> bool:
     """Whether a call may give several rows for one, or one for several."""
-    known = functions("duckdb").kind(
+    kind_of_function = functions("duckdb").kind(
         call.name.lower() if isinstance(call, exp.Anonymous) else call.sql_name().lower()
     )
-    return known != "scalar" if isinstance(call, exp.Anonymous) else known == "generator"
+    return (
+        kind_of_function != "scalar"
+        if isinstance(call, exp.Anonymous)
+        else kind_of_function == "generator"
+    )
 
 
 def expression_moved(world: World, unique_id: str) -> Edit | None:
@@ -472,27 +476,27 @@ def new_column(world: World, unique_id: str) -> Edit | None:
 
 def operands_swapped(world: World, tree: Any) -> Any | None:
     """Both sides of AND, OR, = and <> in the other order."""
-    found = list(tree.find_all(exp.And, exp.Or, exp.EQ, exp.NEQ))
+    swappable = list(tree.find_all(exp.And, exp.Or, exp.EQ, exp.NEQ))
     plain = (exp.Column, exp.Literal, exp.Func, exp.Paren, exp.Cast)
-    found = [
+    swappable = [
         node
-        for node in found
+        for node in swappable
         if isinstance(node, exp.Connector)
         or (isinstance(node.this, plain) and isinstance(node.expression, plain))
     ]
-    for node in found:
+    for node in swappable:
         left, right = node.this, node.expression
         node.set("this", right)
         node.set("expression", left)
-    return tree if found else None
+    return tree if swappable else None
 
 
 def rows_counted_by_one(world: World, tree: Any) -> Any | None:
     """count(1) for count(*)."""
-    found = [count for count in tree.find_all(exp.Count) if isinstance(count.this, exp.Star)]
-    for count in found:
+    row_counts = [count for count in tree.find_all(exp.Count) if isinstance(count.this, exp.Star)]
+    for count in row_counts:
         count.set("this", exp.Literal.number(1))
-    return tree if found else None
+    return tree if row_counts else None
 
 
 CATALOGUE: Final[dict[str, Refactor]] = {

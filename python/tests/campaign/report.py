@@ -143,8 +143,8 @@ class Report:
 
     def words(self) -> float:
         """The share of refactors in other words that select."""
-        said = [c for name, c in self.refactors.items() if name.startswith(IN_WORDS)]
-        return sum(c.selected for c in said) / max(1, sum(c.made for c in said))
+        in_words = [c for name, c in self.refactors.items() if name.startswith(IN_WORDS)]
+        return sum(c.selected for c in in_words) / max(1, sum(c.made for c in in_words))
 
 
 def table(report: Report) -> str:
@@ -221,7 +221,7 @@ def bounds(report: Report) -> list[str]:
         ("without facts", every, lambda c: c.without_facts - c.unseen_without_facts, 0.7),
         ("edits of values, with facts", values, lambda c: c.selected - c.unseen, 0.3),
     ]
-    said = []
+    lines = []
     for name, count, of, bound in asked:
         if not count.modified:
             continue
@@ -231,10 +231,10 @@ def bounds(report: Report) -> list[str]:
             kinds = [k for k in report.kinds if count is every or k in VALUE_KINDS]
             kinds.sort(key=lambda k: bound * report.kinds[k].modified - of(report.kinds[k]))
             line += f"; furthest over: {', '.join(kinds[:5])}"
-        said.append(line)
+        lines.append(line)
     if every.unseen:
-        said.append(f"{every.unseen} tests more, of edits that state:modified+ does not see")
-    return said
+        lines.append(f"{every.unseen} tests more, of edits that state:modified+ does not see")
+    return lines
 
 
 def cut_off(report: Report) -> list[str]:

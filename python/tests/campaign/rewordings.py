@@ -70,11 +70,11 @@ def literals(nodes: Any) -> bool:
 def or_for_in(node: Any) -> Any:
     if not node.expressions or not literals(node.expressions):
         return None
-    found = None
+    disjunction = None
     for item in node.expressions:
         one = exp.EQ(this=node.this.copy(), expression=item.copy())
-        found = one if found is None else exp.Or(this=found, expression=one)
-    return found
+        disjunction = one if disjunction is None else exp.Or(this=disjunction, expression=one)
+    return disjunction
 
 
 @each(exp.EQ)
@@ -128,8 +128,8 @@ def not_null_too(node: Any) -> Any:
         first.this, exp.Column
     ):
         return None
-    known = exp.Not(this=exp.Is(this=first.this.copy(), expression=exp.Null()))
-    node.set("this", exp.And(this=known, expression=paren(node.this)))
+    is_not_null = exp.Not(this=exp.Is(this=first.this.copy(), expression=exp.Null()))
+    node.set("this", exp.And(this=is_not_null, expression=paren(node.this)))
     return node
 
 

@@ -91,11 +91,11 @@ def test_a_ground_below_a_model_that_is_not_built_shows_the_change(
 
 
 def test_copies_are_found_and_what_is_named_has_the_same_values(in_lab: Lab) -> None:
-    found = Found()
-    try_copies(in_lab[0], 40, SEED, found)
-    assert (found.missed, found.wrong) == ([], [])
-    assert found.expected > 20
-    assert found.pairs["same rows"] > 20
+    counts = Found()
+    try_copies(in_lab[0], 40, SEED, counts)
+    assert (counts.missed, counts.wrong) == ([], [])
+    assert counts.expected > 20
+    assert counts.pairs["same rows"] > 20
 
 
 def test_every_kind_of_edit_is_made(report: Report) -> None:

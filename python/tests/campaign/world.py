@@ -372,27 +372,27 @@ class World:
 
     def stored_parents(self, head: Project, unique_id: str) -> list[str]:
         """The relations a node reads, through ephemeral models."""
-        found: list[str] = []
+        parents: list[str] = []
         ahead = list(head.parents.get(unique_id, ()))
         while ahead:
             parent = ahead.pop()
             node = head.nodes[parent]
             if node.is_ephemeral:
                 ahead.extend(head.parents.get(parent, ()))
-            elif node.resource_type in RELATIONS and parent not in found:
-                found.append(parent)
-        return found
+            elif node.resource_type in RELATIONS and parent not in parents:
+                parents.append(parent)
+        return parents
 
     def inlines(self, head: Project, unique_id: str) -> list[str]:
         """The ephemeral models whose text stands in a node's compiled SQL."""
-        found: list[str] = []
+        ephemerals: list[str] = []
         ahead = list(head.parents.get(unique_id, ()))
         while ahead:
             parent = ahead.pop()
-            if head.nodes[parent].is_ephemeral and parent not in found:
-                found.append(parent)
+            if head.nodes[parent].is_ephemeral and parent not in ephemerals:
+                ephemerals.append(parent)
                 ahead.extend(head.parents.get(parent, ()))
-        return found
+        return ephemerals
 
     def probe(self, node: Node, outcome: Outcome) -> None:
         """Whether an ephemeral model still runs; it is part of whatever inlines it."""
@@ -525,8 +525,8 @@ def verdict(node: Node, rows: list[str] | str) -> tuple[str, int | None]:
 
 def config_of(node: Node) -> str:
     """What a node's file says of its config, which an edit of its query leaves as it is."""
-    said = (tag.inside for tag in tagged(node.raw_code) if tag.kind == "{{")
-    return "".join("{{" + s + "}}\n" for s in said if s.lstrip().startswith("config("))
+    tags_of_node = (tag.inside for tag in tagged(node.raw_code) if tag.kind == "{{")
+    return "".join("{{" + s + "}}\n" for s in tags_of_node if s.lstrip().startswith("config("))
 
 
 def branches_of(node: Node) -> str:

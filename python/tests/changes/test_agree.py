@@ -99,10 +99,10 @@ class World:
 
     def changed(self) -> list[str]:
         self.base_read, self.head_read = copy.deepcopy((self.base, self.head))
-        found = compare(self.base, self.head)
+        comparison = compare(self.base, self.head)
         assert (self.base, self.head) == (self.base_read, self.head_read)
-        self.base, self.head = found.base, found.head
-        return sorted(unique_id.rpartition(".")[2] for unique_id in found.changed)
+        self.base, self.head = comparison.base, comparison.head
+        return sorted(unique_id.rpartition(".")[2] for unique_id in comparison.changed)
 
     @property
     def top(self) -> Node:
@@ -150,8 +150,8 @@ def of_node(**fields: Any) -> Callable[[World], None]:
     )
 
 
-def of_arguments(**said: Any) -> Callable[[World], None]:
-    return lambda world: world.head.run_args.update(said)
+def of_arguments(**run_args: Any) -> Callable[[World], None]:
+    return lambda world: world.head.run_args.update(run_args)
 
 
 def elsewhere(world: World) -> None:
@@ -260,7 +260,7 @@ def test_names_are_those_of_the_side(tmp_path: Path) -> None:
 def parsed_with(project: Project, text: str, invocation: str | None = None) -> None:
     """Leave what dbt leaves of its parsing."""
     digest = {"name": "sha256", "checksum": hashlib.sha256(text.encode()).hexdigest()}
-    said = {
+    partial_parse = {
         "metadata": {
             "project_name": "shop",
             "invocation_id": invocation or project.metadata.invocation_id,
@@ -268,7 +268,7 @@ def parsed_with(project: Project, text: str, invocation: str | None = None) -> N
         "state_check": {"project_hashes": {"shop": digest}, "vars_hash": {"checksum": "0"}},
         "nodes": {"model.shop.a": {"created_at": 1.5, "name": "a"}},
     }
-    content = msgspec.msgpack.encode(said)
+    content = msgspec.msgpack.encode(partial_parse)
     (Path(project.target_path) / "partial_parse.msgpack").write_bytes(content)
 
 
@@ -291,8 +291,8 @@ def test_a_command_that_need_not_parse_leaves_the_file_of_an_earlier_one(tmp_pat
     def written(project: Project, created_at: float, invocation: str | None = None) -> None:
         invocation = invocation or project.metadata.invocation_id
         metadata = {"invocation_id": invocation}
-        said = {"metadata": metadata, "nodes": {"model.shop.a": {"created_at": created_at}}}
-        (Path(project.target_path) / "manifest.json").write_bytes(msgspec.json.encode(said))
+        manifest = {"metadata": metadata, "nodes": {"model.shop.a": {"created_at": created_at}}}
+        (Path(project.target_path) / "manifest.json").write_bytes(msgspec.json.encode(manifest))
 
     for project in (base, head):
         written(project, 1.5)

@@ -59,10 +59,10 @@ def project(*nodes: Node, macros: tuple[Macro, ...] = ()) -> Project:
 def parsed(base: Project, schema: str | None = None) -> Project:
     """Head as dbt parses the same project, perhaps for another schema."""
     head = copy.deepcopy(base)
-    for found in head.nodes.values():
-        found.compiled_code = None
-        if schema and found.relation_name:
-            found.relation_name = found.relation_name.replace("prod.", f"{schema}.")
+    for node_of_head in head.nodes.values():
+        node_of_head.compiled_code = None
+        if schema and node_of_head.relation_name:
+            node_of_head.relation_name = node_of_head.relation_name.replace("prod.", f"{schema}.")
     return head
 
 
@@ -142,9 +142,9 @@ def test_a_text_whose_names_cannot_be_mapped_is_compiled(raw: str, reason: str) 
 
 
 def edited(**changes: Any) -> Callable[[Node], None]:
-    def edit(found: Node) -> None:
+    def edit(edited_node: Node) -> None:
         for name, value in changes.items():
-            setattr(found, name, value)
+            setattr(edited_node, name, value)
 
     return edit
 

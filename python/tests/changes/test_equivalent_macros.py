@@ -39,15 +39,15 @@ def side(folder: Path, *macros: Macro, metrics: dict[str, Any] | None = None) ->
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))
     hook = "insert into {{ this }} values {{ metric_values() | join(',') }}"
-    found = project(
+    built = project(
         node("model.p.metrics", "select 1 as name", config={"post-hook": [{"sql": hook}]}),
         check("on_metrics", "select name from s.metrics where name is null", "model.p.metrics"),
         macros=[*macros, macro("macro.p.quoted", QUOTED)],
         adapter="duckdb",
     )
-    found = found.having(target_path=str(folder))
-    found.metadata.invocation_id = "1"
-    return found
+    built = built.having(target_path=str(folder))
+    built.metadata.invocation_id = "1"
+    return built
 
 
 def same(tmp_path: Path, before: str, now: str, **more: Any) -> list[str]:

@@ -19,11 +19,11 @@ ON_SOURCE = "source_not_null"
 def shop(source: str, listed: bool = True, where: str = "", **changes: Any) -> Project:
     """Two models over a source, one over these, and tests of all of them."""
     name = source.split(".")[-1]
-    said = WHERE | {k: v for k, v in changes.items() if k != "test"}
+    properties = WHERE | {k: v for k, v in changes.items() if k != "test"}
     above = node(source, columns=["id", "amount", "status"])
-    for key, value in said.items():
+    for key, value in properties.items():
         setattr(above, key, value)
-    of, test = said["relation_name"], changes.get("test", {})
+    of, test = properties["relation_name"], changes.get("test", {})
     made = project(
         above,
         node("model.p.stg", f"select id, amount from {of} {where}", source, raw=f"stg of {name}"),
@@ -54,18 +54,18 @@ def shop(source: str, listed: bool = True, where: str = "", **changes: Any) -> P
     )
 
 
-def selected(said: Selection) -> list[str]:
-    return sorted(test.name for test in said.tests)
+def selected(selection: Selection) -> list[str]:
+    return sorted(test.name for test in selection.tests)
 
 
 @pytest.mark.parametrize("listed", [True, False])
 @pytest.mark.parametrize("facts", [True, False])
 def test_a_source_with_another_name_over_the_same_relation(listed: bool, facts: bool) -> None:
     base, head = shop("source.p.raw.orders", listed), shop("source.p.erp.sales", listed)
-    said = select(base, head, facts=facts)
-    assert not said.tests
-    assert not said.models
-    assert said.counts.state_modified_tests == 4, "dbt does not know it"
+    selection = select(base, head, facts=facts)
+    assert not selection.tests
+    assert not selection.models
+    assert selection.counts.state_modified_tests == 4, "dbt does not know it"
 
 
 @pytest.mark.parametrize("others", [True, False])
@@ -73,10 +73,10 @@ def test_base_knows_the_columns_of_a_source_by_its_former_name(others: bool) -> 
     """Where head has no catalog, it has base's, and that does not know the new name."""
     base, head = shop("source.p.raw.orders"), shop("source.p.erp.sales", False)
     head = head.having(catalog={"source.p.raw.other": []} if others else {})
-    said = select(base, head)
-    assert not said.tests
-    assert not said.models
-    assert not said.opaque
+    selection = select(base, head)
+    assert not selection.tests
+    assert not selection.models
+    assert not selection.opaque
 
 
 ANOTHER: dict[str, dict[str, Any]] = {
@@ -90,15 +90,17 @@ ANOTHER: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("changes", ANOTHER.values(), ids=ANOTHER)
 def test_a_source_that_is_another_relation_is_new(changes: dict[str, Any]) -> None:
-    said = select(shop("source.p.raw.orders"), shop("source.p.erp.sales", **changes), facts=False)
-    assert set(TESTS) <= set(selected(said))
+    selection = select(
+        shop("source.p.raw.orders"), shop("source.p.erp.sales", **changes), facts=False
+    )
+    assert set(TESTS) <= set(selected(selection))
 
 
 def test_what_moves_beside_it_is_seen() -> None:
-    said = select(
+    selection = select(
         shop("source.p.raw.orders"), shop("source.p.erp.sales", where="where id > 1"), facts=False
     )
-    assert selected(said) == TESTS[1:]
+    assert selected(selection) == TESTS[1:]
 
 
 @pytest.mark.parametrize(
@@ -107,8 +109,8 @@ def test_what_moves_beside_it_is_seen() -> None:
     ids=str,
 )
 def test_a_test_that_asks_something_else_is_not_the_same(test: dict[str, Any]) -> None:
-    said = select(shop("source.p.raw.orders"), shop("source.p.erp.sales", test=test))
-    assert selected(said) == [f"{ON_SOURCE}_sales"]
+    selection = select(shop("source.p.raw.orders"), shop("source.p.erp.sales", test=test))
+    assert selected(selection) == [f"{ON_SOURCE}_sales"]
 
 
 def test_a_test_with_another_name_still_sees_what_moved() -> None:

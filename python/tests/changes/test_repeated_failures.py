@@ -62,7 +62,7 @@ def side(
 ) -> Project:
     """days -> weeks, with a test of weeks; on base days failed and the rest was skipped."""
     nodes = [n for n in more if isinstance(n, Node)]
-    found = project(
+    built = project(
         node(MODEL, sql, config=config),
         node("model.p.weeks", "select day from s.days", MODEL, config={"materialized": "table"}),
         check("on_weeks", "select day from s.weeks where day is null", "model.p.weeks"),
@@ -71,29 +71,29 @@ def side(
         adapter="duckdb",
     )
     if message:
-        found = found.having(
+        built = built.having(
             run_results=[
                 RunResult(unique_id=MODEL, status=status, message=message),
                 RunResult(unique_id="model.p.weeks", status="skipped"),
                 RunResult(unique_id="test.p.on_weeks", status="skipped"),
             ]
         )
-    return found
+    return built
 
 
 EDITED = "select 2 as day"
 
 
 def test_a_config_that_the_adapter_refuses_is_refused_whatever_the_query() -> None:
-    found = fail_again(side(message=SAID), side(sql=EDITED))
-    assert found == {MODEL: "partition_by must be a list"}
+    failures = fail_again(side(message=SAID), side(sql=EDITED))
+    assert failures == {MODEL: "partition_by must be a list"}
 
 
 def test_what_is_below_is_blocked_and_runs_where_it_is_built_after_all() -> None:
-    found = select(side(message=SAID), side(sql=EDITED))
-    assert found.tests == []
-    assert [(t.unique_id, t.blocked_by) for t in found.blocked] == [("test.p.on_weeks", MODEL)]
-    assert str(found.blocked[0].reason) == (
+    selection = select(side(message=SAID), side(sql=EDITED))
+    assert selection.tests == []
+    assert [(t.unique_id, t.blocked_by) for t in selection.blocked] == [("test.p.on_weeks", MODEL)]
+    assert str(selection.blocked[0].reason) == (
         "days cannot be built: failed on base, and nothing that decides it has changed "
         "(partition_by must be a list)"
     )
@@ -103,13 +103,13 @@ def test_where_only_what_is_below_is_edited_that_blocks_its_tests() -> None:
     head = side()
     head.nodes["model.p.weeks"].compiled_code = "select day + 1 as day from s.days"
     head.nodes["model.p.weeks"].raw_code = "select day + 1 as day from s.days"
-    found = select(side(message=SAID), head)
-    assert found.tests == []
-    assert found.models == ["model.p.weeks"]
-    assert [(t.unique_id, t.blocked_by) for t in found.blocked] == [
+    selection = select(side(message=SAID), head)
+    assert selection.tests == []
+    assert selection.models == ["model.p.weeks"]
+    assert [(t.unique_id, t.blocked_by) for t in selection.blocked] == [
         ("test.p.on_weeks", "model.p.weeks")
     ]
-    assert str(found.blocked[0].reason) == (
+    assert str(selection.blocked[0].reason) == (
         "weeks cannot be built: it reads days, directly or not, which failed on base, and nothing that "
         "decides it has changed (partition_by must be a list)"
     )
@@ -207,14 +207,17 @@ def test_a_text_that_the_engine_refuses_is_refused_until_it_is_another(message: 
 
 
 def test_what_stands_around_the_text_may_be_what_was_refused() -> None:
-    said = UNKNOWN.format("Scalar ")
+    error_message = UNKNOWN.format("Scalar ")
     hook = {"materialized": "table", "pre-hook": [{"sql": "{{ prepare() }}"}]}
     stands_in = macro("macro.p.duckdb__create_table_as", "{% macro duckdb__create_table_as() %}")
     internal = macro("macro.dbt.create_table_as", "{% macro create_table_as() %}{% endmacro %}")
-    assert fail_again(side(message=said), side(config={**BY_DAY, "options": {"a": "1"}})) == {}
-    assert fail_again(side(message=said, config=hook), side(config=hook)) == {}
-    assert MODEL in fail_again(side(internal, message=said), side(internal))
-    assert fail_again(side(internal, message=said), side(internal, stands_in)) == {}
+    assert (
+        fail_again(side(message=error_message), side(config={**BY_DAY, "options": {"a": "1"}}))
+        == {}
+    )
+    assert fail_again(side(message=error_message, config=hook), side(config=hook)) == {}
+    assert MODEL in fail_again(side(internal, message=error_message), side(internal))
+    assert fail_again(side(internal, message=error_message), side(internal, stands_in)) == {}
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,10 @@ def side(
         check("t", "select x from s.m", "model.p.m"),
         check("u", "select x from s.n", "model.p.n"),
     )
-    known = list(macros)
-    return project(orders(), model, other, *tests, catalog=LISTED, macros=known, adapter="duckdb")
+    macros_of_project = list(macros)
+    return project(
+        orders(), model, other, *tests, catalog=LISTED, macros=macros_of_project, adapter="duckdb"
+    )
 
 
 @pytest.mark.parametrize(
@@ -62,8 +64,8 @@ def side(
     ],
 )
 def test_the_order_in_which_packages_are_looked_for_macros(made: Project, counts: bool) -> None:
-    said = {reason.code.name for reason in compared(made, made)}
-    assert ("MACRO_ORDER_UNSEEN" in said) == counts
+    codes = {reason.code.name for reason in compared(made, made)}
+    assert ("MACRO_ORDER_UNSEEN" in codes) == counts
     base, head = with_macro_order(made, made, "['q', 'dbt']", "['p', 'q']")
     assert names(base, head) == (["t"] if counts else [])
     assert "MACRO_ORDER_UNSEEN" not in {reason.code.name for reason in compared(base, head)}
@@ -82,8 +84,10 @@ def test_the_order_in_which_packages_are_looked_for_macros(made: Project, counts
 )  # fmt: skip
 def test_a_file_that_a_query_reads(sql: str, files: list[str]) -> None:
     made = side(sql=sql)
-    said = [r.arguments["names"] for r in compared(made, made) if r.code.name == "FILES_UNSEEN"]
-    assert said == ([files] if files else [])
+    file_names = [
+        r.arguments["names"] for r in compared(made, made) if r.code.name == "FILES_UNSEEN"
+    ]
+    assert file_names == ([files] if files else [])
 
 
 def test_a_module_beside_the_project_that_a_python_model_imports(tmp_path: Path) -> None:
@@ -93,5 +97,7 @@ def test_a_module_beside_the_project_that_a_python_model_imports(tmp_path: Path)
     made.nodes["model.p.m"].language, made.nodes["model.p.m"].raw_code = "python", code
     made.nodes["model.p.m"].compiled_code = None
     made = made.having(target_path=str(tmp_path / "target"))
-    said = [r.arguments["names"] for r in compared(made, made) if r.code.name == "FILES_UNSEEN"]
-    assert said == [["rates.py"]]
+    file_names = [
+        r.arguments["names"] for r in compared(made, made) if r.code.name == "FILES_UNSEEN"
+    ]
+    assert file_names == [["rates.py"]]

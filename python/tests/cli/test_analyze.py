@@ -64,10 +64,10 @@ ANALYSIS = Analysis(
 
 
 def shown(style: str, of: Project | None = None) -> str:
-    return said(analysis_coverage(of or project(), ANALYSIS, 0.25), style)
+    return rendered(analysis_coverage(of or project(), ANALYSIS, 0.25), style)
 
 
-def said(summary: AnalysisCoverage, style: str) -> str:
+def rendered(summary: AnalysisCoverage, style: str) -> str:
     return "\n".join(map(printed, render(summary, style)))
 
 
@@ -75,10 +75,10 @@ def said(summary: AnalysisCoverage, style: str) -> str:
 
 
 def test_json_has_the_shape_of_the_issue() -> None:
-    found = json.loads(shown("json"))
+    document = json.loads(shown("json"))
     fields = ["models", "analysed", "opaque", "columns", "edges", "seconds"]
-    assert list(found) == ["schema_version", *fields]
-    assert found == {
+    assert list(document) == ["schema_version", *fields]
+    assert document == {
         "schema_version": 1,
         "models": 3,
         "analysed": 1,
@@ -143,7 +143,7 @@ def test_many_opaque_models_do_not_flood_the_screen() -> None:
         for i in range(50)
     }
     analysis = Analysis(nodes=many, edges=[], test_columns=[], seconds={})
-    lines = said(analysis_coverage(project(), analysis, 0.0), "text").splitlines()
+    lines = rendered(analysis_coverage(project(), analysis, 0.0), "text").splitlines()
     assert len(lines) < 40
     assert max(map(len, lines)) < 200
     assert "  and 30 more; --format json has all" in lines
@@ -158,8 +158,8 @@ def test_markdown() -> None:
 def test_a_project_without_models() -> None:
     empty = Project(target_path="", metadata=Metadata(), nodes={}, parents={}, children={})
     nothing = Analysis({}, [], [], {})
-    assert json.loads(said(analysis_coverage(empty, nothing, 0.0), "json"))["models"] == 0
-    assert "0 of 0 models" in said(analysis_coverage(empty, nothing, 0.0), "text")
+    assert json.loads(rendered(analysis_coverage(empty, nothing, 0.0), "json"))["models"] == 0
+    assert "0 of 0 models" in rendered(analysis_coverage(empty, nothing, 0.0), "text")
 
 
 # --- the command -----------------------------------------------------------------------------------
@@ -168,12 +168,12 @@ def test_a_project_without_models() -> None:
 def test_on_a_real_project(shell: Shell) -> None:
     done = shell("analyze", "--format", "json")
     assert (done.code, done.err) == (0, "")
-    found = done.json
-    assert (found["models"], found["analysed"]) == (6, 5)
-    assert [item["unique_id"] for item in found["opaque"]] == ["model.shop.py_model"]
-    assert found["columns"] > 0
-    assert found["edges"] > 0
-    assert found["seconds"].keys() == {"read", "parse", "link"}
+    document = done.json
+    assert (document["models"], document["analysed"]) == (6, 5)
+    assert [item["unique_id"] for item in document["opaque"]] == ["model.shop.py_model"]
+    assert document["columns"] > 0
+    assert document["edges"] > 0
+    assert document["seconds"].keys() == {"read", "parse", "link"}
 
     text = shell("analyze")
     assert text.code == 0

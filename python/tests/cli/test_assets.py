@@ -68,9 +68,9 @@ def test_trace_follows_columns_through_jobs(declared: Shell) -> None:
     assert "SPARK_JOB train (rows)  INDIRECT FILTER" in down
     assert "DASHBOARD sales.amount  DIRECT IDENTITY" in down
     document = valid("trace", declared("trace", "api:checkout.cents", "--format", "json").json)
-    found = {node["unique_id"]: node.get("asset_type") for node in document["nodes"]}
-    assert found["asset.airflow.load_orders"] == "dag"
-    assert found[STG] is None
+    type_of = {node["unique_id"]: node.get("asset_type") for node in document["nodes"]}
+    assert type_of["asset.airflow.load_orders"] == "dag"
+    assert type_of[STG] is None
 
 
 @pytest.mark.parametrize(
@@ -112,24 +112,32 @@ def test_analyze_counts_them(declared: Shell) -> None:
 
 def test_impact_names_a_job_that_uses_a_column_only_inside(declared: Shell) -> None:
     done = declared("impact", "stg_orders", "--drop", "amount", "--format", "json")
-    found = {a["name"]: a for a in valid("impact", done.json)["affected_assets"]}
-    assert (found["train"]["severity"], found["train"]["asset_type"]) == ("breaking", "spark_job")
-    assert found["sales"]["owner_email"] == "sales@shop.example"
+    by_name = {a["name"]: a for a in valid("impact", done.json)["affected_assets"]}
+    assert (by_name["train"]["severity"], by_name["train"]["asset_type"]) == (
+        "breaking",
+        "spark_job",
+    )
+    assert by_name["sales"]["owner_email"] == "sales@shop.example"
     assert done.code == 1
 
 
 def test_impact_of_an_asset(declared: Shell) -> None:
     report = declared("impact", "api:checkout", "--drop", "cents", "--format", "json").json
-    found = {a["name"]: a["severity"] for a in report["affected_assets"]}
-    assert found["load_orders"] == found["stg_orders"] == found["sales"] == "breaking"
+    severity_of = {a["name"]: a["severity"] for a in report["affected_assets"]}
+    assert (
+        severity_of["load_orders"]
+        == severity_of["stg_orders"]
+        == severity_of["sales"]
+        == "breaking"
+    )
     assert "did you mean cents?" in declared.refused("impact", "api:checkout", "--drop", "cent")
 
 
 def test_diagnose_goes_up_to_who_loads(declared: Shell) -> None:
     document = valid("diagnose", declared("diagnose", "stg_orders.amount", "--format", "json").json)
-    found = {step["unique_id"]: step for step in document["steps"]}
-    assert found["asset.airflow.load_orders"]["owner"] == "data@shop.example"
-    assert found["asset.api.checkout"]["asset_type"] == "api"
+    by_id = {step["unique_id"]: step for step in document["steps"]}
+    assert by_id["asset.airflow.load_orders"]["owner"] == "data@shop.example"
+    assert by_id["asset.api.checkout"]["asset_type"] == "api"
 
 
 def test_more_files(declared: Shell) -> None:
@@ -144,7 +152,7 @@ def test_more_files(declared: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "place", "said"),
+    ("line", "place", "message"),
     [
         ("  - id: dag:x\n    reeds: []\n", 18, "unknown key 'reeds'; did you mean reads or"),
         (
@@ -158,7 +166,7 @@ def test_more_files(declared: Shell) -> None:
     ],
 )
 def test_a_bad_file_stops_every_command_with_one_line(
-    declared: Shell, line: str, place: int, said: str
+    declared: Shell, line: str, place: int, message: str
 ) -> None:
     (declared.folder / FILE).write_text(SHOP + line)
     for command in (
@@ -166,7 +174,7 @@ def test_a_bad_file_stops_every_command_with_one_line(
         ["analyze"],
         ["impact", "stg_orders", "--drop", "amount"],
     ):
-        assert declared.refused(*command).startswith(f"dbt-ripple: {FILE}:{place}: {said}")
+        assert declared.refused(*command).startswith(f"dbt-ripple: {FILE}:{place}: {message}")
 
 
 # --- two sides -------------------------------------------------------------------------------------
@@ -270,7 +278,7 @@ def test_register_keeps_comments_and_order(declared: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["dashboard:x", "--upstream", "stg_order"], "--upstream stg_order: nothing is called stg_order; did you mean stg_orders"),
         (["dag:x", "--downstream", "stg_orders"], f"--downstream stg_orders: stg_orders is {STG}, which dbt builds"),
@@ -284,10 +292,10 @@ def test_register_keeps_comments_and_order(declared: Shell) -> None:
     ],
 )  # fmt: skip
 def test_a_bad_registration_is_refused_and_the_file_left_alone(
-    declared: Shell, arguments: list[str], said: str
+    declared: Shell, arguments: list[str], message: str
 ) -> None:
     refused = declared.refused("register", *arguments)
-    assert refused.removeprefix("dbt-ripple: ").startswith(said)
+    assert refused.removeprefix("dbt-ripple: ").startswith(message)
     assert (declared.folder / FILE).read_text() == SHOP
 
 
@@ -320,7 +328,7 @@ def test_capture_follows_the_sql_of_a_job(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--sql", "selec x", "--id", "job:x"], "the SQL: it is not a query"),
         (["--sql", "select ("], "the SQL: cannot parse"),
@@ -331,8 +339,8 @@ def test_capture_follows_the_sql_of_a_job(shell: Shell) -> None:
         ([], "give the SQL by FILE or by --sql"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_captured(shell: Shell, arguments: list[str], said: str) -> None:
-    assert shell.refused("capture", *arguments).removeprefix("dbt-ripple: ").startswith(said)
+def test_what_cannot_be_captured(shell: Shell, arguments: list[str], message: str) -> None:
+    assert shell.refused("capture", *arguments).removeprefix("dbt-ripple: ").startswith(message)
     assert not (shell.folder / FILE).exists()
 
 

@@ -17,7 +17,7 @@ COMMANDS = (("select",), ("diff",), ("explain", "unique_stg_orders_order_id"))
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 def test_what_is_missing_is_said_with_what_makes_it(shell: Shell, command: tuple[str, ...]) -> None:
     (shell.folder / "empty").mkdir()
-    for state, said in (
+    for state, message in (
         ((), "--state: nothing to compare with"),
         (("--state", "nowhere"), "--state nowhere: no such folder"),
         (("--state", "empty"), "--state empty: no manifest.json in this folder"),
@@ -25,7 +25,7 @@ def test_what_is_missing_is_said_with_what_makes_it(shell: Shell, command: tuple
         (("--state", "target"), "target: is the project's own target folder"),
     ):
         error = shell.refused(*command, *state)
-        assert said in error, state
+        assert message in error, state
         assert "`dbt build`" in error and "--base-ref" in error
 
 

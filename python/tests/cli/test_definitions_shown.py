@@ -33,9 +33,9 @@ def test_diff_and_explain(edited: Sides) -> None:
     (column,) = node["columns"]
     assert (column["before"], column["after"]) == ("amount * 1.2", "amount * 1.3")
     assert "    - amount * 1.2\n    + amount * 1.3\n" in edited("diff").out
-    found = edited("explain", NOT_NEGATIVE, "--no-facts", "--format", "json").json
-    assert (found["before"], found["after"]) == (["amount * 1.2"], ["amount * 1.3"])
-    assert found["path"][0]["expression"] == "amount * 1.3"
+    document = edited("explain", NOT_NEGATIVE, "--no-facts", "--format", "json").json
+    assert (document["before"], document["after"]) == (["amount * 1.2"], ["amount * 1.3"])
+    assert document["path"][0]["expression"] == "amount * 1.3"
 
 
 def test_where_long_expressions_differ_is_in_sight(edited: Sides) -> None:
@@ -56,8 +56,8 @@ def test_impact_says_how_what_would_change_is_read(edited: Sides) -> None:
     options = ("--retype", "amount:string")
     done = edited.shell("impact", source, *options, "--format", "json")
     assert done.out, done.err
-    found = done.json
-    (stg,) = (a for a in found["affected_assets"] if a["unique_id"] == STG)
+    document = done.json
+    (stg,) = (a for a in document["affected_assets"] if a["unique_id"] == STG)
     assert stg["expressions"] == [{"column": "amount", "expression": "amount * 1.3"}]
     assert "\n           amount = amount * 1.3\n" in edited.shell("impact", source, *options).out
 

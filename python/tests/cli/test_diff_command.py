@@ -7,7 +7,7 @@ from two_sides import FROM_RAW, STG, Sides
 
 def test_nothing_changed_is_said_and_so_is_a_refactor(sides: Sides) -> None:
     refactored = "no column and no row set changed (edited: stg_orders)"
-    for sql, said in (
+    for sql, message in (
         (None, "nothing changed"),
         (f"/* why */ with t as ({FROM_RAW}) select * from t", refactored),
     ):
@@ -15,7 +15,7 @@ def test_nothing_changed_is_said_and_so_is_a_refactor(sides: Sides) -> None:
             sides.write_sql(STG, sql)
         for form in ("text", "markdown"):
             done = sides("diff", "--format", form)
-            assert (done.code, done.out, done.err) == (0, f"{said}\n", "")
+            assert (done.code, done.out, done.err) == (0, f"{message}\n", "")
         assert sides("diff", "--format", "json").json["nodes"] == []
 
 

@@ -12,13 +12,13 @@ from dbt_ripple.rendering.diff import name_of
 
 def differs(head: dict[str, str] | None = None, edit: object = None) -> dict[str, NodeDiff]:
     base, other = shop(), shop(head, edit=edit)  # type: ignore[arg-type]
-    found = diff(compare(base, other))
-    return {name_of(node.unique_id, other, base): node for node in found.nodes}
+    differences = diff(compare(base, other))
+    return {name_of(node.unique_id, other, base): node for node in differences.nodes}
 
 
 def test_what_is_only_below_an_edit_is_said_to_be() -> None:
-    found = differs({**COLUMNS, "cost": "cost + 1"})
-    assert {name: node.change for name, node in found.items()} == {
+    diff = differs({**COLUMNS, "cost": "cost + 1"})
+    assert {name: node.change for name, node in diff.items()} == {
         "orders": "changed",
         "semantic_model:orders": "downstream",
         "metric:costs": "downstream",
@@ -31,14 +31,14 @@ def test_an_edited_measure_shows_both_expressions() -> None:
     def edit(layer: dict[str, Node]) -> None:
         layer["semantic_model.orders"].measures[0]["expr"] = "amount * 2"
 
-    found = differs(edit=edit)
-    (column,) = found["semantic_model:orders"].columns
+    diff = differs(edit=edit)
+    (column,) = diff["semantic_model:orders"].columns
     assert (column.change, column.before, column.after) == (
         "redefined",
         "sum(amount)",
         "sum(amount * 2)",
     )
-    assert found["metric:revenue"].change == "downstream"
+    assert diff["metric:revenue"].change == "downstream"
 
 
 def test_an_edited_filter_shows_both() -> None:

@@ -38,30 +38,30 @@ def problems(line: str) -> Iterator[str]:
         words = line.split()
     if words and words[0].startswith("-"):
         command: click.Command = cli
-    elif (found := cli.get_command(click.Context(cli), words[0])) is None:
+    elif (subcommand := cli.get_command(click.Context(cli), words[0])) is None:
         yield f"no command {words[0]}"
         return
     else:
-        command = found
-    known = {"--help", "-h"}
+        command = subcommand
+    options = {"--help", "-h"}
     for parameter in (*command.params, *cli.params):
-        known.update(parameter.opts, parameter.secondary_opts)
+        options.update(parameter.opts, parameter.secondary_opts)
     for word in words:
         if word == "--":  # what follows is a command of dbt's
             break
         option = word.partition("=")[0]
-        if re.match(r"--?[a-z]", option) and option not in known:
+        if re.match(r"--?[a-z]", option) and option not in options:
             yield f"{command.name} has no option {option}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_and_options_exist(page: Path) -> None:
-    found = {
+    problems_of = {
         line: wrong
         for line in command_lines(page.read_text(encoding="utf-8"))
         if (wrong := list(problems(line)))
     }
-    assert not found
+    assert not problems_of
 
 
 def test_the_docs_are_read() -> None:

@@ -126,8 +126,8 @@ def test_markup_is_text_in_html_and_in_markdown(text: str) -> None:
 @settings(deadline=None)
 @given(hostile)
 def test_no_line_is_a_command_to_a_log(text: str) -> None:
-    for said in (text, f"  {text}", s.styled(text, "red"), f" {s.styled(text)}"):
-        printed = s.line(said)
+    for styled_text in (text, f"  {text}", s.styled(text, "red"), f" {s.styled(text)}"):
+        printed = s.line(styled_text)
         assert not printed.lstrip().startswith("::")
         assert not re.search(r"##\w*\[", printed)
 

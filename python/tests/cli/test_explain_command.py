@@ -20,13 +20,13 @@ def test_a_selected_test_with_the_way_and_both_expressions(sides: Sides) -> None
         "      + amount * 2\n"
         "    └── no_negative_amount\n"
     )
-    found = sides("explain", NOT_NEGATIVE, "--no-facts", "--format", "json").json
-    assert found["verdict"] == "selected"
-    assert [(step["unique_id"], step["column"]) for step in found["path"]] == [
+    document = sides("explain", NOT_NEGATIVE, "--no-facts", "--format", "json").json
+    assert document["verdict"] == "selected"
+    assert [(step["unique_id"], step["column"]) for step in document["path"]] == [
         (STG, "amount"),
         (NOT_NEGATIVE, None),
     ]
-    assert (found["before"], found["after"]) == (["amount"], ["amount * 2"])
+    assert (document["before"], document["after"]) == (["amount"], ["amount * 2"])
     markdown = sides("explain", NOT_NEGATIVE, "--no-facts", "--format", "markdown").out
     assert markdown.startswith("**`no_negative_amount`: selected.** stg_orders.amount changed\n")
     assert "```diff\n- amount\n+ amount * 2\n```\n" in markdown
@@ -42,9 +42,9 @@ def test_a_test_the_ripple_did_not_reach(sides: Sides) -> None:
         "order_id and which rows there are\n"
         "  stg_orders.amount\n"
     )
-    found = sides("explain", "source_not_null", "--no-facts", "--format", "json").json
-    assert found["verdict"] == "not selected"
-    assert found["reason"] == "it is not downstream of what changed (stg_orders)"
+    document = sides("explain", "source_not_null", "--no-facts", "--format", "json").json
+    assert document["verdict"] == "not selected"
+    assert document["reason"] == "it is not downstream of what changed (stg_orders)"
 
 
 def test_a_proven_test_with_the_argument_line_by_line(sides: Sides) -> None:
@@ -79,15 +79,15 @@ def test_a_unit_test(sides: Sides) -> None:
 
 
 @pytest.mark.parametrize(
-    ("test", "said"),
+    ("test", "message"),
     [
         (NO_SUCH, "did you mean no_negative_amount"),
         ("qqqqqq", "`dbt ls --resource-type test` lists the tests"),
         ("order_id", "2 tests have this in their name: "),
     ],
 )
-def test_which_test_is_meant(sides: Sides, test: str, said: str) -> None:
-    assert said in sides.refused("explain", test)
+def test_which_test_is_meant(sides: Sides, test: str, message: str) -> None:
+    assert message in sides.refused("explain", test)
 
 
 def test_a_part_of_a_name_that_only_one_test_has_is_enough(sides: Sides) -> None:

@@ -94,9 +94,9 @@ class Worlds:
     def run(self, name: Naming, command: tuple[str, ...]) -> Done:
         folder = self.folder / ("tame" if name is tame else "hostile")
         self._monkeypatch.chdir(folder)
-        known = {part: name(part) for part in COLUMNS}
-        known |= {part: unique_id(part, name) for part in (*NODES, *TESTS)}
-        words = [re.sub(r"\{(\w+)\}", lambda found: known[found[1]], word) for word in command]
+        value_of = {part: name(part) for part in COLUMNS}
+        value_of |= {part: unique_id(part, name) for part in (*NODES, *TESTS)}
+        words = [re.sub(r"\{(\w+)\}", lambda match: value_of[match[1]], word) for word in command]
         return self.shell(*words)
 
     def both(self, name: Naming, *command: str) -> tuple[Done, Done]:
@@ -162,17 +162,17 @@ def addressed(document: Any) -> Any:
 
 def same_document(name: Naming) -> Callable[[str, str], None]:
     """The hostile document is the tame one, with its names in place of the tame ones."""
-    known = [*COLUMNS, *NODES, *TESTS, *OTHERS, "folder", "said", "src", "macro_a"]
+    parts = [*COLUMNS, *NODES, *TESTS, *OTHERS, "folder", "said", "src", "macro_a"]
 
     def check(hostile: str, tamed: str) -> None:
-        found, expected = addressed(json.loads(hostile)), addressed(json.loads(tamed))
-        same_lines(json.dumps(found, indent=2), json.dumps(expected, indent=2))
-        shapes = [Counter(shape(document)) for document in (found, expected)]
+        found_document, expected = addressed(json.loads(hostile)), addressed(json.loads(tamed))
+        same_lines(json.dumps(found_document, indent=2), json.dumps(expected, indent=2))
+        shapes = [Counter(shape(document)) for document in (found_document, expected)]
         assert shapes[0] == shapes[1]
-        strings = " ".join(texts(found))
+        strings = " ".join(texts(found_document))
         # The text near a syntax error is cut after some letters.
         names = re.sub(r"near `[^`]*`", "", " ".join(texts(expected)))
-        for part in known:
+        for part in parts:
             if tame(part) in names:
                 assert name(part) in strings or shown_in(name(part), strings), part
 

@@ -37,12 +37,12 @@ def shop() -> Project:
 
 
 def names(project: Project, *select: str, exclude: tuple[str, ...] = ()) -> str:
-    found = selected(project, select, exclude)
-    return " ".join(u.rpartition(".")[2] for u in project.nodes if u in found)
+    selection = selected(project, select, exclude)
+    return " ".join(u.rpartition(".")[2] for u in project.nodes if u in selection)
 
 
 @pytest.mark.parametrize(
-    ("spec", "found"),
+    ("spec", "expected"),
     [
         ("stg", "stg"),
         ("p.staging", "stg int"),
@@ -75,8 +75,8 @@ def names(project: Project, *select: str, exclude: tuple[str, ...] = ()) -> str:
         ("@stg", "orders stg int fct other joined report on_stg"),
     ],
 )
-def test_what_a_spec_selects(shop: Project, spec: str, found: str) -> None:
-    assert names(shop, spec) == found
+def test_what_a_spec_selects(shop: Project, spec: str, expected: str) -> None:
+    assert names(shop, spec) == expected
 
 
 def test_what_is_excluded(shop: Project) -> None:
@@ -85,7 +85,7 @@ def test_what_is_excluded(shop: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         ("state:modified+", "dbt answers state: from more than the manifest"),
         ("result:fail", "dbt answers result:"),
@@ -97,11 +97,11 @@ def test_what_is_excluded(shop: Project) -> None:
     ],
 )
 def test_what_is_not_understood_is_said_with_the_nearest(
-    shop: Project, spec: str, said: str
+    shop: Project, spec: str, message: str
 ) -> None:
     with pytest.raises(RippleError) as refused:
         selected(shop, [spec])
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert str(refused.value).count("\n") == 0
 
 
@@ -109,8 +109,8 @@ def test_a_name_that_looks_like_grammar_is_that_name() -> None:
     odd = ["@all", "+up", "down+", "a*", "tag:x", "1+2"]
     side = project(*(node(f"model.p.{name}", "select 1") for name in odd))
     for name in odd:
-        found, column, asked = named(side, name)
-        assert (found.name, column, asked.up, asked.down) == (name, None, None, None)
+        node_named, column, asked = named(side, name)
+        assert (node_named.name, column, asked.up, asked.down) == (name, None, None, None)
     assert named(side, "+down++")[0].name == "down+"
 
 
@@ -181,8 +181,8 @@ def test_a_file_is_the_node_it_defines(shell: Shell) -> None:
 
 
 def test_a_spec_of_several_nodes_is_refused_with_their_names(shell: Shell) -> None:
-    said = shell.refused("trace", "dim_customers*")
-    assert "selects 2 nodes: dim_customers.v1, dim_customers.v2" in said
+    output = shell.refused("trace", "dim_customers*")
+    assert "selects 2 nodes: dim_customers.v1, dim_customers.v2" in output
     assert "did you mean stg_orders" in shell.refused("trace", "models/stg_order.sql")
 
 
@@ -204,6 +204,6 @@ def test_a_trace_shows_only_what_leads_to_what_is_selected(shell: Shell) -> None
 def test_a_diff_of_a_part(sides: Sides) -> None:
     sides.write_sql(STG, FROM_RAW.replace("amount,", "amount * 2 as amount,"))
     assert sides("diff", "--select", "stg_orders").out.startswith("stg_orders (changed)\n")
-    said = "nothing of what is selected by name changed\n"
-    assert sides("diff", "--select", "time_spine").out == said
+    message = "nothing of what is selected by name changed\n"
+    assert sides("diff", "--select", "time_spine").out == message
     assert "did you mean stg_orders" in sides.refused("diff", "--select", "stg_order")

@@ -24,12 +24,12 @@ def test_a_folder_that_is_not_there(
     shell: Shell, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = (command, *ARGUMENTS.get(command, ()))
-    said = "no such folder; name the folder of dbt_project.yml\n"
+    message = "no such folder; name the folder of dbt_project.yml\n"
     assert shell.refused(*asked, "--project-dir", "gone") == (
-        f"dbt-ripple: --project-dir gone: {said}"
+        f"dbt-ripple: --project-dir gone: {message}"
     )
     monkeypatch.setenv("DBT_PROJECT_DIR", "gone")
-    assert shell.refused(*asked) == f"dbt-ripple: DBT_PROJECT_DIR gone: {said}"
+    assert shell.refused(*asked) == f"dbt-ripple: DBT_PROJECT_DIR gone: {message}"
 
 
 def test_a_file_is_no_folder(shell: Shell) -> None:

@@ -47,23 +47,23 @@ def is_words(node: ast.AST) -> bool:
 
 def readings(tree: ast.AST) -> list[int]:
     """The lines where a sentence is compared, searched or cut."""
-    found = []
+    line_numbers = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             of, method = node.func.value, node.func.attr
             cut = method in READS_TEXT and (is_text(of) or is_reason(of))
             searched = isinstance(of, ast.Name) and of.id == "re" and any(map(is_text, node.args))
             if cut or searched:
-                found.append(node.lineno)
+                line_numbers.append(node.lineno)
         elif isinstance(node, ast.Subscript) and is_text(node.value):
-            found.append(node.lineno)
+            line_numbers.append(node.lineno)
         elif isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
             if any(map(is_text, sides)) or (
                 any(map(is_reason, sides)) and any(map(is_words, sides))
             ):
-                found.append(node.lineno)
-    return found
+                line_numbers.append(node.lineno)
+    return line_numbers
 
 
 @pytest.mark.parametrize(
@@ -101,13 +101,13 @@ def test_a_value_that_is_compared_is_not(code: str) -> None:
 
 def test_nothing_reads_a_sentence() -> None:
     assert len(MODULES) > 100
-    found = {
+    places = {
         f"{path.relative_to(PACKAGE)}:{line}"
         for path in MODULES
         for line in readings(ast.parse(path.read_text(encoding="utf-8")))
     }
     # The reason of an exception in ripple.yml is what somebody wrote there.
-    assert {place.partition(":")[0] for place in found} <= {"governance/ripple_yml.py"}
+    assert {place.partition(":")[0] for place in places} <= {"governance/ripple_yml.py"}
 
 
 def test_every_code_is_used_and_each_is_made_of_its_own_arguments() -> None:
@@ -144,7 +144,7 @@ def test_a_reason_in_words_and_in_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "said"),
+    ("reason", "message"),
     [
         (Code.SETTINGS_CHANGED(settings=["where", "limit"]), "its own where and limit changed"),
         (Code.HOOKS_MAY_WRITE(names=[*"abcd"]), "hooks of a, b, c, ... may write to it"),
@@ -161,6 +161,6 @@ def test_a_reason_in_words_and_in_json() -> None:
         (several([Code.REMOVED(), Code.REDEFINED()]), "removed; redefined"),
     ],
 )
-def test_lists_are_written_as_the_sentence_says(reason: Reason, said: str | None) -> None:
+def test_lists_are_written_as_the_sentence_says(reason: Reason, message: str | None) -> None:
     ten = ", ".join("a" * 10)
-    assert str(reason) == (said or f"reaches 12 assets, more than 3 ({ten} and 2 more)")
+    assert str(reason) == (message or f"reaches 12 assets, more than 3 ({ten} and 2 more)")

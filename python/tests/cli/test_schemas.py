@@ -95,14 +95,14 @@ def test_what_is_loaded_and_built() -> None:
 
     for depth in (None, 3):
         loaded = SimpleNamespace(snapshot_id="a", already=False, rows={"nodes": 3})
-        said = document(loaded, SimpleNamespace(closure_depth=depth), "s", {"read": 0.1})  # type: ignore[arg-type]
-        valid("load", json.loads("".join(as_document(said))))
-        valid("build", json.loads("".join(as_document({**said, "dbt": {"success": 1}}))))
+        given_document = document(loaded, SimpleNamespace(closure_depth=depth), "s", {"read": 0.1})  # type: ignore[arg-type]
+        valid("load", json.loads("".join(as_document(given_document))))
+        valid("build", json.loads("".join(as_document({**given_document, "dbt": {"success": 1}}))))
 
 
 def test_a_field_that_is_not_listed_or_is_left_out_is_seen(sides: Sides) -> None:
     sides.write_sql(STG, EDITS["an expression"])
-    found = sides("select", "--format", "json").json
+    document = sides("select", "--format", "json").json
     for spoil in (
         lambda d: d.update(more=1),
         lambda d: d["tests"][0].update(more=1),
@@ -111,7 +111,7 @@ def test_a_field_that_is_not_listed_or_is_left_out_is_seen(sides: Sides) -> None
         lambda d: d.update(schema_version=2),
         lambda d: d["counts"].update(all_tests="3"),
     ):
-        spoiled = json.loads(json.dumps(found))
+        spoiled = json.loads(json.dumps(document))
         spoil(spoiled)
         with pytest.raises(jsonschema.ValidationError):
             valid("select", spoiled)

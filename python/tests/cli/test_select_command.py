@@ -60,12 +60,12 @@ def test_an_edit_as_text_markdown_and_names(sides: Sides) -> None:
 
 def test_json_has_the_fields_of_the_contract(sides: Sides) -> None:
     sides.write_sql(STG, DOUBLED)
-    found = sides("select", "--no-facts", "--format", "json").json
-    assert set(found) >= {
+    document = sides("select", "--no-facts", "--format", "json").json
+    assert set(document) >= {
         *("tests", "proven", "blocked", "models", "broken", "exposures", "unit_tests", "opaque"),
         "counts",
     }
-    assert found["tests"] == [
+    assert document["tests"] == [
         {
             "unique_id": NOT_NEGATIVE,
             "name": "no_negative_amount",
@@ -75,10 +75,10 @@ def test_json_has_the_fields_of_the_contract(sides: Sides) -> None:
             "path": [f"{STG}.amount", NOT_NEGATIVE],
         }
     ]
-    assert {STG, V1, V2} < set(found["models"])
-    assert found["exposures"] == ["exposure.shop.daily_revenue_report"]
-    assert [opaque["unique_id"] for opaque in found["opaque"]] == ["model.shop.py_model"]
-    assert found["counts"] == {
+    assert {STG, V1, V2} < set(document["models"])
+    assert document["exposures"] == ["exposure.shop.daily_revenue_report"]
+    assert [opaque["unique_id"] for opaque in document["opaque"]] == ["model.shop.py_model"]
+    assert document["counts"] == {
         "impacted_tests": 1,
         "proven_tests": 0,
         "blocked_tests": 0,
@@ -126,9 +126,9 @@ def test_a_missing_column_is_broken_with_its_name(sides: Sides) -> None:
     done = sides("select")
     assert "cannot compile:\n" in done.out
     assert "no_negative_amount: cannot find amount: stg_orders.amount is gone\n" in done.out
-    found = sides("select", "--format", "json").json
-    assert {broken["unique_id"] for broken in found["broken"]} >= {NOT_NEGATIVE, V1}
-    assert NOT_NEGATIVE in {test["unique_id"] for test in found["tests"]}
+    document = sides("select", "--format", "json").json
+    assert {broken["unique_id"] for broken in document["broken"]} >= {NOT_NEGATIVE, V1}
+    assert NOT_NEGATIVE in {test["unique_id"] for test in document["tests"]}
 
 
 def test_blocked_tests_are_counted_at_what_cannot_be_built(sides: Sides) -> None:
@@ -162,9 +162,9 @@ def test_blocked_tests_are_counted_at_what_cannot_be_built(sides: Sides) -> None
 
 def test_full_is_what_dbt_would_run(sides: Sides) -> None:
     sides.write_sql(STG, DOUBLED)
-    found = sides("select", "--full", "--format", "json").json
-    assert [test["unique_id"] for test in found["tests"]] == [NOT_NEGATIVE, UNIQUE]
-    assert found["counts"]["impacted_tests"] == found["counts"]["state_modified_tests"] == 2
+    document = sides("select", "--full", "--format", "json").json
+    assert [test["unique_id"] for test in document["tests"]] == [NOT_NEGATIVE, UNIQUE]
+    assert document["counts"]["impacted_tests"] == document["counts"]["state_modified_tests"] == 2
 
 
 def test_critical_adds_the_tests_of_impacted_nodes_and_a_typo_is_said(sides: Sides) -> None:
@@ -238,12 +238,12 @@ def test_it_answers_within_a_process_of_its_own(sides: Sides) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--output", "names", "--format", "json"), "--output and --format"),
         (("--format", "yaml"), "Invalid value for '--format'"),
         (("--stat", "x"), "No such option '--stat'"),
     ],
 )
-def test_options_that_make_no_sense(sides: Sides, arguments: tuple[str, ...], said: str) -> None:
-    assert said in sides.refused("select", *arguments)
+def test_options_that_make_no_sense(sides: Sides, arguments: tuple[str, ...], message: str) -> None:
+    assert message in sides.refused("select", *arguments)

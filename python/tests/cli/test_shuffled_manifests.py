@@ -74,7 +74,7 @@ def rows_to_load(folder: Path) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def said(shell: Shell, command: tuple[str, ...]) -> tuple[int, str]:
+def answer_of(shell: Shell, command: tuple[str, ...]) -> tuple[int, str]:
     """Exit code and answer, without how long `analyze` took."""
     done = shell(*command)
     timed = command[0] == "analyze"
@@ -91,7 +91,7 @@ def test_the_order_of_the_artifacts_is_in_no_answer(
     for side in ("target", "state"):
         sides.edit(derived_first, f"{side}/manifest.json")
         shutil.copytree(shell.folder / side, shell.folder / "kept" / side)
-    expected = {command: said(shell, command) for command in COMMANDS}
+    expected = {command: answer_of(shell, command) for command in COMMANDS}
     edges = (shell.folder / "edges.csv").read_bytes()
     rows = rows_to_load(shell.folder / "target")
     assert all(code in (0, 1) for code, _ in expected.values())
@@ -102,7 +102,7 @@ def test_the_order_of_the_artifacts_is_in_no_answer(
         for side in ("target", "state"):
             shuffle_folder(shell.folder / side, shell.folder / "kept" / side, rng)
         for command in COMMANDS:
-            assert said(shell, command) == expected[command], (number, command)
+            assert answer_of(shell, command) == expected[command], (number, command)
         assert (shell.folder / "edges.csv").read_bytes() == edges, number
         assert rows_to_load(shell.folder / "target") == rows, number
         gc.unfreeze()  # a command leaves what it made to the end of its process, which this is not

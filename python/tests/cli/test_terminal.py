@@ -265,8 +265,8 @@ def test_what_cannot_be_completed_is_not(sides: Sides, monkeypatch: pytest.Monke
             manifest["nodes"][f"model.shop.x{number}"] = {**node, "name": name}
 
     sides.edit(hostile)
-    found = completed(shell, monkeypatch, "trace", "stg")
-    assert found == ["stg_orders"] and not unsafe(found[0])
+    completions = completed(shell, monkeypatch, "trace", "stg")
+    assert completions == ["stg_orders"] and not unsafe(completions[0])
     (shell.folder / "target" / "manifest.json").write_text("{")
     assert completed(shell, monkeypatch, "trace", "stg") == []
 

@@ -20,7 +20,9 @@ from dbt_ripple.rendering.trace import column_view, node_view, render
 
 def shop(**children: list[str]) -> Project:
     """A project of models, but for names that say what they are."""
-    names = list(dict.fromkeys([*children, *(c for found in children.values() for c in found)]))
+    names = list(
+        dict.fromkeys([*children, *(c for children_of in children.values() for c in children_of)])
+    )
     nodes = {}
     for name in names:
         if name.startswith("raw"):
@@ -34,8 +36,8 @@ def shop(**children: list[str]) -> Project:
         node.unique_id = name
         nodes[name] = node
     parents: dict[str, list[str]] = {name: [] for name in names}
-    for parent, found in children.items():
-        for child in found:
+    for parent, children_of in children.items():
+        for child in children_of:
             parents[child].append(parent)
     return Project(
         target_path="",

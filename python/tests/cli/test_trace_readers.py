@@ -171,10 +171,10 @@ def test_a_column_that_is_computed_says_how() -> None:
         ORDERS,
     )
     document = traced("amount", "json", daily)
-    said = {
+    expressions = {
         n["unique_id"]: n.get("expression") for n in document["nodes"] if n["column"] == "total"
     }
-    assert said == {"model.p.daily": "SUM(amount / 100)"}
+    assert expressions == {"model.p.daily": "SUM(amount / 100)"}
     [line] = [line for line in traced("amount", "tree", daily) if "daily.total" in line]
     assert line.endswith("DIRECT AGGREGATION  = SUM(amount / 100)")
     [line] = [line for line in traced("amount", "markdown", daily) if "daily.total" in line]

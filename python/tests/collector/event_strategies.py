@@ -103,24 +103,24 @@ def _object(schema: dict[str, Any], document: str) -> st.SearchStrategy[Any]:
 def facets(base: str) -> st.SearchStrategy[dict[str, Any]]:
     """Facets of a kind of thing, published ones and others."""
     own = {"_producer": "https://example.com/p", "_schemaURL": "https://example.com/s"}
-    found: list[st.SearchStrategy[tuple[str, Any]]] = [
+    strategies: list[st.SearchStrategy[tuple[str, Any]]] = [
         st.tuples(st.just("ours"), st.fixed_dictionaries({"x": values})).map(
             lambda drawn: (drawn[0], {**drawn[1], **own})
         )
     ]
-    for (of, name), known in _known_facets().items():
+    for (of, name), published in _known_facets().items():
         if of == base:
-            (reference,) = [r for r in documents() if r.endswith(f"/{known.document}.json")]
+            (reference,) = [r for r in documents() if r.endswith(f"/{published.document}.json")]
             for definition, contents in documents()[reference]["$defs"].items():
                 if any(
                     part.get("$ref") == f"{CORE}#/$defs/{base}"
                     for part in contents.get("allOf", ())
                 ):
                     drawn = after({"$ref": f"{reference}#/$defs/{definition}"}, reference)
-                    found.append(
+                    strategies.append(
                         drawn.map(lambda facet, name=name: (name, {**facet, **own}))  # type: ignore[misc]
                     )
-    return st.lists(st.one_of(found), max_size=3).map(dict)
+    return st.lists(st.one_of(strategies), max_size=3).map(dict)
 
 
 def _dataset(side: str) -> st.SearchStrategy[dict[str, Any]]:

@@ -57,11 +57,11 @@ def lines(*events: Any) -> bytes:
 )
 def test_every_shape_of_a_file(command: Command, text: bytes) -> None:
     Path("events").write_bytes(text)
-    said = "stored 3 events in openlineage_events; 0 were there before, 0 refused\n"
-    assert command("events") == (0, said, "")
+    summary = "stored 3 events in openlineage_events; 0 were there before, 0 refused\n"
+    assert command("events") == (0, summary, "")
     assert stored(Path("openlineage_events")) == EVENTS
-    said = "stored 0 events in openlineage_events; 3 were there before, 0 refused\n"
-    assert command("-", stdin=text) == (0, said, "")
+    summary = "stored 0 events in openlineage_events; 3 were there before, 0 refused\n"
+    assert command("-", stdin=text) == (0, summary, "")
 
 
 def test_an_event_over_several_lines(command: Command) -> None:
@@ -85,11 +85,11 @@ def test_what_is_refused_is_named_and_the_rest_is_stored(command: Command) -> No
     assert code == 1
     assert out.startswith("stored 2 events in ")
     assert stored(Path("openlineage_events")) == EVENTS[:2]
-    found = err.splitlines()
-    assert len(found) == 3, err
-    assert found[0].startswith("dbt-ripple: events.ndjson:3: the event: ")
-    assert found[1] == "dbt-ripple: events.ndjson:4: more than 2,000 bytes"
-    assert found[2].startswith("dbt-ripple: events.ndjson:5: no JSON")
+    messages = err.splitlines()
+    assert len(messages) == 3, err
+    assert messages[0].startswith("dbt-ripple: events.ndjson:3: the event: ")
+    assert messages[1] == "dbt-ripple: events.ndjson:4: more than 2,000 bytes"
+    assert messages[2].startswith("dbt-ripple: events.ndjson:5: no JSON")
 
 
 def test_what_is_refused_of_an_array(command: Command) -> None:

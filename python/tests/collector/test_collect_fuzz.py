@@ -42,14 +42,14 @@ def _judge(reference: str, formats: tuple[str, ...]) -> Draft202012Validator:
 @cache
 def _published() -> dict[tuple[str, str], str]:
     """The schema of each published facet by its kind and name, by how the files are called."""
-    found = {}
+    references = {}
     for reference, schema in documents().items():
         for definition, contents in schema["$defs"].items():
             for part in contents.get("allOf", ()):
                 base = part.get("$ref", "").partition(f"{CORE}#/$defs/")[2]
                 for name in schema.get("properties", ()) if base else ():
-                    found[base, name] = f"{reference}#/$defs/{definition}"
-    return found
+                    references[base, name] = f"{reference}#/$defs/{definition}"
+    return references
 
 
 def _facets(event: dict[str, Any]) -> Iterator[tuple[str, str, Any]]:
@@ -108,9 +108,9 @@ def test_any_bytes(body: bytes) -> None:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with Served(tmp_path_factory.mktemp("fuzz") / "s", "--rate", "0") as found:
-        yield found
-        assert found.stop()[2] == ""
+    with Served(tmp_path_factory.mktemp("fuzz") / "s", "--rate", "0") as server:
+        yield server
+        assert server.stop()[2] == ""
 
 
 @settings(ours, suppress_health_check=[*HealthCheck])

@@ -21,19 +21,19 @@ import dbt_ripple.collector.rate_limit as rate_limit
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """One collector with the usual limits but a smaller body."""
-    with Served(tmp_path_factory.mktemp("http") / "store", "--max-body", "100000") as found:
-        yield found
+    with Served(tmp_path_factory.mktemp("http") / "store", "--max-body", "100000") as server:
+        yield server
 
 
 def problem(answer: Answer) -> dict[str, Any]:
     """The document of a refusal."""
     assert 400 <= answer.status < 500, answer
     assert answer.headers["content-type"] == "application/problem+json"
-    found: dict[str, Any] = answer.json()
-    assert found["status"] == answer.status
-    assert found["title"]
-    assert found["detail"]
-    return found
+    document: dict[str, Any] = answer.json()
+    assert document["status"] == answer.status
+    assert document["title"]
+    assert document["detail"]
+    return document
 
 
 def test_an_event_is_there_when_it_is_answered(served: Served) -> None:
@@ -82,19 +82,19 @@ def test_a_batch(served: Served) -> None:
     }
     answer = served.post([event(22), {"run": {"runId": 3}}, event(23)], BATCH)
     assert answer.status == 200
-    found = answer.json()
-    assert found["status"] == "partial_success"
-    assert [(e["index"], e["retriable"]) for e in found["failed_events"]] == [(1, False)]
-    assert "/run/runId" in found["failed_events"][0]["reason"]
+    document = answer.json()
+    assert document["status"] == "partial_success"
+    assert [(e["index"], e["retriable"]) for e in document["failed_events"]] == [(1, False)]
+    assert "/run/runId" in document["failed_events"][0]["reason"]
     there = stored(served.store)
     assert all(event(number) in there for number in range(20, 24))
     assert served.post([], BATCH).status == 200
 
 
 def test_a_batch_without_a_valid_event(served: Served) -> None:
-    found = problem(served.post([3, {}], BATCH))
-    assert found["status"] == 422
-    assert [e["index"] for e in found["failed_events"]] == [0, 1]
+    document = problem(served.post([3, {}], BATCH))
+    assert document["status"] == 422
+    assert [e["index"] for e in document["failed_events"]] == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -113,10 +113,10 @@ def test_a_batch_without_a_valid_event(served: Served) -> None:
 def test_a_body_that_is_no_event(
     served: Served, body: bytes, status: int, pointer: str | None
 ) -> None:
-    found = problem(served.post(body))
-    assert found["status"] == status
+    document = problem(served.post(body))
+    assert document["status"] == status
     if pointer is not None:
-        assert found["errors"][0]["pointer"] == pointer
+        assert document["errors"][0]["pointer"] == pointer
 
 
 def test_other_refusals(served: Served) -> None:
@@ -156,12 +156,12 @@ def test_refusals_are_counted_by_reason(tmp_path: Path) -> None:
         served.post(event(1, run=3))
         served.post([event(1), 3, 4], BATCH)
         served.ask("GET", "/nothing")
-        found = served.metrics()
+        metrics = served.metrics()
         code, out, err = served.stop()
     for reason, count in (("json", 1), ("schema", 3), ("path", 1)):
-        assert found[f'dbt_ripple_collect_rejected_total{{reason="{reason}"}}'] == count
-    assert found["dbt_ripple_collect_request_seconds_count"] == 3
-    assert found["dbt_ripple_collect_commit_seconds_count"] == 1
+        assert metrics[f'dbt_ripple_collect_rejected_total{{reason="{reason}"}}'] == count
+    assert metrics["dbt_ripple_collect_request_seconds_count"] == 3
+    assert metrics["dbt_ripple_collect_commit_seconds_count"] == 1
     assert (code, err) == (143, "")
     assert out == "stored 1 event; 0 were there before, 5 refused\n"
 
@@ -190,7 +190,7 @@ def test_the_token(tmp_path: Path) -> None:
         assert stored(served.store) == []
         assert served.post(event(1), Authorization=f"Bearer {token}").status == 201
         _, out, err = served.stop()
-    assert "s3cret" not in out + err + served.said
+    assert "s3cret" not in out + err + served.first_line
     with Served(tmp_path / "s", environment={"DBT_RIPPLE_COLLECT_TOKEN": "x"}) as served:
         assert served.post(event(2)).status == 401
         assert served.post(event(2), Authorization="bearer x").status == 201
@@ -300,11 +300,11 @@ store._sync = slow
             thread.start()
         while not (tmp_path / "s" / "events-00000001.ndjson").exists():
             time.sleep(0.01)
-        found = served.stop(number)
+        ended = served.stop(number)
         for thread in threads:
             thread.join()
-        assert found[0] == code
-        assert found[2].strip() == ""
+        assert ended[0] == code
+        assert ended[2].strip() == ""
         accepted = [answer for answer in answers if answer.status == 201]
         assert accepted
         assert len(stored(served.store)) >= len(accepted)

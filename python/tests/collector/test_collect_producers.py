@@ -47,9 +47,9 @@ def test_the_client_of_openlineage(tmp_path: Path, compression: HttpCompression 
             client.emit(RunEvent(eventTime=at, run=run, job=job, eventType=state, outputs=[output]))
         client.emit(JobEvent(eventTime=at, job=job, outputs=[output]))
         client.close()
-    found = stored(tmp_path / "s")
-    assert [e.get("eventType") for e in found] == ["START", "COMPLETE", None]
-    assert found[0]["job"]["facets"]["sql"]["query"] == "select 1"
+    stored_events = stored(tmp_path / "s")
+    assert [e.get("eventType") for e in stored_events] == ["START", "COMPLETE", None]
+    assert stored_events[0]["job"]["facets"]["sql"]["query"] == "select 1"
 
 
 def test_track(tmp_path: Path) -> None:
@@ -63,8 +63,8 @@ with track(inputs=["s3://lake/a"], outputs=["s3://lake/b"], job="clean") as run:
         subprocess.run(
             [sys.executable, "-c", program], check=True, env=environment, cwd=tmp_path, timeout=120
         )
-    found = stored(tmp_path / "s")
-    assert [(e["eventType"], e["job"]["name"]) for e in found] == [
+    stored_events = stored(tmp_path / "s")
+    assert [(e["eventType"], e["job"]["name"]) for e in stored_events] == [
         ("START", "clean"),
         ("COMPLETE", "clean"),
     ]
@@ -84,7 +84,9 @@ def test_the_answers_on_the_page(tmp_path: Path) -> None:
     shown = re.findall(r"`(?:dbt_ripple_collect)?(_[a-z_]+?)(?:\{.*?\})?`", listed)
     assert len(shown) == 6
     for name in shown:
-        assert any(known.startswith(f"dbt_ripple_collect{name}") for known in names), name
+        assert any(
+            name_of_metric.startswith(f"dbt_ripple_collect{name}") for name_of_metric in names
+        ), name
 
 
 def test_the_limits_on_the_page() -> None:
@@ -93,7 +95,7 @@ def test_the_limits_on_the_page() -> None:
 
     text = PAGE.read_text(encoding="utf-8")
     defaults = {option.opts[0]: option.default for option in collect.params}
-    for said, option, value in (
+    for phrase, option, value in (
         ("`--max-body` (5 MB)", "--max-body", 5_000_000),
         ("`--max-batch` (1,000)", "--max-batch", 1000),
         ("`--max-depth` (100)", "--max-depth", 100),
@@ -102,6 +104,6 @@ def test_the_limits_on_the_page() -> None:
         ("`--timeout` (30 seconds)", "--timeout", 30),
         ("(`--store`)", "--store", "openlineage_events"),
     ):
-        assert said in text
+        assert phrase in text
         assert defaults[option] == value
     assert f"{REMEMBERED:,} events" in text

@@ -118,9 +118,9 @@ def test_disorder_and_duplicates(tmp_path: Path) -> None:
         for number in numbers:
             body = json.dumps(event(number)).encode()
             assert asked(connection, "POST", EVENTS, body, HEADERS).status == 201
-        found = served.metrics()
-    assert found["dbt_ripple_collect_accepted_total"] == 50
-    assert found["dbt_ripple_collect_duplicates_total"] == 100
+        metrics = served.metrics()
+    assert metrics["dbt_ripple_collect_accepted_total"] == 50
+    assert metrics["dbt_ripple_collect_duplicates_total"] == 100
     there = stored(tmp_path / "s")
     assert len(there) == 50
     assert all(event(number) in there for number in range(50))
@@ -169,8 +169,8 @@ def test_a_full_disk(tmp_path: Path) -> None:
         assert served.post(event(accepted[-1] + 1)).status == 201
         assert served.post([event(MANY + n) for n in range(1, 5)], BATCH).status == 200
         assert len(stored(seen)) == len(accepted) + 6
-        found = served.metrics()
-        assert found['dbt_ripple_collect_rejected_total{reason="full"}'] == 2
+        metrics = served.metrics()
+        assert metrics['dbt_ripple_collect_rejected_total{reason="full"}'] == 2
         assert len([*seen.glob("events-*")]) == 1
 
 
@@ -204,9 +204,9 @@ store._sync = slow
         sender = Sender(served.port, 400, batches=2)
         sender.join()
         assert sender.statuses.keys() <= {200, 201}
-        found = served.metrics()
+        metrics = served.metrics()
     assert len(stored(tmp_path / "s")) == 400
-    assert found["dbt_ripple_collect_commit_seconds_count"] < sum(sender.statuses.values())
+    assert metrics["dbt_ripple_collect_commit_seconds_count"] < sum(sender.statuses.values())
 
 
 def test_a_disk_that_fails(tmp_path: Path) -> None:

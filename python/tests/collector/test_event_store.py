@@ -85,16 +85,16 @@ def test_wherever_the_process_died(tmp_path: Path, garbage: bytes) -> None:
             continue
         path = tmp_path / "events-00000001.ndjson"
         path.write_bytes(whole[:end] + garbage)
-        said: list[str] = []
-        with EventStore(tmp_path, said.append) as store:
+        warnings: list[str] = []
+        with EventStore(tmp_path, warnings.append) as store:
             kept = whole[:end].count(b"\n")
             assert [*stored_lines(tmp_path)] == LINES[:kept]
-            assert len(said) == 1, (end, said)
-            assert "events-00000001.ndjson: cut off " in said[0]
+            assert len(warnings) == 1, (end, warnings)
+            assert "events-00000001.ndjson: cut off " in warnings[0]
             assert store.append([LINES[:4]]) == [Stored(4 - kept, kept)]
         assert sorted(stored_lines(tmp_path)) == sorted(LINES[:4])
-        EventStore(tmp_path, said.append).close()
-        assert len(said) == 1
+        EventStore(tmp_path, warnings.append).close()
+        assert len(warnings) == 1
         path.unlink()
 
 

@@ -27,8 +27,8 @@ def read(value: Any, **limits: int) -> Any:
 def refused(value: Any, **limits: int) -> tuple[str, list[tuple[str, str]], str]:
     with pytest.raises(RefusedError) as error:
         read(value, **limits)
-    found = error.value
-    return found.reason, [tuple(problem) for problem in found.problems], found.detail
+    refusal = error.value
+    return refusal.reason, [tuple(problem) for problem in refusal.problems], refusal.detail
 
 
 def with_facet(name: str, facet: dict[str, Any], holder: str = "job") -> dict[str, Any]:
@@ -57,7 +57,7 @@ def test_numbers_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "reason", "said"),
+    ("body", "reason", "message"),
     [
         (b"", "json", "no JSON"),
         (b"{", "json", "no JSON"),
@@ -77,10 +77,10 @@ def test_numbers_are_kept() -> None:
     ],
     ids=lambda value: repr(value)[:20],
 )
-def test_what_is_no_json(body: bytes, reason: str, said: str) -> None:
+def test_what_is_no_json(body: bytes, reason: str, message: str) -> None:
     began = time.monotonic()
-    found, _, detail = refused(body)
-    assert (found, said in detail) == (reason, True), detail
+    output, _, detail = refused(body)
+    assert (output, message in detail) == (reason, True), detail
     # Not a time to hold, but quadratic work on five megabytes takes hours.
     assert time.monotonic() - began < 60
 
@@ -99,7 +99,7 @@ def test_as_deep_as_may_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "pointer", "said"),
+    ("changes", "pointer", "message"),
     [
         ({"eventTime": "2026-11-23T06:00:00"}, "/eventTime", "date-time"),
         ({"eventTime": 3}, "/eventTime", "string"),
@@ -117,14 +117,14 @@ def test_as_deep_as_may_be() -> None:
         (with_facet("sql", BASE), "/job/facets/sql", "query"),
     ],
 )
-def test_where_it_is_wrong(changes: dict[str, Any], pointer: str, said: str) -> None:
+def test_where_it_is_wrong(changes: dict[str, Any], pointer: str, message: str) -> None:
     reason, problems, _ = refused({**EVENT, **changes})
     assert reason == "schema"
-    assert any(where == pointer and said in what for where, what in problems), problems
+    assert any(where == pointer and message in what for where, what in problems), problems
 
 
 @pytest.mark.parametrize(
-    ("event", "said"),
+    ("event", "message"),
     [
         (3, "a number"),
         (None, "null"),
@@ -140,9 +140,9 @@ def test_where_it_is_wrong(changes: dict[str, Any], pointer: str, said: str) -> 
         ),
     ],
 )
-def test_what_is_no_event(event: Any, said: str) -> None:
+def test_what_is_no_event(event: Any, message: str) -> None:
     _, problems, _ = refused(event)
-    assert said in problems[0][1]
+    assert message in problems[0][1]
 
 
 def test_messages_are_short() -> None:
@@ -227,8 +227,8 @@ def test_the_examples_of_the_specification() -> None:
         bases = {base for (base, _), f in _known_facets().items() if f.document == document}
         assert bases, file
         # The examples of LineageFacet and of subsets are of one of the two kinds they are for.
-        found = [problems_of(_with_facets(base, example)) for base in sorted(bases)]
-        assert [] in found, (file, found)
+        problems = [problems_of(_with_facets(base, example)) for base in sorted(bases)]
+        assert [] in problems, (file, problems)
         judged += 1
     assert judged == len(examples())
 

@@ -35,12 +35,12 @@ def test_the_next_answer_is_the_same(
     }
 
     def answers() -> dict[str, str]:
-        found = {}
+        outputs = {}
         for command, arguments in asked.items():
             code, out, err = ripple(monkeypatch, capsys, command, *arguments, "--state", "../state")
             assert code == 0, err
-            found[command] = out
-        return found
+            outputs[command] = out
+        return outputs
 
     before = answers()
     code, _, err = ripple(monkeypatch, capsys, "select", "--state", "../state", "--run")

@@ -24,12 +24,12 @@ STG = "select id as order_id, customer, amount * 2 as amount, status from {{ ref
 
 @contextmanager
 def sides(project: Path, ref: str = "main", target: str = "prod") -> Iterator[CompiledSides]:
-    with both_sides(project, ref, DbtOptions(target=target)) as found:
-        yield found
+    with both_sides(project, ref, DbtOptions(target=target)) as compiled_sides:
+        yield compiled_sides
 
 
-def names(found: CompiledSides) -> list[str]:
-    return sorted(test.name for test in select(found.base, found.head).tests)
+def names(selection: CompiledSides) -> list[str]:
+    return sorted(test.name for test in select(selection.base, selection.head).tests)
 
 
 def left_behind() -> list[str]:
@@ -57,20 +57,23 @@ def test_only_what_was_edited_is_compiled_and_nothing_of_the_users_changes(tiny:
     write(tiny, {"models/stg_orders.sql": STG})
     before = fingerprint(tiny)
 
-    with sides(tiny) as found:
-        assert {u: str(why) for u, why in found.taken.rest.items()} == {
+    with sides(tiny) as compiled_sides:
+        assert {u: str(why) for u, why in compiled_sides.taken.rest.items()} == {
             "model.tiny.staged": "base does not have it",
             "model.tiny.stg_orders": "its code changed",
             "model.tiny.pivoted": (
                 "it queries the warehouse while it compiles (`adapter.execute`)"
             ),
         }
-        assert len(found.taken.taken) == 10
-        assert not found.base.uncompiled() and not found.head.uncompiled()
+        assert len(compiled_sides.taken.taken) == 10
+        assert not compiled_sides.base.uncompiled() and not compiled_sides.head.uncompiled()
         # What introspects found the warehouse of the checkout, on both sides.
-        for side in (found.base, found.head):
+        for side in (compiled_sides.base, compiled_sides.head):
             assert "as paid" in (side.nodes["model.tiny.pivoted"].compiled_code or "")
-        assert names(found) == ["not_null_big_orders_amount", "not_null_fct_customers_total"]
+        assert names(compiled_sides) == [
+            "not_null_big_orders_amount",
+            "not_null_fct_customers_total",
+        ]
 
     assert fingerprint(tiny) == before
 
@@ -81,15 +84,16 @@ def test_vars_count_and_incremental_models_are_asked_the_same_question(tiny: Pat
     # Built under its old name only: under the new one it would be a first run.
     model = tiny / "models" / "inc_orders.sql"
     model.write_text(model.read_text().replace("incremental',", "incremental', alias='inc_2',"))
-    with sides(tiny) as found:
-        assert "`var`" in str(found.taken.rest["model.tiny.big_orders"])
-        assert "15" in (found.head.nodes["model.tiny.big_orders"].compiled_code or "")
+    with sides(tiny) as compiled_sides:
+        assert "`var`" in str(compiled_sides.taken.rest["model.tiny.big_orders"])
+        assert "15" in (compiled_sides.head.nodes["model.tiny.big_orders"].compiled_code or "")
         texts = [
-            side.nodes["model.tiny.inc_orders"].compiled_code for side in (found.base, found.head)
+            side.nodes["model.tiny.inc_orders"].compiled_code
+            for side in (compiled_sides.base, compiled_sides.head)
         ]
         assert "max(order_id)" not in str(texts)
         # Under another name its rows begin anew: they may be others than those that were kept.
-        assert names(found) == ["not_null_big_orders_amount", "not_null_inc_orders_status"]
+        assert names(compiled_sides) == ["not_null_big_orders_amount", "not_null_inc_orders_status"]
 
 
 def test_a_var_counts_in_the_branch_that_is_not_compiled(tiny: Path) -> None:
@@ -98,16 +102,16 @@ def test_a_var_counts_in_the_branch_that_is_not_compiled(tiny: Path) -> None:
         model.read_text().replace("where order_id", "where {{ var('cutoff') }} > 1 and order_id")
     )
     commit(tiny)
-    with sides(tiny) as found:
-        assert names(found) == []
+    with sides(tiny) as compiled_sides:
+        assert names(compiled_sides) == []
     project = tiny / "dbt_project.yml"
     project.write_text(project.read_text().replace("cutoff: 10", "cutoff: 15"))
-    with sides(tiny) as found:
-        assert (found.base.variables, found.head.variables) == (
+    with sides(tiny) as compiled_sides:
+        assert (compiled_sides.base.variables, compiled_sides.head.variables) == (
             {"cutoff": "[10]"},
             {"cutoff": "[15]"},
         )
-        assert names(found) == ["not_null_big_orders_amount", "not_null_inc_orders_status"]
+        assert names(compiled_sides) == ["not_null_big_orders_amount", "not_null_inc_orders_status"]
 
 
 def test_a_project_in_a_folder_with_a_package_beside_it(tiny: Path, tmp_path: Path) -> None:
@@ -138,12 +142,12 @@ def test_a_project_in_a_folder_with_a_package_beside_it(tiny: Path, tmp_path: Pa
 
     write(repository / "dbt" / "package", {"macros/t.sql": total.replace("sum", "max")})
     before = fingerprint(repository)
-    with both_sides(project, "HEAD", DbtOptions(profiles_dir=project)) as found:
-        assert list(map(str, found.taken.rest.values())) == ["macro total changed"]
-        assert list(found.taken.rest) == ["model.tiny.fct_customers"]
+    with both_sides(project, "HEAD", DbtOptions(profiles_dir=project)) as compiled_sides:
+        assert list(map(str, compiled_sides.taken.rest.values())) == ["macro total changed"]
+        assert list(compiled_sides.taken.rest) == ["model.tiny.fct_customers"]
         texts = [
             side.nodes["model.tiny.fct_customers"].compiled_code or ""
-            for side in (found.base, found.head)
+            for side in (compiled_sides.base, compiled_sides.head)
         ]
         assert ["sum(amount)" in texts[0], "max(amount)" in texts[1]] == [True, True]
     assert fingerprint(repository) == before
@@ -151,8 +155,8 @@ def test_a_project_in_a_folder_with_a_package_beside_it(tiny: Path, tmp_path: Pa
     # Other packages here than there: base gets its own by `dbt deps`.
     write(project, {"packages.yml": "packages: [{local: ../package}]  # as before\n"})
     before = fingerprint(repository)
-    with both_sides(project, "HEAD", DbtOptions(profiles_dir=project, threads=2)) as found:
-        compiled = found.base.nodes["model.tiny.fct_customers"].compiled_code or ""
+    with both_sides(project, "HEAD", DbtOptions(profiles_dir=project, threads=2)) as compiled_sides:
+        compiled = compiled_sides.base.nodes["model.tiny.fct_customers"].compiled_code or ""
         assert "sum(amount)" in compiled
     assert fingerprint(repository) == before
 
@@ -171,11 +175,11 @@ def test_commits_the_branch_lacks_are_said(tiny: Path, tmp_path: Path) -> None:
 
 def test_what_the_user_can_get_wrong_is_one_line(tiny: Path, tmp_path: Path) -> None:
     before = fingerprint(tiny)
-    for project, ref, said in (
+    for project, ref, message in (
         (tiny, "no-such", "git knows no commit 'no-such' here"),
         (tmp_path / "state", "main", "no dbt_project.yml in this folder"),
     ):
-        with pytest.raises(RippleError, match=said), sides(project, ref):
+        with pytest.raises(RippleError, match=message), sides(project, ref):
             pass
     outside = tmp_path / "outside"
     write(outside, {"dbt_project.yml": "name: x"})
@@ -188,8 +192,8 @@ def test_a_ref_without_the_project_is_one_line(tiny: Path) -> None:
     git(tiny, "checkout", "-q", "--orphan", "empty")
     git(tiny, "rm", "-r", "-q", "--cached", ".")
     git(tiny, "commit", "-q", "--allow-empty", "-m", "nothing")
-    said = r"no dbt project at empty: it has no dbt_project\.yml"
-    with pytest.raises(RippleError, match=said), sides(tiny, "empty"):
+    message = r"no dbt project at empty: it has no dbt_project\.yml"
+    with pytest.raises(RippleError, match=message), sides(tiny, "empty"):
         pass
 
 
@@ -200,8 +204,8 @@ def test_dbts_own_message_is_passed_on_in_one_line(
     broken = commit(tiny)
     write(tiny, {"models/stg_orders.sql": STG})
     before = fingerprint(tiny)
-    said = "'no_such_macro' is undefined"
-    with pytest.raises(RippleError, match=said) as raised, sides(tiny, broken):
+    message = "'no_such_macro' is undefined"
+    with pytest.raises(RippleError, match=message) as raised, sides(tiny, broken):
         pass
     assert "\n" not in str(raised.value)
     assert "dbt compile" in str(raised.value)
@@ -220,10 +224,10 @@ def interrupts() -> Iterator[None]:
 @pytest.mark.usefixtures("interrupts")
 def test_base_equal_to_head_selects_nothing_and_an_interrupt_leaves_nothing(tiny: Path) -> None:
     before = fingerprint(tiny)
-    with pytest.raises(KeyboardInterrupt), sides(tiny) as found:
-        assert names(found) == []
-        assert list(found.taken.rest) == ["model.tiny.pivoted"]
-        assert found.notes == []
+    with pytest.raises(KeyboardInterrupt), sides(tiny) as compiled_sides:
+        assert names(compiled_sides) == []
+        assert list(compiled_sides.taken.rest) == ["model.tiny.pivoted"]
+        assert compiled_sides.notes == []
         os.kill(os.getpid(), signal.SIGINT)
         pytest.fail("it went on")
     assert fingerprint(tiny) == before

@@ -23,8 +23,8 @@ NOT_HERE = ("pip install", "dbt deps")
 def recipe(page: str, says: str) -> dict[str, Any]:
     """The workflow on a page that holds some words."""
     blocks = re.findall(r"```yaml\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.S)
-    (found,) = [block for block in blocks if says in block]
-    workflow: dict[str, Any] = YAML(typ="safe").load(found)
+    (block,) = [block for block in blocks if says in block]
+    workflow: dict[str, Any] = YAML(typ="safe").load(block)
     return workflow
 
 
@@ -61,8 +61,8 @@ class Runner:
         }
 
     def __call__(self, step: str) -> tuple[int, str]:
-        said = self.aside / "output"
-        code = said.read_text().rpartition("=")[2].strip() if said.exists() else ""
+        output_file = self.aside / "output"
+        code = output_file.read_text().rpartition("=")[2].strip() if output_file.exists() else ""
         step = step.replace("${{ steps.gate.outputs.code }}", code)
         shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step]
         done = subprocess.run(
@@ -89,8 +89,8 @@ def test_the_gates_recipe_comments_and_fails_where_it_is_blocked(runner: Runner)
     *before, last = steps(recipe("gate.md", "name: ripple"))
     assert len(before) == 2
     for step in before:
-        code, said = runner(step)
-        assert code == 0, said
+        code, output = runner(step)
+        assert code == 0, output
     assert runner(last)[0] == 1
     summary = (runner.aside / "summary").read_text()
     assert summary.startswith("<!-- dbt-ripple gate -->\n### ⛔ BLOCKED")
@@ -104,7 +104,7 @@ def test_the_recipe_without_kept_artifacts_runs_what_can_break(runner: Runner) -
     write(runner.project, {"models/stg_orders.sql": edited})
     commit(runner.project)
     (step,) = steps(recipe("select.md", "fetch-depth: 0"))
-    code, said = runner(step)
-    assert code == 0, said
-    assert "not_null_big_orders_amount" in said
-    assert "Completed successfully" in said
+    code, output = runner(step)
+    assert code == 0, output
+    assert "not_null_big_orders_amount" in output
+    assert "Completed successfully" in output

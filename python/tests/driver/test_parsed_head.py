@@ -16,12 +16,12 @@ def test_without_an_edit_nothing_changed(
     tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert dbt(tiny, "parse")
-    for command, said in (("diff", '"nodes":[]'), ("gate", '"decision":"APPROVED"')):
+    for command, expected in (("diff", '"nodes":[]'), ("gate", '"decision":"APPROVED"')):
         code, out, err = ripple(
             monkeypatch, capsys, command, "--state", "../state", "--format", "json"
         )
         assert code == 0, err
-        assert said in "".join(out.split()), command
+        assert expected in "".join(out.split()), command
         assert "not compiled" not in err
 
 

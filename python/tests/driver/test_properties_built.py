@@ -134,8 +134,8 @@ def _results(target: Path) -> dict[str, str]:
     return {r.unique_id: f"{r.status} {r.failures}" for r in read_project(target).run_results}
 
 
-def _chosen(found: Selection) -> set[str]:
-    return {*found.models, *found.unit_tests, *(t.unique_id for t in found.tests)}
+def _chosen(selection: Selection) -> set[str]:
+    return {*selection.models, *selection.unit_tests, *(t.unique_id for t in selection.tests)}
 
 
 @pytest.mark.parametrize("name", EDITS)
@@ -148,12 +148,12 @@ def test_what_differs_was_selected(name: str, deployed: Path, tmp_path: Path) ->
     (folder / path).write_text(text.replace(old, new))
     assert dbt(folder, "compile", "--target-path", "head")
     base, head = (read_project(folder / d).having(run_results=[]) for d in ("state", "head"))
-    found = _chosen(select(base, head, facts=False))
+    chosen = _chosen(select(base, head, facts=False))
     dbt(folder, "build", "--target-path", "head")
     before, after = _results(folder / "built"), _results(folder / "head")
     differ = {u for u in after if after[u] != before.get(u) and not after[u].startswith("skipped")}
     _let_go()
     assert all(any(u.startswith(one) for u in differ) for one in expected)
-    assert differ <= found
+    assert differ <= chosen
     if name == "a description":
-        assert not found
+        assert not chosen

@@ -29,12 +29,12 @@ def run(
     tiny: Path, monkeypatch: Patch, capsys: Captured, *more: str, code: int = 0
 ) -> tuple[dict[str, Any], str]:
     assert dbt(tiny, "parse")
-    said, out, err = ripple(
+    exit_code, out, err = ripple(
         monkeypatch,
         capsys,
         *("select", "--state", "../state", "--format", "json", "--run", "--cutoff", *more),
     )
-    assert said == code, err
+    assert exit_code == code, err
     return json.loads(out), err
 
 
@@ -46,11 +46,11 @@ def test_what_comes_out_equal_stops_what_only_reads_that(
     tiny: Path, monkeypatch: Patch, capsys: Captured
 ) -> None:
     write(tiny, {"models/stg_orders.sql": SAME})
-    said, _ = run(tiny, monkeypatch, capsys)
-    cut = said["cutoff"]
-    assert names(said["tests"]) == {"not_null_fct_customers_total", "not_null_big_orders_amount"}
+    output, _ = run(tiny, monkeypatch, capsys)
+    cut = output["cutoff"]
+    assert names(output["tests"]) == {"not_null_fct_customers_total", "not_null_big_orders_amount"}
     assert cut["tests"] == []
-    assert names(cut["stopped"]) == names(said["tests"])
+    assert names(cut["stopped"]) == names(output["tests"])
     assert all(test["equal"] == ["model.tiny.stg_orders"] for test in cut["stopped"])
     # `pivoted` looks at the warehouse while it compiles: it is built whatever comes out.
     assert {u.split(".")[2] for u in cut["built"]} == {"stg_orders", "pivoted"}
@@ -65,8 +65,8 @@ def test_what_comes_out_equal_stops_what_only_reads_that(
 
 def test_what_comes_out_otherwise_goes_on(tiny: Path, monkeypatch: Patch, capsys: Captured) -> None:
     write(tiny, {"models/stg_orders.sql": ONE_ROW})
-    said, _ = run(tiny, monkeypatch, capsys)
-    cut = said["cutoff"]
+    output, _ = run(tiny, monkeypatch, capsys)
+    cut = output["cutoff"]
     assert names(cut["tests"]) == {"not_null_fct_customers_total", "not_null_big_orders_amount"}
     assert {test["rests_on"] for test in cut["tests"]} == {"seen to differ"}
     assert cut["stopped"] == []
@@ -77,8 +77,8 @@ def test_a_failing_model_leaves_what_is_below_and_is_exit_code_1(
     tiny: Path, monkeypatch: Patch, capsys: Captured
 ) -> None:
     write(tiny, {"models/stg_orders.sql": AMOUNT.format(amount="no_such_function(amount)")})
-    said, _ = run(tiny, monkeypatch, capsys, code=1)
-    cut = said["cutoff"]
+    output, _ = run(tiny, monkeypatch, capsys, code=1)
+    cut = output["cutoff"]
     assert set(cut["built"]) == {"model.tiny.stg_orders"}
     assert cut["tests"] == cut["stopped"] == []
     assert "model.tiny.fct_customers" in cut["skipped"]
@@ -86,8 +86,8 @@ def test_a_failing_model_leaves_what_is_below_and_is_exit_code_1(
 
 def test_a_failing_test_is_exit_code_1(tiny: Path, monkeypatch: Patch, capsys: Captured) -> None:
     write(tiny, {"models/stg_orders.sql": AMOUNT.format(amount="nullif(amount, 20)")})
-    said, _ = run(tiny, monkeypatch, capsys, code=1)
-    assert "not_null_big_orders_amount" not in names(said["cutoff"]["stopped"])
+    output, _ = run(tiny, monkeypatch, capsys, code=1)
+    assert "not_null_big_orders_amount" not in names(output["cutoff"]["stopped"])
 
 
 def test_base_is_built_beside_also_below_what_moved(
@@ -102,8 +102,8 @@ def test_base_is_built_beside_also_below_what_moved(
             ),
         },
     )
-    said, _ = run(tiny, monkeypatch, capsys, "--no-facts", code=1)
-    cut = said["cutoff"]
+    output, _ = run(tiny, monkeypatch, capsys, "--no-facts", code=1)
+    cut = output["cutoff"]
     assert "model.tiny.big_orders" in {m["unique_id"] for m in cut["stopped_models"]}
     assert "accepted_values_stg_orders_status__new__paid" in names(cut["tests"])
 
@@ -118,7 +118,7 @@ def test_run_is_select_run_cutoff(tiny: Path, monkeypatch: Patch, capsys: Captur
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--cutoff"], "--cutoff looks at what is built: give --run, too"),
         (["--cutoff-base", "state"], "--cutoff-base says what --cutoff compares with"),
@@ -128,11 +128,11 @@ def test_run_is_select_run_cutoff(tiny: Path, monkeypatch: Patch, capsys: Captur
     ],
 )
 def test_what_says_nothing_together_is_refused(
-    options: list[str], said: str, monkeypatch: Patch, capsys: Captured
+    options: list[str], message: str, monkeypatch: Patch, capsys: Captured
 ) -> None:
     code, out, err = ripple(monkeypatch, capsys, "select", "--state", "x", *options)
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err
     assert len(err.splitlines()) == 1
 
 

@@ -71,8 +71,8 @@ def test_what_is_selected_is_run_whatever_it_is_called(
 
     code, out, err = ripple(monkeypatch, capsys, "select", *state, "--format", "json")
     assert code == 0, err
-    said: dict[str, Any] = json.loads(out)
-    ids = {test["unique_id"] for test in said["tests"]}
+    document: dict[str, Any] = json.loads(out)
+    ids = {test["unique_id"] for test in document["tests"]}
     assert ids == {f"test.h.t{name}" for name in NAMES}
 
     code, out, err = ripple(monkeypatch, capsys, "select", *state, "--output", "names")

@@ -42,10 +42,10 @@ def relations(project: Path) -> dict[str, set[str]]:
     DuckDBConnectionManager.close_all_connections()
     with duckdb.connect(str(project / "tiny.duckdb"), read_only=True) as connection:
         rows = connection.sql("select table_schema, table_name from information_schema.tables")
-        found: dict[str, set[str]] = {}
+        names_by_schema: dict[str, set[str]] = {}
         for schema, name in rows.fetchall():
-            found.setdefault(schema, set()).add(name)
-    return found
+            names_by_schema.setdefault(schema, set()).add(name)
+    return names_by_schema
 
 
 def test_after_a_parse_only_what_moved_is_compiled_built_and_tested(

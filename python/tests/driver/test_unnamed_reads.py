@@ -77,8 +77,8 @@ def built(folder: Path, edit: dict[str, str]) -> tuple[Project, dict[str, object
     tiny_project.dbt(folder, "build")  # tests that find rows fail
     DuckDBConnectionManager.close_all_connections()
     with duckdb.connect(str(folder / "tiny.duckdb")) as connection:
-        found = {f"of_{n}": sorted(connection.execute(f"from main.{n}").fetchall()) for n in READS}
-    return read_project(folder / "target"), found
+        rows = {f"of_{n}": sorted(connection.execute(f"from main.{n}").fetchall()) for n in READS}
+    return read_project(folder / "target"), rows
 
 
 def test_what_changes_is_selected(tmp_path: Path) -> None:
@@ -115,8 +115,8 @@ OF_RUNS = {
 def run_with(folder: Path, hooks: list[str]) -> tuple[Project, dict[str, object]]:
     from dbt.adapters.duckdb.connections import DuckDBConnectionManager
 
-    said = f"{{name: tiny, version: 1.0.0, profile: tiny, on-run-start: {hooks!r}}}"
-    tiny_project.write(folder, {**OF_RUNS, "dbt_project.yml": said.replace("\\'", "''")})
+    project_yml = f"{{name: tiny, version: 1.0.0, profile: tiny, on-run-start: {hooks!r}}}"
+    tiny_project.write(folder, {**OF_RUNS, "dbt_project.yml": project_yml.replace("\\'", "''")})
     tiny_project.dbt(folder, "build")
     DuckDBConnectionManager.close_all_connections()
     with duckdb.connect(str(folder / "tiny.duckdb")) as connection:

@@ -31,8 +31,8 @@ def test_select_and_exclude_are_dbts_own_and_only_narrow(
         assert code == 0
         first, _, rest = err.partition("\n")
         assert first.endswith("nodes unchanged in code, taken over as base compiled them")
-        said = rest.splitlines(keepends=True)
-        return out.split(), "".join(t for t in said if "base has no catalog.json" not in t)
+        messages = rest.splitlines(keepends=True)
+        return out.split(), "".join(t for t in messages if "base has no catalog.json" not in t)
 
     whole, err = names()
     total, amount = "not_null_fct_customers_total", "not_null_big_orders_amount"
@@ -68,10 +68,10 @@ def test_the_selector_is_written_and_named(
     code, out, _ = ripple(monkeypatch, capsys, *asked, "--output", "selector")
     assert (code, out) == (0, "dbt_ripple\n")
     _, text, _ = ripple(monkeypatch, capsys, *asked, "--format", "json", "--no-facts")
-    found = json.loads(text)
+    document = json.loads(text)
     assert listed(doubled, capsys) == {
-        *found["models"],
-        *(test["unique_id"] for test in found["tests"]),
+        *document["models"],
+        *(test["unique_id"] for test in document["tests"]),
     }
 
 
@@ -89,9 +89,9 @@ def test_explain_and_diff_between_two_commits(
     asked = ("explain", "not_null_fct_customers_total", *since_main)
     code, out, err = ripple(monkeypatch, capsys, *asked, "--format", "json")
     assert code == 0, err
-    found = json.loads(out)
-    assert found["verdict"] == "selected"
-    assert [step["unique_id"].split(".")[2] for step in found["path"]] == [
+    document = json.loads(out)
+    assert document["verdict"] == "selected"
+    assert [step["unique_id"].split(".")[2] for step in document["path"]] == [
         *("stg_orders", "fct_customers", "not_null_fct_customers_total"),
     ]
     assert git(tiny, "worktree", "list").count("\n") == 0

@@ -204,7 +204,7 @@ def class_of_spark(type_name: str) -> str:
 
 def duckdb_catalogue(connection: duckdb.DuckDBPyConnection, one_in: int = 1) -> Catalogue:
     """The calls that DuckDB executes over the table `every`; of one function in so many."""
-    found = Catalogue()
+    catalogue = Catalogue()
     rows = connection.execute(
         """
         select distinct function_name, function_type, parameter_types, varargs, stability
@@ -229,16 +229,16 @@ def duckdb_catalogue(connection: duckdb.DuckDBPyConnection, one_in: int = 1) -> 
             lists = [(parameters or []) + [varargs] * n for n in (1, 2, 3)]
         for wanted in lists:
             for arguments in variants(wanted):
-                known = tried.get((name, kind, arguments))
-                if known is not None:
-                    made = made or known
-                    if known:
+                tried_call = tried.get((name, kind, arguments))
+                if tried_call is not None:
+                    made = made or tried_call
+                    if tried_call:
                         break
                     continue
                 call = attempt(connection, name, kind, arguments)
                 tried[name, kind, arguments] = call is not None
                 if call is not None:
-                    found.add(call)
+                    catalogue.add(call)
                     made = True
                     break
         missing.setdefault((name, kind))
@@ -247,10 +247,10 @@ def duckdb_catalogue(connection: duckdb.DuckDBPyConnection, one_in: int = 1) -> 
     for kind, text in MORE:
         call = attempt(connection, text, kind, (f"={text}",))
         if call is not None:
-            found.add(call)
+            catalogue.add(call)
             missing[call.name, kind] = True  # type: ignore[assignment]
-    found.unreached = sorted(f"{n} ({k})" for (n, k), done in missing.items() if not done)
-    return found
+    catalogue.unreached = sorted(f"{n} ({k})" for (n, k), done in missing.items() if not done)
+    return catalogue
 
 
 def variants(parameters: list[str | None]) -> list[tuple[str, ...]]:
@@ -273,17 +273,17 @@ def variants(parameters: list[str | None]) -> list[tuple[str, ...]]:
             each.append(["str", *(f"={w}" for w in WORDS)])
         else:
             each.append([class_of(parameter)] if class_of(parameter) != "other" else ["int"])
-    found = [tuple(choices[0] for choices in each)]
+    shapes = [tuple(choices[0] for choices in each)]
     for i, choices in enumerate(each):
         for choice in choices[1:]:
-            found.append(tuple(choice if j == i else c[0] for j, c in enumerate(each)))
+            shapes.append(tuple(choice if j == i else c[0] for j, c in enumerate(each)))
     # Generic parameters mostly have to be of one type.
     generic = [i for i, p in enumerate(parameters) if p in (None, "ANY", "T", "K", "V")]
     for one in ("str", "num", "date", "ts", "list", "struct", "json", "interval"):
-        found.append(tuple(one if i in generic else c[0] for i, c in enumerate(each)))
+        shapes.append(tuple(one if i in generic else c[0] for i, c in enumerate(each)))
     if len(parameters) == 2:
-        found += [("map", "str"), ("str", "json"), ("list", "=[1, 2]"), ("list", "='sum'")]
-    return list(dict.fromkeys(found))[:70]
+        shapes += [("map", "str"), ("str", "json"), ("list", "=[1, 2]"), ("list", "='sum'")]
+    return list(dict.fromkeys(shapes))[:70]
 
 
 PLACE: Final = re.compile(r"\{(q|int|num|str|bool|date|ts|list|slist|struct|map|json|interval)\}")
@@ -317,8 +317,8 @@ def attempt(
             continue
         if row is None:
             continue
-        said = tuple(
+        argument_types = tuple(
             f"={LITERALS[a][0]}" if literal and not a.startswith("=") else a for a in arguments
         )
-        return Call(name.split("(")[0], kind, said, class_of(row[0]), "(" in name)
+        return Call(name.split("(")[0], kind, argument_types, class_of(row[0]), "(" in name)
     return None

@@ -135,7 +135,7 @@ class Spark:
 
     def catalogue(self, one_in: int = 1) -> Catalogue:
         """The calls in the examples of Spark's own registry, with places for their literals."""
-        found = Catalogue()
+        catalogue = Catalogue()
         state = self.session._jsparkSession.sessionState()
         identifiers = state.functionRegistry().listFunction()
         names = sorted({identifiers.apply(i).funcName() for i in range(identifiers.size())})
@@ -157,14 +157,14 @@ class Spark:
                     calls = [call]
                     break
             for call in calls:
-                found.add(call)
+                catalogue.add(call)
             if not calls:
-                found.unreached.append(f"{name} ({kind})")
+                catalogue.unreached.append(f"{name} ({kind})")
         for kind, text in MORE:
             call = self.attempt(text, kind, (f"={text}",))
             if call is not None:
-                found.add(call)
-        return found
+                catalogue.add(call)
+        return catalogue
 
     def attempt(self, name: str, kind: str, shape: tuple[str, ...]) -> Call | None:
         """A call with arguments of these classes, if the analyser accepts it."""
@@ -185,7 +185,7 @@ class Spark:
 
 def examples(name: str, text: str) -> list[tuple[str, ...]]:
     """The arguments of a function's examples: a class where a literal or a column stands."""
-    found: list[tuple[str, ...]] = []
+    shapes: list[tuple[str, ...]] = []
     for start in re.finditer(rf"> SELECT {re.escape(name)}\(", text):
         inside, depth, quoted = [""], 1, False
         rest = text[start.end() :]
@@ -219,9 +219,9 @@ def examples(name: str, text: str) -> list[tuple[str, ...]]:
                 shape.append("map")
             else:
                 shape.append(f"={piece}")
-        if tuple(shape) not in found and len(found) < 2 and (shape or name in NO_ARGUMENTS):
-            found.append(tuple(shape))
-    return found
+        if tuple(shape) not in shapes and len(shapes) < 2 and (shape or name in NO_ARGUMENTS):
+            shapes.append(tuple(shape))
+    return shapes
 
 
 NO_ARGUMENTS: Final = frozenset(

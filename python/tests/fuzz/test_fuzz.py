@@ -353,15 +353,15 @@ def test_a_pair_can_be_made_again_and_a_miss_is_cut_to_its_core(
     blind = prints("select 1 as k", "duckdb")
     monkeypatch.setattr(fuzz, "prints", lambda sql, dialect, known_constraints=None: blind)
     monkeypatch.setattr(verdict, "prints", lambda sql, dialect, known_constraints=None: blind)
-    found = []
+    findings = []
     for _ in range(2):
         fuzzer.report = fuzz.Report(7)
         for number in range(20):
             fuzzer.number(number)
-        found.append(fuzzer.report)
-    assert found[0].kinds == found[1].kinds
-    assert found[0].misses
-    for miss in found[0].misses:
+        findings.append(fuzzer.report)
+    assert findings[0].kinds == findings[1].kinds
+    assert findings[0].misses
+    for miss in findings[0].misses:
         assert len(miss["base"]) <= len(miss["whole base"])
 
 

@@ -68,13 +68,13 @@ def joined(tokens: list[str]) -> str:
 def spans(tokens: list[str], opening: str = "([{", closing: str = ")]}") -> list[tuple[int, int]]:
     """Where brackets open and close."""
     stack: list[int] = []
-    found = []
+    spans_of_brackets = []
     for i, t in enumerate(tokens):
         if t in opening:
             stack.append(i)
         elif t in closing and stack:
-            found.append((stack.pop(), i))
-    return found
+            spans_of_brackets.append((stack.pop(), i))
+    return spans_of_brackets
 
 
 def items(tokens: list[str]) -> list[list[tuple[int, int]]]:
@@ -98,10 +98,10 @@ def items(tokens: list[str]) -> list[list[tuple[int, int]]]:
     }
 
     def close(end: int) -> None:
-        start, found = stack[-1]
-        if found:
-            found.append((start, end))
-            lists.append(found)
+        start, item_spans = stack[-1]
+        if item_spans:
+            item_spans.append((start, end))
+            lists.append(item_spans)
 
     for i, t in enumerate(tokens):
         if t in ("(", "[", "{"):
@@ -111,9 +111,9 @@ def items(tokens: list[str]) -> list[list[tuple[int, int]]]:
             if len(stack) > 1:
                 stack.pop()
         elif t == ",":
-            start, found = stack[-1]
-            found.append((start, i))
-            stack[-1] = (i + 1, found)
+            start, item_spans = stack[-1]
+            item_spans.append((start, i))
+            stack[-1] = (i + 1, item_spans)
         elif t.lower() in stops:
             close(i)
             stack[-1] = (i + 1, [])
@@ -126,7 +126,7 @@ class TokenEdits:
 
     def __init__(self, functions: list[str]) -> None:
         self.functions = functions
-        self.known = set(functions)
+        self.function_names = set(functions)
 
     def edit(self, kind: str, text: str, rng: random.Random) -> str | None:
         tokens = tokens_of(text)
@@ -145,32 +145,32 @@ class TokenEdits:
             lists = items(tokens)
             if not lists:
                 return None
-            found = rng.choice(lists)
-            i = rng.randrange(len(found))
-            start, end = found[i]
+            item_spans = rng.choice(lists)
+            i = rng.randrange(len(item_spans))
+            start, end = item_spans[i]
             if kind == "item dropped":
                 return (
                     tokens[:start] + tokens[end + 1 :]
-                    if i + 1 < len(found)
+                    if i + 1 < len(item_spans)
                     else tokens[: start - 1] + tokens[end:]
                 )
             if kind == "item doubled":
                 return [*tokens[:end], ",", *tokens[start:end], *tokens[end:]]
-            if i + 1 == len(found):
+            if i + 1 == len(item_spans):
                 i -= 1
-            (s, e), (s2, e2) = found[i], found[i + 1]
+            (s, e), (s2, e2) = item_spans[i], item_spans[i + 1]
             return tokens[:s] + tokens[s2:e2] + tokens[e:s2] + tokens[s:e] + tokens[e2:]
         if kind == "word replaced":
             at = [
                 i
                 for i, t in enumerate(tokens)
-                if any(t.lower() in g for g in GROUPS) or t in self.known
+                if any(t.lower() in g for g in GROUPS) or t in self.function_names
             ]
             if not at:
                 return None
             i = rng.choice(at)
             word = tokens[i].lower()
-            if word in self.known and rng.random() < 0.6:
+            if word in self.function_names and rng.random() < 0.6:
                 other = rng.choice(self.functions)
             else:
                 groups = [g for g in GROUPS if word in g]
@@ -198,7 +198,7 @@ class TokenEdits:
             for i, t in enumerate(tokens)
             if re.match(r'^["a-z]\w*"?$', t, re.I)
             and t.lower() not in WORDS
-            and t not in self.known
+            and t not in self.function_names
         ]
         if kind in ("name", "name's case", "names swapped"):
             if len(names) < 2:
@@ -272,9 +272,9 @@ def smallest(
         candidates: list[tuple[int, int]] = []
         for s, e in spans(one):
             candidates += [(s, e + 1), (s + 1, e)]
-        for found in items(one):
-            for n, (s, e) in enumerate(found):
-                candidates.append((s, e + 1) if n + 1 < len(found) else (s - 1, e))
+        for item_spans in items(one):
+            for n, (s, e) in enumerate(item_spans):
+                candidates.append((s, e + 1) if n + 1 < len(item_spans) else (s - 1, e))
         for size in (24, 16, 12, 8, 6, 5, 4, 3, 2, 1):
             candidates += [(i, i + size) for i in range(len(one) - size + 1)]
         candidates = sorted(set(candidates), key=lambda c: c[0] - c[1])

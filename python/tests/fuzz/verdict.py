@@ -48,7 +48,7 @@ class Seen:
     dialect: str
 
     def rows(self) -> bytes:
-        return self.said(self.relation.rows_fp)
+        return self.written(self.relation.rows_fp)
 
     def column(self, names: list[str], at: int) -> bytes | None:
         """The fingerprint of a column that the engine shows under a name."""
@@ -56,11 +56,11 @@ class Seen:
         ours = relation.names
         if not relation.unlisted and len(ours) == len(names) and not ours[at].isidentifier():
             # Of a name that the engine makes up, the warehouse knows better (`graph.linking.query_result`).
-            return self.said(relation.fps[at])
-        found = relation.get(fold_stored(names[at], self.dialect), names[at])
-        return None if found is None else self.said(found[0])
+            return self.written(relation.fps[at])
+        of_column = relation.get(fold_stored(names[at], self.dialect), names[at])
+        return None if of_column is None else self.written(of_column[0])
 
-    def said(self, fp: bytes) -> bytes:
+    def written(self, fp: bytes) -> bytes:
         if not self.missing:
             return fp
         return digest(digest(b"broken", *(m.encode() for m in self.missing)), fp)
@@ -84,13 +84,15 @@ def prints(sql: str, dialect: str, known_constraints: KnownConstraints | None = 
     linked = link(lowered, functools.partial(table, tables=tables), dialect)
     proven = None
     if known_constraints is not None:
-        known = functools.partial(table, known_constraints=known_constraints, tables=tables)
-        proven = link(lowered, known, dialect, known_constraints).relation
+        table_with_facts = functools.partial(
+            table, known_constraints=known_constraints, tables=tables
+        )
+        proven = link(lowered, table_with_facts, dialect, known_constraints).relation
         known_constraints.steps.clear()
     missing = tuple(linked.missing)
     names = refused(sql, dialect) if missing else ()
-    known = functools.partial(table, tables=tables)
-    form = canonical(sql, dialect, linked, known, types=lambda key: tables.get(key, {}))
+    table_with_facts = functools.partial(table, tables=tables)
+    form = canonical(sql, dialect, linked, table_with_facts, types=lambda key: tables.get(key, {}))
     reworded = form.linked.relation if form is not None else None
     return Prints(None, linked.relation, proven, missing, reworded, names)
 
@@ -101,9 +103,9 @@ def reworded(sql: str, dialect: str) -> tuple[str, str] | None:
     if lowered.rel is None:
         return None
     tables = OF_DIALECT[dialect]
-    known = functools.partial(table, tables=tables)
-    linked = link(lowered, known, dialect)
-    return in_other_words(sql, dialect, linked, known, lambda key: tables.get(key, {}))
+    resolver = functools.partial(table, tables=tables)
+    linked = link(lowered, resolver, dialect)
+    return in_other_words(sql, dialect, linked, resolver, lambda key: tables.get(key, {}))
 
 
 def refused(sql: str, dialect: str) -> tuple[str, ...]:

@@ -132,8 +132,8 @@ def project_items(name: str, project: Project, analysis: Analysis) -> Iterator[I
             [*edge[:2], edge.type, edge.subtype, edge.masking]
         )
         children[edge.child_id] = None
-    for found in edges.values():
-        found.sort()
+    for parents_of in edges.values():
+        parents_of.sort()
     for unique_id in sorted({*analysis.nodes, *children}):
         node = analysis.nodes.get(unique_id)
         parts = _node(node) if node is not None else {}
@@ -143,8 +143,8 @@ def project_items(name: str, project: Project, analysis: Analysis) -> Iterator[I
         parts["edges of its rows"] = edges.pop((unique_id, ROWS), [])
         yield Item(f"{name} {unique_id}", parts, node.status if node else "")
     others: defaultdict[str, list[Any]] = defaultdict(list)
-    for (child, column), found in sorted(edges.items()):
-        others[child].append([column, found])
+    for (child, column), parents_of in sorted(edges.items()):
+        others[child].append([column, parents_of])
     yield Item(f"{name} edges of columns that are not known", dict(others))
     tests: defaultdict[str, dict[str, Any]] = defaultdict(dict)
     read: defaultdict[str, list[Any]] = defaultdict(list)
@@ -241,7 +241,7 @@ def selected(selection: Selection, head: Project) -> Any:
     }
 
 
-def differences(found: Diff) -> Any:
+def differences(diff: Diff) -> Any:
     """What differs, without the texts."""
     return {
         "nodes": [
@@ -252,9 +252,9 @@ def differences(found: Diff) -> Any:
                 [[c.name, c.change] for c in n.columns],
                 n.reordered,
             ]
-            for n in found.nodes
+            for n in diff.nodes
         ],
-        "do not compile": [b.unique_id for b in found.broken],
+        "do not compile": [b.unique_id for b in diff.broken],
     }
 
 
@@ -342,10 +342,10 @@ def recorded(section: str, lines: Sequence[str]) -> list[str]:
 
 def report(before: Sequence[str], now: Sequence[Item]) -> list[str]:
     """What differs from lines of the record, a line each; empty where nothing does."""
-    known = {line.split("\t")[0]: line.split("\t") for line in before}
+    recorded = {line.split("\t")[0]: line.split("\t") for line in before}
     told = []
     for item in now:
-        was = known.pop(item.key, None)
+        was = recorded.pop(item.key, None)
         line = item.line().split("\t")
         if was is None:
             told.append(f"{item.key}: is not in the record")
@@ -358,7 +358,7 @@ def report(before: Sequence[str], now: Sequence[Item]) -> list[str]:
                 which = [f"{len(old) // 2} parts before, {len(new) // 2} now"]
             noted = f" ({was[3]} before; {line[3]} now)" if was[3] != line[3] else ""
             told.append(f"{item.key}: {', '.join(which) or 'something'}{noted}")
-    told += [f"{key}: is in the record, and not there any more" for key in known]
+    told += [f"{key}: is in the record, and not there any more" for key in recorded]
     return told
 
 

@@ -91,18 +91,18 @@ class PaperWorld(World):
         """So many edits, the kinds in turn: name, edited node, edit. Each has its own seed."""
         mutator = Mutator(self, random.Random(seed))
         kinds = [k for k in KINDS if mutator.has(k)]
-        found: list[tuple[str, str, Edit]] = []
+        edits: list[tuple[str, str, Edit]] = []
         for number in range(3 * many):
             kind = kinds[number % len(kinds)]
             mutator.random = random.Random(f"{seed}/{self.name}/{number}")
             made = mutator.edit(kind)
-            if made is not None and len(found) < many:
-                found.append((f"{self.name}:{number} {kind}", *made))
-        return found
+            if made is not None and len(edits) < many:
+                edits.append((f"{self.name}:{number} {kind}", *made))
+        return edits
 
     def thoughts(self, seed: int, many: int) -> list[tuple[str, Node, Change]]:
         """So many changes that nobody has written, for `impact`."""
-        found = []
+        changes = []
         relations = [u for u in self.relations if self.columns.get(u)]
         for number in range(many):
             chooser = random.Random(f"{seed}/{self.name}/impact/{number}")
@@ -114,8 +114,8 @@ class PaperWorld(World):
                 Change("retype", column, chooser.choice(("decimal(7, 3)", "date", "smallint"))),
                 Change("remove"),
             )[number % 4]
-            found.append((f"{self.name}:{number} {change.kind}", node, change))
-        return found
+            changes.append((f"{self.name}:{number} {change.kind}", node, change))
+        return changes
 
 
 def _results(world: PaperWorld) -> list[RunResult]:

@@ -54,20 +54,22 @@ def world(total: str = "sum(price)", price: str = "price") -> Project:
 def of(made: Project, base: Project | None = None) -> Diagnosis:
     analysis = analyse(made)
     now = expressions_of(made)
-    found = diagnosis(made, analysis, made.nodes["model.p.daily"], "total", now)
+    diagnosis_of_column = diagnosis(made, analysis, made.nodes["model.p.daily"], "total", now)
     if base is not None:
-        found.add_changes(compare(base, made, head_analysis=analysis), now, expressions_of(base))
-    return found
+        diagnosis_of_column.add_changes(
+            compare(base, made, head_analysis=analysis), now, expressions_of(base)
+        )
+    return diagnosis_of_column
 
 
 def test_each_step_of_a_number() -> None:
-    found = of(world())
-    assert [(step.name, step.depth) for step in found.steps] == [
+    diagnosis_of_total = of(world())
+    assert [(step.name, step.depth) for step in diagnosis_of_total.steps] == [
         ("daily", 0),
         ("stg", 1),
         ("raw", 2),
     ]
-    daily, stg, raw = found.steps
+    daily, stg, raw = diagnosis_of_total.steps
     assert {c.name: c.expression for c in daily.columns}["total"] == "SUM(price)"
     # What decides on the rows is among them; what it does not depend on is not.
     assert {c.name for c in raw.columns} == {"price", "kind", "id", "*rows*"}
@@ -77,18 +79,21 @@ def test_each_step_of_a_number() -> None:
     assert raw.freshness is not None
     assert (raw.freshness.status, raw.freshness.max_loaded_at) == ("warn", AT)
     assert daily.last_run is None and daily.freshness is None
-    assert not any(step.changes or step.may_read for step in found.steps)
+    assert not any(step.changes or step.may_read for step in diagnosis_of_total.steps)
 
 
 def test_what_changed_on_the_way_and_where_it_began() -> None:
-    found = of(world(price="price * 2"), world())
-    changes = {s.name: [(c.column, c.change, c.began_here) for c in s.changes] for s in found.steps}
+    diagnosis_of_total = of(world(price="price * 2"), world())
+    changes = {
+        s.name: [(c.column, c.change, c.began_here) for c in s.changes]
+        for s in diagnosis_of_total.steps
+    }
     assert changes == {
         "daily": [("total", "redefined", False)],
         "stg": [("price", "redefined", True)],
         "raw": [],
     }
-    (change,) = found.steps[1].changes
+    (change,) = diagnosis_of_total.steps[1].changes
     assert (change.before, change.after) == (None, "price * 2")
     # A column that the number is not made of.
     aside = world()

@@ -23,7 +23,7 @@ from dbt_ripple.rendering.gate import GateAnswer, rendered_gate
 ALL_OFF = dict.fromkeys(RULES, "off")
 
 
-def found(report: GateReport) -> list[dict[str, str]]:
+def findings_of(report: GateReport) -> list[dict[str, str]]:
     return [
         {
             "rule": f.rule,
@@ -44,7 +44,7 @@ def test_the_bad_twin_breaks_every_rule_exactly_once(
 ) -> None:
     report = gate(good, bad, config=read_config(twin / "bad"))
     assert report.decision == "BLOCKED"
-    assert found(report) == twin_project.expected("gate_findings")
+    assert findings_of(report) == twin_project.expected("gate_findings")
     assert Counter(rules(report)) == dict.fromkeys(twin_project.BROKEN, 1)
 
 
@@ -53,7 +53,7 @@ def test_each_rule_that_no_build_can_break_is_broken_once_by_a_project_that_is_o
 ) -> None:
     head = read_project(twin_project.build("unbuilt", tmp_path) / "target")
     report = gate(good, head)
-    assert found(report) == twin_project.expected("gate_findings_unbuilt")
+    assert findings_of(report) == twin_project.expected("gate_findings_unbuilt")
     assert Counter(rules(report)) == dict.fromkeys(twin_project.UNBUILT, 1)
     assert {*twin_project.BROKEN, *twin_project.UNBUILT} == {*RULES}
 
@@ -110,8 +110,8 @@ def test_to_declare_personal_data_is_no_finding_where_it_went_before(
     source = "source.twin.raw.raw_customers"
     head.nodes[source].columns["email"].meta["pii"] = "email"
     report = gate(good, head)
-    found = {f.level for f in report.findings if f.rule.startswith("pii_")}
-    assert (report.decision, found) == ("APPROVED", {"known"})
+    levels = {f.level for f in report.findings if f.rule.startswith("pii_")}
+    assert (report.decision, levels) == ("APPROVED", {"known"})
     # A value that goes somewhere else with the change is one.
     good.nodes[source].columns["email"].meta["pii"] = "email"
     bad = read_project(twin / "bad" / "target")
@@ -150,9 +150,9 @@ def test_the_removal_of_a_model_is_named(good: Project, twin: Path) -> None:
     comparison = compare(base, good)
     report = gate_from(comparison, Config())
     assert (report.decision, report.removed) == ("APPROVED", ["model.twin.old"])
-    said = GateAnswer(report, comparison)
-    assert "  removed  model old" in list(rendered_gate(said, "text", twin))
-    assert "`old` (removed)" in list(rendered_gate(said, "markdown", twin))
+    answer = GateAnswer(report, comparison)
+    assert "  removed  model old" in list(rendered_gate(answer, "text", twin))
+    assert "`old` (removed)" in list(rendered_gate(answer, "markdown", twin))
 
 
 def test_a_source_column_renamed_on_friday_is_blocked(good: Project, friday: Path) -> None:
@@ -186,9 +186,9 @@ def test_an_approval_is_recorded_and_counts_for_the_reach_only(good: Project, ba
 
 
 def test_the_threshold_is_of_what_is_above_it(good: Project, bad: Project) -> None:
-    for above, said in ((5, ["blast_radius"]), (6, [])):
+    for above, expected in ((5, ["blast_radius"]), (6, [])):
         config = Config({**ALL_OFF, "blast_radius": "warn"}, {"blast_radius": above})
-        assert rules(gate(good, bad, config=config)) == said
+        assert rules(gate(good, bad, config=config)) == expected
 
 
 def test_a_reformat_is_approved_whatever_base_breaks(bad: Project, twin: Path) -> None:
@@ -201,10 +201,10 @@ def test_a_reformat_is_approved_whatever_base_breaks(bad: Project, twin: Path) -
             node.checksum = {"name": "sha256", "checksum": "another"}
     report = gate(bad, head, config=config)
     assert (report.decision, report.risk_level, report.blast_radius) == ("APPROVED", "low", 0)
-    known = {f.rule for f in report.findings}
+    rules_broken = {f.rule for f in report.findings}
     assert {f.level for f in report.findings} == {"known"}
     state = {"owner_missing", "tags_required", "tier1_key_untested", "pii_untagged", "pii_exposed"}
-    assert known >= state
+    assert rules_broken >= state
 
 
 def test_required_tags() -> None:
@@ -221,16 +221,16 @@ def test_required_tags() -> None:
     )
     seen = made("exposure.p.seen", None, "model.p.new", owner={"name": "Ann", "slack": "#ann"})
     report = gate(project(old, plain), project(old, raised, new, seen), config=config)
-    said = [
+    message = [
         (f.level, f.unique_id, f.reason.message)
         for f in report.findings
         if f.rule == "tags_required"
     ]
-    known = "it has no {}, which tier1 needs (already so on base)"
-    assert said == [
+    message = "it has no {}, which tier1 needs (already so on base)"
+    assert message == [
         ("block", "model.p.new", "it has no owner, which tier1 needs"),
-        ("known", "model.p.old", known.format("contract_version")),
-        ("known", "model.p.old", known.format("owner")),
+        ("known", "model.p.old", message.format("contract_version")),
+        ("known", "model.p.old", message.format("owner")),
         ("block", "model.p.plain", "it has no contract_version, which tier1 needs"),
         ("block", "model.p.plain", "it has no owner, which tier1 needs"),
     ]
@@ -289,9 +289,9 @@ def test_a_declared_type_is_held_against_the_warehouse(good: Project, twin: Path
     types = {"order_id": "BIGINT", "order_total": "decimal(10, 2)", "status": "struct<a: int>"}
     for name, data_type in types.items():
         declared[name].data_type = data_type
-    (found,) = gate(good, head).findings
-    assert (found.rule, found.level, found.column) == ("source_drift", "warn", "order_total")
-    assert str(found.reason) == "is declared decimal(10, 2) and is DECIMAL(12,2)"
+    (report,) = gate(good, head).findings
+    assert (report.rule, report.level, report.column) == ("source_drift", "warn", "order_total")
+    assert str(report.reason) == "is declared decimal(10, 2) and is DECIMAL(12,2)"
 
 
 def test_every_rule_has_a_page_and_a_line_in_the_table() -> None:
@@ -329,8 +329,8 @@ def test_a_rule_added_or_raised_is_never_milder(comparison, one, other, above, a
     after = gate_from(comparison, Config(stricter, thresholds), approved_by)
     assert _ORDER[after.decision] >= _ORDER[before.decision]
     # Nothing that was said is left out, and nothing is said more mildly.
-    known = {(f.rule, f.unique_id, f.column, f.reason): f.level for f in after.findings}
+    level_after = {(f.rule, f.unique_id, f.column, f.reason): f.level for f in after.findings}
     severity = ["known", "approved", "warn", "block"]
     for f in before.findings:
-        level = known[f.rule, f.unique_id, f.column, f.reason]
+        level = level_after[f.rule, f.unique_id, f.column, f.reason]
         assert severity.index(level) >= severity.index(f.level)

@@ -21,7 +21,7 @@ def of(world: Project, name: str, *changes: Change) -> ImpactReport:
     return impact(world, find_node(world, name)[0], changes)
 
 
-def said(report: ImpactReport) -> dict[str, tuple[str, list[str]]]:
+def severities_of(report: ImpactReport) -> dict[str, tuple[str, list[str]]]:
     return {a.name: (a.severity, a.affected_references) for a in report.affected_assets}
 
 
@@ -108,7 +108,7 @@ def test_a_rename_passes_by_a_star_until_somebody_says_the_name() -> None:
         "raw",
         Change("rename", "amount", "total"),
     )
-    assert said(report) == {
+    assert severities_of(report) == {
         "stg": ("warning", ["amount"]),
         "int": ("warning", ["amount"]),
         "named": ("breaking", ["amount"]),
@@ -126,7 +126,7 @@ def test_a_column_that_is_dropped_is_lost_by_whoever_passes_it_on() -> None:
         "raw",
         Change("drop", "amount"),
     )
-    assert said(report) == {"stg": ("breaking", ["amount"])}
+    assert severities_of(report) == {"stg": ("breaking", ["amount"])}
 
 
 def test_what_only_stands_on_a_broken_model_is_told_apart() -> None:
@@ -140,7 +140,7 @@ def test_what_only_stands_on_a_broken_model_is_told_apart() -> None:
         "raw",
         Change("drop", "code"),
     )
-    assert said(report) == {
+    assert severities_of(report) == {
         "stg": ("breaking", ["code"]),
         "m": ("info", []),
         "e": ("info", []),
@@ -176,7 +176,7 @@ def test_a_filter_is_a_reference_and_below_it_only_the_rows_may_differ() -> None
         "raw",
         Change("drop", "code"),
     )
-    assert said(report) == {
+    assert severities_of(report) == {
         "stg": ("breaking", ["code"]),
         "m": ("breaking", ["code"]),
         "e": ("warning", ["code"]),
@@ -201,7 +201,7 @@ def test_a_retype_may_change_values_and_breaks_an_enforced_contract() -> None:
         "raw",
         Change("retype", "amount", "double"),
     )
-    assert said(report) == {
+    assert severities_of(report) == {
         "stg": ("warning", ["amount"]),
         "rounded": ("warning", ["amount"]),
         "promised": ("breaking", ["amount"]),
@@ -215,7 +215,7 @@ def test_what_cannot_be_seen_through_is_warned_of_and_named() -> None:
         "raw",
         Change("drop", "code"),
     )
-    assert said(report)["blind"] == ("warning", ["code"])
+    assert severities_of(report)["blind"] == ("warning", ["code"])
     assert report.decision == "CAUTION"
     assert "model.p.blind" in report.opaque
 
@@ -230,7 +230,7 @@ def test_deprecation_takes_everything_from_every_reader() -> None:
         "raw",
         Change("remove"),
     )
-    assert said(report) == {
+    assert severities_of(report) == {
         "stg": ("breaking", ["id", "amount"]),
         "n": ("breaking", ["*rows*"]),
         "direct": ("breaking", ["id", "amount", "code"]),

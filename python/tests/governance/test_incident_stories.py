@@ -25,8 +25,8 @@ def stories(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for target in ("last-good", "edited"):
         if target == "edited":
             shutil.copy(folder / "edits" / "customers_clean.sql", folder / "models")
-        compiled, said = run_dbt(folder, "compile", "--target-path", target)
-        assert compiled, said
+        compiled, output = run_dbt(folder, "compile", "--target-path", target)
+        assert compiled, output
         for result in (STORIES / "results").iterdir():
             shutil.copy(result, folder / target)
     return folder

@@ -38,8 +38,8 @@ from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 def test_what_is_said_of_a_dataset(
     source: str, schema: str, names: list[str], columns: list[str] | None, is_table: bool
 ) -> None:
-    found = dataset(SimpleNamespace(name="train", source=source, schema=schema))
-    assert (found.names, found.columns, found.is_table) == (names, columns, is_table)
+    logged = dataset(SimpleNamespace(name="train", source=source, schema=schema))
+    assert (logged.names, logged.columns, logged.is_table) == (names, columns, is_table)
 
 
 def test_without_mlflow_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,8 +86,8 @@ def test_models_and_what_they_were_trained_on(registry: str, tmp_path: Path) -> 
         catalog=LISTED,
     )
     analysis = analyse(shop)
-    found = _of_mlflow(registry, ["ml"], DeclaredGraph(shop, []), analysis)
-    by_id = {one.id: one for one in found}
+    registrations = _of_mlflow(registry, ["ml"], DeclaredGraph(shop, []), analysis)
+    by_id = {one.id: one for one in registrations}
     assert list(by_id) == ["model:churn", "model:empty", "file:my_file", "model:of_a_file"]
     churn = by_id["model:churn"]
     assert (churn.source_ref, churn.owner, churn.description) == (
@@ -103,11 +103,11 @@ def test_models_and_what_they_were_trained_on(registry: str, tmp_path: Path) -> 
 
     client = mlflow.MlflowClient(tracking_uri=registry, registry_uri=registry)
     client.set_registered_model_alias("churn", "champion", "1")
-    found = _of_mlflow(registry, ["ml"], DeclaredGraph(shop, []), analysis)
-    (churn,) = (one for one in found if one.id == "model:churn")
+    registrations = _of_mlflow(registry, ["ml"], DeclaredGraph(shop, []), analysis)
+    (churn,) = (one for one in registrations if one.id == "model:churn")
     assert churn.reads == [{"node": "fct", "columns": ["id", "amount"]}]
 
-    edited = registered(tmp_path / "ripple_assets.yml", found, shop, analysis)
+    edited = registered(tmp_path / "ripple_assets.yml", registrations, shop, analysis)
     edited.write()
     graph = DeclaredGraph(shop, parse_assets(edited.text, "f.yml"))
     seen = AssetLineage(graph, analysis).analysis.nodes["asset.model.churn"]

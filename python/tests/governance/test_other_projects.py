@@ -85,7 +85,7 @@ def of(joined: JoinedProjects, name: str, *changes: Change) -> ImpactReport:
     return impact(world, find_node(world, name)[0], changes, joined=joined)
 
 
-def said(report: ImpactReport) -> dict[str, str]:
+def severities_of(report: ImpactReport) -> dict[str, str]:
     return {a.full_name: a.severity for a in report.affected_assets}
 
 
@@ -156,7 +156,7 @@ def test_a_node_that_a_plugin_took_over_is_the_node_of_that_id() -> None:
     joined = together(core(), finance)
     assert len(joined.built_by) == 1
     report = of(joined, "fct", Change("drop", "amount"))
-    assert said(report) == {"finance.report": "breaking"}
+    assert severities_of(report) == {"finance.report": "breaking"}
     assert report.decision == "BLOCKED"
 
 
@@ -180,7 +180,7 @@ def test_a_source_that_both_declare() -> None:
     )
     assert joints(core(), theirs) == {"source.growth.raw.raw": RAW}
     report = of(together(core(), theirs), "raw", Change("drop", "code"))
-    assert said(report)["growth.codes"] == "breaking"
+    assert severities_of(report)["growth.codes"] == "breaking"
 
 
 def test_a_relation_that_two_projects_build() -> None:
@@ -196,7 +196,7 @@ def test_a_relation_that_two_projects_build() -> None:
 
 def test_impact_goes_on_in_the_other_project() -> None:
     report = of(together(core(), reads("finance")), "raw", Change("rename", "amount", "total"))
-    assert said(report) == {
+    assert severities_of(report) == {
         "stg": "breaking",
         "fct": "breaking",
         "finance.report": "breaking",
@@ -217,7 +217,7 @@ def test_impact_goes_on_in_the_other_project() -> None:
 def test_a_reader_elsewhere_that_asks_for_what_goes() -> None:
     report = of(together(core(), reads("finance")), "fct", Change("drop", "amount"))
     assert report.decision == "BLOCKED"
-    assert said(report) == {
+    assert severities_of(report) == {
         "finance.report": "breaking",
         "finance.mart": "breaking",
         "finance.board": "breaking",
@@ -240,20 +240,20 @@ def test_contracts_of_the_other_project() -> None:
     )
     joined = together(core(), made("finance", *finance.nodes.values(), contracted))
     retyped = of(joined, "fct", Change("retype", "amount", "double"))
-    assert said(retyped)["finance.kept"] == "breaking"
+    assert severities_of(retyped)["finance.kept"] == "breaking"
     assert retyped.decision == "BLOCKED"
     added = of(joined, "fct", Change("add", "note", "string"))
-    assert said(added)["finance.kept"] == "breaking"
+    assert severities_of(added)["finance.kept"] == "breaking"
     assert "finance.kept" in added.recommendation
 
 
 def test_a_relation_that_is_removed() -> None:
     report = of(together(core(), reads("finance")), "fct", Change("remove"))
     assert report.decision == "BLOCKED"
-    assert said(report)["finance.report"] == "breaking"
+    assert severities_of(report)["finance.report"] == "breaking"
     waits = of(together(core(), reads("finance")), "fct", Change("deprecate"))
     assert waits.decision == "CAUTION"
-    assert said(waits)["finance.report"] == "warning"
+    assert severities_of(waits)["finance.report"] == "warning"
 
 
 def test_tests_of_the_other_project() -> None:
@@ -280,7 +280,7 @@ def test_three_projects_in_a_row_and_back() -> None:
         raw=RAW_COLUMNS,
     )
     report = of(together(home, reads("finance"), third), "fct", Change("drop", "amount"))
-    assert {"finance.mart", "growth.kpi", "summary"} <= said(report).keys()
+    assert {"finance.mart", "growth.kpi", "summary"} <= severities_of(report).keys()
     summary = next(a for a in report.affected_assets if a.name == "summary")
     assert summary.project is None
     assert summary.path[:2] == ["model.core.fct", "source.finance.core.fct"]
@@ -297,8 +297,8 @@ def test_one_id_in_two_projects() -> None:
         made("finance", *reads("finance").nodes.values(), theirs),
     )
     report = of(joined, "fct", Change("drop", "amount"))
-    assert "finance.dates" in said(report)
-    assert "dates" not in said(report)
+    assert "finance.dates" in severities_of(report)
+    assert "dates" not in severities_of(report)
     ids = [a.unique_id for a in report.affected_assets if a.name == "dates"]
     assert ids == ["model.shared.dates@finance"]
 
@@ -517,8 +517,8 @@ def test_personal_data_that_comes_from_another_project() -> None:
     assert personal(gated(base, head, holder("email"))) == {(r, "warn", u, None) for r, u in here}
     assert personal(gated(base, head, holder("sha2(email, 256)"))) == set()
     # It was so before this change.
-    known = gated(head, shows(f"{READS} where id > 0"), holder("email"))
-    assert personal(known) == {(r, "known", u, None) for r, u in here}
+    report = gated(head, shows(f"{READS} where id > 0"), holder("email"))
+    assert personal(report) == {(r, "known", u, None) for r, u in here}
 
 
 def test_personal_data_that_goes_to_another_project() -> None:
@@ -533,7 +533,7 @@ def test_personal_data_that_goes_to_another_project() -> None:
     assert board.owner_email == "finance@x.example"
     # What is there already is that project's own affair.
     again = gated(holder("email"), holder("lower(email)"), shows(READS))
-    assert {found[3] for found in personal(again)} == {None}
+    assert {finding[3] for finding in personal(again)} == {None}
 
 
 # --- trace -----------------------------------------------------------------------------------------
@@ -581,8 +581,8 @@ def test_trace_and_impact_on_the_command_line(
     at = ("--project-dir", tmp_path / "core", "--other-project", tmp_path / "finance")
     code, out, err = command("trace", "raw.amount", *at, "--format", "json")
     assert code == 0, err
-    found = json.loads(out)
-    assert {n.get("project") for n in found["nodes"]} == {None, "finance"}
+    document = json.loads(out)
+    assert {n.get("project") for n in document["nodes"]} == {None, "finance"}
     code, out, err = command("impact", "fct", "--drop", "amount", *at)
     assert code == 1, err
     assert "finance.report" in out
@@ -720,8 +720,8 @@ def test_the_gate_on_the_command_line(
     if style == "json":
         document = json.loads(out)
         jsonschema.Draft202012Validator(schema("gate")).validate(document)
-        found = [f for f in document["findings"] if f["rule"] == "reader_broken"]
-        assert [f["project"] for f in found] == ["finance"]
+        broken_readers = [f for f in document["findings"] if f["rule"] == "reader_broken"]
+        assert [f["project"] for f in broken_readers] == ["finance"]
         assert {a.get("project") for a in document["affected"]} == {"finance"}
 
 

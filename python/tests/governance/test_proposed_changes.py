@@ -91,8 +91,8 @@ def test_a_new_column(what: str) -> None:
     """What it breaks is blocked, what may differ is looked at; the gate says the same afterwards."""
     reader, severity, references, todo = NEW_NOTE[what]
     report = of(world(reader), "raw", Change("add", "note", "string"))
-    found = [(a.severity, a.affected_references) for a in report.affected_assets]
-    assert found == ([] if severity is None else [(severity, references)])
+    severities = [(a.severity, a.affected_references) for a in report.affected_assets]
+    assert severities == ([] if severity is None else [(severity, references)])
     assert report.decision == {"breaking": "BLOCKED", "warning": "CAUTION"}.get(
         severity or "", "APPROVED"
     )
@@ -155,9 +155,9 @@ def test_a_deprecation_announces() -> None:
     assert report.deprecation is not None
     assert (report.deprecation.date, report.deprecation.grace_days) == ("2026-01-31", 30)
     assert "reader" in report.recommendation and "ann" in report.recommendation
-    said = of(world(old(), READER), "old", Change("deprecate", to="2026-03-01"))
-    assert said.document()["deprecation"] == said.deprecation
-    assert said.deprecation is not None and said.deprecation.grace_days == 59
+    announcement = of(world(old(), READER), "old", Change("deprecate", to="2026-03-01"))
+    assert announcement.document()["deprecation"] == announcement.deprecation
+    assert announcement.deprecation is not None and announcement.deprecation.grace_days == 59
     # Nobody reads it, nothing is promised: it may as well go.
     assert of(world(old()), "old", Change("deprecate")).decision == "APPROVED"
     assert of(world(old(access="public")), "old", Change("deprecate")).decision == "CAUTION"
@@ -292,13 +292,13 @@ def test_a_column_that_is_announced_to_go(access: str, ends: str, sql: str) -> N
         model = node("model.p.old", text, access=access)
         model.columns = columns
         sides.append(project(model, adapter="duckdb"))
-    found = [
+    findings = [
         (f.rule, f.column, f.reason.code)
         for f in gate(*sides).findings
         if f.rule in ("column_removed", "column_renamed")
     ]
     rule = "column_renamed" if "newer" in sql else "column_removed"
     in_time = [(rule, "older", Code.REMOVED_IN_GRACE)]
-    assert found == (in_time if ends.startswith("29") else [])
+    assert findings == (in_time if ends.startswith("29") else [])
     report = impact(sides[0], sides[0].nodes["model.p.old"], [Change("drop", "older")])
     assert report.decision == ("BLOCKED" if ends.startswith("29") else "APPROVED")

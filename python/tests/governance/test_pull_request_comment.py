@@ -41,7 +41,7 @@ def world(stg: str, wide: int = 0, marts: int = 1) -> Project:
     )
 
 
-def said(base: Project, head: Project, ran: SelectionRun | None = None, **more: Any) -> str:
+def comment_of(base: Project, head: Project, ran: SelectionRun | None = None, **more: Any) -> str:
     comparison = compare(base, head)
     report = gate_from(comparison, Config())
     selection = select_from(comparison) if more.pop("select", True) else None
@@ -52,16 +52,16 @@ RENAMED = world("select id, amount * 2 as total, amount as sum, code || 'x' as c
 
 
 def test_one_line_says_what_was_decided_and_why() -> None:
-    lines = said(world(BASE), RENAMED).splitlines()
+    lines = comment_of(world(BASE), RENAMED).splitlines()
     assert lines[0] == "<!-- dbt-ripple gate -->"
     assert lines[1].startswith("### ⛔ BLOCKED: 2 readers broken, 1 promised column renamed")
-    lines = said(world(BASE), world(BASE)).splitlines()
+    lines = comment_of(world(BASE), world(BASE)).splitlines()
     assert lines[1] == "### ✅ APPROVED: nothing changed"
     assert len(lines) < 12
 
 
 def test_what_changed_has_the_old_and_the_new_expression() -> None:
-    text = said(world(BASE), RENAMED)
+    text = comment_of(world(BASE), RENAMED)
     changed = text.partition("#### What changed")[2].partition("####")[0]
     assert "`stg` (changed)\n\n```diff\n" in changed
     assert "  total: added\n+ amount * 2\n" in changed
@@ -70,18 +70,18 @@ def test_what_changed_has_the_old_and_the_new_expression() -> None:
 
 
 def test_what_breaks_has_the_rename_and_what_to_do() -> None:
-    breaks = said(world(BASE), RENAMED).partition("#### What breaks")[2].partition("####")[0]
+    breaks = comment_of(world(BASE), RENAMED).partition("#### What breaks")[2].partition("####")[0]
     gone = "cannot find amount: stg.amount is gone (renamed to sum)"
     assert f"| block | `mart_0` | {gone} | read `sum` for `amount` |" in breaks
     assert f"| block | `positive` | {gone} | read `sum` for `amount` |" in breaks
-    breaks = said(world(BASE), world("select id, code from s.raw"))
+    breaks = comment_of(world(BASE), world("select id, code from s.raw"))
     assert "| do without `amount`, or bring it back to `stg` |" in breaks
 
 
 def test_tests_are_named_where_they_are_asked_for() -> None:
     base, head = world(BASE), world(BASE.replace("amount", "amount * 2 as amount"))
-    assert "#### Tests" not in said(base, head, select=False)
-    text = said(base, head)
+    assert "#### Tests" not in comment_of(base, head, select=False)
+    text = comment_of(base, head)
     assert "2 tests to run" in text
     assert "| test | why |\n| --- | --- |\n| `positive` | stg.amount changed |\n" in text
 
@@ -93,7 +93,7 @@ def test_what_they_said_stands_beside_them_failures_first() -> None:
         {"test.p.on_mart": "Got 3 results,\nconfigured to fail if != 0"},
         failed=True,
     )
-    text = said(base, head, ran)
+    text = comment_of(base, head, ran)
     assert "1 of 2 tests passed, 1 failed" in text.splitlines()[3]
     rows = [line for line in text.splitlines() if line.startswith(("| `on_mart", "| `positive"))]
     assert rows == [
@@ -103,7 +103,7 @@ def test_what_they_said_stands_beside_them_failures_first() -> None:
 
 
 def test_long_lists_are_folded() -> None:
-    text = said(world(BASE, marts=30), world("select id, code from s.raw", marts=30))
+    text = comment_of(world(BASE, marts=30), world("select id, code from s.raw", marts=30))
     assert "<details><summary>31 readers</summary>\n\n|" in text
     assert text.count("<details>") == text.count("</details>")
 
@@ -113,7 +113,7 @@ def test_it_stays_below_what_github_takes_and_counts_what_is_left_out(longest: i
     base, head = world(BASE, 20, 40), world(BASE.replace("amount", "amount * 2 as amount"), 20, 40)
     edited = world(BASE.replace("amount", "-amount as amount"), 60, 40)
     for side in (head, edited):
-        text = said(base, side, longest=longest)
+        text = comment_of(base, side, longest=longest)
         assert len(text.encode()) <= longest
         assert text.count("<details>") == text.count("</details>")
         assert text.startswith("<!-- dbt-ripple gate -->\n### ")
@@ -133,8 +133,8 @@ def test_names_are_names() -> None:
         tokens = MarkdownIt("commonmark").enable("table").parse(text)
         return [tokens[i + 1].content for i, t in enumerate(tokens) if t.type == "heading_open"]
 
-    text = said(base, head)
-    plain = said(world(BASE), world(BASE.replace("amount", "amount * 2 as amount")))
+    text = comment_of(base, head)
+    plain = comment_of(world(BASE), world(BASE.replace("amount", "amount * 2 as amount")))
     assert headings(text) == headings(plain)
     html = [
         part.content
@@ -142,11 +142,13 @@ def test_names_are_names() -> None:
         for part in (token, *(token.children or ()))
         if part.type.startswith("html_")
     ]
-    assert [found for found in html if found.startswith("<!")] == ["<!-- dbt-ripple gate -->\n"]
+    assert [element for element in html if element.startswith("<!")] == [
+        "<!-- dbt-ripple gate -->\n"
+    ]
     assert "# *x*" not in text.splitlines()
 
 
 def test_a_relation_that_nobody_declared_is_no_node_and_can_be_read() -> None:
-    text = said(world(BASE), world("select id, amount, code from elsewhere.raw"))
+    text = comment_of(world(BASE), world("select id, amount, code from elsewhere.raw"))
     assert text.splitlines()[1].startswith("### ")
     assert "#### What changed" in text

@@ -68,15 +68,15 @@ def test_a_column_that_a_measure_reads_is_a_broken_reader() -> None:
         "semantic_model.p.orders": "cannot find amount, which measure revenue reads: "
         "orders.amount is gone"
     }
-    found = reached(report.affected)
-    breaking = {name for name, (severity, *_) in found.items() if severity == "breaking"}
+    reached_assets = reached(report.affected)
+    breaking = {name for name, (severity, *_) in reached_assets.items() if severity == "breaking"}
     assert breaking == {
         "semantic_model.orders",
         *(f"metric.{n}" for n in ("revenue", "profit", "margin", "revenue_so_far")),
         "metric.orders_of_spenders",
         *("saved_query.by_region", "exposure.board"),
     }
-    assert found["exposure.feed"] == ("warning", ["amount"], True)
+    assert reached_assets["exposure.feed"] == ("warning", ["amount"], True)
 
 
 def test_a_column_that_nobody_reads_reaches_who_may_read_it() -> None:
@@ -94,22 +94,22 @@ def test_a_dimension_that_is_asked_for_is_not_taken_away() -> None:
     assert report.decision == "BLOCKED"
     assert broken(report).keys() == {"metric.p.paid_orders", "saved_query.p.paid"}
     assert "cannot find dimension order__status" in broken(report)["saved_query.p.paid"]
-    found = reached(report.affected)
-    assert found["metric.paid_orders"] == ("breaking", ["status"], False)
-    assert found["saved_query.paid"] == ("breaking", ["status"], False)
-    assert found.keys() == {"metric.paid_orders", "saved_query.paid"}
+    reached_assets = reached(report.affected)
+    assert reached_assets["metric.paid_orders"] == ("breaking", ["status"], False)
+    assert reached_assets["saved_query.paid"] == ("breaking", ["status"], False)
+    assert reached_assets.keys() == {"metric.paid_orders", "saved_query.paid"}
 
 
 def test_a_metric_that_is_read_is_not_taken_away() -> None:
     base = shop(more=(DASHBOARD,))
     report = gate(base, shop(edit=lambda nodes: nodes.pop("metric.revenue"), more=(DASHBOARD,)))
-    found = broken(report)
-    assert found.keys() == {
+    broken_nodes = broken(report)
+    assert broken_nodes.keys() == {
         *("metric.p.profit", "metric.p.margin", "metric.p.orders_of_spenders"),
         *("saved_query.p.by_region", "exposure.p.board"),
     }
-    assert found["metric.p.profit"].startswith("cannot find metric revenue")
-    assert found["exposure.p.board"] == "reads revenue, which is gone"
+    assert broken_nodes["metric.p.profit"].startswith("cannot find metric revenue")
+    assert broken_nodes["exposure.p.board"] == "reads revenue, which is gone"
 
 
 def test_a_dimension_that_nobody_asks_for_may_go() -> None:
@@ -137,10 +137,10 @@ def test_what_was_broken_before_decides_nothing() -> None:
 def test_impact_says_the_same_as_the_gate() -> None:
     base = shop(more=(DASHBOARD, FEED))
     for column in COLUMNS:
-        said = impact(base, base.nodes[ORDERS], [Change("drop", column)])
+        report = impact(base, base.nodes[ORDERS], [Change("drop", column)])
         after = gate(base, gone(column), config=Config())
-        assert reached(said.affected_assets) == reached(after.affected)
-        assert (said.decision == "BLOCKED") == bool(broken(after))
+        assert reached(report.affected_assets) == reached(after.affected)
+        assert (report.decision == "BLOCKED") == bool(broken(after))
 
 
 def test_impact_of_what_is_no_relation_is_refused() -> None:
@@ -177,9 +177,9 @@ def test_what_cannot_be_seen_through_may_read_it_and_never_breaks(reader: Node) 
         gate(base, head).affected,
         impact(base, base.nodes[ORDERS], [Change("drop", "note")]).affected_assets,
     ):
-        found = reached(affected)
-        assert found[f"model.{reader.name}"] == ("warning", ["note"], True)
-        assert found[f"model.over_{reader.name}"] == ("warning", ["note"], True)
+        reached_assets = reached(affected)
+        assert reached_assets[f"model.{reader.name}"] == ("warning", ["note"], True)
+        assert reached_assets[f"model.over_{reader.name}"] == ("warning", ["note"], True)
     assert gate(base, head).decision != "BLOCKED"
 
 
@@ -188,10 +188,10 @@ def test_a_filter_that_cannot_be_read_never_breaks() -> None:
         nodes["metric.revenue"].filter = "{{ Dimension(var('x')) }}"
 
     head = shop({k: v for k, v in COLUMNS.items() if k != "status"}, edit=edit)
-    found = reached(gate(shop(edit=edit), head).affected)
-    assert found["metric.paid_orders"][0] == "breaking"
-    assert found["metric.revenue"] == ("warning", ["status"], True)
-    assert found["metric.profit"] == ("warning", ["status"], True)
+    reached_assets = reached(gate(shop(edit=edit), head).affected)
+    assert reached_assets["metric.paid_orders"][0] == "breaking"
+    assert reached_assets["metric.revenue"] == ("warning", ["status"], True)
+    assert reached_assets["metric.profit"] == ("warning", ["status"], True)
 
 
 def test_how_a_manifest_is_ordered_decides_nothing() -> None:
@@ -202,9 +202,9 @@ def test_how_a_manifest_is_ordered_decides_nothing() -> None:
         random.Random(seed).shuffle(names)
 
         def edit(nodes: dict[str, Node], order: list[str] = names) -> None:
-            said = {name: nodes[name] for name in order}
+            reordered = {name: nodes[name] for name in order}
             nodes.clear()
-            nodes.update(said)
+            nodes.update(reordered)
 
         assert gate(shop(), shop(head, edit=edit)).document() == expected.document()
 

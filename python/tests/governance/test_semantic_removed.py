@@ -39,9 +39,9 @@ def called(model: str, name: str, to: str) -> Edit:
 
 def metric_called(name: str, to: str) -> Edit:
     def edit(layer: Layer) -> None:
-        found = layer.pop(f"metric.{name}")
-        found.name, found.unique_id = to, f"metric.p.{to}"
-        layer[f"metric.{to}"] = found
+        metric = layer.pop(f"metric.{name}")
+        metric.name, metric.unique_id = to, f"metric.p.{to}"
+        layer[f"metric.{to}"] = metric
 
     return edit
 
@@ -51,7 +51,7 @@ def not_grouped(layer: Layer) -> None:
     params["group_by"] = [g for g in params["group_by"] if "region" not in g]
 
 
-def said(report: GateReport) -> dict[str, str]:
+def findings_of(report: GateReport) -> dict[str, str]:
     return {
         ".".join(filter(None, (f.unique_id, f.column))): f.reason.message
         for f in report.findings
@@ -125,7 +125,7 @@ def test_before_and_after_the_same_edit(what: str) -> None:
     before = impact(base, base.nodes[unique_id], [change])
     after = gate(base, shop(edit=edit, more=(BOARD,)))
     assert (before.decision, after.decision) == (decision, decision)
-    assert said(after) == findings
+    assert findings_of(after) == findings
     assert before.affected_assets == after.affected
 
 
@@ -139,14 +139,14 @@ def test_what_nobody_asks_for_is_named_all_the_same() -> None:
     assert "from outside" in report.recommendation
     judged = gate(base, shop())
     assert judged.decision == "CAUTION"
-    assert said(judged) == {"semantic_model.p.orders.note": "the dimension is removed"}
+    assert findings_of(judged) == {"semantic_model.p.orders.note": "the dimension is removed"}
 
 
 def test_what_comes_is_no_finding() -> None:
     def fewer(layer: Layer) -> None:
         layer.pop("saved_query.paid")
 
-    assert said(gate(shop(edit=fewer), shop())) == {}
+    assert findings_of(gate(shop(edit=fewer), shop())) == {}
 
 
 REFUSED: dict[str, tuple[str, list[Change], str]] = {

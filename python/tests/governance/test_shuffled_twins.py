@@ -24,11 +24,11 @@ def test_shuffled_twins(
     monkeypatch.chdir(tmp_path)
 
     def answers() -> list[tuple[int, str]]:
-        found = []
+        answers_of_commands = []
         for name, *arguments in COMMANDS:
             state = () if name in ("impact", "trace") else ("--state", "state")
-            found.append(command(name, *arguments, *state)[:2])
-        return found
+            answers_of_commands.append(command(name, *arguments, *state)[:2])
+        return answers_of_commands
 
     expected: list[tuple[int, str]] = []
     for number in range(6):

@@ -62,8 +62,8 @@ def test_what_no_engine_can_parse_is_blocked(sql: str, why: str) -> None:
     report = gate(shop(), shop(sql))
     assert report.decision == "BLOCKED"
     assert of_syntax(report) == [("syntax_error", "block", "model.p.stg")]
-    (said,) = [f.reason.message for f in report.findings if f.rule == "syntax_error"]
-    assert why in said
+    (message,) = [f.reason.message for f in report.findings if f.rule == "syntax_error"]
+    assert why in message
     assert "model.p.stg" not in report.opaque  # it is said once
 
 
@@ -79,8 +79,8 @@ def test_what_only_sqlglot_does_not_know_is_a_caution_with_the_line(sql: str, li
     report = gate(shop(), shop(sql))
     assert report.decision == "CAUTION"
     assert of_syntax(report) == [("unread_sql", "warn", "model.p.stg")]
-    (said,) = [f.reason.message for f in report.findings if f.rule == "unread_sql"]
-    assert f"line {line} of the compiled SQL" in said
+    (message,) = [f.reason.message for f in report.findings if f.rule == "unread_sql"]
+    assert f"line {line} of the compiled SQL" in message
 
 
 def test_that_base_was_not_parsed_either_is_known() -> None:
@@ -131,8 +131,8 @@ def test_an_ephemeral_model_is_broken_where_it_is_inlined() -> None:
             adapter="duckdb",
         )
 
-    found = of_syntax(gate(inlined(BASE, "mart"), inlined(wrong, "mart")))
-    assert [(rule, unique_id) for rule, _, unique_id in found] == [
+    findings = of_syntax(gate(inlined(BASE, "mart"), inlined(wrong, "mart")))
+    assert [(rule, unique_id) for rule, _, unique_id in findings] == [
         ("syntax_error", "model.p.mart"),
         ("syntax_error", "model.p.stg"),
     ]
@@ -144,5 +144,7 @@ def test_select_and_diff_say_so_and_leave_out_no_test() -> None:
     selection = select(shop(), head)
     assert [b.unique_id for b in selection.broken] == ["model.p.stg"]
     assert {test.unique_id for test in selection.tests} == {"test.p.no_a", "test.p.not_null"}
-    said = diff(compare(shop(), head))
-    assert ["cannot be parsed: `(` is not closed" in str(b.reason) for b in said.broken] == [True]
+    differences = diff(compare(shop(), head))
+    assert ["cannot be parsed: `(` is not closed" in str(b.reason) for b in differences.broken] == [
+        True
+    ]

@@ -20,7 +20,7 @@ RAW, ORDERS, PAID = "source.p.raw.orders", "model.p.orders", "model.p.paid"
 ONE, TWO, THREE = "test.p.one", "test.p.two", "test.p.three"
 
 
-def said(sql: str, ran: SelectionRun | None, *, also: bool = True) -> GateAnswer:
+def gate_answer(sql: str, ran: SelectionRun | None, *, also: bool = True) -> GateAnswer:
     def side(amount: str) -> object:
         return project(
             node(RAW, columns=["id", "amount"]),
@@ -54,7 +54,7 @@ RAN = SelectionRun(
 
 
 def test_what_failed_is_an_annotation_and_what_was_skipped_is_none() -> None:
-    lines = list(github(said("amount * 2", RAN), Path()))
+    lines = list(github(gate_answer("amount * 2", RAN), Path()))
     assert [line for line in lines if "_failed::" in line] == [
         "::error title=build_failed::paid: error: Binder Error: no such thing ::add-mask::x",
         "::warning title=test_failed::one: warn: Got 1 result",
@@ -65,16 +65,16 @@ def test_what_failed_is_an_annotation_and_what_was_skipped_is_none() -> None:
 
 
 def test_the_tests_to_run_are_counted_where_they_were_not_run() -> None:
-    lines = list(github(said("amount * 2", None), Path()))
+    lines = list(github(gate_answer("amount * 2", None), Path()))
     assert lines[-2].startswith("::notice title=dbt-ripple select::3 of 3 tests")
     assert not any(
-        "dbt-ripple select" in line for line in github(said("1", None, also=False), Path())
+        "dbt-ripple select" in line for line in github(gate_answer("1", None, also=False), Path())
     )
 
 
 @pytest.mark.parametrize("ran", [None, RAN])
 def test_sarif_has_the_tests_and_the_failures(ran: SelectionRun | None) -> None:
-    (run,) = sarif(said("amount * 2", ran), Path())["runs"]
+    (run,) = sarif(gate_answer("amount * 2", ran), Path())["runs"]
     properties = run["properties"]
     assert properties["tests"] == [ONE, TWO, THREE]
     assert properties["models"] == [ORDERS, PAID]
@@ -97,6 +97,6 @@ def test_sarif_has_the_tests_and_the_failures(ran: SelectionRun | None) -> None:
 
 
 def test_sarif_without_select_says_nothing_of_tests() -> None:
-    (run,) = sarif(said("amount * 2", None, also=False), Path())["runs"]
+    (run,) = sarif(gate_answer("amount * 2", None, also=False), Path())["runs"]
     assert run["properties"].keys() == {"decision", "risk_level", "approved_by"}
     assert not any(rule["id"].endswith("_failed") for rule in run["tool"]["driver"]["rules"])

@@ -28,7 +28,7 @@ def side(canonical: bool = False, **models: str) -> Project:
     return project(orders(), *made, catalog=LISTED, adapter="duckdb")
 
 
-def found(base: Project, head: Project) -> list[tuple[str, str, str | None, str]]:
+def findings_of(base: Project, head: Project) -> list[tuple[str, str, str | None, str]]:
     findings = [f for f in gate(base, head).findings if f.rule in RULES]
     return [(f.rule, f.unique_id or "", f.column, f.reason.message) for f in findings]
 
@@ -55,29 +55,30 @@ SAME = "computes the same as kpi.net"
     ],
 )  # fmt: skip
 def test_a_duplicate_is_what_is_computed_again(sql: str, column: str | None) -> None:
-    said = found(side(kpi=KPI), side(kpi=KPI, other=sql))
+    duplicates = findings_of(side(kpi=KPI), side(kpi=KPI, other=sql))
     wanted = [("duplicate_introduced", "model.p.other", column, SAME)] if column else []
-    assert said == wanted
+    assert duplicates == wanted
 
 
 def test_a_duplicate_that_base_has_is_not_named_again() -> None:
     again = "select amount * 2 as net from s.orders"
     both = side(kpi=KPI, other=again)
-    assert found(both, both) == []
+    assert findings_of(both, both) == []
     assert (
-        found(both, side(kpi=KPI.replace("id,", "id, id as id2,"), other=f"{again} limit 3")) == []
+        findings_of(both, side(kpi=KPI.replace("id,", "id, id as id2,"), other=f"{again} limit 3"))
+        == []
     )
     # Both moved, and together.
     moved = side(kpi=KPI.replace("2", "5"), other=again.replace("2", "5"))
-    assert found(both, moved) == []
+    assert findings_of(both, moved) == []
     # Two new ones are one finding.
-    assert len(found(side(kpi=KPI), side(kpi=KPI, other=again, third=again))) == 2
+    assert len(findings_of(side(kpi=KPI), side(kpi=KPI, other=again, third=again))) == 2
 
 
 def test_an_incremental_model_that_reads_itself_has_other_values() -> None:
     grows = "select max(amount) as top from s.{0} union all select amount as top from s.orders"
     sides = [side(a=grows.format("a")), side(a=grows.format("a"), b=grows.format("b"))]
-    assert found(*sides) == []
+    assert findings_of(*sides) == []
 
 
 @pytest.mark.parametrize(
@@ -86,14 +87,14 @@ def test_an_incremental_model_that_reads_itself_has_other_values() -> None:
 )
 def test_what_chance_or_the_time_decides_is_no_duplicate(expression: str) -> None:
     sql = f"with x as (select {expression} as a from s.orders) select a from x"
-    assert found(side(a=sql), side(a=sql, b=sql)) == []
+    assert findings_of(side(a=sql), side(a=sql, b=sql)) == []
 
 
 def test_the_canonical_one_is_the_twin_that_stays() -> None:
     base = side(canonical=True, a="select amount as x from s.orders")
     head = side(canonical=True, a="select amount * 2 as x from s.orders", kpi=KPI)
-    ((rule, unique_id, column, said),) = found(base, head)
-    assert (rule, unique_id, column, said) == ("duplicate_introduced", "model.p.a", "x", SAME)
+    ((rule, unique_id, column, message),) = findings_of(base, head)
+    assert (rule, unique_id, column, message) == ("duplicate_introduced", "model.p.a", "x", SAME)
 
 
 @pytest.mark.parametrize(
@@ -113,11 +114,11 @@ def test_a_new_reader_of_another_definition(copy: str, code: Code | None) -> Non
     wanted = [("canonical_bypassed", "model.p.report", code)] if code else []
     assert [(f.rule, f.unique_id, f.reason.code) for f in findings] == wanted
     # Where nothing is canonical, or the reader was there, nobody passes by it.
-    assert found(side(kpi=KPI, copy=copy, report="select id from s.copy"),
+    assert findings_of(side(kpi=KPI, copy=copy, report="select id from s.copy"),
                  side(kpi=KPI, copy=copy, report=f"select id, {column} from s.copy")) == []  # fmt: skip
-    assert found(head, head) == []
+    assert findings_of(head, head) == []
     edited = f"select id, {column} from s.copy where id > 1"
-    assert found(head, side(canonical=True, kpi=KPI, copy=copy, report=edited)) == []
+    assert findings_of(head, side(canonical=True, kpi=KPI, copy=copy, report=edited)) == []
 
 
 def test_a_metric_is_a_duplicate_of_the_one_that_asks_the_same() -> None:
@@ -128,7 +129,7 @@ def test_a_metric_is_a_duplicate_of_the_one_that_asks_the_same() -> None:
     }
     for name, new in again.items():
         head = shop(more=(new,))
-        said = [f for f in gate(base, head).findings if f.rule == "duplicate_introduced"]
+        duplicates = [f for f in gate(base, head).findings if f.rule == "duplicate_introduced"]
         wanted = [("metric.p.sales", f"computes the same as {name}.{name}")] if name else []
-        assert [(f.unique_id, f.reason.message) for f in said] == wanted
+        assert [(f.unique_id, f.reason.message) for f in duplicates] == wanted
         assert [f for f in gate(head, head).findings if f.rule == "duplicate_introduced"] == []

@@ -90,7 +90,7 @@ def test_a_game_day(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     mine = "--exclude package:dbt_ripple"
-    code, answers, said = drive(
+    code, answers, output = drive(
         tmp_path,
         "dbt deps",
         f"dbt build {mine} --exclude-resource-type test",
@@ -102,7 +102,7 @@ def test_a_game_day(tmp_path: Path) -> None:
         "dbt-ripple load",
         f"dbt build {mine} nothing_declared --vars '{{broken: true}}'",
     )
-    assert code == 1 and "enforced contract" in said, said
+    assert code == 1 and "enforced contract" in output, output
     (recorded,) = answers
     assert [tuple(row.values()) for row in recorded] == [
         ("as_declared", "pass", None),
@@ -114,7 +114,7 @@ def test_a_game_day(tmp_path: Path) -> None:
         ("volume", "pass", 1),
         ("volume_by_day", "pass", 1),
     ]
-    code, answers, said = drive(
+    code, answers, output = drive(
         tmp_path,
         MODELS,
         INCIDENTS,
@@ -136,10 +136,10 @@ def test_a_game_day(tmp_path: Path) -> None:
         "failed_runs": 1,
         **cause,
         "seconds_to_recovery": None,
-    }, said
+    }, output
     assert "enforced contract" in str(message[0]["message"])
     assert violations == [{"violation": "contract_refused"}]
     (incident,) = closed
     assert incident["state"] == "closed" and incident["cause_unique_id"] == "model.day.stg"
     assert isinstance(total[0]["total"], int) and total[0]["total"] > 0
-    assert code == 1 and "nothing_declared" in said, "a column that nobody declared"
+    assert code == 1 and "nothing_declared" in output, "a column that nobody declared"

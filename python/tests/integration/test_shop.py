@@ -85,8 +85,8 @@ def test_the_demo_answers_its_questions(demo: subprocess.CompletedProcess[str]) 
     assert "|DIRECT|AGGREGATION|int_order_items_priced|     usd_rate|" in out
     assert "Left out:" in out
     # The third act: an expression, why one of the tests, and another layout.
-    said = re.findall(r"^(\d+) of \d+ tests; dbt's state:modified\+ would run (\d+)$", out, re.M)
-    assert said == [("2", "44"), ("0", "44")]
+    counts = re.findall(r"^(\d+) of \d+ tests; dbt's state:modified\+ would run (\d+)$", out, re.M)
+    assert counts == [("2", "44"), ("0", "44")]
     assert "not_null_revenue_by_region_region                  stg_orders.channel changed" in out
     assert "      + LOWER(orders.channel)\n    └── int_order_items_priced.channel" in out
     assert "build the shop with dbt" in out
@@ -121,11 +121,11 @@ def with_other_sql(unique_id: str, old: str, new: str) -> Callable[[dict[str, An
 def with_other_tests(manifest: dict[str, Any]) -> None:
     """One test gets another severity, and one is new."""
     nodes = manifest["nodes"]
-    (known,) = (u for u in nodes if u.startswith("test.shop.not_null_stg_orders_order_total."))
+    (unique_id,) = (u for u in nodes if u.startswith("test.shop.not_null_stg_orders_order_total."))
     added = "test.shop.order_totals_are_small"
-    nodes[added] = {**json.loads(json.dumps(nodes[known])), "unique_id": added, "name": "small"}
-    nodes[known]["config"]["severity"] = "warn"
-    manifest["parent_map"][added] = manifest["parent_map"][known]
+    nodes[added] = {**json.loads(json.dumps(nodes[unique_id])), "unique_id": added, "name": "small"}
+    nodes[unique_id]["config"]["severity"] = "warn"
+    manifest["parent_map"][added] = manifest["parent_map"][unique_id]
 
 
 def test_impacted_tests_in_sql_is_what_select_says(
@@ -179,10 +179,10 @@ def test_impacted_tests_in_sql_is_what_select_says(
         {test.unique_id for test in select(base, head, facts=False).tests}
         for base, head in pairwise(projects)
     ]
-    found = [{row["unique_id"] for row in rows} for rows in lines[6:]]
-    assert found == expected
-    assert [len(tests) for tests in found[:3]] == [0, 2, 2]
-    assert len(found[3]) > 30 and len(found[4]) > 2
+    tests_of_answers = [{row["unique_id"] for row in rows} for rows in lines[6:]]
+    assert tests_of_answers == expected
+    assert [len(tests) for tests in tests_of_answers[:3]] == [0, 2, 2]
+    assert len(tests_of_answers[3]) > 30 and len(tests_of_answers[4]) > 2
     assert sorted((row["change"], row["moved_reads"]) for row in lines[7]) == [
         ("changed", 0),
         ("new", 0),
@@ -265,10 +265,10 @@ def test_on_the_oldest_dbt(oldest_dbt: str, tmp_path: Path) -> None:
     )
     lock.unlink(missing_ok=True)
     assert result.returncode == 0, result.stderr[-4000:]
-    (found,) = json.loads(result.stdout.splitlines()[-1])
+    (document,) = json.loads(result.stdout.splitlines()[-1])
     project = read_project(tmp_path / "dbt" / "ripple")
     assert (project.metadata.dbt_version or "").startswith("1.8.")
-    assert found["unseen"] == 0
+    assert document["unseen"] == 0
     assert differences(project, analyse(project), incremental=True) == []
     assert changes() == before
 
@@ -304,12 +304,12 @@ def differences(project: Project, analysis: Analysis, *, incremental: bool) -> l
         for unique_id, node in project.nodes.items()
     }
     by_name = {name: unique_id for unique_id, name in short.items()}
-    found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    edges_of: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for edge in analysis.edges:
         if edge.parent_column == ROWS and edge.child_column == ROWS:
             continue  # goes without saying in the expectation
         masking = " masking" if edge.masking else ""
-        found[edge.child_id][edge.child_column].add(
+        edges_of[edge.child_id][edge.child_column].add(
             f"{edge.subtype} {short[edge.parent_id]}.{edge.parent_column}{masking}"
         )
     lines = []
@@ -336,7 +336,7 @@ def differences(project: Project, analysis: Analysis, *, incremental: bool) -> l
         whiles = set(model.get("rows_when_incremental") or ()) if incremental else set()
         for column, sources in {**model["columns"], ROWS: None}.items():
             want = set(sources or ()) if column != ROWS else rows
-            got = found[unique_id][column]
+            got = edges_of[unique_id][column]
             optional = {s for s in whiles if not s.split()[1].startswith("this.")}
             if column == ROWS:
                 got = got - (optional - want)

@@ -17,8 +17,8 @@ from event_shell import EventShell
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project after `dbt build`."""
     folder = eggs_project.write(tmp_path_factory.mktemp("eggs"))
-    said = eggs_project.build(folder)
-    assert "Completed with" in said, said
+    output = eggs_project.build(folder)
+    assert "Completed with" in output, output
     return folder
 
 
@@ -44,6 +44,6 @@ def events(shell: EventShell) -> schemas.Events:
 @pytest.fixture
 def collector() -> Iterator[Collector]:
     """A stand-in for a collector."""
-    found = Collector()
-    yield found
-    found.close()
+    running = Collector()
+    yield running
+    running.close()

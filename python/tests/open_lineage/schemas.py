@@ -21,8 +21,8 @@ assert {"date-time", "uri", "uuid"} <= FORMATS.checkers.keys()
 
 @cache
 def _schemas() -> Registry:
-    found = [json.loads(file.read_text(encoding="utf-8")) for file in SPEC.glob("*.json")]
-    return Registry().with_resources([(s["$id"], Resource.from_contents(s)) for s in found])
+    document = [json.loads(file.read_text(encoding="utf-8")) for file in SPEC.glob("*.json")]
+    return Registry().with_resources([(s["$id"], Resource.from_contents(s)) for s in document])
 
 
 @cache
@@ -63,21 +63,21 @@ class Events(list[dict[str, Any]]):
 
     def of(self, job: str, state: str | None = "COMPLETE") -> dict[str, Any]:
         """The one of a job in a state; None for a JobEvent."""
-        found = [
+        matching = [
             e for e in self if e.get("eventType") == state and e.get("job", {}).get("name") == job
         ]
-        assert len(found) == 1, (job, state, [e.get("job", {}).get("name") for e in self])
-        return found[0]
+        assert len(matching) == 1, (job, state, [e.get("job", {}).get("name") for e in self])
+        return matching[0]
 
     def dataset(self, name: str) -> dict[str, Any]:
         """The dataset of a DatasetEvent."""
-        (found,) = [e["dataset"] for e in self if e.get("dataset", {}).get("name") == name]
-        assert isinstance(found, dict)
-        return found
+        (dataset,) = [e["dataset"] for e in self if e.get("dataset", {}).get("name") == name]
+        assert isinstance(dataset, dict)
+        return dataset
 
     def states(self) -> dict[str, list[str]]:
         """The states of each job, in order."""
-        found: dict[str, list[str]] = {}
+        states_of: dict[str, list[str]] = {}
         for event in self:
-            found.setdefault(event["job"]["name"], []).append(event["eventType"])
-        return found
+            states_of.setdefault(event["job"]["name"], []).append(event["eventType"])
+        return states_of

@@ -42,10 +42,10 @@ def checked(file: Path) -> subprocess.CompletedProcess[str]:
 
 def aspects(proposals: list[dict[str, Any]], urn: str) -> dict[str, Any]:
     """The aspects of an entity, each proposed once."""
-    found = [p for p in proposals if p["entityUrn"] == urn]
-    names = [p["aspectName"] for p in found]
+    of_entity = [p for p in proposals if p["entityUrn"] == urn]
+    names = [p["aspectName"] for p in of_entity]
     assert len(names) == len(set(names)), names
-    return {p["aspectName"]: p["aspect"]["json"] for p in found}
+    return {p["aspectName"]: p["aspect"]["json"] for p in of_entity}
 
 
 def patched(patch: Any) -> dict[str, Any]:
@@ -64,8 +64,8 @@ def proposals(shell: EventShell) -> list[dict[str, Any]]:
 def exported(shell: EventShell, *arguments: str) -> list[dict[str, Any]]:
     code, out, err = shell("datahub", *arguments, "--output", "-")
     assert code == 0, err
-    found: list[dict[str, Any]] = json.loads(out)
-    return found
+    document: list[dict[str, Any]] = json.loads(out)
+    return document
 
 
 def test_datahubs_checker_accepts_it(shell: EventShell) -> None:
@@ -76,16 +76,16 @@ def test_datahubs_checker_accepts_it(shell: EventShell) -> None:
     file = shell.folder / "metadata.json"
     number = len(json.loads(file.read_text()))
     assert out == f"wrote {number} proposals to metadata.json\n"
-    said = checked(file)
-    assert said.returncode == 0, said.stderr
-    assert f"{number} MCEs found - all valid" in said.stdout
+    check = checked(file)
+    assert check.returncode == 0, check.stderr
+    assert f"{number} MCEs found - all valid" in check.stdout
 
 
 def test_datahubs_checker_refuses_what_is_wrong(shell: EventShell) -> None:
-    found = exported(shell)
-    lineage = next(p for p in found if p["aspectName"] == "upstreamLineage")
+    proposals = exported(shell)
+    lineage = next(p for p in proposals if p["aspectName"] == "upstreamLineage")
     lineage["aspect"]["json"]["upstreams"][0]["type"] = "NO SUCH TYPE"
-    Path("wrong.json").write_text(json.dumps(found))
+    Path("wrong.json").write_text(json.dumps(proposals))
     assert checked(Path("wrong.json")).returncode != 0
 
 
@@ -181,17 +181,17 @@ def test_names_that_are_hostile(shell: EventShell) -> None:
     node["relation_name"] = '"eggs"."dev"."e,g(g)s"'
     node["columns"]["email"]["name"] = "e,mail)"
     manifest.write_text(json.dumps(written))
-    found = exported(shell)
-    tags = aspects(found, DUCK.format("e%2Cg%28g%29s"))["globalTags"]
+    proposals = exported(shell)
+    tags = aspects(proposals, DUCK.format("e%2Cg%28g%29s"))["globalTags"]
     assert {tag["tag"] for tag in patched(tags).values()} >= {
         "urn:li:tag:dbt:a%2Cb%28c%29",
         "urn:li:tag:dbt:a/b~c",
         "urn:li:tag:dbt:\u00e9",
     }
-    assert "urn:li:tag:dbt:" not in {p["entityUrn"] for p in found}
-    Path("metadata.json").write_text(json.dumps(found))
-    said = checked(Path("metadata.json"))
-    assert said.returncode == 0, said.stderr
+    assert "urn:li:tag:dbt:" not in {p["entityUrn"] for p in proposals}
+    Path("metadata.json").write_text(json.dumps(proposals))
+    check = checked(Path("metadata.json"))
+    assert check.returncode == 0, check.stderr
 
 
 def test_tests_and_what_they_found(proposals: list[dict[str, Any]]) -> None:
@@ -251,24 +251,26 @@ def test_a_test_that_could_not_be_executed(shell: EventShell) -> None:
 
 
 def test_an_exposure_is_a_dashboard(proposals: list[dict[str, Any]]) -> None:
-    found = aspects(proposals, "urn:li:dashboard:(dbt,exposure.eggs.scales)")
-    assert found["dashboardInfo"]["datasets"] == [DUCK.format("hens")]
-    assert found["inputFields"]["fields"] == [{"schemaFieldUrn": field("hens", "grams")}]
-    assert found["subTypes"] == {"typeNames": ["Dashboard"]}
-    (owner,) = patched(found["ownership"]).values()
+    aspects_of_dashboard = aspects(proposals, "urn:li:dashboard:(dbt,exposure.eggs.scales)")
+    assert aspects_of_dashboard["dashboardInfo"]["datasets"] == [DUCK.format("hens")]
+    assert aspects_of_dashboard["inputFields"]["fields"] == [
+        {"schemaFieldUrn": field("hens", "grams")}
+    ]
+    assert aspects_of_dashboard["subTypes"] == {"typeNames": ["Dashboard"]}
+    (owner,) = patched(aspects_of_dashboard["ownership"]).values()
     assert owner["owner"] == "urn:li:corpGroup:farm team"
 
 
 def test_declared_assets(shell: EventShell) -> None:
     (shell.folder / "ripple_assets.yml").write_text(ASSETS)
-    found = exported(shell)
+    proposals = exported(shell)
     api = "urn:li:dataset:(urn:li:dataPlatform:api,market,PROD)"
-    lineage = aspects(found, DUCK.format("prices"))["upstreamLineage"]
+    lineage = aspects(proposals, DUCK.format("prices"))["upstreamLineage"]
     assert [one["dataset"] for one in lineage["upstreams"]] == [api]  # through the DAG
     (price,) = lineage["fineGrainedLineages"]
     assert price["upstreams"] == [f"urn:li:schemaField:({api},cents)"]
-    assert aspects(found, "urn:li:dataset:(urn:li:dataPlatform:s3,lake/silver/eggs,PROD)")
-    dashboard = aspects(found, "urn:li:dashboard:(dashboard,eggs)")
+    assert aspects(proposals, "urn:li:dataset:(urn:li:dataPlatform:s3,lake/silver/eggs,PROD)")
+    dashboard = aspects(proposals, "urn:li:dashboard:(dashboard,eggs)")
     assert dashboard["inputFields"]["fields"] == [{"schemaFieldUrn": field("eggs", "grams")}]
 
 
@@ -281,16 +283,16 @@ def test_a_schema_that_is_not_known_in_full_is_left_out(shell: EventShell) -> No
 
 
 def test_the_instance_and_the_environment(shell: EventShell) -> None:
-    found = exported(shell, "--platform-instance", "farm", "--env", "dev")
+    proposals = exported(shell, "--platform-instance", "farm", "--env", "dev")
     urn = "urn:li:dataset:(urn:li:dataPlatform:duckdb,farm.eggs.dev.eggs,DEV)"
-    instance = aspects(found, urn)["dataPlatformInstance"]["instance"]
+    instance = aspects(proposals, urn)["dataPlatformInstance"]["instance"]
     assert instance == "urn:li:dataPlatformInstance:(urn:li:dataPlatform:duckdb,farm)"
 
 
 def test_an_environment_that_datahub_does_not_have(shell: EventShell) -> None:
-    said = shell.refused("datahub", "--env", "live", "--output", "-")
-    assert "PROD" in said
-    assert "not live" in said
+    output = shell.refused("datahub", "--env", "live", "--output", "-")
+    assert "PROD" in output
+    assert "not live" in output
 
 
 def test_it_is_the_same_twice(shell: EventShell) -> None:
@@ -340,10 +342,10 @@ def test_names_are_those_of_datahubs_sources(
     built: Path, adapter: str, relation: str, expected: tuple[str, str]
 ) -> None:
     project = of_adapter(built, adapter, relation)
-    found = DatasetIds(project).of("model.eggs.eggs")
-    assert found is not None
-    assert (found.platform, found.name) == expected
-    assert found == DatasetIds(project, expected[0]).of("model.eggs.eggs")
+    dataset = DatasetIds(project).of("model.eggs.eggs")
+    assert dataset is not None
+    assert (dataset.platform, dataset.name) == expected
+    assert dataset == DatasetIds(project, expected[0]).of("model.eggs.eggs")
 
 
 def test_the_table_of_platforms_in_the_docs() -> None:
@@ -378,10 +380,10 @@ def test_an_adapter_without_a_platform(shell: EventShell) -> None:
     manifest.write_text(
         manifest.read_text().replace('"adapter_type": "duckdb"', '"adapter_type": "fabric"')
     )
-    said = shell.refused("datahub", "--output", "-")
-    assert "platform of the adapter fabric is not known; give it by --platform" in said
-    found = exported(shell, "--platform", "mssql")
-    assert any("dataPlatform:mssql,eggs.dev.eggs" in p["entityUrn"] for p in found)
+    output = shell.refused("datahub", "--output", "-")
+    assert "platform of the adapter fabric is not known; give it by --platform" in output
+    proposals = exported(shell, "--platform", "mssql")
+    assert any("dataPlatform:mssql,eggs.dev.eggs" in p["entityUrn"] for p in proposals)
 
 
 # --- where it goes -----------------------------------------------------------------------------
@@ -407,8 +409,8 @@ class Server:
                     server.taken += body.get("proposals") or [body["proposal"]]
                 self.answer(server.status, {})
 
-            def answer(self, status: int, said: dict[str, Any]) -> None:
-                text = json.dumps(said).encode()
+            def answer(self, status: int, document: dict[str, Any]) -> None:
+                text = json.dumps(document).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(text)))
                 self.end_headers()
@@ -430,9 +432,9 @@ class Server:
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     for name in [name for name in os.environ if name.startswith("DATAHUB_")]:
         monkeypatch.delenv(name)
-    found = Server()
-    yield found
-    found.close()
+    running = Server()
+    yield running
+    running.close()
 
 
 @pytest.mark.parametrize("by", ["option", "variable"])
@@ -455,8 +457,8 @@ def test_by_rest(shell: EventShell, server: Server, by: str) -> None:
 def test_a_server_that_refuses(shell: EventShell, server: Server) -> None:
     eggs_project.build(shell.folder, "docs", "generate", "--no-compile")
     server.status = 422
-    said = shell.refused("datahub", "--server", server.url)
-    assert "metadata could not be sent" in said
+    output = shell.refused("datahub", "--server", server.url)
+    assert "metadata could not be sent" in output
 
 
 def test_no_server(shell: EventShell, server: Server) -> None:
@@ -464,22 +466,22 @@ def test_no_server(shell: EventShell, server: Server) -> None:
         "datahub.cli.config_utils.DATAHUB_CONFIG_PATH", str(shell.folder / "none")
     )
     assert "no DataHub server is configured; give --server URL" in shell.refused("datahub")
-    said = shell.refused("datahub", "--server", server.url, "--output", "x.json")
-    assert "give one of them" in said
+    output = shell.refused("datahub", "--server", server.url, "--output", "x.json")
+    assert "give one of them" in output
 
 
 def test_a_file_that_cannot_be_written(shell: EventShell) -> None:
-    said = shell.refused("datahub", "--output", "no/such/folder.json")
-    assert "--output no/such/folder.json: cannot be written" in said
+    output = shell.refused("datahub", "--output", "no/such/folder.json")
+    assert "--output no/such/folder.json: cannot be written" in output
 
 
 def test_without_the_client(shell: EventShell) -> None:
-    found = importlib.util.find_spec
+    find_spec = importlib.util.find_spec
     shell.monkeypatch.setattr(
         importlib.util,
         "find_spec",
-        lambda name, *more: None if name.startswith("datahub") else found(name, *more),
+        lambda name, *more: None if name.startswith("datahub") else find_spec(name, *more),
     )
-    said = shell.refused("datahub", "--output", "-")
-    assert "acryl-datahub is not installed in this Python" in said
-    assert 'pip install "acryl-datahub>=1.7,<2"' in said
+    output = shell.refused("datahub", "--output", "-")
+    assert "acryl-datahub is not installed in this Python" in output
+    assert 'pip install "acryl-datahub>=1.7,<2"' in output

@@ -125,14 +125,14 @@ def test_names(adapter: str, relation: str | None, name: str) -> None:
 
 
 def test_what_dbt_does_not_know_is_in_the_projects_schema() -> None:
-    found = names("duckdb", model('"Db"."Sales"."Orders"'))
-    assert found.of("dataset.raw") == ("ns", "Db.Sales.raw")
-    assert found.of("dataset.lake.raw") == ("ns", "Db.lake.raw")
-    assert found.of("dataset.other.lake.raw") == ("ns", "other.lake.raw")
+    dataset_names = names("duckdb", model('"Db"."Sales"."Orders"'))
+    assert dataset_names.of("dataset.raw") == ("ns", "Db.Sales.raw")
+    assert dataset_names.of("dataset.lake.raw") == ("ns", "Db.lake.raw")
+    assert dataset_names.of("dataset.other.lake.raw") == ("ns", "other.lake.raw")
 
 
 @pytest.mark.parametrize(
-    ("said", "place"),
+    ("properties", "place"),
     [
         ({"config": {"location_root": "s3a://lake/silver/"}}, ("s3a://lake", "silver/Orders")),
         ({"config": {"location": "/data/orders.parquet"}}, ("file", "/data/orders.parquet")),
@@ -141,16 +141,18 @@ def test_what_dbt_does_not_know_is_in_the_projects_schema() -> None:
         ({}, None),
     ],
 )
-def test_where_the_files_are(said: dict[str, object], place: tuple[str, str] | None) -> None:
-    node = model(None, **said)
+def test_where_the_files_are(properties: dict[str, object], place: tuple[str, str] | None) -> None:
+    node = model(None, **properties)
     assert names("duckdb", node).locations(node) == ([place] if place else [])
 
 
 def test_what_is_no_dataset() -> None:
     ephemeral = model(None, config={"materialized": "ephemeral"})
     test = Node(unique_id="test.p.t", resource_type="test", schema="s", name="t")
-    found = names("duckdb", ephemeral, test)
-    assert [found.of(u) for u in ("model.p.Orders", "test.p.t", "model.p.gone")] == [None] * 3
+    dataset_names = names("duckdb", ephemeral, test)
+    assert [dataset_names.of(u) for u in ("model.p.Orders", "test.p.t", "model.p.gone")] == [
+        None
+    ] * 3
 
 
 def profile(folder: Path, text: str) -> Path:

@@ -28,11 +28,11 @@ def test_the_examples_run(sent: Sent, tmp_path: Path) -> None:
     assert set(gold["facets"]["columnLineage"]["fields"]) == {"total_revenue", "date", "buyer"}
 
 
-@pytest.mark.parametrize("said", ["s3://lake/silver/orders", "/data/orders.parquet"])
-def test_the_table_of_datasets(said: str) -> None:
+@pytest.mark.parametrize("place", ["s3://lake/silver/orders", "/data/orders.parquet"])
+def test_the_table_of_datasets(place: str) -> None:
     from dbt_ripple import Dataset
 
-    row = next(line for line in PAGE.read_text("utf-8").splitlines() if f'`"{said}"`' in line)
+    row = next(line for line in PAGE.read_text("utf-8").splitlines() if f'`"{place}"`' in line)
     _, _, namespace, name, _ = (cell.strip(" `") for cell in row.split("|"))
-    found = Dataset.of(said)
-    assert (found.namespace, found.name) == (namespace, name)
+    dataset = Dataset.of(place)
+    assert (dataset.namespace, dataset.name) == (namespace, name)

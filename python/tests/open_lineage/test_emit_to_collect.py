@@ -17,13 +17,13 @@ def test_every_event_arrives(shell: EventShell, tmp_path: Path) -> None:
         for arguments in ((), ("--static",), ()):
             code, _, err = shell("emit", *arguments)
             assert (code, err) == (0, "")
-        found = served.metrics()
+        metrics = served.metrics()
     there = stored(tmp_path / "store")
     assert len(there) == len(expected)
     # The client adds tags of its own where it sends.
     assert sorted(map(_what, there)) == sorted(map(_what, expected))
     # All runs were sent a second time: they are the same events.
-    assert found["dbt_ripple_collect_duplicates_total"] == len(shell.events())
+    assert metrics["dbt_ripple_collect_duplicates_total"] == len(shell.events())
 
 
 def _what(event: dict[str, Any]) -> str:

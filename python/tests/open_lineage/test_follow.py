@@ -36,12 +36,12 @@ def fresh(
 
 def without_times(event: dict[str, Any]) -> dict[str, Any]:
     """dbt tells the begin of a run by some microseconds otherwise while it runs."""
-    found = json.loads(json.dumps(event))
-    found["run"]["facets"].pop("nominalTime")
-    if found["eventType"] == "START":
-        found.pop("eventTime")
-        found["job"]["facets"].pop("sql", None)  # of what looks different each time
-    return found  # type: ignore[no-any-return]
+    document = json.loads(json.dumps(event))
+    document["run"]["facets"].pop("nominalTime")
+    if document["eventType"] == "START":
+        document.pop("eventTime")
+        document["job"]["facets"].pop("sql", None)  # of what looks different each time
+    return document  # type: ignore[no-any-return]
 
 
 def test_events_while_dbt_runs(fresh: EventShell) -> None:
@@ -101,7 +101,7 @@ def test_a_command_that_dbt_does_not_take(fresh: EventShell) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("--follow",), "--follow needs a dbt command"),
         (("build",), "Did you mean --follow -- build?"),
@@ -110,9 +110,9 @@ def test_a_command_that_dbt_does_not_take(fresh: EventShell) -> None:
     ],
 )
 def test_what_does_not_go_together(
-    shell: EventShell, arguments: tuple[str, ...], said: str
+    shell: EventShell, arguments: tuple[str, ...], message: str
 ) -> None:
-    assert said in shell.refused("emit", *arguments)
+    assert message in shell.refused("emit", *arguments)
 
 
 def test_without_compiling_first(fresh: EventShell) -> None:

@@ -26,15 +26,15 @@ def shape(events: schemas.Events) -> list[object]:
     """What is in events, without any name."""
     return [
         (
-            sorted(found.get("job", {}).get("facets", ())),
-            sorted(found.get("dataset", {}).get("facets", ())),
-            len(found.get("inputs", ())),
+            sorted(event.get("job", {}).get("facets", ())),
+            sorted(event.get("dataset", {}).get("facets", ())),
+            len(event.get("inputs", ())),
             [
                 len(o["facets"].get("schema", {}).get("fields", ()))
-                for o in found.get("outputs", ())
+                for o in event.get("outputs", ())
             ],
         )
-        for found in events
+        for event in events
     ]
 
 

@@ -17,10 +17,10 @@ DUCK = "duckdb://eggs.duckdb"
 
 
 def ended(events: Events, ends: str) -> dict[str, object]:
-    (found,) = [
+    (event,) = [
         e for e in events if e["job"]["name"].startswith(ends) and e["eventType"] != "START"
     ]
-    return found
+    return event
 
 
 def kinds(dependency: dict[str, list[dict[str, object]]]) -> set[str]:
@@ -29,7 +29,10 @@ def kinds(dependency: dict[str, list[dict[str, object]]]) -> set[str]:
 
 def test_every_node_that_ran_starts_and_ends(events: Events) -> None:
     states = events.states()
-    assert all(len(found) == 2 and found[0] == "START" for found in states.values()), states
+    assert all(
+        len(states_of_node) == 2 and states_of_node[0] == "START"
+        for states_of_node in states.values()
+    ), states
     by_kind: dict[str, list[str]] = {}
     for job, (_, end) in states.items():
         by_kind.setdefault(end, []).append(job.rpartition(".")[0] or job)
@@ -50,8 +53,8 @@ def test_the_same_artifacts_give_the_same_events(shell: EventShell, events: Even
 
 def test_run_ids_are_of_the_invocation(shell: EventShell, events: Events) -> None:
     results = shell.folder / "target" / "run_results.json"
-    said = json.loads(results.read_text())
-    own = said["metadata"]["invocation_id"]
+    document = json.loads(results.read_text())
+    own = document["metadata"]["invocation_id"]
     assert {e["run"]["runId"] for e in events if e["job"]["name"] == "dbt-run-eggs"} == {own}
     ids = {e["job"]["name"]: e["run"]["runId"] for e in events}
     assert len(set(ids.values())) == len(ids)
@@ -60,8 +63,8 @@ def test_run_ids_are_of_the_invocation(shell: EventShell, events: Events) -> Non
         assert parent["run"]["runId"] == own
         assert parent["root"]["run"]["runId"] == own
         assert parent["job"] == {"namespace": "dbt", "name": "dbt-run-eggs", "facets": {}}
-    said["metadata"]["invocation_id"] = str(uuid.UUID(int=7))
-    results.write_text(json.dumps(said))
+    document["metadata"]["invocation_id"] = str(uuid.UUID(int=7))
+    results.write_text(json.dumps(document))
     later = {e["job"]["name"]: e["run"]["runId"] for e in shell.events()}
     assert not set(later.values()) & set(ids.values())
 
@@ -70,20 +73,20 @@ def test_column_lineage_is_between_datasets(events: Events) -> None:
     event = events.of(HENS)
     (output,) = event["outputs"]
     assert (output["namespace"], output["name"]) == (DUCK, "eggs.dev.hens")
-    found = output["facets"]["columnLineage"]
+    facet = output["facets"]["columnLineage"]
     # `hens` reads the ephemeral `weights`, and that reads `eggs`.
-    (grams,) = found["fields"]["grams"]["inputFields"]
+    (grams,) = facet["fields"]["grams"]["inputFields"]
     assert (grams["name"], grams["field"]) == ("eggs.dev.eggs", "grams")
     (how,) = grams["transformations"]
     assert how["type"] == "DIRECT"
     assert how["subtype"] == "AGGREGATION"
     assert how["masking"] is False
     assert how["description"] == "SUM(grams * 2)"
-    (hidden,) = found["fields"]["hidden"]["inputFields"]
+    (hidden,) = facet["fields"]["hidden"]["inputFields"]
     assert [t["masking"] for t in hidden["transformations"]] == [True]
     # How many rows there are is not the value of a column.
-    assert "eggs" not in found["fields"]
-    (group,) = found["dataset"]
+    assert "eggs" not in facet["fields"]
+    (group,) = facet["dataset"]
     assert (group["field"], kinds(group)) == ("hen", {"GROUP_BY"})
     assert [i["name"] for i in event["inputs"]] == ["eggs.dev.eggs"]
 
@@ -161,11 +164,15 @@ def test_a_test_is_an_assertion_about_a_column(
     event = ended(events, test)
     assert event["eventType"] == state
     (tested,) = event["inputs"]
-    (said,) = tested["inputFacets"]["dataQualityAssertions"]["assertions"]
-    assert (said["column"], said["success"], said["severity"]) == (column, success, severity)
+    (assertion,) = tested["inputFacets"]["dataQualityAssertions"]["assertions"]
+    assert (assertion["column"], assertion["success"], assertion["severity"]) == (
+        column,
+        success,
+        severity,
+    )
     (run,) = event["run"]["facets"]["test"]["tests"]
     assert run["status"] == ("pass" if success else "fail")
-    assert (said["expected"], said["actual"] == "0") == ("0", success)
+    assert (assertion["expected"], assertion["actual"] == "0") == ("0", success)
     assert event["outputs"] == []
 
 
@@ -182,17 +189,17 @@ def test_a_test_of_two_relations_is_about_the_one_it_is_attached_to(events: Even
     event = ended(events, "test.eggs.relationships_hens")
     facets = {i["name"]: i["inputFacets"] for i in event["inputs"]}
     assert facets["eggs.dev.eggs"] == {}
-    (said,) = facets["eggs.dev.hens"]["dataQualityAssertions"]["assertions"]
-    assert (said["assertion"], said["column"]) == ("relationships", "hen")
-    assert said["params"]["field"] == "hen"
+    (assertion,) = facets["eggs.dev.hens"]["dataQualityAssertions"]["assertions"]
+    assert (assertion["assertion"], assertion["column"]) == ("relationships", "hen")
+    assert assertion["params"]["field"] == "hen"
 
 
 def test_a_singular_test_names_what_it_reads(events: Events) -> None:
     event = ended(events, "test.eggs.no_heavy_eggs")
     (tested,) = event["inputs"]
-    (said,) = tested["inputFacets"]["dataQualityAssertions"]["assertions"]
-    assert said["assertion"] == "custom_sql"
-    assert "grams" in said["params"]["columns"]
+    (assertion,) = tested["inputFacets"]["dataQualityAssertions"]["assertions"]
+    assert assertion["assertion"] == "custom_sql"
+    assert "grams" in assertion["params"]["columns"]
 
 
 def test_a_unit_test_reads_no_dataset(events: Events) -> None:
@@ -262,9 +269,9 @@ def test_the_profile_is_what_dbt_makes_of_it(shell: EventShell) -> None:
 
 
 def test_the_profile_that_cannot_be_read(shell: EventShell) -> None:
-    said = shell.refused("emit", "--output", "-", "--profiles-dir", "gone")
-    assert "dbt cannot read the profile" in said
-    assert "--dataset-namespace" in said
+    output = shell.refused("emit", "--output", "-", "--profiles-dir", "gone")
+    assert "dbt cannot read the profile" in output
+    assert "--dataset-namespace" in output
     events = shell.events("--profiles-dir", "gone", "--dataset-namespace", "duck")
     assert len(events) > 20
 
@@ -276,22 +283,22 @@ def test_after_dbt_test_there_is_no_column_lineage_and_all_else(shell: EventShel
     events = shell.events()
     test = ended(events, "test.eggs.unique_eggs_egg_id")
     (tested,) = test["inputs"]
-    (said,) = tested["inputFacets"]["dataQualityAssertions"]["assertions"]
-    assert (said["column"], said["success"]) == ("egg_id", True)
+    (assertion,) = tested["inputFacets"]["dataQualityAssertions"]["assertions"]
+    assert (assertion["column"], assertion["success"]) == ("egg_id", True)
 
 
 def test_a_command_that_runs_nothing(shell: EventShell) -> None:
     import eggs_project
 
     eggs_project.build(shell.folder, "compile")
-    said = shell.refused("emit", "--output", "-")
-    assert "is of `dbt compile`, which runs no node" in said
+    output = shell.refused("emit", "--output", "-")
+    assert "is of `dbt compile`, which runs no node" in output
 
 
 def test_there_was_no_run(shell: EventShell) -> None:
     (shell.folder / "target" / "run_results.json").unlink()
-    said = shell.refused("emit", "--output", "-")
-    assert said.startswith("dbt-ripple: target: no run_results.json")
+    output = shell.refused("emit", "--output", "-")
+    assert output.startswith("dbt-ripple: target: no run_results.json")
     shutil.rmtree(shell.folder / "target")
     assert "no such folder" in shell.refused("emit", "--output", "-")
 

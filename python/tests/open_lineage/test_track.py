@@ -395,10 +395,10 @@ def test_the_lineage_of_columns(sent: Sent) -> None:
     end = sent.events().of("revenue")
     (output,) = end["outputs"]
     assert (output["namespace"], output["name"]) == ("prod", "gold.daily_revenue")
-    found = output["facets"]["columnLineage"]
+    facet = output["facets"]["columnLineage"]
     how = {
         column: field["inputFields"][0]["transformations"][0]
-        for column, field in found["fields"].items()
+        for column, field in facet["fields"].items()
     }
     assert how["total_revenue"] == {
         "type": "DIRECT",
@@ -408,14 +408,14 @@ def test_the_lineage_of_columns(sent: Sent) -> None:
     }
     assert how["region"]["subtype"] == "IDENTITY"
     assert (how["buyer"]["subtype"], how["buyer"]["masking"]) == ("TRANSFORMATION", True)
-    (status,) = found["dataset"]
+    (status,) = facet["dataset"]
     assert (status["name"], status["transformations"][0]["subtype"]) == ("silver.orders", "FILTER")
     (entry,) = end["job"]["facets"]["lineage"]["entries"]
-    assert set(entry["fields"]) == set(found["fields"])
+    assert set(entry["fields"]) == set(facet["fields"])
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("columns", "message"),
     [
         ([ColumnLineage("total", ["silver.order.amount"])], "did you mean silver.orders?"),
         ([ColumnLineage("total", ["amount"])], "There are 2"),
@@ -423,8 +423,8 @@ def test_the_lineage_of_columns(sent: Sent) -> None:
         ([("total", "amount")], "columns are ColumnLineage"),
     ],
 )
-def test_a_declaration_that_is_wrong(columns: list[Any], said: str) -> None:
-    with pytest.raises(ValueError, match=said.replace("?", r"\?")):
+def test_a_declaration_that_is_wrong(columns: list[Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message.replace("?", r"\?")):
         track(inputs=["silver.orders", "silver.x"], outputs=["gold.revenue"], columns=columns)
 
 
@@ -456,9 +456,9 @@ def test_nobody_listens(
     assert [job() for _ in range(3)] == [1, 1, 1]
     assert track.flush(60)
     assert (track.sent, track.dropped) == (0, 6)
-    (said,) = caplog.messages  # not one for each
-    assert "events are dropped" in said
-    assert "Connection refused" in said
+    (warning,) = caplog.messages  # not one for each
+    assert "events are dropped" in warning
+    assert "Connection refused" in warning
 
 
 def test_a_slow_collector_slows_nothing(

@@ -50,8 +50,8 @@ def test_the_namespace_of_the_jobs(shell: EventShell) -> None:
 
 
 def test_nothing_is_configured(shell: EventShell) -> None:
-    said = shell.refused("emit")
-    assert said.startswith(
+    output = shell.refused("emit")
+    assert output.startswith(
         "dbt-ripple: no OpenLineage transport is configured; set OPENLINEAGE_URL"
     )
 
@@ -64,9 +64,9 @@ def test_a_configuration_that_is_wrong(shell: EventShell) -> None:
 def test_a_collector_that_refuses(shell: EventShell, collector: Collector) -> None:
     collector.status = 422
     shell.monkeypatch.setenv("OPENLINEAGE_URL", collector.url)
-    said = shell.refused("emit")
-    assert "an event could not be sent" in said
-    assert "422" in said
+    output = shell.refused("emit")
+    assert "an event could not be sent" in output
+    assert "422" in output
     assert len(collector.taken) == 1
 
 
@@ -86,7 +86,7 @@ def test_without_the_extra(shell: EventShell) -> None:
         raise ModuleNotFoundError(name)
 
     shell.monkeypatch.setattr(importlib.util, "find_spec", find_spec)
-    said = shell.refused("emit")
-    assert 'pip install "openlineage-python>=1.54,<2"' in said
+    output = shell.refused("emit")
+    assert 'pip install "openlineage-python>=1.54,<2"' in output
     extras = (Path(__file__).parents[2] / "pyproject.toml").read_text()
     assert extras.count('"openlineage-python>=1.54,<2"') == 2  # the extra, and what tests run with

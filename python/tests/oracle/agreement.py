@@ -310,8 +310,8 @@ def agreement(spark: SparkSession, corpus: Corpus) -> Report:
             except Exception as error:  # the engine must not raise, and a report must not end there
                 report.queries += 1
                 report.columns += len(theirs.columns)
-                said = str(error) if type(error) is ValueError else f"raised {error!r}"
-                report.disagreements.append(Disagreement(case, "error", "", said, ""))
+                message = str(error) if type(error) is ValueError else f"raised {error!r}"
+                report.disagreements.append(Disagreement(case, "error", "", message, ""))
                 continue
             compare(case, ours, theirs, report)
     finally:

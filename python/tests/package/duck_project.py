@@ -80,8 +80,8 @@ def statuses(results: list[NodeResult]) -> dict[str, str]:
 def rows(folder: Path, query: str) -> list[tuple[Any, ...]]:
     """The rows of a query on the project's database."""
     with duckdb.connect(str(folder / "duck.duckdb")) as connection:
-        found = connection.sql(query)
-        return found.fetchall() if found else []
+        frame = connection.sql(query)
+        return frame.fetchall() if frame else []
 
 
 def loaded(folder: Path, of: Project, git_sha: str) -> None:
@@ -94,13 +94,13 @@ def loaded(folder: Path, of: Project, git_sha: str) -> None:
         target_name="dev",
         loaded_at=of.metadata.generated_at + timedelta(minutes=1),
     )
-    for table, found in snapshot.rows.items():
-        insert(folder, table, found)
+    for table, table_rows in snapshot.rows.items():
+        insert(folder, table, table_rows)
 
 
-def insert(folder: Path, table: str, found: list[Any]) -> None:
+def insert(folder: Path, table: str, table_rows: list[Any]) -> None:
     """Append rows of the loader to a raw table."""
     with duckdb.connect(str(folder / "duck.duckdb")) as connection:
         connection.sql("set timezone = 'UTC'")
-        connection.register("found", arrow_table(table, found))
+        connection.register("found", arrow_table(table, table_rows))
         connection.sql(f'insert into dev_ripple_raw."{table}" by name select * from found')

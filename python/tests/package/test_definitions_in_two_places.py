@@ -96,12 +96,12 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def test_duplicates(told: Path) -> None:
-    found = rows(
+    result_rows = rows(
         told,
         "select node_name, column_name, twin_name, twin_column, twin_owner, twin_canonical,"
         " same_rows from dev_ripple.duplicate_definitions order by node_name, column_name",
     )
-    assert found == [
+    assert result_rows == [
         ("a_copy", "n", "b_kpi", "net", "ann", True, True),
         ("c_part", "net2", "b_kpi", "net", "ann", True, False),
         ("h_counts", "number", "g_counts", "c", None, False, True),
@@ -130,13 +130,13 @@ def test_what_is_named_has_the_same_values(told: Path) -> None:
 
 
 def test_competing_definitions(told: Path) -> None:
-    found = rows(
+    result_rows = rows(
         told,
         "select node_name, column_name, expression, other_name, other_expression, canonical_is,"
         " difference from dev_ripple.competing_definitions order by node_name",
     )
     kpi = ("b_kpi", "amount * 2", "b_kpi is canonical", "another expression")
-    assert found == [
+    assert result_rows == [
         ("e_other", "NET", "amount * 3", *kpi),
         ("f_above", "net", "net + 0", *kpi),
         # Of one label, two that are the same are both not the canonical one.

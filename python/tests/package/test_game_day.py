@@ -46,13 +46,13 @@ def test_a_broken_contract_opens_an_incident_that_names_its_cause_and_closes(
     def day(git_sha: str, stg: str) -> dict[str, str]:
         """A commit is deployed and built; then its lineage is loaded and the models are built."""
         (folder / "models" / "stg.sql").write_text(stg)
-        found = statuses(dbt(folder, *OURS))
+        status_of = statuses(dbt(folder, *OURS))
         deployed = read_project(folder / "target")
         if git_sha == "a":
             dbt(folder, "build", "--select", "package:dbt_ripple")  # makes the tables
         loaded(folder, deployed, git_sha)
         dbt(folder, "build", "--select", "package:dbt_ripple")
-        return found
+        return status_of
 
     fine = {"stg": "success", "fct": "success", "not_null_fct_amount": "pass"}
     assert day("a", STG) == fine

@@ -103,8 +103,8 @@ def loaded(world: Project) -> duckdb.DuckDBPyConnection:
 def from_tables(
     connection: duckdb.DuckDBPyConnection, unique_id: str, column: str
 ) -> dict[str, str]:
-    found = connection.sql(rendered(unique_id, column)).fetchall()
-    return {row[1]: row[4] for row in found}
+    frame = connection.sql(rendered(unique_id, column)).fetchall()
+    return {row[1]: row[4] for row in frame}
 
 
 def from_artifacts(world: Project, unique_id: str, column: str) -> dict[str, str]:
@@ -172,8 +172,8 @@ def test_on_spark(spark: SparkSession, tmp_path: Path) -> None:
             spark.sql(f"create or replace view dropping.{table} as select * from parquet.`{file}`")
         for column in ("id", "v"):
             rows = spark.sql(rendered("source.p.raw", column, "spark", "dropping")).collect()
-            found = {row["unique_id"]: row["severity"] for row in rows}
-            assert found == from_artifacts(world, "source.p.raw", column), (seed, column)
+            severity_of = {row["unique_id"]: row["severity"] for row in rows}
+            assert severity_of == from_artifacts(world, "source.p.raw", column), (seed, column)
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -181,5 +181,5 @@ def test_tables_and_artifacts_agree(seed: int) -> None:
     world = worlds(seed)
     with loaded(world) as connection:
         for column in ("id", "k", "v", "w"):
-            said = from_artifacts(world, "source.p.raw", column)
-            assert from_tables(connection, "source.p.raw", column) == said, column
+            expected = from_artifacts(world, "source.p.raw", column)
+            assert from_tables(connection, "source.p.raw", column) == expected, column

@@ -118,10 +118,10 @@ def test_it_is_what_select_says(
     loaded(warehouse, head)
     assert answered(warehouse) == {}
     loaded(warehouse, base)
-    found = answered(warehouse)
-    assert found == expected
+    answers = answered(warehouse)
+    assert answers == expected
     selected = select(base, head, facts=False).tests
-    assert {test.unique_id.rpartition(".")[2] for test in selected} == set(found)
+    assert {test.unique_id.rpartition(".")[2] for test in selected} == set(answers)
 
 
 def test_other_loads_by_their_names_and_loads_without_fingerprints(

@@ -40,9 +40,9 @@ def shown(first: str) -> list[dict[str, str]]:
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def as_shown(found: list[dict[str, Any]], of: list[dict[str, str]]) -> list[dict[str, str]]:
+def as_shown(shown_rows: list[dict[str, Any]], of: list[dict[str, str]]) -> list[dict[str, str]]:
     names = of[0].keys()
-    return [{n: "" if row[n] is None else str(row[n]) for n in names} for row in found]
+    return [{n: "" if row[n] is None else str(row[n]) for n in names} for row in shown_rows]
 
 
 def compiled(folder: Path, edited: bool, hours_ago: int) -> Project:
@@ -50,8 +50,8 @@ def compiled(folder: Path, edited: bool, hours_ago: int) -> Project:
     shutil.copytree(STORIES, project, ignore=shutil.ignore_patterns("target", "logs"))
     if edited:
         shutil.copy(project / "edits" / "stg_fx_rates.sql", project / "models")
-    done, said = run_dbt(project, "compile")
-    assert done, said
+    done, output = run_dbt(project, "compile")
+    assert done, output
     made = read_project(project / "target")
     made.metadata.generated_at = NOW - timedelta(hours=hours_ago)
     return made
@@ -97,8 +97,8 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def test_the_incident_names_its_cause(night: Path) -> None:
     of = shown("name \\| state")
-    found = duck_project.rows(night, f"select {', '.join(of[0])} from dev_ripple.incidents")
-    assert as_shown([dict(zip(of[0], row, strict=True)) for row in found], of) == of
+    result_rows = duck_project.rows(night, f"select {', '.join(of[0])} from dev_ripple.incidents")
+    assert as_shown([dict(zip(of[0], row, strict=True)) for row in result_rows], of) == of
 
 
 @pytest.mark.parametrize(

@@ -41,12 +41,12 @@ def ours(results: list[NodeResult]) -> dict[str, str]:
 
 def relations(folder: Path) -> set[str]:
     """The relations of the package that are there, raw tables as well."""
-    found = rows(
+    result_rows = rows(
         folder,
         "select table_name from information_schema.tables"
         " where table_schema in ('dev_ripple', 'dev_ripple_raw')",
     )
-    return {name for (name,) in found} - {"run_history"}
+    return {name for (name,) in result_rows} - {"run_history"}
 
 
 def shop(expression: str, when: datetime) -> Project:
@@ -61,9 +61,9 @@ def shop(expression: str, when: datetime) -> Project:
 
 
 def test_a_plain_run_leaves_all_of_it_as_it_is(duck: Path) -> None:
-    said = ours(dbt(duck, "build"))
-    assert len(said) > 30
-    assert set(said.values()) == {"LEFT AS IT IS", "pass"}
+    output = ours(dbt(duck, "build"))
+    assert len(output) > 30
+    assert set(output.values()) == {"LEFT AS IT IS", "pass"}
     assert relations(duck) == set()
     # Beside an edit of the project, and by a path that is the package's as well.
     dbt(duck, "build", "--select", "models")
@@ -87,7 +87,7 @@ def test_what_others_read_is_built_in_every_run(duck: Path) -> None:
     (duck / "models" / "theirs.sql").write_text(
         "select * from {{ ref('dbt_ripple', 'dim_columns') }}"
     )
-    built = {name for name, said in ours(dbt(duck, "run")).items() if said != "LEFT AS IT IS"}
+    built = {name for name, output in ours(dbt(duck, "run")).items() if output != "LEFT AS IT IS"}
     assert built == {"dim_columns", "dim_nodes", "dim_snapshots"}
     assert rows(duck, "select * from dev.theirs") == []
 
@@ -97,9 +97,9 @@ def test_a_rule_that_is_named_is_asked_in_every_run(duck: Path) -> None:
     (duck / "dbt_project.yml").write_text(PROJECT.replace("vars: {dbt_ripple: {", rule))
     dbt(duck, "run", *ASKED)
     loaded(duck, shop("amount", NOON), "one")
-    said = ours(dbt(duck, "build"))
-    assert "LEFT AS IT IS" not in (said["owner_missing"], said["dim_nodes"])
-    assert said["dim_columns"] == "LEFT AS IT IS"
+    output = ours(dbt(duck, "build"))
+    assert "LEFT AS IT IS" not in (output["owner_missing"], output["dim_nodes"])
+    assert output["dim_columns"] == "LEFT AS IT IS"
     # `model.p.stg` and its source have no owner: the test of the rule fails, though nobody selected it.
     assert rows(duck, "select count(*) from dev_ripple.owner_missing") == [(2,)]
     results = dbt(duck, "test")
@@ -126,17 +126,17 @@ def test_in_every_run_where_one_says_so(duck: Path) -> None:
 def test_parts_are_off_by_one_var(duck: Path, parts: str, some: set[str], none: set[str]) -> None:
     text = PROJECT.replace("vars: {dbt_ripple: {", f"vars: {{dbt_ripple: {{ripple_parts: {parts}, ")
     (duck / "dbt_project.yml").write_text(text)
-    said = ours(dbt(duck, "--warn-error", "build", *ASKED))
-    assert some <= set(said)
-    assert not none & set(said)
-    assert set(said.values()) <= {"OK", "pass"}
+    status_by_node = ours(dbt(duck, "--warn-error", "build", *ASKED))
+    assert some <= set(status_by_node)
+    assert not none & set(status_by_node)
+    assert set(status_by_node.values()) <= {"OK", "pass"}
 
 
 def status(folder: Path) -> tuple[str, str, int]:
-    ((said, message, behind),) = rows(
+    ((result_rows, message, behind),) = rows(
         folder, "select status, message, stale_model_count from dev_ripple.lineage_status"
     )
-    return said, message, behind
+    return result_rows, message, behind
 
 
 def held(folder: Path) -> dict[str, list[str]]:
@@ -172,8 +172,8 @@ def test_tables_that_are_built_in_part_say_which_lag_behind(duck: Path) -> None:
     assert status(duck)[0::2] == ("loaded", 0)
     loaded(duck, shop("amount + 1", NOON + timedelta(hours=1)), "two")
     dbt(duck, "run", "--select", "dim_snapshots", "dim_nodes", "dim_columns", "fct_node_closure")
-    said, message, behind = status(duck)
-    assert (said, behind) == ("stale", 2)
+    status_of_tables, message, behind = status(duck)
+    assert (status_of_tables, behind) == ("stale", 2)
     assert "fct_column_edges" in message
     # What is joined on the snapshot as well is of one load.
     joined = "select count(*) from dev_ripple.fct_edges join dev_ripple.dim_nodes"

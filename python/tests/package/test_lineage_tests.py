@@ -132,21 +132,24 @@ def test_before_the_first_load_dbt_says_that_nothing_is_tested(shop: tuple[Path,
 
 
 def test_from_artifacts(shop: tuple[Path, Project]) -> None:
-    found = verdicts(shop[1])
+    verdict_of = verdicts(shop[1])
     for place, (*case, words) in enumerate(CASES):
-        said = found[f"t{place:02}"]
-        assert (not said) if words is None else any(words in one for one in said), (case, said)
+        problems = verdict_of[f"t{place:02}"]
+        assert (not problems) if words is None else any(words in one for one in problems), (
+            case,
+            problems,
+        )
 
 
 def test_from_the_tables(shop: tuple[Path, Project]) -> None:
     folder, project = shop
     loaded(folder, project, "a")
     results = dbt(folder, "test", "--select", "test_type:generic,package:duck", "--store-failures")
-    found = {result.node.name: str(result.status) for result in results}
+    status_of = {result.node.name: str(result.status) for result in results}
     wanted = {
         f"t{place:02}": "pass" if words is None else "fail"
         for place, (*_, words) in enumerate(CASES)
     }
-    assert found == wanted
-    ((said,),) = rows(folder, "select problem from dev_dbt_test__audit.t02")
-    assert said == "comes from raw_orders.qty, too"
+    assert status_of == wanted
+    ((result_rows,),) = rows(folder, "select problem from dev_dbt_test__audit.t02")
+    assert result_rows == "comes from raw_orders.qty, too"

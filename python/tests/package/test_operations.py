@@ -169,7 +169,7 @@ def test_every_model_is_empty_before_anything_is_loaded(
 
 
 def test_incidents_one_for_each_cause(told: Path) -> None:
-    found = rows(
+    result_rows = rows(
         told,
         "select name, state, severity, opened_at, opened_invocation_id, last_passed_at, failures,"
         " failed_nodes, failed_runs, last_status, closed_at, seconds_to_recovery, node_name, owner,"
@@ -179,7 +179,7 @@ def test_incidents_one_for_each_cause(told: Path) -> None:
     dated = naive(at("10:00")) - timedelta(seconds=30)
     # A model that did not build: all of its columns moved, and the first origin is named.
     broken = ("model.p.stg", "amount", "redefined", dated, "b", 1, 2)
-    assert found == [
+    assert result_rows == [
         # The model and the test failed because stg was changed: the incident ends with the later.
         (
             *("top", "closed", "error", naive(at("10:01")), "r2", naive(at("09:11")), 2, 1, 3),
@@ -196,7 +196,7 @@ def test_incidents_one_for_each_cause(told: Path) -> None:
 
 
 def test_what_failed_in_each_incident(told: Path) -> None:
-    found = rows(
+    result_rows = rows(
         told,
         "select f.name, i.name, f.state, f.severity, f.opened_at, f.failed_runs, f.closed_at,"
         " f.seconds_to_recovery, f.owner, f.cause_column, f.cause_git_sha, f.cause_candidates"
@@ -205,7 +205,7 @@ def test_what_failed_in_each_incident(told: Path) -> None:
     )
     first, second, third = naive(at("10:01")), naive(at("10:02")), naive(at("10:32"))
     none = (None, None, None)
-    assert found == [
+    assert result_rows == [
         (
             *("top", "top", "closed", "error", first, 1, naive(at("10:30")), 1740, "ann"),
             *("amount", "b", 2),
@@ -220,12 +220,12 @@ def test_what_failed_in_each_incident(told: Path) -> None:
 
 
 def test_a_spike_has_a_picture(told: Path) -> None:
-    found = rows(
+    result_rows = rows(
         told,
         "select node_name, column_name, measure, invocation_id, measured_value, previous_value,"
         " is_violated, picture from dev_ripple.measurements order by measure, measured_at",
     )
-    assert found == [
+    assert result_rows == [
         ("top", "id", "null_rate", "r1", 0.0, None, False, ""),
         ("top", "id", "null_rate", "r4", 0.5, 0.0, True, "#" * 20),
         ("stg", None, "row_count", "r1", 7.0, None, False, "#" * 8),
@@ -235,14 +235,14 @@ def test_a_spike_has_a_picture(told: Path) -> None:
 
 
 def test_definition_changes(told: Path) -> None:
-    found = rows(
+    result_rows = rows(
         told,
         "select git_sha, base_git_sha, changed_at, name, column_name, change, is_origin,"
         " is_latest from dev_ripple.definition_changes order by git_sha, name, column_name",
     )
     b = ("b", "a", naive(at("10:00")) - timedelta(seconds=30))
     c = ("c", "b", naive(at("10:20")))
-    assert found == [
+    assert result_rows == [
         (*b, "amount", "*rows*", "redefined", False, False),
         (*b, "lost", "*rows*", "redefined", False, False),
         (*b, "status", "*rows*", "redefined", False, False),
@@ -343,14 +343,14 @@ def test_health_by_week(told: Path) -> None:
 
 
 def test_figures_by_domain(told: Path) -> None:
-    found = rows(
+    result_rows = rows(
         told,
         "select domain, incidents_opened, incidents_closed, mttr_minutes, downtime_hours,"
         " timely_cause_share, contract_violations, contract_violations_30_days, changes,"
         f" change_failure_rate from dev_ripple.domain_kpis where week = '{MONDAY:%Y-%m-%d}'"
         " order by domain",
     )
-    assert found == [
+    assert result_rows == [
         # Both changes were made in stg, of no group, and one of them broke something in sales. What
         # is open since half past ten on Monday stays open all week.
         ("no domain", 1, 0, None, pytest.approx(7 * 24 - 10 - 32 / 60), 0.0, 0, 0, 2, 0.5),

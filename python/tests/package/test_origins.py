@@ -84,7 +84,7 @@ def side(queries: dict[str, str], when: datetime, test: str) -> Project:
 
 def ran(name: str, status: str, when: datetime) -> RunHistoryRow:
     values = dict.fromkeys(RunHistoryRow.__struct_fields__)
-    said = {
+    fields = {
         "invocation_id": when.isoformat(),
         "unique_id": f"test.p.{name}",
         "project_name": "p",
@@ -99,7 +99,7 @@ def ran(name: str, status: str, when: datetime) -> RunHistoryRow:
         "completed_at": when,
         "recorded_at": when,
     }
-    return RunHistoryRow(**values | said)
+    return RunHistoryRow(**values | fields)
 
 
 @pytest.fixture(scope="module")
@@ -123,30 +123,34 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def test_what_was_edited_itself_is_an_origin_whatever_moved_above(told: Path) -> None:
-    found = rows(told, "select name, column_name, is_origin from dev_ripple.definition_changes")
-    assert {(name, column) for name, column, is_origin in found if is_origin} == ORIGINS
-    assert {(name, column) for name, column, is_origin in found if not is_origin} == MOVED_ALONG
+    result_rows = rows(
+        told, "select name, column_name, is_origin from dev_ripple.definition_changes"
+    )
+    assert {(name, column) for name, column, is_origin in result_rows if is_origin} == ORIGINS
+    assert {
+        (name, column) for name, column, is_origin in result_rows if not is_origin
+    } == MOVED_ALONG
 
 
 def test_the_expressions_are_over_relations(told: Path) -> None:
-    found = rows(
+    result_rows = rows(
         told,
         "select name, old_expression, new_expression from dev_ripple.definition_changes"
         " where column_name = 'total' order by name",
     )
-    assert found == [
+    assert result_rows == [
         ("edited", "SUM(amount)", "SUM(amount + 1)"),
         ("reworded", "amount * 3", "t.amount * 3"),
     ]
 
 
 def test_the_cause_of_an_incident_is_the_nearest_edit(told: Path) -> None:
-    found = rows(
+    result_rows = rows(
         told,
         "select name, cause_unique_id, cause_column, cause_new_expression, cause_distance"
         " from dev_ripple.incident_failures order by name",
     )
-    assert found == [
+    assert result_rows == [
         ("test_counted", "model.p.stg", "*rows*", None, 2),
         ("test_edited", "test.p.test_edited", "*rows*", None, 0),
         ("test_reworded", "model.p.stg", "*rows*", None, 2),
@@ -162,6 +166,8 @@ def test_the_cause_of_an_incident_is_the_nearest_edit(told: Path) -> None:
 def test_a_load_without_own_fingerprints_is_told_by_its_text(told: Path) -> None:
     rows(told, "update dev_ripple_raw.columns set own_fingerprint = null")
     dbt(told, "run", "--select", "int_moved_definitions", "int_moved_edges", "definition_changes")
-    found = rows(told, "select name, column_name, is_origin from dev_ripple.definition_changes")
-    origins = {(name, column) for name, column, is_origin in found if is_origin}
+    result_rows = rows(
+        told, "select name, column_name, is_origin from dev_ripple.definition_changes"
+    )
+    origins = {(name, column) for name, column, is_origin in result_rows if is_origin}
     assert origins == ORIGINS | {("reworded", "total"), ("summed", "ids")}

@@ -37,15 +37,15 @@ def _project(folder: Path, settings: str = "") -> Path:
     (folder / "dbt_project.yml").write_text(PROJECT + settings)
     (folder / "profiles.yml").write_text(PROFILE)
     (folder / "packages.yml").write_text(json.dumps({"packages": [{"local": str(REPOSITORY)}]}))
-    installed, said = run_dbt(folder, "deps")
-    assert installed, said
+    installed, output = run_dbt(folder, "deps")
+    assert installed, output
     return folder
 
 
 def _manifest(folder: Path, *arguments: str) -> dict[str, Any]:
     """Parse the project, every warning an error, and read what dbt made of it."""
-    parsed, said = run_dbt(folder, "--warn-error", "parse", *arguments)
-    assert parsed, said
+    parsed, output = run_dbt(folder, "--warn-error", "parse", *arguments)
+    assert parsed, output
     manifest: dict[str, Any] = json.loads((folder / "target" / "manifest.json").read_text())
     return manifest
 
@@ -62,13 +62,13 @@ def manifest(folder: Path) -> dict[str, Any]:
 
 def _ours(resources: dict[str, Any], kind: str) -> list[dict[str, Any]]:
     """The package's resources of a kind."""
-    found = [
+    ours = [
         resource
         for resource in resources.values()
         if resource["package_name"] == PACKAGE and resource["resource_type"] == kind
     ]
-    assert found
-    return found
+    assert ours
+    return ours
 
 
 def _selected_columns(sql: str) -> list[str]:

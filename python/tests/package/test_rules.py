@@ -46,9 +46,9 @@ class Twin:
 
     def dbt(self, *arguments: str, fails: bool = False) -> str:
         variables = {"RIPPLE_DUCKDB_PATH": str(self.warehouse), "DBT_TARGET": "duckdb"}
-        succeeded, said = run_dbt(self.folder, *arguments, **variables)
-        assert succeeded is not fails, said
-        return said
+        succeeded, output = run_dbt(self.folder, *arguments, **variables)
+        assert succeeded is not fails, output
+        return output
 
     def load(self) -> None:
         """What `dbt-ripple load` does, into DuckDB."""
@@ -66,7 +66,7 @@ class Twin:
         with duckdb.connect(str(self.warehouse)) as connection:
             return sorted(connection.sql(sql).fetchall())
 
-    def found(self) -> list[tuple[str, str, str]]:
+    def findings(self) -> list[tuple[str, str, str]]:
         """Rule, unique_id and column of whatever breaks one."""
         return sorted(
             (rule, row[0], row[1] or "")
@@ -79,13 +79,13 @@ class Twin:
 
     def lineage_tests(self) -> dict[str, str]:
         """How the tests of the lineage ended, by the kind of test."""
-        _, said = run_dbt(
+        _, output = run_dbt(
             self.folder,
             *("test", "--select", "customer_labels", "--indirect-selection", "cautious"),
             RIPPLE_DUCKDB_PATH=str(self.warehouse),
             DBT_TARGET="duckdb",
         )
-        ended = re.findall(r"(PASS|FAIL)(?: 1)? dbt_ripple_(comes_from|not_from)", said)
+        ended = re.findall(r"(PASS|FAIL)(?: 1)? dbt_ripple_(comes_from|not_from)", output)
         return {kind: status for status, kind in ended}
 
 
@@ -100,7 +100,7 @@ def test_the_good_twin_breaks_no_rule(tmp_path: Path) -> None:
     twin = Twin("good", tmp_path)
     twin.load()
     twin.dbt("build", "--warn-error", *SELECTED)
-    assert twin.found() == []
+    assert twin.findings() == []
     assert twin.lineage_tests() == {"comes_from": "PASS", "not_from": "PASS"}
     origins = twin.rows("select origin, count(*) from twin_ripple.pii_columns group by origin")
     assert [origin for origin, _ in origins] == ["declared", "inherited"]
@@ -110,7 +110,7 @@ def test_the_bad_twin_breaks_what_is_expected(bad: Twin) -> None:
     out = bad.dbt("build", *SELECTED)
     with (TWIN / "expected" / "rules.csv").open(newline="") as file:
         expected = sorted(tuple(row.values()) for row in csv.DictReader(file))
-    assert bad.found() == expected
+    assert bad.findings() == expected
     for rule in RULES:
         times = sum(row[0] == rule for row in expected)
         assert times and f"WARN {times} {rule}" in out

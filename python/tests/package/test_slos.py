@@ -117,14 +117,14 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_what_passes_and_fails_is_recorded_once(built: Path) -> None:
     results = dbt(built, "test", "--exclude", "package:dbt_ripple")
     assert statuses(results) == TESTED
-    found = rows(
+    result_rows = rows(
         built,
         "select name, status, command, resource_type, node_id, test_name, tags, row_count, failures"
         " from dev_ripple_raw.run_history",
     )
-    assert len(found) == len(RUN) + len(TESTED)
-    assert {row[0]: row[1] for row in found} == RUN | TESTED
-    kept = {row[0]: row[2:] for row in found}
+    assert len(result_rows) == len(RUN) + len(TESTED)
+    assert {row[0]: row[1] for row in result_rows} == RUN | TESTED
+    kept = {row[0]: row[2:] for row in result_rows}
     assert kept["counted"] == ("run", "model", "model.duck.counted", None, "", 4, None)
     assert kept["stg"] == ("run", "model", "model.duck.stg", None, "", None, None)
     volume = ("test", "test", "model.duck.stg", "volume_within_sigma", "slo", 4, 0)
@@ -183,11 +183,11 @@ def test_the_volume_is_compared_with_what_was_recorded(built: Path) -> None:
         " select node_id, 'prod', 4, recorded_at from dev_ripple_raw.run_history",
     )
     # 4 rows against 10, 11, 12: seven standard deviations, and 64 percent of the mean.
-    found = statuses(dbt(built, "test", "--select", "stg,test_name:volume_within_sigma"))
-    assert found == {"volume": "fail", "volume_of_one": "fail", "volume_tolerant": "pass"}
+    output = statuses(dbt(built, "test", "--select", "stg,test_name:volume_within_sigma"))
+    assert output == {"volume": "fail", "volume_of_one": "fail", "volume_tolerant": "pass"}
     rows(built, "delete from dev_ripple_raw.run_history where invocation_id = 'i3'")
-    found = statuses(dbt(built, "test", "--select", "stg,test_name:volume_within_sigma"))
-    assert set(found.values()) == {"pass"}, "two days are too few"
+    output = statuses(dbt(built, "test", "--select", "stg,test_name:volume_within_sigma"))
+    assert set(output.values()) == {"pass"}, "two days are too few"
 
 
 def test_it_is_not_recorded_where_that_is_not_wanted_or_not_possible(built: Path) -> None:
@@ -242,15 +242,15 @@ def test_business_hours(hours: str, moment: str, expected: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "share", "strict"),
+    ("text", "share", "strict"),
     [(0.005, 0.005, False), ("0.5%", 0.005, False), ("< 0.5%", 0.005, True), ("<=1", 1, False)],
 )
-def test_shares_as_people_write_them(said: str, share: float, strict: bool) -> None:
-    assert rendered("read_share", said) == {"share": share, "strict": strict}
+def test_shares_as_people_write_them(text: str, share: float, strict: bool) -> None:
+    assert rendered("read_share", text) == {"share": share, "strict": strict}
 
 
 @pytest.mark.parametrize(
-    ("macro", "said"),
+    ("macro", "text"),
     [
         ("read_share", "5"),
         ("read_share", "half"),
@@ -260,9 +260,9 @@ def test_shares_as_people_write_them(said: str, share: float, strict: bool) -> N
         ("is_business_time", "mon-tod 09:00-18:00"),
     ],
 )
-def test_what_nobody_can_read_is_refused(macro: str, said: str) -> None:
-    with pytest.raises(CompilationError, match=re.escape(said)):
-        rendered(macro, said, *(["Europe/Berlin"] if macro == "is_business_time" else []))
+def test_what_nobody_can_read_is_refused(macro: str, text: str) -> None:
+    with pytest.raises(CompilationError, match=re.escape(text)):
+        rendered(macro, text, *(["Europe/Berlin"] if macro == "is_business_time" else []))
 
 
 def rendered(name: str, *arguments: object) -> object:

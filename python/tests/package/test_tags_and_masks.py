@@ -131,9 +131,9 @@ class Dbt:
         (folder / "dbt_packages" / "dbt_ripple").symlink_to(REPOSITORY)
 
     def __call__(self, *arguments: str, fails: bool = False) -> str:
-        succeeded, said = run_dbt(self.folder, *arguments)
-        assert succeeded is not fails, said
-        return said
+        succeeded, output = run_dbt(self.folder, *arguments)
+        assert succeeded is not fails, output
+        return output
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +150,7 @@ def project(dbt: Dbt) -> Project:
 
 
 def said_by_python(node: Node, project: Project) -> dict[str, str]:
-    said = {
+    tags = {
         "owner": owner(node, project),
         "owner_email": owner_email(node, project),
         "owner_channel": owner_channel(node, project),
@@ -162,8 +162,8 @@ def said_by_python(node: Node, project: Project) -> dict[str, str]:
         "public": "true" if is_public(node) else None,
         "pii": column_pii(Column(meta=node.meta, tags=node.tags)),
     }
-    said |= {f"column.{column.name}": column_pii(column) for column in node.columns.values()}
-    return {name: value for name, value in said.items() if value}
+    tags |= {f"column.{column.name}": column_pii(column) for column in node.columns.values()}
+    return {name: value for name, value in tags.items() if value}
 
 
 def test_macros_and_python_say_the_same(dbt: Dbt, project: Project) -> None:
@@ -220,9 +220,9 @@ def test_masks_executed(dbt: Dbt) -> None:
 
 
 def test_what_is_masked_is_no_personal_data(project: Project) -> None:
-    found = {(c.unique_id, c.column) for c in pii_columns(project, analyse(project))}
-    assert ("model.p.people_raw", "mail") in found
-    assert not any(unique_id == "model.p.masked" for unique_id, _ in found)
+    personal = {(c.unique_id, c.column) for c in pii_columns(project, analyse(project))}
+    assert ("model.p.people_raw", "mail") in personal
+    assert not any(unique_id == "model.p.masked" for unique_id, _ in personal)
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def twin(
         duck_project.make(folder, files)
         dbt(folder, "run", "--select", "package:duck", "package:dbt_ripple")
         insert(folder, "run_history", [counted(days) for days in range(1, 12)])
-        said = statuses(dbt(folder, "test", "--select", "package:duck"))
+        output = statuses(dbt(folder, "test", "--select", "package:duck"))
         if bad:
             rows(folder, "create table dev.by_hand as select 1 as id")
         made = project(
@@ -107,25 +107,25 @@ def twin(
         made = made.having(digest=request.param)
         loaded(folder, made, "c0ffee")
         dbt(folder, "run", "--select", "package:dbt_ripple")
-        yield folder, bad, said
+        yield folder, bad, output
 
 
 def test_each_test_fails_on_the_bad_one_alone(twin: tuple[Path, bool, dict[str, str]]) -> None:
-    _, bad, said = twin
-    assert said == (TESTS if bad else dict.fromkeys(TESTS, "pass"))
+    _, bad, statuses_of_tests = twin
+    assert statuses_of_tests == (TESTS if bad else dict.fromkeys(TESTS, "pass"))
 
 
 def test_each_is_an_incident_of_its_severity(twin: tuple[Path, bool, dict[str, str]]) -> None:
     folder, bad, _ = twin
-    found = rows(folder, "select name, severity, state from dev_ripple.incident_failures")
+    result_rows = rows(folder, "select name, severity, state from dev_ripple.incident_failures")
     of = {"fail": "error", "warn": "warn"}
-    assert set(found) == ({(t, of[s], "open") for t, s in TESTS.items()} if bad else set())
+    assert set(result_rows) == ({(t, of[s], "open") for t, s in TESTS.items()} if bad else set())
 
 
 def test_slos_are_violated_by_the_bad_one_alone(twin: tuple[Path, bool, dict[str, str]]) -> None:
     folder, bad, _ = twin
-    found = dict(rows(folder, "select name, state from dev_ripple.slo_status"))
-    assert found == dict.fromkeys(TESTS, "violated" if bad else "met")
+    state_of = dict(rows(folder, "select name, state from dev_ripple.slo_status"))
+    assert state_of == dict.fromkeys(TESTS, "violated" if bad else "met")
 
 
 def test_what_nobody_lists_and_what_lags_behind(twin: tuple[Path, bool, dict[str, str]]) -> None:

@@ -164,8 +164,8 @@ class Store:
                 loaded_at=load.metadata.generated_at,
                 target_name=load.nodes[next(iter(load.nodes))].meta.get("target"),
             )
-            for table, found in snapshot.rows.items():
-                self.connection.register("found", arrow_table(table, found))
+            for table, table_rows in snapshot.rows.items():
+                self.connection.register("found", arrow_table(table, table_rows))
                 verb = "insert into raw.{t} by name" if number else "create table raw.{t} as"
                 self.connection.sql(f"{verb.format(t=table)} select * from found")
         for model in MODELS:
@@ -176,11 +176,11 @@ class Store:
         return as_compiled(text, "raw.", "", self.target)
 
     def crossings(self) -> set[tuple[str, str]]:
-        found = self.connection.sql(
+        frame = self.connection.sql(
             "select parent_project || ' ' || parent_id || '.' || parent_column,"
             " child_project || ' ' || child_id || '.' || child_column from fct_cross_project_edges"
         ).fetchall()
-        return {(above, below) for above, below in found}
+        return {(above, below) for above, below in frame}
 
 
 FCT = {
@@ -193,10 +193,10 @@ FCT = {
 
 def test_two_projects_do_not_overwrite_each_other() -> None:
     store = Store(core(), finance())
-    found = store.connection.sql(
+    frame = store.connection.sql(
         "select project_name, count(*) from dim_nodes group by all"
     ).fetchall()
-    assert dict(found) == {"core": len(core().nodes), "finance": len(finance().nodes)}
+    assert dict(frame) == {"core": len(core().nodes), "finance": len(finance().nodes)}
 
 
 def test_a_source_gets_an_edge_from_what_builds_it() -> None:
@@ -223,8 +223,8 @@ def test_the_loads_of_the_target_that_is_built_for_are_shown(
     for side, name in zip(sides, ("prod", "dev"), strict=True):
         side.nodes[next(iter(side.nodes))].meta["target"] = name
     store = Store(*sides, target=target)
-    found = store.connection.sql("select relation_name from dim_nodes where name = 'stg'")
-    assert {name.split("`")[1] for (name,) in found.fetchall()} == schemas
+    frame = store.connection.sql("select relation_name from dim_nodes where name = 'stg'")
+    assert {name.split("`")[1] for (name,) in frame.fetchall()} == schemas
 
 
 def test_a_model_that_is_gone_builds_nothing_any_more() -> None:
@@ -257,9 +257,7 @@ def test_dropping_from_tables_is_as_from_artifacts(column: str) -> None:
     """The SQL question crosses as `impact --other-project` does."""
     projects = core(), finance()
     store = Store(*projects)
-    found = {
-        row[1]: row[4] for row in store.connection.sql(question(column, "raw.", "")).fetchall()
-    }
+    rows = {row[1]: row[4] for row in store.connection.sql(question(column, "raw.", "")).fetchall()}
     joined = JoinedProjects([Member(p, lambda p=p: analyse(p)) for p in projects])  # type: ignore[misc]
     report = impact(
         projects[0],
@@ -267,13 +265,13 @@ def test_dropping_from_tables_is_as_from_artifacts(column: str) -> None:
         [Change("drop", column)],
         joined=joined,
     )
-    assert {u.partition("@")[0] for u in found} == {
+    assert {u.partition("@")[0] for u in rows} == {
         a.unique_id.partition("@")[0] for a in report.affected_assets
     }
     for asset in report.affected_assets:
         if asset.name != "dates":  # of this id there are two
-            assert found[asset.unique_id] == asset.severity
-    assert "exposure.finance.board" in found or column != "amount"
+            assert rows[asset.unique_id] == asset.severity
+    assert "exposure.finance.board" in rows or column != "amount"
 
 
 @pytest.mark.spark
@@ -296,10 +294,10 @@ def test_the_way_across_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     assert spark.sql("select count(*) as n from across.fct_cross_project_edges").first()["n"] == 4
     for column in ("amount",):
         rows = spark.sql(question(column, "across.", "across.", "spark")).collect()
-        found = {(row["unique_id"], row["severity"]) for row in rows}
+        severities = {(row["unique_id"], row["severity"]) for row in rows}
         here = store.connection.sql(question(column, "raw.", "")).fetchall()
-        assert found == {(row[1], row[4]) for row in here}
-        assert "model.finance.report" in {unique_id for unique_id, _ in found}
+        assert severities == {(row[1], row[4]) for row in here}
+        assert "model.finance.report" in {unique_id for unique_id, _ in severities}
     # What goes from one project to another as the models follow it, after a change of fct.amount.
     for run, models, closure in (
         (store.connection.sql, "", "fct_node_closure"),
@@ -388,13 +386,13 @@ def asked(folder: Path, analysis: str, **variables: str) -> list[dict[str, Any]]
     duck_project.dbt(folder, "compile", "--select", analysis, "--vars", json.dumps(names))
     (file,) = (folder / "target" / "compiled").rglob(f"{analysis}.sql")
     with duckdb.connect(str(folder / "duck.duckdb")) as connection:
-        found = connection.sql(file.read_text())
-        return [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
+        frame = connection.sql(file.read_text())
+        return [dict(zip(frame.columns, row, strict=True)) for row in frame.fetchall()]
 
 
 def test_who_to_page_in_the_other_project(store: Path) -> None:
-    found = asked(store, "who_to_page", node="stg", column="amount")
-    by_name = {(row["project_name"], row["name"]): row for row in found}
+    result_rows = asked(store, "who_to_page", node="stg", column="amount")
+    by_name = {(row["project_name"], row["name"]): row for row in result_rows}
     assert set(by_name) == {
         *(("core", "stg"), ("core", "fct"), ("finance", "report"), ("finance", "mart")),
         ("finance", "board"),
@@ -404,39 +402,43 @@ def test_who_to_page_in_the_other_project(store: Path) -> None:
 
 
 def test_changed_upstream_in_the_other_project(store: Path) -> None:
-    found = asked(store, "changed_upstream", node="mart", column="total")
-    assert [(row["project_name"], row["name"], row["column_name"]) for row in found] == [
+    result_rows = asked(store, "changed_upstream", node="mart", column="total")
+    assert [(row["project_name"], row["name"], row["column_name"]) for row in result_rows] == [
         ("core", "stg", "amount")
     ]
-    assert (found[0]["asked_about"], found[0]["git_sha"], found[0]["depth"]) == ("mart", "two", 4)
+    assert (result_rows[0]["asked_about"], result_rows[0]["git_sha"], result_rows[0]["depth"]) == (
+        "mart",
+        "two",
+        4,
+    )
     assert asked(store, "changed_upstream", node="codes", column="code") == []
 
 
 def test_from_a_failed_test_down_to_the_sources(store: Path) -> None:
-    found = asked(store, "diagnose_metric", node="total")
+    result_rows = asked(store, "diagnose_metric", node="total")
     assert ("core", "raw", "amount") in {
-        (row["project_name"], row["name"], row["column_name"]) for row in found
+        (row["project_name"], row["name"], row["column_name"]) for row in result_rows
     }
 
 
 def test_the_cause_of_an_incident_in_the_other_project(store: Path) -> None:
     import duck_project
 
-    found = duck_project.rows(
+    result_rows = duck_project.rows(
         store,
         "select incident_id, project_name, name, cause_project, cause_unique_id, cause_column,"
         " cause_git_sha, cause_distance from dev_ripple.incident_failures order by name",
     )
     stg = ("core", "model.core.stg", "amount", "two")
-    assert [row[1:] for row in found] == [
+    assert [row[1:] for row in result_rows] == [
         ("core", "fct", *stg, 1),
         ("finance", "known", None, None, None, None, None),
         ("core", "stg_code", None, None, None, None, None),
         ("finance", "total", *stg, 5),
     ]
-    fct, known, stg_code, total = (row[0] for row in found)
+    fct, incident_of_stg, stg_code, total = (row[0] for row in result_rows)
     # One change is one incident, and what came wrong from the other project is that project's.
-    assert fct == total and known == stg_code != fct
+    assert fct == total and incident_of_stg == stg_code != fct
     assert duck_project.rows(
         store, "select project_name, name, failures from dev_ripple.incidents order by name"
     ) == [("core", "fct", 2), ("core", "stg_code", 2)]
@@ -445,17 +447,17 @@ def test_the_cause_of_an_incident_in_the_other_project(store: Path) -> None:
 def test_what_only_the_other_project_reads_has_a_reader(store: Path) -> None:
     import duck_project
 
-    found = duck_project.rows(
+    result_rows = duck_project.rows(
         store, "select name from dev_ripple.unknown_downstreams where is_latest order by name"
     )
     # fct is read in finance alone. Nobody reads either of the dates, and all else is read.
-    assert found == [("dates",), ("dates",)]
+    assert result_rows == [("dates",), ("dates",)]
 
 
 def test_personal_data_goes_on_in_the_other_project(store: Path) -> None:
     import duck_project
 
-    found = duck_project.rows(
+    result_rows = duck_project.rows(
         store,
         "select unique_id, column_name, pii, origin, source_project, source_id, path"
         " from dev_ripple.pii_columns where project_name = 'finance' order by unique_id",
@@ -467,7 +469,7 @@ def test_personal_data_goes_on_in_the_other_project(store: Path) -> None:
         "model.shared.dates": f"{way} > model.shared.dates.code",
         "source.finance.core.fct": way,
     }
-    assert found == [
+    assert result_rows == [
         (unique_id, "code", "name", "inherited", "core", "source.core.raw.raw", path)
         for unique_id, path in ways.items()
     ]
@@ -478,26 +480,26 @@ def test_personal_data_goes_on_in_the_other_project(store: Path) -> None:
 
 
 def test_what_is_downstream_in_the_other_project(store: Path) -> None:
-    found = asked(store, "downstream_of_node", node="model.core.fct")
-    assert {(row["name"], row["depth"]) for row in found} == {
+    result_rows = asked(store, "downstream_of_node", node="model.core.fct")
+    assert {(row["name"], row["depth"]) for row in result_rows} == {
         *(("fct", 1), ("report", 2), ("dates", 2), ("codes", 2), ("mart", 3)),
         *(("board", 4), ("list", 3)),
     }
 
 
 def test_a_way_can_be_kept_in_one_project(store: Path) -> None:
-    found = asked(store, "downstream_of_node", node="model.core.fct", max_projects="0")
-    assert found == []
+    result_rows = asked(store, "downstream_of_node", node="model.core.fct", max_projects="0")
+    assert result_rows == []
 
 
 def test_edges_say_what_is_computed(store: Path) -> None:
     with duckdb.connect(str(store / "duck.duckdb")) as connection:
-        found = connection.sql(
+        frame = connection.sql(
             "select child_id, child_column, expression from dev_ripple.fct_column_edges"
             " where expression is not null and type = 'DIRECT'"
         ).fetchall()
-    assert ("model.core.stg", "amount", "amount * 3") in {*found}
-    assert ("model.finance.mart", "total", "SUM(total)") in {*found}
+    assert ("model.core.stg", "amount", "amount * 3") in {*frame}
+    assert ("model.finance.mart", "total", "SUM(total)") in {*frame}
 
 
 def test_the_state_of_the_store(store: Path) -> None:

@@ -19,10 +19,10 @@ def test_relations_that_no_node_is(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     model = {"models/known.sql": "{{ config(materialized='table') }} select 1 as id"}
     folder = duck_project.make(tmp_path, model)
-    found = "select schema_name, relation_name, relation_type from dev_ripple.unlisted_relations"
+    query = "select schema_name, relation_name, relation_type from dev_ripple.unlisted_relations"
     dbt(folder, "run", "--select", "known", "unlisted_relations")
-    assert rows(folder, found) == []
+    assert rows(folder, query) == []
     rows(folder, "create table dev.by_hand as select 1 as id")
     rows(folder, "create schema elsewhere; create table elsewhere.theirs as select 1 as id")
     dbt(folder, "run", "--select", "unlisted_relations")
-    assert rows(folder, found) == [("dev", "by_hand", "table")]
+    assert rows(folder, query) == [("dev", "by_hand", "table")]

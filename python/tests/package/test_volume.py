@@ -101,18 +101,18 @@ class Warehouse:
             " from (select unnest(?) as ago, unnest(?) as n) as l, range(l.n)",
             [[today - day for day in loads], list(loads.values())],
         )
-        found = bool(self.connection.sql(self.query).fetchall())
+        rows = bool(self.connection.sql(self.query).fetchall())
         # A day passes: what is recorded is a day older tomorrow.
         self.connection.execute(
             "insert into dev_ripple_raw.run_history values (?, ?, 'model.duck.orders',"
             " 'volume_within_sigma', 'dev', ?, ?,"
             " (now() at time zone 'UTC')::timestamp + interval 5 minute)",
-            [str(today), self.test, "fail" if found else "pass", sum(loads.values())],
+            [str(today), self.test, "fail" if rows else "pass", sum(loads.values())],
         )
         self.connection.sql(
             "update dev_ripple_raw.run_history set recorded_at = recorded_at - interval 1 day"
         )
-        return found
+        return rows
 
 
 def failing(
@@ -132,12 +132,12 @@ def until(usual: Callable[[int], int], **changed: int) -> Callable[[int], Loads]
     lost = range(EVENT - changed.get("lost", 0), EVENT)
 
     def loads(today: int) -> Loads:
-        found = {day: usual(day) for day in range(today + 1)}
+        rows_of_day = {day: usual(day) for day in range(today + 1)}
         if today >= EVENT:
-            found[EVENT] *= changed.get("times", 1)
-            found |= dict.fromkeys(lost, 0)
-            found |= dict.fromkeys(range(EVENT, today + 1), 0) if changed.get("stuck") else {}
-        return found
+            rows_of_day[EVENT] *= changed.get("times", 1)
+            rows_of_day |= dict.fromkeys(lost, 0)
+            rows_of_day |= dict.fromkeys(range(EVENT, today + 1), 0) if changed.get("stuck") else {}
+        return rows_of_day
 
     return loads
 

@@ -233,11 +233,11 @@ class Query:
 
     shape: str
     inputs: list[Query | str] = field(default_factory=list)
-    said: dict[str, Any] = field(default_factory=dict)
+    clauses: dict[str, Any] = field(default_factory=dict)
 
     def copy(self) -> Query:
         inputs = [i if isinstance(i, str) else i.copy() for i in self.inputs]
-        return Query(self.shape, inputs, dict(self.said))
+        return Query(self.shape, inputs, dict(self.clauses))
 
     def parts(self) -> Iterator[Query]:
         yield self
@@ -325,16 +325,18 @@ class Writer:
             "lateral",
             *MORE,
         )
-        said: dict[str, Any] = {"where": [self.condition()] if self.random.random() < 0.3 else []}
+        clauses: dict[str, Any] = {
+            "where": [self.condition()] if self.random.random() < 0.3 else []
+        }
         inputs = [source()]
         if shape in MORE:
             text, places = MORE[shape]
-            said |= {place: self.of(*options) for place, options in places.items()}
-            if "{1}" in text + "".join(map(str, said.values())) or shape == "array":
+            clauses |= {place: self.of(*options) for place, options in places.items()}
+            if "{1}" in text + "".join(map(str, clauses.values())) or shape == "array":
                 inputs.append(source())
         elif shape == "join":
             inputs.append(source())
-            said |= {
+            clauses |= {
                 "kind": self.of(*["left"] * 4, *["inner"] * 3, "right", "full", "semi", "anti"),
                 "on": self.on(),
                 "using": self.of(None, None, None, None, "id", "k"),
@@ -343,30 +345,33 @@ class Writer:
             }
         elif shape == "twice":
             inputs += [source(), source()]
-            said |= {
+            clauses |= {
                 "kinds": [self.of("left", "inner"), self.of("left", "inner")],
                 "on": self.on(),
                 "on2": self.on(),
                 "from": [self.of("l", "l", "r", "q") for _ in COLUMNS],
             }
         elif shape == "group":
-            said |= {"keys": self.random.sample(["id", "k", "s"], self.of(1, 1, 2)), "having": ""}
+            clauses |= {
+                "keys": self.random.sample(["id", "k", "s"], self.of(1, 1, 2)),
+                "having": "",
+            }
         elif shape == "union":
             inputs.append(source())
-            said["op"] = self.of("union all", "union all", "union", "except", "intersect")
+            clauses["op"] = self.of("union all", "union all", "union", "except", "intersect")
         elif shape == "first":
-            said |= {
+            clauses |= {
                 "keys": [self.of("id", "k", "s")],
                 "qualify": self.of(True, False),
                 "order": self.of("v", "k, v", "s desc, v"),
                 "rank": self.of("row_number() = 1", "row_number() = 1", "rank() = 1"),
             }
         elif shape == "limit":
-            said["limit"] = self.of(1, 3)
+            clauses["limit"] = self.of(1, 3)
         elif shape in ("one", "exists", "anti", "lateral"):
             inputs.append(source())
-            said["on"] = self.on()
-        return Query(shape, inputs, said)
+            clauses["on"] = self.on()
+        return Query(shape, inputs, clauses)
 
     def edit(self, query: Query, names: list[str]) -> Query:
         """Another query: one or two places of a query changed."""
@@ -381,9 +386,9 @@ class Writer:
         return changed
 
     def change(self, part: Query, names: list[str]) -> None:
-        said = part.said
+        clauses = part.clauses
         ways = ["where", "where", "input"]
-        if "on" in said:
+        if "on" in clauses:
             ways += ["on", "kind", "kind", "kind", "from"]
         if part.shape == "union":
             ways += ["op", "op", "itself"]
@@ -399,13 +404,13 @@ class Writer:
         ways += [*places, *places]
         way = self.of(*ways)
         if way in places:
-            said[way] = self.of(*places[way])
+            clauses[way] = self.of(*places[way])
         elif way == "where":
-            where = said["where"]
+            where = clauses["where"]
             if where and self.random.random() < 0.5:
-                said["where"] = where[1:]
+                clauses["where"] = where[1:]
             else:
-                said["where"] = [*where, self.condition()]
+                clauses["where"] = [*where, self.condition()]
         elif way == "input":
             i = self.random.randrange(len(part.inputs))
             old = part.inputs[i]
@@ -423,47 +428,47 @@ class Writer:
                 self.joined(old, names),
             )
         elif way == "on":
-            said["on"] = self.of(self.on(), [*said["on"], "r.v > 0"], said["on"][:1])
+            clauses["on"] = self.of(self.on(), [*clauses["on"], "r.v > 0"], clauses["on"][:1])
         elif way == "kind":
-            if "kind" in said:
-                said["kind"] = self.of("left", "inner", "right", "full", "semi", "anti")
-            elif "kinds" in said:
-                said["kinds"] = [self.of("left", "inner"), self.of("left", "inner")]
-        elif way == "from" and "from" in said:
+            if "kind" in clauses:
+                clauses["kind"] = self.of("left", "inner", "right", "full", "semi", "anti")
+            elif "kinds" in clauses:
+                clauses["kinds"] = [self.of("left", "inner"), self.of("left", "inner")]
+        elif way == "from" and "from" in clauses:
             i = self.random.randrange(4)
-            said["from"] = [*said["from"][:i], self.of("l", "r"), *said["from"][i + 1 :]]
+            clauses["from"] = [*clauses["from"][:i], self.of("l", "r"), *clauses["from"][i + 1 :]]
         elif way == "op":
-            said["op"] = self.of("union all", "union", "except", "intersect")
+            clauses["op"] = self.of("union all", "union", "except", "intersect")
         elif way == "itself":
             part.inputs[1] = part.inputs[0]
         elif way == "keys":
-            said["keys"] = self.random.sample(["id", "k", "s"], self.of(1, 2))
+            clauses["keys"] = self.random.sample(["id", "k", "s"], self.of(1, 2))
         elif way == "having":
-            said["having"] = self.of("count(*) > 1", "max(v) > 0", "")
+            clauses["having"] = self.of("count(*) > 1", "max(v) > 0", "")
         elif way == "order":
-            said["order"] = self.of("v", "k, v", "s desc, v")
+            clauses["order"] = self.of("v", "k, v", "s desc, v")
         elif way == "rank":
-            said["rank"] = self.of("row_number() = 1", "rank() = 1", "row_number() <= 2")
+            clauses["rank"] = self.of("row_number() = 1", "rank() = 1", "row_number() <= 2")
 
     def joined(self, old: Query | str, names: list[str]) -> Query:
         kind = self.of("left", "left", "inner", "semi")
-        said = {
+        clauses = {
             "where": [],
             "kind": kind,
             "on": self.on(),
             "using": None,
             "from": ["l"] * 4,
         }
-        return Query("join", [old, str(self.of(*names))], said)
+        return Query("join", [old, str(self.of(*names))], clauses)
 
 
 def sql(query: Query | str) -> str:
     """A query as text; relations are written in braces."""
     if isinstance(query, str):
         return "{" + query + "}"
-    said = query.said
+    clauses = query.clauses
     sources = [sql(i) if isinstance(i, str) else f"({sql(i)})" for i in query.inputs]
-    where = f" where {' and '.join(said['where'])}" if said["where"] else ""
+    where = f" where {' and '.join(clauses['where'])}" if clauses["where"] else ""
     columns = ", ".join(COLUMNS)
 
     def chosen(sides: list[str], only_left: bool) -> str:
@@ -474,53 +479,53 @@ def sql(query: Query | str) -> str:
     text = ""
     if query.shape in MORE:
         text = MORE[query.shape][0]
-        for place in (p for p in said if p != "where"):
-            text = text.replace("{" + place + "}", said[place])
+        for place in (p for p in clauses if p != "where"):
+            text = text.replace("{" + place + "}", clauses[place])
         text = text.replace("{where}", where)
         for i, source in enumerate(sources):
             text = text.replace("{" + str(i) + "}", source)
         return text
     if query.shape == "join":
-        kind, using = said["kind"], said["using"]
-        condition = f"using ({using})" if using else f"on {' and '.join(said['on'])}"
+        kind, using = clauses["kind"], clauses["using"]
+        condition = f"using ({using})" if using else f"on {' and '.join(clauses['on'])}"
         half = kind in ("semi", "anti")
-        picked = chosen(said["from"], half)
+        picked = chosen(clauses["from"], half)
         if using and kind not in ("semi", "anti"):
             picked = picked.replace(f"l.{using}", using).replace(f"r.{using}", using)
         text = f"select {picked} from {sources[0]} as l {kind} join {sources[1]} as r {condition}"
     elif query.shape == "twice":
-        on2 = " and ".join(said["on2"]).replace("r.", "q.")
+        on2 = " and ".join(clauses["on2"]).replace("r.", "q.")
         text = (
-            f"select {chosen(said['from'], False)} from {sources[0]} as l "
-            f"{said['kinds'][0]} join {sources[1]} as r on {' and '.join(said['on'])} "
-            f"{said['kinds'][1]} join {sources[2]} as q on {on2}"
+            f"select {chosen(clauses['from'], False)} from {sources[0]} as l "
+            f"{clauses['kinds'][0]} join {sources[1]} as r on {' and '.join(clauses['on'])} "
+            f"{clauses['kinds'][1]} join {sources[2]} as q on {on2}"
         )
     elif query.shape == "filter":
         return f"select {columns} from {sources[0]} as l{where}"
     elif query.shape == "group":
-        keys = said["keys"]
+        keys = clauses["keys"]
         made = {"id": "min(id)", "k": "count(*)", "s": "max(s)", "v": "sum(v)"}
         picked = ", ".join(
             c if c in keys else f"cast({made[c]} as {TYPES[c]}) as {c}" for c in COLUMNS
         )
-        having = f" having {said['having']}" if said["having"] else ""
+        having = f" having {clauses['having']}" if clauses["having"] else ""
         return f"select {picked} from {sources[0]} as l{where} group by {', '.join(keys)}{having}"
     elif query.shape == "distinct":
         return f"select distinct {columns} from {sources[0]} as l{where}"
     elif query.shape == "union":
         a, b = (f"select {columns} from {s} as l" for s in sources)
-        text = f"{a} {said['op']} {b}"
+        text = f"{a} {clauses['op']} {b}"
     elif query.shape == "first":
-        function, number = said["rank"].split(" ", 1)
-        over = f"{function} over (partition by {', '.join(said['keys'])} order by {said['order']})"
-        if said["qualify"]:
+        function, number = clauses["rank"].split(" ", 1)
+        over = f"{function} over (partition by {', '.join(clauses['keys'])} order by {clauses['order']})"
+        if clauses["qualify"]:
             return f"select {columns} from {sources[0]} as l{where} qualify {over} {number}"
         inner = f"select {columns}, {over} as rn from {sources[0]} as l{where}"
         return f"select {columns} from ({inner}) where rn {number}"
     elif query.shape == "limit":
         return (
             f"select {columns} from {sources[0]} as l{where} order by id, k, s, v "
-            f"limit {said['limit']}"
+            f"limit {clauses['limit']}"
         )
     elif query.shape == "one":
         text = (
@@ -528,7 +533,7 @@ def sql(query: Query | str) -> str:
             f"cross join (select max(v) as m from {sources[1]}) as p"
         )
     elif query.shape == "exists":
-        on = " and ".join(said["on"])
+        on = " and ".join(clauses["on"])
         return (
             f"select {columns} from {sources[0]} as l where exists "
             f"(select 1 from {sources[1]} as r where {on})"
@@ -536,7 +541,7 @@ def sql(query: Query | str) -> str:
     elif query.shape == "anti":
         text = (
             f"select l.id, l.k, l.s, l.v from {sources[0]} as l left join {sources[1]} as r "
-            f"on {' and '.join(said['on'])} where r.id is null"
+            f"on {' and '.join(clauses['on'])} where r.id is null"
         )
     elif query.shape == "window":
         text = (
@@ -546,7 +551,7 @@ def sql(query: Query | str) -> str:
     elif query.shape == "lateral":
         text = (
             f"select l.id, l.k, l.s, p.v from {sources[0]} as l left join lateral "
-            f"(select max(r.v) as v from {sources[1]} as r where {said['on'][0]}) as p on true"
+            f"(select max(r.v) as v from {sources[1]} as r where {clauses['on'][0]}) as p on true"
         )
     return f"select {columns} from ({text}) as o{where}" if where else text
 
@@ -651,14 +656,14 @@ class World:
                 yield sql(Query("filter", [query], {"where": [self.writer.condition()]})), read
 
     def results(self) -> dict[str, list[str] | None]:
-        found: dict[str, list[str] | None] = {}
+        results: dict[str, list[str] | None] = {}
         for test, (query, _) in self.tests.items():
             try:
                 rows = self.connection.execute(named(query)).fetchall()
-                found[test] = sorted(map(repr, rows))
+                results[test] = sorted(map(repr, rows))
             except duckdb.Error:
-                found[test] = None
-        return found
+                results[test] = None
+        return results
 
     def project(self, queries: dict[str, Query]) -> Project:
         nodes: dict[str, Node] = {}

@@ -18,9 +18,9 @@ REPORT = "select kind, count(*) as n from s.mart group by kind"
 
 
 def things() -> Node:
-    found = node(RAW, columns=["id", "kind", "later"])
-    found.identifier, found.relation_name = "things", "`s`.`things`"
-    return found
+    made_node = node(RAW, columns=["id", "kind", "later"])
+    made_node.identifier, made_node.relation_name = "things", "`s`.`things`"
+    return made_node
 
 
 def side(
@@ -49,10 +49,10 @@ def side(
 
 def answer(base: Project, head: Project, **more: Any) -> tuple[list[str], dict[str, str]]:
     """The names of the tests that run, and what blocks each blocked one."""
-    found: Selection = select(base, head, **more)
+    selection: Selection = select(base, head, **more)
     return (
-        [test.name for test in found.tests],
-        {test.unique_id.rpartition(".")[2]: test.blocked_by for test in found.blocked},
+        [test.name for test in selection.tests],
+        {test.unique_id.rpartition(".")[2]: test.blocked_by for test in selection.blocked},
     )
 
 
@@ -62,11 +62,11 @@ BLOCKED = {"on_mart": "model.p.mart", "on_report": "model.p.mart"}
 
 
 def test_what_is_below_a_relation_that_cannot_be_built_is_blocked_by_it() -> None:
-    found = select(side(), side(RENAMED))
-    assert [b.unique_id for b in found.broken] == ["model.p.mart"]
-    assert found.models == ["model.p.stg", "model.p.mart", "model.p.report"]
+    selection = select(side(), side(RENAMED))
+    assert [b.unique_id for b in selection.broken] == ["model.p.mart"]
+    assert selection.models == ["model.p.stg", "model.p.mart", "model.p.report"]
     assert answer(side(), side(RENAMED)) == ([], BLOCKED)
-    assert str(found.blocked[0].reason) == (
+    assert str(selection.blocked[0].reason) == (
         "mart cannot be built: there is no kind: stg.kind is gone (renamed to sort)"
     )
 
@@ -77,8 +77,8 @@ def test_without_facts_all_readers_are_selected() -> None:
 
 def test_a_test_that_names_what_is_gone_itself_runs() -> None:
     on_kind = "select kind from s.stg where kind is null"
-    found = answer(side(test_of_stg=on_kind), side(RENAMED, test_of_stg=on_kind))
-    assert found == (["on_stg"], BLOCKED)
+    tests_and_blocked = answer(side(test_of_stg=on_kind), side(RENAMED, test_of_stg=on_kind))
+    assert tests_and_blocked == (["on_stg"], BLOCKED)
 
 
 def test_what_ci_does_not_build_blocks_nothing() -> None:
@@ -191,8 +191,8 @@ def test_an_ephemeral_model_is_not_built_but_what_it_is_inlined_into() -> None:
             catalog={RAW: ["id", "kind"]},
         )
 
-    found = answer(with_ephemeral(STAGED), with_ephemeral(RENAMED))
-    assert found == ([], {"on_report": "model.p.report"})
+    tests_and_blocked = answer(with_ephemeral(STAGED), with_ephemeral(RENAMED))
+    assert tests_and_blocked == ([], {"on_report": "model.p.report"})
 
 
 def test_what_was_broken_on_base_is_no_ground() -> None:
@@ -267,10 +267,10 @@ def test_an_incremental_model_that_has_another_branch_may_be_built(why: str, bra
 
 @pytest.mark.parametrize("why", ["no key", "aggregate as key"])
 def test_of_other_engines_it_is_not_said(why: str) -> None:
-    found = select(side(mart=ON_BASE[why]), side(mart=REFUSED[why]))
-    assert (found.blocked, found.broken) == ([], [])
+    selection = select(side(mart=ON_BASE[why]), side(mart=REFUSED[why]))
+    assert (selection.blocked, selection.broken) == ([], [])
 
 
 def test_the_reason_says_what_is_refused() -> None:
-    found = select(on_duckdb(ON_BASE["no key"]), on_duckdb(REFUSED["no key"]))
-    assert str(found.blocked[0].reason) == "mart cannot be built: cannot find kind in GROUP BY"
+    selection = select(on_duckdb(ON_BASE["no key"]), on_duckdb(REFUSED["no key"]))
+    assert str(selection.blocked[0].reason) == "mart cannot be built: cannot find kind in GROUP BY"

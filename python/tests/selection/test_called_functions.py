@@ -39,9 +39,9 @@ def shop(*tests: Node, orders: str, stg_orders: str = STG_ORDERS) -> Project:
         types=TYPES,
         adapter="duckdb",
     )
-    for found in made.nodes.values():
-        if found.relation_name:
-            found.relation_name = found.relation_name.replace("`", '"')
+    for children_of in made.nodes.values():
+        if children_of.relation_name:
+            children_of.relation_name = children_of.relation_name.replace("`", '"')
     return made
 
 

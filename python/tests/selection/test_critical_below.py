@@ -31,17 +31,17 @@ def world(amount: str) -> Project:
 
 def test_what_is_below_and_critical_is_added_and_told_apart() -> None:
     base, head = world("amount"), world("amount * 2")
-    found = select(base, head, critical="tier1")
-    assert {test.name: test.reason.message for test in found.tests} == {
+    selection = select(base, head, critical="tier1")
+    assert {test.name: test.reason.message for test in selection.tests} == {
         "amount": "stg.amount changed",
         "reads_id": "reads is impacted and tier1",
         "ids_id": "ids is below the change and tier1",
     }
-    assert found.critical == ["test.p.reads_id", "test.p.ids_id"]
+    assert selection.critical == ["test.p.reads_id", "test.p.ids_id"]
     assert [test.name for test in select(base, head).tests] == ["amount"]
 
 
 @pytest.mark.parametrize("critical", ["tier1", "tier9"])
 def test_without_a_change_there_is_nothing_below(critical: str) -> None:
-    found = select(world("amount"), world("amount"), critical=critical)
-    assert (found.tests, found.critical) == ([], [])
+    selection = select(world("amount"), world("amount"), critical=critical)
+    assert (selection.tests, selection.critical) == ([], [])

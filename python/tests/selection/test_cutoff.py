@@ -224,10 +224,10 @@ def built_models(cutoff: Cutoff) -> set[str]:
 def test_an_equal_relation_stops_reader_and_test() -> None:
     cutoff = decided()
     assert built_models(cutoff) == {STG}
-    said = cutoff.result()
-    assert [(t.name, t.equal) for t in said.stopped] == [("t", [STG])]
-    assert [(m.unique_id, m.equal) for m in said.stopped_models] == [(MART, [STG])]
-    assert (said.tests, said.skipped) == ([], {})
+    selection = cutoff.result()
+    assert [(t.name, t.equal) for t in selection.stopped] == [("t", [STG])]
+    assert [(m.unique_id, m.equal) for m in selection.stopped_models] == [(MART, [STG])]
+    assert (selection.tests, selection.skipped) == ([], {})
     # Only what is read is compared.
     assert {q for a in cutoff.answers.values() for q in a.unequal} == {
         Question(STG, frozenset({"id", "amount"}))

@@ -30,15 +30,15 @@ def side(stg: str = STG, mart: str = MART, tests: tuple[object, ...] = TESTS) ->
     )
 
 
-def names(found: Selection) -> list[str]:
-    return [test.name for test in found.tests]
+def names(selection: Selection) -> list[str]:
+    return [test.name for test in selection.tests]
 
 
 def test_a_condition_in_other_words_selects_nothing() -> None:
-    found = picked(side(), side(SAME))
-    assert names(found) == []
-    assert found.models == ["model.p.stg"]  # it was edited: CI builds it
-    assert any("stg (De Morgan" in note.message for note in found.notes)
+    selection = picked(side(), side(SAME))
+    assert names(selection) == []
+    assert selection.models == ["model.p.stg"]  # it was edited: CI builds it
+    assert any("stg (De Morgan" in note.message for note in selection.notes)
 
 
 def test_other_words_are_seen_beside_a_cte_that_nothing_refers_to() -> None:
@@ -70,8 +70,8 @@ def test_a_test_in_other_words_is_the_same_test() -> None:
         TESTS[0],
         check("on_paid", "select paid from s.mart where not (paid is not null)", "model.p.mart"),
     )
-    found = compare(side(), side(tests=again))
-    assert "test.p.on_paid" in found.reworded
+    comparison = compare(side(), side(tests=again))
+    assert "test.p.on_paid" in comparison.reworded
 
 
 @pytest.mark.parametrize(
@@ -100,9 +100,9 @@ def test_a_reader_of_the_first_rows_sees_branches_in_another_order() -> None:
 
 def test_explain_says_by_which_rules_it_is_the_same() -> None:
     comparison = compare(side(), side(SAME))
-    said = explain(comparison, select(side(), side(SAME)), find_test(side(), "on_id"))
-    assert said.verdict == "not selected"
-    assert "stg means the same in other words: De Morgan" in str(said.reason)
+    explanation = explain(comparison, select(side(), side(SAME)), find_test(side(), "on_id"))
+    assert explanation.verdict == "not selected"
+    assert "stg means the same in other words: De Morgan" in str(explanation.reason)
 
 
 OPAQUE = "select * from s.stg where whatever nobody can parse ("
@@ -113,8 +113,8 @@ OPAQUE_TEST = (check("opaque", OPAQUE, "model.p.stg"),)
 def test_what_cannot_be_parsed_is_the_same_over_the_same_in_other_words() -> None:
     base = side(mart=OPAQUE, tests=(*ON_OPAQUE, *OPAQUE_TEST))
     for stg, selected in ((SAME, []), (OTHER, ["on_opaque", "opaque"])):
-        found = picked(base, side(stg, OPAQUE, (*ON_OPAQUE, *OPAQUE_TEST)))
-        assert names(found) == selected
+        selection = picked(base, side(stg, OPAQUE, (*ON_OPAQUE, *OPAQUE_TEST)))
+        assert names(selection) == selected
     edited = side(SAME, f"{OPAQUE} (", (*ON_OPAQUE, *OPAQUE_TEST))
     assert names(picked(base, edited)) == ["on_opaque"]
 

@@ -46,9 +46,9 @@ def hooked(other: str, hook: str, *more: Macro, columns: str = "id, amount") -> 
 def test_a_relation_that_a_hook_names_counts(hook: str) -> None:
     clean = macro("macro.p.clean", "{% macro clean() %}delete from a using s.other{% endmacro %}")
     base, head = (hooked(o, hook, clean) for o in (OTHER, OTHER + " where amount > 1"))
-    found = picked(base, head)
-    assert [t.name for t in found.tests] == ["t"]
-    assert found.tests[0].path[0] == "model.p.other.*rows*"
+    selection = picked(base, head)
+    assert [t.name for t in selection.tests] == ["t"]
+    assert selection.tests[0].path[0] == "model.p.other.*rows*"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def writing(
     c: str = C,
     on: str = "model.p.a",
     reader: str = "select id from s.b",
-    known: bool = True,
+    declares_ref: bool = True,
     above: str = RAW,
 ) -> Project:
     """a with a hook, b with a reader, c; nothing but the hook may relate them."""
@@ -119,7 +119,7 @@ def writing(
         node("model.p.c", c, RAW),
         node("model.p.b", b, RAW),
         node("model.p.a", a, *above.split(), **of_a),
-        node("model.p.reads_b", reader, *(["model.p.b"] if known else [])),
+        node("model.p.reads_b", reader, *(["model.p.b"] if declares_ref else [])),
         *([operation] if operation else []),
         check("of_b", "select id from s.b", "model.p.b"),
         check("of_reader", "select id from s.reads_b", "model.p.reads_b"),
@@ -159,9 +159,9 @@ def test_a_hook_that_writes_moves_what_reads_the_relation(hook: str) -> None:
     base = writing(hook)
     for other in (writing(None), writing(f"{hook}; select 1")):
         for sides in ((base, other), (other, base)):
-            found = picked(*sides)
-            assert [t.name for t in found.tests] == ["of_b", "of_reader"]
-            assert {"model.p.b", "model.p.reads_b"} <= set(found.models)
+            selection = picked(*sides)
+            assert [t.name for t in selection.tests] == ["of_b", "of_reader"]
+            assert {"model.p.b", "model.p.reads_b"} <= set(selection.models)
     assert names(base, writing(f"  {hook}\n -- why")) == []
 
 
@@ -185,8 +185,8 @@ def test_a_hook_that_writes_moves_what_reads_the_relation(hook: str) -> None:
     ],
 )
 def test_a_hook_that_does_not_write_it_moves_no_reader(hook: str) -> None:
-    found = names(writing(None), writing(hook))
-    assert found == []
+    names_of_tests = names(writing(None), writing(hook))
+    assert names_of_tests == []
 
 
 def test_what_the_hook_reads_moves_what_it_writes() -> None:
@@ -245,11 +245,11 @@ def test_hooks_that_write_one_after_the_other() -> None:
 @pytest.mark.parametrize("reader", ["select id from s.audit", "select id from elsewhere.audit"])
 def test_a_hook_may_write_to_a_relation_that_dbt_does_not_know(reader: str) -> None:
     hook = "insert into s.audit select id from {{ this }}"
-    base = writing(hook, reader=reader, known=False)
-    assert names(base, writing(hook, reader=reader, known=False, a=C + " where id > 1")) == [
+    base = writing(hook, reader=reader, declares_ref=False)
+    assert names(base, writing(hook, reader=reader, declares_ref=False, a=C + " where id > 1")) == [
         "of_reader"
     ]
-    assert names(base, writing(None, reader=reader, known=False)) == ["of_reader"]
+    assert names(base, writing(None, reader=reader, declares_ref=False)) == ["of_reader"]
 
 
 def test_an_on_run_hook_writes_from_what_it_reads() -> None:
@@ -282,7 +282,7 @@ def test_an_on_run_hook_writes_from_what_it_reads() -> None:
 @pytest.mark.parametrize("on", ["model.p.a", "operation"])
 def test_what_a_hook_makes_is_what_it_is_made_of(hook: str, reader: str, on: str) -> None:
     def made(hook: str = hook, reader: str = reader, **more: str) -> Project:
-        return writing(hook, reader=reader, known=False, on=on, **more)
+        return writing(hook, reader=reader, declares_ref=False, on=on, **more)
 
     below = C + " where id > 1"
     assert names(made(), made(c=below)) == ["of_reader", "of_c"]
@@ -294,10 +294,11 @@ def test_what_a_hook_makes_is_what_it_is_made_of(hook: str, reader: str, on: str
 
 def test_a_hook_that_may_write_to_anything_selects_all() -> None:
     for hook in ("call refresh()", "select my_procedure()", "insert into {{ var('t') }} select 1"):
-        found = picked(writing(None), writing(hook))
-        assert [t.name for t in found.tests] == ["of_b", "of_reader", "of_c"]
+        selection = picked(writing(None), writing(hook))
+        assert [t.name for t in selection.tests] == ["of_b", "of_reader", "of_c"]
         assert any(
-            "a hook of a, which may write to any relation" in note.message for note in found.notes
+            "a hook of a, which may write to any relation" in note.message
+            for note in selection.notes
         )
         assert names(writing(hook), writing(hook, a=C + " where id > 1")) == []
 
@@ -380,9 +381,9 @@ def test_an_on_run_hook_that_changes_is_followed(hook: str, expected: list[str],
     grant = "grant select on s.c to me"
     base, head = on_run(grant, end=end), on_run(hook, grant, end=end)
     for sides in ((base, head), (head, base)):
-        found = picked(*sides)
-        assert [t.name for t in found.tests] == expected
-        assert any("p-on-run-" in note.message for note in found.notes)
+        selection = picked(*sides)
+        assert [t.name for t in selection.tests] == expected
+        assert any("p-on-run-" in note.message for note in selection.notes)
     assert picked(head, on_run(f"{hook} -- why", grant, end=end)).notes == []
 
 
@@ -483,10 +484,10 @@ def test_what_a_models_jinja_runs_writes_as_a_hook_does(raw: str) -> None:
 
 def test_who_writes_to_what_is_built_is_built() -> None:
     hook = "insert into s.b select 1"
-    found = picked(writing(hook), writing(hook, b=B + " where id > 1"))
-    assert found.models == ["model.p.b", "model.p.a", "model.p.reads_b"]
-    found = picked(writing(hook), writing(hook, a=C + " where id > 1"))
-    assert found.models == ["model.p.b", "model.p.a"]
+    selection = picked(writing(hook), writing(hook, b=B + " where id > 1"))
+    assert selection.models == ["model.p.b", "model.p.a", "model.p.reads_b"]
+    selection = picked(writing(hook), writing(hook, a=C + " where id > 1"))
+    assert selection.models == ["model.p.b", "model.p.a"]
 
 
 # --- vars -----------------------------------------------------------------------------------------
@@ -595,9 +596,9 @@ def test_an_environment_variable_that_is_known_to_differ_counts(made: Any) -> No
 def test_analyses_that_were_made_before_are_made_anew() -> None:
     raw = RECENT.replace("var('days')", f"env_var('{CUSTOM}')")
     base, head = incremental(raw), incremental(raw)
-    known = {"base_analysis": analyse(base), "head_analysis": analyse(head)}
-    assert names(*with_environment(base, head), **known) == ["t"]
-    assert names(base, base, **known) == []
+    analyses = {"base_analysis": analyse(base), "head_analysis": analyse(head)}
+    assert names(*with_environment(base, head), **analyses) == ["t"]
+    assert names(base, base, **analyses) == []
 
 
 def test_an_environment_variable_of_compiled_code_counts_by_what_it_compiles_to() -> None:
@@ -606,7 +607,7 @@ def test_an_environment_variable_of_compiled_code_counts_by_what_it_compiles_to(
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("made", "noted"),
     [
         (lambda: incremental(RECENT.replace("var('days')", "env_var('DAYS')")), True),
         (lambda: incremental("select 1", hook="delete {{ env_var('DAYS') }}"), True),
@@ -617,8 +618,8 @@ def test_an_environment_variable_of_compiled_code_counts_by_what_it_compiles_to(
         (lambda: python("def model(dbt, s): return s"), False),
     ],
 )
-def test_artifacts_hold_few_environment_variables_and_that_is_said(made: Any, said: bool) -> None:
+def test_artifacts_hold_few_environment_variables_and_that_is_said(made: Any, noted: bool) -> None:
     notes = [*map(str, picked(made(), made()).notes)]
-    assert [n.startswith("dbt writes only environment variables") for n in notes] == [True] * said
+    assert [n.startswith("dbt writes only environment variables") for n in notes] == [True] * noted
     same = [made().having(same_environment=True) for _ in range(2)]
     assert picked(*same).notes == []

@@ -262,8 +262,8 @@ def test_code_that_begins_to_look_says_what_it_saw(
 
     base = side("select * from s.orders", "select * from {{ source('raw', 'orders') }}", columns=[])
     calls = [FOUND, STAR, *([RUN_QUERY] if "run_query" in raw else [])]
-    found = select(base, side(compiled, raw, *calls, columns=source), assume_passed=True)
-    assert ([t.unique_id for t in found.proven], len(found.tests)) == (
+    selection = select(base, side(compiled, raw, *calls, columns=source), assume_passed=True)
+    assert ([t.unique_id for t in selection.proven], len(selection.tests)) == (
         (["test.p.t"], 0) if proven else ([], 1)
     )
 

@@ -90,68 +90,70 @@ def test_it_is_selected_where_personal_data_is_declared_or_the_test_asks_otherwi
 def test_explain_says_that_the_lineage_is_as_it_was() -> None:
     comparison = compare(side(**AMOUNT), side(**AMOUNT, fct=FCT.replace("2", "3")))
     test = comparison.head.nodes["test.p.t"]
-    said = explain(comparison, select_from(comparison), test)
-    assert said.reason == Code.LINEAGE_AS_BEFORE(name="fct", column="net")
+    explanation = explain(comparison, select_from(comparison), test)
+    assert explanation.reason == Code.LINEAGE_AS_BEFORE(name="fct", column="net")
 
 
-def found(base: Project, head: Project) -> list[tuple[str, str | None, str]]:
+def findings_of(base: Project, head: Project) -> list[tuple[str, str | None, str]]:
     findings = [f for f in gate(base, head).findings if f.rule == "lineage_broken"]
     assert {f.unique_id for f in findings} <= {"model.p.fct"}
     return [(f.level, f.column, f.reason.message) for f in findings]
 
 
 def test_the_gate_judges_what_head_declares() -> None:
-    assert found(side(**ONLY), side(**ONLY)) == []
+    assert findings_of(side(**ONLY), side(**ONLY)) == []
     way = "orders.status > stg.status > fct.net"
     broken = [("block", "net", f"comes from orders.status, too: {way}")]
-    assert found(side(**ONLY), side(**ONLY, fct=LEAKS)) == broken
-    assert found(side(**NOT_STATUS), side(**NOT_STATUS, fct=LEAKS)) == [
+    assert findings_of(side(**ONLY), side(**ONLY, fct=LEAKS)) == broken
+    assert findings_of(side(**NOT_STATUS), side(**NOT_STATUS, fct=LEAKS)) == [
         ("block", "net", f"comes from orders.status: {way}")
     ]
     lost = FCT.replace("amount * 2", "2")
-    assert found(side(**AMOUNT), side(**AMOUNT, fct=lost)) == [
+    assert findings_of(side(**AMOUNT), side(**AMOUNT, fct=lost)) == [
         ("block", "net", "does not come from orders.amount")
     ]
     # A test that somebody adds, and that does not hold, is of this change.
-    assert found(side(**AMOUNT, fct=LEAKS), side(**ONLY, fct=LEAKS)) == broken
+    assert findings_of(side(**AMOUNT, fct=LEAKS), side(**ONLY, fct=LEAKS)) == broken
 
 
 def test_what_base_has_is_known_whatever_way_it_goes() -> None:
     renamed = (
         "with y as (select status as s2, * from s.stg) select concat(amount, s2) as net from y"
     )
-    ((level, _, said),) = found(side(**ONLY, fct=LEAKS), side(**ONLY, fct=renamed))
-    assert (level, said.endswith("(already so on base)")) == ("known", True)
+    ((level, _, message),) = findings_of(side(**ONLY, fct=LEAKS), side(**ONLY, fct=renamed))
+    assert (level, message.endswith("(already so on base)")) == ("known", True)
 
 
 def test_what_cannot_be_analysed_is_said_and_does_not_block() -> None:
     for asks in (AMOUNT, ONLY, NOT_STATUS, {"kind": "not_from", "pii": True}):
-        said = found(side(**asks), side(**asks, language="python"))
-        assert said
-        assert {level for level, *_ in said} == {"warn"}
-        assert all("stg cannot be analysed: a Python model" in message for *_, message in said)
+        findings = findings_of(side(**asks), side(**asks, language="python"))
+        assert findings
+        assert {level for level, *_ in findings} == {"warn"}
+        assert all("stg cannot be analysed: a Python model" in message for *_, message in findings)
 
 
 def test_personal_data() -> None:
     asks = {"kind": "not_from", "pii": True, "health": True}
     way = "orders.status > stg.status > fct.net"
-    assert found(side(**asks), side(**asks, fct=LEAKS)) == [
+    assert findings_of(side(**asks), side(**asks, fct=LEAKS)) == [
         ("block", "net", f"comes from orders.status, which is health: {way}")
     ]
-    assert found(side(**asks), side(**asks, fct=LEAKS.replace("status)", "md5(status))"))) == []
+    assert (
+        findings_of(side(**asks), side(**asks, fct=LEAKS.replace("status)", "md5(status))"))) == []
+    )
     tagged = side(**asks)
     tagged.nodes["model.p.fct"].columns["net"] = Column(name="net", meta={"pii": "name"})
-    assert found(side(**asks), tagged) == [("block", "net", "is declared to be name")]
+    assert findings_of(side(**asks), tagged) == [("block", "net", "is declared to be name")]
 
 
 def test_the_rows_of_a_source() -> None:
     counts = FCT.replace("amount * 2", "amount + count(*) over ()")
-    ((*_, said),) = found(side(**ONLY), side(**ONLY, fct=counts))
-    assert said.startswith("comes from the number of rows of orders")
+    ((*_, message),) = findings_of(side(**ONLY), side(**ONLY, fct=counts))
+    assert message.startswith("comes from the number of rows of orders")
 
 
 def test_a_test_that_warns_does_not_block() -> None:
-    ((level, *_),) = found(side(**ONLY), side(**ONLY, fct=LEAKS, severity="warn"))
+    ((level, *_),) = findings_of(side(**ONLY), side(**ONLY, fct=LEAKS, severity="warn"))
     assert level == "warn"
 
 
@@ -161,9 +163,9 @@ def test_a_name_that_is_not_there_is_one_line_with_the_nearest() -> None:
         "ordesr.amount": "did you mean orders?",
         "orders": "name one of its columns, or orders.* for all",
     }.items():
-        ((level, _, said),) = found(side(**AMOUNT), side(columns=[name]))
+        ((level, _, message),) = findings_of(side(**AMOUNT), side(columns=[name]))
         assert level == "block"
-        assert said.startswith(f"{name}: there is no") or name in said
-        assert like in said
-    ((_, _, said),) = found(side(**AMOUNT), side(kind="not_from"))
-    assert said == "it asks for nothing: say `columns` or `pii`"
+        assert message.startswith(f"{name}: there is no") or name in message
+        assert like in message
+    ((_, _, message),) = findings_of(side(**AMOUNT), side(kind="not_from"))
+    assert message == "it asks for nothing: say `columns` or `pii`"

@@ -47,8 +47,8 @@ def side(
 
 def filtered(made: Project) -> str | None:
     """The query that stands for the model, where its hooks are filters."""
-    found = deletes_as_filters(ProjectContext(made), analyse(made))
-    return found[MODEL].compiled_code if found else None
+    filtered_nodes = deletes_as_filters(ProjectContext(made), analyse(made))
+    return filtered_nodes[MODEL].compiled_code if filtered_nodes else None
 
 
 ROWS = "(1, 10, 'a'), (1, 10, 'a'), (2, null, 'b'), (null, 5, null), (null, null, null), (3, 0, '')"
@@ -148,7 +148,7 @@ DELETES = "delete from {{ this }} where id = 1"
 def test_what_is_true_of_every_row_is_true_of_those_that_are_left(
     base: Project, head: Project, proven: list[str]
 ) -> None:
-    found = select(base, head)
-    assert sorted(t.unique_id.removeprefix("test.p.") for t in found.proven) == proven
-    assert {t.name for t in found.tests} == TESTS.keys() - set(proven)
-    assert MODEL in found.models
+    selection = select(base, head)
+    assert sorted(t.unique_id.removeprefix("test.p.") for t in selection.proven) == proven
+    assert {t.name for t in selection.tests} == TESTS.keys() - set(proven)
+    assert MODEL in selection.models

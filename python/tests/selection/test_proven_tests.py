@@ -58,9 +58,9 @@ def related(column: str, of: str, parent: str, key: str, **more: Any) -> Node:
 
 
 def source(unique_id: str, name: str) -> Node:
-    found = node(unique_id, columns=list(TYPES[unique_id]))
-    found.identifier, found.relation_name = name, f"`s`.`{name}`"
-    return found
+    made_node = node(unique_id, columns=list(TYPES[unique_id]))
+    made_node.identifier, made_node.relation_name = name, f"`s`.`{name}`"
+    return made_node
 
 
 def shop(
@@ -87,9 +87,9 @@ def shop(
 def passed(base: Project, **but: int | None) -> Project:
     """Base with results: each test passed without a row, but those named, with so many failures."""
     base = base.having(run_results=[])
-    for unique_id, found in base.nodes.items():
-        if found.resource_type == "test":
-            failures = but.get(found.name, 0)
+    for unique_id, node_of_base in base.nodes.items():
+        if node_of_base.resource_type == "test":
+            failures = but.get(node_of_base.name, 0)
             if failures is not None:
                 status = "pass" if failures == 0 else "fail"
                 base.run_results.append(
@@ -100,10 +100,10 @@ def passed(base: Project, **but: int | None) -> Project:
 
 def picked(base: Project, head: Project, **more: Any) -> tuple[list[str], dict[str, ProvenTest]]:
     """The names of the selected tests, and the proven ones by name."""
-    found: Selection = select(base, head, **more)
+    selection: Selection = select(base, head, **more)
     return (
-        [test.name for test in found.tests],
-        {test.unique_id.rpartition(".")[2]: test for test in found.proven},
+        [test.name for test in selection.tests],
+        {test.unique_id.rpartition(".")[2]: test for test in selection.proven},
     )
 
 
@@ -343,12 +343,12 @@ def test_a_ground_that_may_pass_with_rows_or_does_not_run_finds_nothing() -> Non
     selected, _ = picked(passed(shop(*tests, stg_orders=FILTER)), shop(*tests))
     assert "accepted_orders_amount" in selected
     tests = (accepted("amount", "stg_orders"), accepted("amount"))
-    found = select(
+    selection = select(
         passed(shop(*tests, stg_orders=FILTER)),
         shop(*tests),
         only={"test.p.accepted_orders_amount"},
     )
-    assert [t.name for t in found.tests] == ["accepted_orders_amount"]
+    assert [t.name for t in selection.tests] == ["accepted_orders_amount"]
 
 
 def test_a_test_that_failed_on_base_is_not_proven_on_another() -> None:
@@ -542,9 +542,9 @@ def test_what_is_missing_to_hold_a_test_is_said() -> None:
         test = test or not_null("id")
         tests = (test, not_null("product_id", of="stg_orders"))
         base = passed(shop(*tests), **{test.name: failures})
-        (found,) = select(base, shop(*tests, orders=head)).tests
-        assert isinstance(found.not_proven, Reason)
-        return found.not_proven.message
+        (selection,) = select(base, shop(*tests, orders=head)).tests
+        assert isinstance(selection.not_proven, Reason)
+        return selection.not_proven.message
 
     assert missing(more).startswith("it may read rows that base does not have")
     assert missing(fewer, failures=1) == "on base its result was fail"
@@ -556,8 +556,8 @@ def test_what_is_missing_to_hold_a_test_is_said() -> None:
     python = node("model.p.orders", None, "model.p.stg_orders", raw="x", language="python")
     base = passed(shop(not_null("id")), not_null_orders_id=0)
     head = shop(not_null("id"))
-    (found,) = select(base, project(*{**head.nodes, python.unique_id: python}.values())).tests
-    assert str(found.not_proven).startswith("orders cannot be analysed: ")
+    (selection,) = select(base, project(*{**head.nodes, python.unique_id: python}.values())).tests
+    assert str(selection.not_proven).startswith("orders cannot be analysed: ")
     ran = passed(shop(not_null("id"), unique("id")), not_null_orders_id=None)
     (other,) = (
         t
@@ -572,9 +572,9 @@ def test_results_of_another_invocation_are_not_used_and_that_is_said() -> None:
     test = not_null("id")
     base, head = passed(shop(test)), shop(test, stg_orders=FILTER)
     base.metadata.invocation_id, base.run_results[0].invocation_id = "now", "then"
-    found = select(base, head)
-    assert [t.name for t in found.tests] == ["not_null_orders_id"]
-    assert any("another dbt command" in note.message for note in found.notes)
+    selection = select(base, head)
+    assert [t.name for t in selection.tests] == ["not_null_orders_id"]
+    assert any("another dbt command" in note.message for note in selection.notes)
     assert select(base, head, assume_passed=True).counts.proven_tests == 1
     assert select(base, head, facts=False).notes == []
 
@@ -585,9 +585,9 @@ def test_without_a_catalog_that_is_said_where_more_might_be_held() -> None:
     assert select(base, head).notes == []
     base = base.having(catalog={})
     head = head.having(catalog={PRODUCTS: head.catalog[PRODUCTS]})
-    found = select(base, head)
-    assert [test.name for test in found.tests] == ["unique_orders_id"]
-    assert "base has no catalog.json" in found.notes[0].message
+    selection = select(base, head)
+    assert [test.name for test in selection.tests] == ["unique_orders_id"]
+    assert "base has no catalog.json" in selection.notes[0].message
     # Nothing more can be proven: nothing is said.
     fewer = shop(*tests, stg_orders=FILTER)
     fewer = fewer.having(catalog={})
@@ -596,10 +596,10 @@ def test_without_a_catalog_that_is_said_where_more_might_be_held() -> None:
 
 def views(*tests: Node, **sql: str) -> Project:
     """The same with views, whose queries nobody has run once they are built."""
-    found = shop(*tests, **sql)
+    built = shop(*tests, **sql)
     for unique_id in ("model.p.stg_orders", "model.p.orders"):
-        found.nodes[unique_id].config["materialized"] = "view"
-    return found
+        built.nodes[unique_id].config["materialized"] = "view"
+    return built
 
 
 def test_what_is_held_of_a_view_rests_on_a_test_that_runs_it() -> None:
@@ -621,8 +621,8 @@ def test_a_test_that_runs_anyway_is_the_one_that_looks_at_a_view() -> None:
     assert selected == ["moved"]
     assert facts(proven["not_null_orders_id"]) == ["moved"]
     only = {"test.p.not_null_orders_id", "model.p.orders", "model.p.stg_orders"}
-    found = picked(passed(views(*tests)), views(*tests, stg_orders=edited), only=only)
-    assert found == (["not_null_orders_id"], {})
+    selection = picked(passed(views(*tests)), views(*tests, stg_orders=edited), only=only)
+    assert selection == (["not_null_orders_id"], {})
 
 
 # --- which rows a claim is of ----------------------------------------------------------------------
@@ -664,6 +664,6 @@ def test_a_join_that_keeps_the_rows_may_bring_them_in_another_order(
     more = (node("model.p.first", first, "model.p.orders"),)
     tests = (unique("product_id", "stg_products"), not_null("id", "first"))
     sides = [shop(*tests, orders=sql, more=more) for sql in (PLAIN, LEFT)]
-    selected, found = picked(passed(sides[0]), sides[1])
-    assert ("not_null_first_id" in found) is proven
+    selected, selection = picked(passed(sides[0]), sides[1])
+    assert ("not_null_first_id" in selection) is proven
     assert ("not_null_first_id" in selected) is not proven

@@ -70,12 +70,12 @@ def test_one_scan_gives_the_hashes_of_several_sets_of_columns(where: str) -> Non
     with duckdb.connect() as connection:
         values = f"from (values (1, 'x'), (1, null), (null, 'x')) t(a, b) where {where}"
         connection.execute(f"create table t as {values}")
-        found = connection.execute(hashes_sql("duckdb", "t", rows)).fetchall()[0]
-        hashes = hashes_of("duckdb", rows, found)
+        found_rows = connection.execute(hashes_sql("duckdb", "t", rows)).fetchall()[0]
+        hashes = hashes_of("duckdb", rows, found_rows)
         for row, (columns, in_order) in zip(rows, asked, strict=True):
             alone = connection.execute(hash_sql("duckdb", "t", columns, in_order=in_order))
             assert hashes[row] == alone.fetchall()[0]
-    assert len(found) == 7
+    assert len(found_rows) == 7
 
 
 def test_the_order_of_rows_counts_where_it_is_asked_for() -> None:
@@ -89,13 +89,13 @@ def test_gaps_between_rows_are_no_order() -> None:
         connection.execute("create table t as select range as a from range(5)")
         connection.execute("delete from t where a = 2")
         connection.execute("create table u as from t")
-        found = [
+        rows = [
             connection.execute(
                 hash_sql("duckdb", name, [Column("a", "BIGINT")], in_order=True)
             ).fetchall()
             for name in ("t", "u")
         ]
-    assert found[0] == found[1]
+    assert rows[0] == rows[1]
 
 
 @pytest.mark.parametrize(

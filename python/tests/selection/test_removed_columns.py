@@ -35,7 +35,7 @@ def unfound(base: Project, head: Project) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("sql", "said"),
+    ("sql", "message"),
     [
         ("select id, code from s.raw", "stg.amount is gone"),
         ("select id, amount as total, code from s.raw", "stg.amount is gone (renamed to total)"),
@@ -43,10 +43,10 @@ def unfound(base: Project, head: Project) -> dict[str, str]:
         ("select id, amount + 1 as total, code from s.raw", "stg.amount is gone"),
     ],
 )
-def test_what_became_of_the_column(sql: str, said: str) -> None:
+def test_what_became_of_the_column(sql: str, message: str) -> None:
     assert unfound(shop(), shop(sql)) == {
-        "model.p.mart": f"cannot find o.amount: {said}",
-        TEST: f"cannot find amount: {said}",
+        "model.p.mart": f"cannot find o.amount: {message}",
+        TEST: f"cannot find amount: {message}",
     }
 
 
@@ -61,8 +61,8 @@ def test_a_name_that_nothing_took_away_is_a_typo() -> None:
     typo = "select o.id, o.amuont as amount from s.stg as o join s.other on o.id = other.id"
     assert unfound(shop(), shop(mart=typo)) == {"model.p.mart": "cannot find o.amuont"}
     # Not even where another column is gone.
-    found = unfound(shop(), shop("select id, amount from s.raw", mart=typo))
-    assert found == {"model.p.mart": "cannot find o.amuont"}
+    reasons = unfound(shop(), shop("select id, amount from s.raw", mart=typo))
+    assert reasons == {"model.p.mart": "cannot find o.amuont"}
 
 
 def test_a_new_reader_of_a_column_that_is_gone() -> None:
@@ -78,16 +78,16 @@ def test_what_is_broken_on_base_in_the_same_way_is_not_new() -> None:
 
 def test_select_explain_and_diff_say_the_same() -> None:
     comparison = compare(shop(), shop("select id, amount as total, code from s.raw"))
-    said = "cannot find amount: stg.amount is gone (renamed to total)"
+    message = "cannot find amount: stg.amount is gone (renamed to total)"
     selection = select_from(comparison)
-    assert [(t.unique_id, str(t.reason)) for t in selection.tests] == [(TEST, said)]
-    assert {b.unique_id: str(b.reason) for b in selection.broken}[TEST] == said
-    assert {b.unique_id: str(b.reason) for b in diff(comparison).broken}[TEST] == said
+    assert [(t.unique_id, str(t.reason)) for t in selection.tests] == [(TEST, message)]
+    assert {b.unique_id: str(b.reason) for b in selection.broken}[TEST] == message
+    assert {b.unique_id: str(b.reason) for b in diff(comparison).broken}[TEST] == message
     explained = explain(comparison, selection, comparison.head.nodes[TEST])
     assert (explained.verdict, str(explained.reason), str(explained.broken)) == (
         "selected",
-        said,
-        said,
+        message,
+        message,
     )
     (gone,) = next(b.gone for b in selection.broken if b.unique_id == TEST)
     assert (gone.unique_id, gone.column, gone.renamed_to) == ("model.p.stg", "amount", "total")

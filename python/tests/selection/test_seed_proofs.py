@@ -313,7 +313,7 @@ def test_what_is_missing_names_the_hook_that_is_not_as_it_was(tmp_path: Path) ->
         made.nodes["model.p.orders"].config["post-hook"] = [{"sql": sql}]
         return made
 
-    found = select(side("base", 1), side("head", 2))
-    assert [test.name for test in found.tests] == ["whole", "key", "related"]
-    reasons = {str(test.not_proven) for test in found.tests}
+    selection = select(side("base", 1), side("head", 2))
+    assert [test.name for test in selection.tests] == ["whole", "key", "related"]
+    reasons = {str(test.not_proven) for test in selection.tests}
     assert reasons == {"a hook of orders changed, and may write any row"}

@@ -87,9 +87,9 @@ def test_a_new_column_of_the_file_is_seen_before_the_catalog_has_it(tmp_path: Pa
     head = side(tmp_path / "head", text)
     sized = check("on_size", "select size from s.prices", SEED)
     head = project(*head.nodes.values(), sized, catalog={SEED: ["sku", "price", "name"]})
-    found = picked(side(tmp_path / "base", OLD), head)
-    assert [t.name for t in found.tests] == ["on_all", "on_size"]
-    assert found.broken == []
+    selection = picked(side(tmp_path / "base", OLD), head)
+    assert [t.name for t in selection.tests] == ["on_all", "on_size"]
+    assert selection.broken == []
 
 
 def test_a_column_type_is_of_its_column(tmp_path: Path) -> None:
@@ -102,9 +102,9 @@ def test_a_column_type_is_of_its_column(tmp_path: Path) -> None:
 
 def test_a_seed_too_large_for_a_checksum_is_compared_by_its_files(tmp_path: Path) -> None:
     def large(root: Path, text: str) -> Project:
-        found = side(root, text)
-        found.nodes[SEED].checksum = {"name": "path", "checksum": "seeds/prices.csv"}
-        return found
+        built = side(root, text)
+        built.nodes[SEED].checksum = {"name": "path", "checksum": "seeds/prices.csv"}
+        return built
 
     base = large(tmp_path / "base", OLD)
     changed = picked(base, large(tmp_path / "head", OLD.replace("Tea", "Chai")))
@@ -117,13 +117,13 @@ def test_a_seed_too_large_for_a_checksum_is_compared_by_its_files(tmp_path: Path
 
 
 def test_a_large_seed_in_one_place_goes_by_when_it_was_written(tmp_path: Path) -> None:
-    found = side(tmp_path, OLD)
-    found.nodes[SEED].checksum = {"name": "path", "checksum": "seeds/prices.csv"}
-    assert found.metadata.generated_at == datetime(2026, 1, 1, tzinfo=UTC)
-    assert len(names(found, found)) == 4
+    built = side(tmp_path, OLD)
+    built.nodes[SEED].checksum = {"name": "path", "checksum": "seeds/prices.csv"}
+    assert built.metadata.generated_at == datetime(2026, 1, 1, tzinfo=UTC)
+    assert len(names(built, built)) == 4
     old = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
     os.utime(tmp_path / "seeds" / "prices.csv", (old, old))
-    assert names(found, found) == []
+    assert names(built, built) == []
 
 
 # --- what their files say of types, for the facts of rule 14 ---------------------------------------
@@ -171,9 +171,9 @@ def with_kinds(root: Path, rows: str, **config: Any) -> Project:
 
 def proven(base: Project, head: Project) -> list[str]:
     """The names of the tests that are proven; all others run."""
-    found = select(base, head)
-    assert len(found.proven) + len(found.tests) == 2
-    return [test.unique_id.rpartition(".")[2] for test in found.proven]
+    selection = select(base, head)
+    assert len(selection.proven) + len(selection.tests) == 2
+    return [test.unique_id.rpartition(".")[2] for test in selection.proven]
 
 
 def test_a_column_with_a_word_in_it_stays_text(tmp_path: Path) -> None:
@@ -227,10 +227,10 @@ def test_rows_in_another_order_count_where_something_sees_it(tmp_path: Path) -> 
         with_readers(tmp_path / name, text)
         for name, text in (("base", IN_ORDER), ("head", REORDERED))
     )
-    found = picked(base, head)
+    selection = picked(base, head)
     seen = {f"on_{name}" for name, (_, sees) in READERS.items() if sees}
-    assert {test.name for test in found.tests} == seen
-    assert found.models == [SEED]
+    assert {test.name for test in selection.tests} == seen
+    assert selection.models == [SEED]
     moved = names(base, with_readers(tmp_path / "moved", REORDERED.replace("3", "4")))
     assert set(moved) == {f"on_{name}" for name in READERS} - {"on_counted"}  # names stay in place
 
@@ -253,9 +253,9 @@ def test_what_sees_the_order_of_rows_does_when_executed(
 @pytest.mark.parametrize("adapter", ["duckdb", "spark", "postgres", "snowflake"])
 def test_quoted_names_count_where_they_are_other_names(tmp_path: Path, adapter: str) -> None:
     def quoting(name: str, text: str, **config: Any) -> Project:
-        found = side(tmp_path / name, text, **config)
-        found.metadata.adapter_type = adapter
-        return found
+        built = side(tmp_path / name, text, **config)
+        built.metadata.adapter_type = adapter
+        return built
 
     base, head = quoting("base", OLD), quoting("head", OLD, quote_columns=False)
     assert bool(names(base, head)) == (adapter == "snowflake")  # ID is not "id"
@@ -303,10 +303,10 @@ def test_a_header_that_is_renamed_is_seen_from_the_file(tmp_path: Path, in_git: 
         subprocess.run([*command, *args], check=True, capture_output=True)
 
     def world(text: str, column: str) -> Project:
-        found = side(tmp_path, text, listed=False)
+        built = side(tmp_path, text, listed=False)
         stg = node("model.p.stg", f"select sku, {column} as price from s.prices", SEED)
         top = node("model.p.top", "select price from s.stg", "model.p.stg")
-        return project(found.nodes[SEED], stg, top)
+        return project(built.nodes[SEED], stg, top)
 
     base = world(OLD, "price")
     then = impact(base, base.nodes[SEED], [Change("rename", "price", "cost")])
@@ -317,9 +317,9 @@ def test_a_header_that_is_renamed_is_seen_from_the_file(tmp_path: Path, in_git: 
     renamed = OLD.replace("price", "cost")
     forgotten = gate(base, world(renamed, "price"))
     assert forgotten.decision == "BLOCKED"
-    (found,) = [f.reason.message for f in forgotten.findings if f.rule == "reader_broken"]
+    (message,) = [f.reason.message for f in forgotten.findings if f.rule == "reader_broken"]
     now = " (renamed to cost)" if in_git else ""
-    assert found == f"cannot find price: prices.price is gone{now}"
+    assert message == f"cannot find price: prices.price is gone{now}"
     assert {a.name: a.severity for a in forgotten.affected} == {
         "stg": "breaking",
         "top": "breaking",

@@ -69,25 +69,31 @@ def test_the_answer_has_the_documented_shape() -> None:
 
 
 def test_equal_sides_select_nothing() -> None:
-    found = picked(shop(), shop())
-    assert not (found.tests or found.models or found.unit_tests or found.broken or found.notes)
-    assert found.counts.state_modified_tests == 0
+    selection = picked(shop(), shop())
+    assert not (
+        selection.tests
+        or selection.models
+        or selection.unit_tests
+        or selection.broken
+        or selection.notes
+    )
+    assert selection.counts.state_modified_tests == 0
 
 
 def test_analyses_that_are_at_hand_are_used() -> None:
     base, head = shop(), shop(STG.replace("* 2", "* 3"))
-    found = select(
+    selection = select(
         base, head, base_analysis=analyse(base), head_analysis=analyse(head), facts=False
     )
-    assert found == picked(base, head)
+    assert selection == picked(base, head)
 
 
 # --- values, rows, refactors ----------------------------------------------------------------------
 
 
 def test_a_filter_selects_what_reads_the_rows() -> None:
-    found = picked(shop(), shop(STG + " where amount > 0"))
-    assert [(t.name, str(t.reason)) for t in found.tests] == [
+    selection = picked(shop(), shop(STG + " where amount > 0"))
+    assert [(t.name, str(t.reason)) for t in selection.tests] == [
         ("on_id", "rows of stg changed"),
         ("on_twice", "rows of stg changed"),
     ]
@@ -109,9 +115,9 @@ def test_a_refactor_selects_nothing(stg: str) -> None:
 
 def test_a_column_renamed_with_its_readers_selects_nothing() -> None:
     head = shop(STG.replace("twice", "doubled"), "select id, doubled as twice from s.stg")
-    found = picked(shop(), head)
-    assert found.tests == []
-    assert found.models == ["model.p.stg", "model.p.mart"]
+    selection = picked(shop(), head)
+    assert selection.tests == []
+    assert selection.models == ["model.p.stg", "model.p.mart"]
 
 
 def test_an_expression_moved_upstream_selects_nothing() -> None:
@@ -121,8 +127,8 @@ def test_an_expression_moved_upstream_selects_nothing() -> None:
 
 def test_columns_of_a_table_in_another_order_are_built_anew() -> None:
     head = shop("select amount, id, amount * 2 as twice, status from s.orders")
-    found = picked(shop(), head)
-    assert (found.tests, found.models) == ([], ["model.p.stg"])
+    selection = picked(shop(), head)
+    assert (selection.tests, selection.models) == ([], ["model.p.stg"])
 
 
 def test_a_view_turned_table_is_the_same_data() -> None:
@@ -163,8 +169,8 @@ def with_test(**more: Any) -> Project:
     ],
 )
 def test_a_tests_own_settings_select_it(config: dict[str, Any]) -> None:
-    found = picked(with_test(), with_test(config=config))
-    assert [str(t.reason) for t in found.tests] == [f"its own {next(iter(config))} changed"]
+    selection = picked(with_test(), with_test(config=config))
+    assert [str(t.reason) for t in selection.tests] == [f"its own {next(iter(config))} changed"]
 
 
 @pytest.mark.parametrize(
@@ -212,21 +218,21 @@ def test_tests_of_a_model_under_another_name_are_new() -> None:
         check("fact_id", "select id from s.fact where id is null", "model.p.fact"),
         catalog=LISTED,
     )
-    found = picked(shop(), head)
-    assert [t.name for t in found.tests] == ["fact_id"]
-    assert found.models == ["model.p.fact"]
+    selection = picked(shop(), head)
+    assert [t.name for t in selection.tests] == ["fact_id"]
+    assert selection.models == ["model.p.fact"]
 
 
 # --- broken, opaque, exposures --------------------------------------------------------------------
 
 
 def test_a_column_that_is_gone_is_named_and_its_readers_are_selected() -> None:
-    found = picked(shop(), shop("select id, amount, status from s.orders"))
-    assert [(b.unique_id, str(b.reason)) for b in found.broken] == [
+    selection = picked(shop(), shop("select id, amount, status from s.orders"))
+    assert [(b.unique_id, str(b.reason)) for b in selection.broken] == [
         ("model.p.mart", "cannot find twice: stg.twice is gone")
     ]
-    assert [t.name for t in found.tests] == ["on_id", "on_twice"]
-    assert found.models == ["model.p.stg", "model.p.mart"]
+    assert [t.name for t in selection.tests] == ["on_id", "on_twice"]
+    assert selection.models == ["model.p.stg", "model.p.mart"]
 
 
 def test_what_was_broken_before_in_the_same_way_is_not_said_again() -> None:
@@ -245,9 +251,9 @@ def test_an_opaque_node_moves_with_its_parents_and_is_named() -> None:
             catalog=LISTED,
         )
 
-    found = picked(side(STG), side(STG.replace("* 2", "* 3")))
-    assert [t.name for t in found.tests] == ["t"]
-    assert [(o.unique_id, str(o.reason)) for o in found.opaque] == [
+    selection = picked(side(STG), side(STG.replace("* 2", "* 3")))
+    assert [t.name for t in selection.tests] == ["t"]
+    assert [(o.unique_id, str(o.reason)) for o in selection.opaque] == [
         ("model.p.py", "a Python model")
     ]
     assert names(side(STG), side(STG + " -- the same")) == []
@@ -256,10 +262,10 @@ def test_an_opaque_node_moves_with_its_parents_and_is_named() -> None:
 def test_exposures_that_read_what_moved() -> None:
     def side(stg: str) -> Project:
         reads = {"meta": {"referenced_columns": ["mart.id"]}}
-        said = node("exposure.p.said", None, "model.p.mart", **reads)
+        made_node = node("exposure.p.said", None, "model.p.mart", **reads)
         silent = node("exposure.p.silent", None, "model.p.mart")
         base = shop(stg)
-        return project(*base.nodes.values(), said, silent, catalog=LISTED)
+        return project(*base.nodes.values(), made_node, silent, catalog=LISTED)
 
     assert picked(side(STG), side(STG)).exposures == []
     assert picked(side(STG), side(STG.replace("* 2", "* 3"))).exposures == ["exposure.p.silent"]
@@ -272,13 +278,13 @@ def test_exposures_that_read_what_moved() -> None:
 
 def test_critical_adds_all_tests_of_impacted_critical_nodes() -> None:
     def side(stg: str, tier: str) -> Project:
-        found = shop(stg)
-        found.nodes["model.p.mart"].meta = {"criticality": tier}
-        return found
+        built = shop(stg)
+        built.nodes["model.p.mart"].meta = {"criticality": tier}
+        return built
 
     edited = STG.replace("* 2", "* 3")
-    found = picked(side(STG, "tier1"), side(edited, "tier1"), critical="tier1")
-    assert [(t.name, str(t.reason)) for t in found.tests] == [
+    selection = picked(side(STG, "tier1"), side(edited, "tier1"), critical="tier1")
+    assert [(t.name, str(t.reason)) for t in selection.tests] == [
         ("on_id", "mart is impacted and tier1"),
         ("on_twice", "stg.twice changed"),
     ]
@@ -288,18 +294,18 @@ def test_critical_adds_all_tests_of_impacted_critical_nodes() -> None:
 
 def test_only_restricts_what_is_listed() -> None:
     edited = shop(STG + " where id > 0")
-    found = picked(shop(), edited, only={"test.p.on_id", "model.p.stg"})
-    assert [t.name for t in found.tests] == ["on_id"]
-    assert found.models == ["model.p.stg"]
-    assert found.counts.impacted_tests == 1
-    assert found.counts.all_tests == 2
+    selection = picked(shop(), edited, only={"test.p.on_id", "model.p.stg"})
+    assert [t.name for t in selection.tests] == ["on_id"]
+    assert selection.models == ["model.p.stg"]
+    assert selection.counts.impacted_tests == 1
+    assert selection.counts.all_tests == 2
 
 
 def test_full_is_state_modified_plus() -> None:
-    found = state_modified(shop(), shop(STG + " -- a comment"))
-    assert [t.name for t in found.tests] == ["on_id", "on_twice"]
-    assert str(found.tests[0].reason) == "downstream of stg, which dbt calls modified"
-    assert found.models == ["model.p.stg", "model.p.mart"]
+    selection = state_modified(shop(), shop(STG + " -- a comment"))
+    assert [t.name for t in selection.tests] == ["on_id", "on_twice"]
+    assert str(selection.tests[0].reason) == "downstream of stg, which dbt calls modified"
+    assert selection.models == ["model.p.stg", "model.p.mart"]
 
 
 # --- rule 7: config, hooks, macros ----------------------------------------------------------------
@@ -516,14 +522,16 @@ def test_a_changed_project_hook_that_is_not_followed_selects_everything_and_is_s
         hook = node("operation.p.p-on-run-start-0", None, raw=sql)
         return project(*shop().nodes.values(), hook, catalog=LISTED)
 
-    found = picked(side("call refresh()"), side("call refresh(1)"))
-    assert [t.name for t in found.tests] == ["on_id", "on_twice"]
-    assert found.models == ["model.p.stg", "model.p.mart"]
-    said = "p-on-run-start-0 of p changed, which may write to any relation: every test is selected"
-    assert said in map(str, found.notes)
+    selection = picked(side("call refresh()"), side("call refresh(1)"))
+    assert [t.name for t in selection.tests] == ["on_id", "on_twice"]
+    assert selection.models == ["model.p.stg", "model.p.mart"]
+    message = (
+        "p-on-run-start-0 of p changed, which may write to any relation: every test is selected"
+    )
+    assert message in map(str, selection.notes)
     assert names(side("call refresh()"), side("call   refresh() -- x")) == []
     gone = picked(side("call refresh()"), shop())
-    assert said.replace("changed", "was removed") in map(str, gone.notes)
+    assert message.replace("changed", "was removed") in map(str, gone.notes)
 
 
 def test_a_function_is_part_of_what_calls_it() -> None:
@@ -576,9 +584,9 @@ def unit(
     test.model = "mart"
     test.given = [{"input": "ref('stg')", "rows": given or [{"id": 1, "twice": 2}]}]
     test.expect = {"rows": [{"id": 1}]}
-    found = shop(stg, mart)
-    known = {"model.p.stg": types} if types else None
-    return project(*found.nodes.values(), test, catalog=LISTED, types=known)
+    built = shop(stg, mart)
+    catalog_types = {"model.p.stg": types} if types else None
+    return project(*built.nodes.values(), test, catalog=LISTED, types=catalog_types)
 
 
 def units(base: Project, head: Project) -> list[str]:
@@ -661,9 +669,9 @@ def test_another_project_or_adapter_is_refused() -> None:
 def test_another_dbt_is_said() -> None:
     other = shop()
     other.metadata.dbt_version = "1.10.0"
-    found = picked(other, shop())
-    assert "base was made by dbt 1.10.0, head by dbt 1.11.0" in found.notes[0].message
-    assert found.tests == []
+    selection = picked(other, shop())
+    assert "base was made by dbt 1.10.0, head by dbt 1.11.0" in selection.notes[0].message
+    assert selection.tests == []
 
 
 def test_sql_that_differs_by_target_only_is_said_once() -> None:
@@ -672,9 +680,9 @@ def test_sql_that_differs_by_target_only_is_said_once() -> None:
     def side(target: str) -> Project:
         return shop(f"select '{target}' as id, 1 as twice from s.orders", raw=raw)
 
-    found = picked(side("dev"), side("prod"))
-    assert [t.name for t in found.tests] == ["on_id"]
-    (note,) = map(str, found.notes)
+    selection = picked(side("dev"), side("prod"))
+    assert [t.name for t in selection.tests] == ["on_id"]
+    (note,) = map(str, selection.notes)
     assert note.startswith("differs by target: stg has the same code on both sides")
     assert "--base-ref" in note
     assert picked(shop(), shop(STG + " where id > 0")).notes == []

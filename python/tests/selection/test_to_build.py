@@ -30,8 +30,8 @@ EDITED = E.replace("amount", "upper(amount) as amount")
 
 
 def test_a_relation_is_built_that_inlines_an_edited_ephemeral() -> None:
-    found = picked(inlined(E, table(E)), inlined(EDITED, table(EDITED)))
-    assert (found.tests, found.models) == ([], ["model.p.e", "model.p.t"])
+    selection = picked(inlined(E, table(E)), inlined(EDITED, table(EDITED)))
+    assert (selection.tests, selection.models) == ([], ["model.p.e", "model.p.t"])
 
 
 def test_also_through_another_ephemeral() -> None:
@@ -65,11 +65,11 @@ def on_e(name: str, e: str, column: str = "id") -> Node:
 
 
 def test_one_test_compiles_an_ephemeral_that_only_tests_inline() -> None:
-    found = picked(
+    selection = picked(
         inlined(E, on_e("a", E), on_e("b", E)),
         inlined(EDITED, on_e("a", EDITED), on_e("b", EDITED)),
     )
-    assert [(t.name, str(t.reason)) for t in found.tests] == [
+    assert [(t.name, str(t.reason)) for t in selection.tests] == [
         ("a", "e changed, and only tests inline it: running one shows whether it compiles")
     ]
 
@@ -82,17 +82,17 @@ def test_a_test_that_runs_anyway_is_that_one() -> None:
 
 
 def test_where_a_relation_inlines_it_no_test_has_to() -> None:
-    found = picked(
+    selection = picked(
         inlined(E, table(E), on_e("a", E)), inlined(EDITED, table(EDITED), on_e("a", EDITED))
     )
-    assert found.tests == []
+    assert selection.tests == []
 
 
 def test_an_ephemeral_that_means_the_same_selects_no_test() -> None:
     same = "with o as (select * from s.orders) select id, amount, status from o"
     base, head = inlined(E, table(E), on_e("a", E)), inlined(same, table(same), on_e("a", same))
-    found = picked(base, head)
-    assert (found.tests, found.models) == ([], ["model.p.e", "model.p.t"])
+    selection = picked(base, head)
+    assert (selection.tests, selection.models) == ([], ["model.p.e", "model.p.t"])
 
 
 @pytest.mark.parametrize(
@@ -140,10 +140,10 @@ def test_a_test_in_new_words_is_not_proven(sql: str, proven: bool) -> None:
         project(
             orders(),
             node("model.p.m", f"select id from s.orders{where}", RAW),
-            check("t", said, "model.p.m"),
+            check("t", test_sql, "model.p.m"),
             catalog=LISTED,
         )
-        for where, said in (("", "select id from s.m where id is null"), (" where id > 0", sql))
+        for where, test_sql in (("", "select id from s.m where id is null"), (" where id > 0", sql))
     )
     chosen = select(base, head, assume_passed=True)
     assert bool(chosen.proven) == proven
@@ -225,9 +225,9 @@ def test_a_changed_column_is_named_where_nothing_comes_of_it(reads: str, moved: 
         reader = node("model.p.r", reads, "model.p.m")
         return project(orders(), model, reader, check("s", reads, "model.p.m"), catalog=LISTED)
 
-    found = picked(side("status"), side("length(status)"))
-    assert found.models == (["model.p.m", "model.p.r"] if moved else ["model.p.m"])
-    assert [str(t.reason) for t in found.tests] == (
+    selection = picked(side("status"), side("length(status)"))
+    assert selection.models == (["model.p.m", "model.p.r"] if moved else ["model.p.m"])
+    assert [str(t.reason) for t in selection.tests] == (
         ["it names m.status, which changed, without using it"] if moved else []
     )
 
@@ -253,5 +253,5 @@ def test_rows_in_another_order_are_handed_on_to_what_takes_the_first(
             catalog=LISTED,
         )
 
-    found = picked(side("asc"), side("desc"))
-    assert found.models == [f"model.p.{name}" for name in built]
+    selection = picked(side("asc"), side("desc"))
+    assert selection.models == [f"model.p.{name}" for name in built]

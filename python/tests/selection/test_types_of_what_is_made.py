@@ -36,7 +36,7 @@ ONE_TYPE = {
 def side(made: str, where: str = "true", types: dict[str, dict[str, str]] | None = None) -> Project:
     """Each order with a group of keys that are made, which are unique; its own id is, too."""
     sql = f"select k from ({made.format(where)}) as made group by k"
-    found = project(
+    built = project(
         orders(),
         node("model.p.keys", sql, RAW),
         node(
@@ -50,7 +50,7 @@ def side(made: str, where: str = "true", types: dict[str, dict[str, str]] | None
         types=TYPES | (types or {}),
         adapter="duckdb",
     )
-    return found.having(
+    return built.having(
         run_results=[
             RunResult(unique_id=t, status="pass", failures=0)
             for t in ("test.p.once", "test.p.still")
@@ -60,8 +60,8 @@ def side(made: str, where: str = "true", types: dict[str, dict[str, str]] | None
 
 @pytest.mark.parametrize(("made", "one_type"), ONE_TYPE.items(), ids=range(len(ONE_TYPE)))
 def test_a_join_on_what_is_of_one_type_repeats_nothing(made: str, one_type: bool) -> None:
-    found = select(side(made), side(made, "amount is not null"))
-    assert ("test.p.still" in {t.unique_id for t in found.proven}) == one_type
+    selection = select(side(made), side(made, "amount is not null"))
+    assert ("test.p.still" in {t.unique_id for t in selection.proven}) == one_type
     if not one_type:
         return
     with duckdb.connect() as connection:
@@ -85,10 +85,10 @@ def test_the_catalog_of_base_has_the_type_where_the_relation_moved(
 ) -> None:
     made = "select id + 1 as k from s.orders where {}"
     base = side(made, types={"model.p.keys": {"k": type_}})
-    found = select(base, side(made, "amount is not null"))
-    assert ("test.p.still" in {t.unique_id for t in found.proven}) == one_type
+    selection = select(base, side(made, "amount is not null"))
+    assert ("test.p.still" in {t.unique_id for t in selection.proven}) == one_type
     # As in CI, where head has no catalog: of base's then the sources count for columns, all for types.
     sources = {unique_id: base.catalog[unique_id] for unique_id in (RAW,)}
     base = base.having(catalog=sources, whole_catalog=base.catalog)
-    found = select(base, side(made, "amount is not null").having(catalog=sources))
-    assert ("test.p.still" in {t.unique_id for t in found.proven}) == one_type
+    selection = select(base, side(made, "amount is not null").having(catalog=sources))
+    assert ("test.p.still" in {t.unique_id for t in selection.proven}) == one_type

@@ -38,6 +38,6 @@ WRITES = "delete from s.{} where id = 1"
     ],
 )
 def test_fewer_rows_of_what_hooks_write(writes: str, where: str, hook: str, proven: bool) -> None:
-    found = select(side("amount > 0", WRITES, writes), side(where, hook, writes))
-    assert [t.unique_id for t in found.proven] == ["test.p.whole"] * proven
-    assert [t.unique_id for t in found.tests] == ["test.p.whole"] * (not proven)
+    selection = select(side("amount > 0", WRITES, writes), side(where, hook, writes))
+    assert [t.unique_id for t in selection.proven] == ["test.p.whole"] * proven
+    assert [t.unique_id for t in selection.tests] == ["test.p.whole"] * (not proven)

@@ -184,8 +184,8 @@ def test_a_test_and_its_where_and_a_snapshot_and_a_function_alike() -> None:
             declared=False,
         )
 
-    found = names(more(U), more(VALUE))
-    assert found == ["by_string", "in_its_where", "catalog", "of_snapshot", "of_function"]
+    names_of_tests = names(more(U), more(VALUE))
+    assert names_of_tests == ["by_string", "in_its_where", "catalog", "of_snapshot", "of_function"]
 
 
 def test_lineage_and_the_reason_say_so() -> None:
@@ -194,8 +194,8 @@ def test_lineage_and_the_reason_say_so() -> None:
     edges = {(e.parent_id, e.parent_column, e.child_column, e.subtype) for e in analysis.edges}
     assert ("model.p.u", "amount", "*rows*", "CONDITIONAL") in edges
     assert ("model.p.u", "*rows*", "*rows*", "CONDITIONAL") in edges
-    said = str(analysis.nodes["model.p.a"].reason)
-    assert said == "may read all of orders, u, which its SQL does not name as a relation"
+    message = str(analysis.nodes["model.p.a"].reason)
+    assert message == "may read all of orders, u, which its SQL does not name as a relation"
     (test,) = picked(side(U, sql), side(VALUE, sql)).tests
     assert test.path[0] == "model.p.u.amount"
     catalog = analyse(side(U, "select table_name from information_schema.tables", declared=False))

@@ -26,8 +26,10 @@ def side(raw: str, *more: Node, macros: tuple[str, ...] = (), asks: bool = True)
     """A model ``m`` that compiles to `SQL`, with a test of it."""
     model = node("model.p.m", SQL, RAW, raw=raw, macros=list(macros))
     test = check("t", "select x from s.m where x > 1", "model.p.m")
-    known = [ASKS if asks else ASKS_OTHERWISE, OUTER, LOADED]
-    return project(orders(), model, test, *more, catalog=LISTED, macros=known, adapter="duckdb")
+    macros_of_project = [ASKS if asks else ASKS_OTHERWISE, OUTER, LOADED]
+    return project(
+        orders(), model, test, *more, catalog=LISTED, macros=macros_of_project, adapter="duckdb"
+    )
 
 
 @pytest.mark.parametrize(
@@ -180,9 +182,9 @@ def test_a_test_that_looks_at_the_columns_of_what_it_tests_has_no_such_branch() 
         has = check("has", "select x from s.m where x > 1", "model.p.m", macros=[listed.unique_id])
         return project(orders(), model, has, catalog=LISTED, macros=[listed], adapter="duckdb")
 
-    found = select(of(""), of(" where id > 1"), assume_passed=True)
-    assert [test.name for test in found.tests] == []
-    assert [test.unique_id for test in found.proven] == ["test.p.has"]
+    selection = select(of(""), of(" where id > 1"), assume_passed=True)
+    assert [test.name for test in selection.tests] == []
+    assert [test.unique_id for test in selection.proven] == ["test.p.has"]
 
 
 @pytest.mark.parametrize(
@@ -227,11 +229,15 @@ def test_a_macro_that_a_hook_calls_by_a_name_put_together(hook: str, counts: boo
 
     def of(value: int) -> Project:
         tidy = f"{{% macro tidy() %}}update {{{{ this }}}} set x = {value}{{% endmacro %}}"
-        known = [macro("macro.p.tidy", tidy), macro("macro.p.by_name", by_name)]
-        known.append(macro("macro.p.other", "{% macro other() %}select 1{% endmacro %}"))
+        macros_of_project = [macro("macro.p.tidy", tidy), macro("macro.p.by_name", by_name)]
+        macros_of_project.append(
+            macro("macro.p.other", "{% macro other() %}select 1{% endmacro %}")
+        )
         model = node("model.p.m", SQL, RAW, config={"post-hook": [{"sql": hook}]})
         test = check("t", "select x from s.m where x > 1", "model.p.m")
-        return project(orders(), model, test, catalog=LISTED, macros=known, adapter="duckdb")
+        return project(
+            orders(), model, test, catalog=LISTED, macros=macros_of_project, adapter="duckdb"
+        )
 
     assert names(of(1), of(2)) == (["t"] if counts else [])
     assert names(of(1), of(1)) == []

@@ -117,7 +117,7 @@ def side(sql: str, values: str, where: str, materialized: str = "table") -> Proj
         "with all_values as (select k as value_field, count(*) as n_records from s.a group by k) "
         f"select * from all_values where value_field not in {values}"
     )
-    found = project(
+    built = project(
         orders(),
         above,
         made,
@@ -126,7 +126,7 @@ def side(sql: str, values: str, where: str, materialized: str = "table") -> Proj
         types={RAW: {"id": "integer", "amount": "integer", "status": "varchar"}},
         adapter="duckdb",
     )
-    return found.having(
+    return built.having(
         run_results=[
             RunResult(unique_id=f"test.p.{name}", status="pass", failures=0)
             for name in ("listed", "other")
@@ -136,9 +136,9 @@ def side(sql: str, values: str, where: str, materialized: str = "table") -> Proj
 
 def is_proven(sql: str, values: str, materialized: str = "table") -> bool:
     base = side(sql, values, "amount > 5", materialized)
-    found = select(base, side(sql, values, "true", materialized))
-    assert "test.p.listed" in {t.unique_id for t in (*found.proven, *found.tests)}
-    return "test.p.listed" in {t.unique_id for t in found.proven}
+    selection = select(base, side(sql, values, "true", materialized))
+    assert "test.p.listed" in {t.unique_id for t in (*selection.proven, *selection.tests)}
+    return "test.p.listed" in {t.unique_id for t in selection.proven}
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -158,11 +158,11 @@ def test_values_that_can_be_no_others_need_no_test(name: str) -> None:
             connection.execute("create table s.orders (id int, amount int, status varchar)")
             if rows:
                 connection.executemany("insert into s.orders values (?, ?, ?)", rows)
-            found = connection.execute(
+            found_rows = connection.execute(
                 f"select count(*) from ({sql}) as made where k not in {values}"
             ).fetchone()
-        assert found is not None
-        others += found[0]
+        assert found_rows is not None
+        others += found_rows[0]
     assert (others == 0) == so
 
 

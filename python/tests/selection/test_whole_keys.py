@@ -43,8 +43,8 @@ def side(key: str, where: str = "") -> Project:
 
 @pytest.mark.parametrize(("key", "whole"), KEYS.items(), ids=range(len(KEYS)))
 def test_a_key_that_is_never_null_needs_no_test(key: str, whole: bool) -> None:
-    found = select(side(key), side(key, " where amount > 0"))
-    assert ["test.p.whole" in {t.unique_id for t in found.proven}] == [whole]
+    selection = select(side(key), side(key, " where amount > 0"))
+    assert ["test.p.whole" in {t.unique_id for t in selection.proven}] == [whole]
     with duckdb.connect() as connection:
         connection.execute(
             "create table orders as select * from (values (1, 2, 'a'), (2, 3, null), "

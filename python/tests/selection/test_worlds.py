@@ -18,13 +18,13 @@ EDITS = 6
 
 
 def missed(
-    found: Selection,
+    selection: Selection,
     before: dict[str, list[str] | None],
     after: dict[str, list[str] | None],
 ) -> list[str]:
     """Tests that would have changed and are neither selected nor rest on one that says so."""
-    selected = {test.name for test in found.tests}
-    proven = {test.unique_id: test for test in found.proven}
+    selected = {test.name for test in selection.tests}
+    proven = {test.unique_id: test for test in selection.proven}
     wrong = []
     for test, rows in after.items():
         if test in selected or rows == before[test]:
@@ -52,12 +52,12 @@ def test_what_is_proven_cannot_fail_alone() -> None:
             after = world.after(edited[0]) if edited is not None else None
             if edited is None or after is None:
                 continue
-            found = select(world.base, edited[1])
-            assert missed(found, world.before, after) == [], f"seed {seed}"
+            selection = select(world.base, edited[1])
+            assert missed(selection, world.before, after) == [], f"seed {seed}"
             counted["edits"] += 1
-            counted["proven"] += len(found.proven)
-            counted["selected"] += len(found.tests)
-            counted["resting on others"] += sum(bool(test.facts) for test in found.proven)
+            counted["proven"] += len(selection.proven)
+            counted["selected"] += len(selection.tests)
+            counted["resting on others"] += sum(bool(test.facts) for test in selection.proven)
             counted["changed"] += sum(after[t] != rows for t, rows in world.before.items())
         world.connection.close()
     # A run that holds nothing, or changes nothing, would prove nothing.

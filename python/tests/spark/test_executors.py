@@ -46,8 +46,8 @@ def test_executors_lower_as_the_driver_does(spark, project):
 @pytest.mark.spark
 @pytest.mark.usefixtures("_as_on_a_cluster")
 def test_a_project_comes_out_the_same(spark, project):
-    said = []
-    lower_many = on_executors(lambda: spark, None, said.append, least=1)
+    warnings = []
+    lower_many = on_executors(lambda: spark, None, warnings.append, least=1)
     there, here = (
         analyse(project, expressions=True, lower_many=lower_many),
         analyse(project, expressions=True),
@@ -57,19 +57,19 @@ def test_a_project_comes_out_the_same(spark, project):
         here.edges,
         here.test_columns,
     )
-    assert said == []
+    assert warnings == []
 
 
 @pytest.mark.spark
 @pytest.mark.usefixtures("_as_on_a_cluster")
 def test_executors_with_another_engine_are_not_believed(spark, project, monkeypatch):
     monkeypatch.setattr(executors, "engine", lambda: b"another")
-    said = []
-    lower_many = on_executors(lambda: spark, lower_packed, said.append, least=1)
+    warnings = []
+    lower_many = on_executors(lambda: spark, lower_packed, warnings.append, least=1)
     there = analyse(project, lower_many=lower_many)
     assert there.edges == analyse(project).edges
-    assert len(said) == 1
-    assert "another version of dbt-ripple" in said[0]
+    assert len(warnings) == 1
+    assert "another version of dbt-ripple" in warnings[0]
 
 
 @pytest.mark.spark
@@ -99,8 +99,8 @@ def test_executors_without_the_package_are_done_without(monkeypatch):
         raise RuntimeError(said_by_spark)
 
     monkeypatch.setattr(executors, "lower_on_executors", fail)
-    said = []
-    lower_many = on_executors(lambda: None, lower_packed, said.append, least=1)
+    warnings = []
+    lower_many = on_executors(lambda: None, lower_packed, warnings.append, least=1)
     queries = ["select 1 as a", "select b from t"]
     assert lower_many(queries, "spark", False) == lower_packed(queries, "spark", False)
-    assert said == ["analysed here, not on Spark's executors: No module named 'dbt_ripple'"]
+    assert warnings == ["analysed here, not on Spark's executors: No module named 'dbt_ripple'"]

@@ -45,8 +45,8 @@ def expected(snapshot: LineageSnapshot, table: str) -> list[dict[str, Any]]:
 
 
 def held(spark: Any, snapshot: LineageSnapshot, table: str) -> list[dict[str, Any]]:
-    found = spark.table(TO.table(table)).where(f"snapshot_id = '{snapshot.snapshot_id}'")
-    return list(found.select(*columns(table)).toArrow().to_pylist())
+    frame = spark.table(TO.table(table)).where(f"snapshot_id = '{snapshot.snapshot_id}'")
+    return list(frame.select(*columns(table)).toArrow().to_pylist())
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[str]:

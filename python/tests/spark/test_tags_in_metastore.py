@@ -85,7 +85,7 @@ tagged:
 
 
 @pytest.fixture(scope="module")
-def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+def loaded_tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
     """What each question was answered, in order, by the name given to it."""
     folder = tmp_path_factory.mktemp("tagged")
     for name, text in FILES.items():
@@ -126,14 +126,14 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, A
     )
     assert run.returncode == 0, run.stderr[-5000:]
     answers = iter([json.loads(line) for line in run.stdout.splitlines() if line[:1] == "["])
-    found: dict[str, list[Any]] = {}
+    rows_of: dict[str, list[Any]] = {}
     for name, command in flat:
         if command.startswith("sql "):
-            found.setdefault(name, []).append(next(answers))
-    found["artifacts"] = [
+            rows_of.setdefault(name, []).append(next(answers))
+    rows_of["artifacts"] = [
         [path.read_text(errors="replace")] for path in (folder / "out").rglob("*.sql")
     ]
-    return found
+    return rows_of
 
 
 def _quoted(text: str) -> str:
@@ -164,20 +164,20 @@ CHANGED = {"owner": NASTY, "public": "true", "column.id": "it's", "column.mail":
     ],
 )
 def test_the_metastore_holds_what_the_project_says(
-    said: dict[str, list[Any]], moment: str, expected: dict[str, str]
+    loaded_tables: dict[str, list[Any]], moment: str, expected: dict[str, str]
 ) -> None:
-    for name, rows in zip(KINDS, said[moment], strict=False):
+    for name, rows in zip(KINDS, loaded_tables[moment], strict=False):
         assert held(rows) == expected, (moment, name)
 
 
-def test_where_nothing_differs_nothing_is_written(said: dict[str, list[Any]]) -> None:
-    written = [row["operation"] for row in said["again"][-1]]
+def test_where_nothing_differs_nothing_is_written(loaded_tables: dict[str, list[Any]]) -> None:
+    written = [row["operation"] for row in loaded_tables["again"][-1]]
     assert written.count("SET TBLPROPERTIES") == 1
     assert "UNSET TBLPROPERTIES" not in written
 
 
-def test_comments_where_asked(said: dict[str, list[Any]]) -> None:
-    for rows in said["comments"]:
+def test_comments_where_asked(loaded_tables: dict[str, list[Any]]) -> None:
+    for rows in loaded_tables["comments"]:
         comments = {row["col_name"]: row["comment"] or "" for row in rows}
         assert (comments["id"], comments["mail"]) == (
             "Its number, it's. [pii: it's]",
@@ -185,16 +185,16 @@ def test_comments_where_asked(said: dict[str, list[Any]]) -> None:
         )
 
 
-def test_drift_is_seen_and_nothing_else(said: dict[str, list[Any]]) -> None:
-    *_, table, view, incremental, seed, snapshot = said["drift"]
+def test_drift_is_seen_and_nothing_else(loaded_tables: dict[str, list[Any]]) -> None:
+    *_, table, view, incremental, seed, snapshot = loaded_tables["drift"]
     assert [tuple(row.values()) for row in table] == [("owner", "anna", "mallory")]
     assert [tuple(row.values()) for row in view] == [("column.mail", "email", None)]
     assert [tuple(row.values()) for row in seed] == [("old", None, "x")]
     assert incremental == snapshot == []
 
 
-def test_masks_on_spark(said: dict[str, list[Any]]) -> None:
-    ((row, nothing),) = said["masked"]
+def test_masks_on_spark(loaded_tables: dict[str, list[Any]]) -> None:
+    ((row, nothing),) = loaded_tables["masked"]
     mail = "anna@x.example"
     assert row == {
         "how_sha2": hashlib.sha256(mail.encode()).hexdigest(),
@@ -204,5 +204,5 @@ def test_masks_on_spark(said: dict[str, list[Any]]) -> None:
         "how_tokenise": hashlib.sha256(f"{SALT}:{mail}".encode()).hexdigest(),
     }
     assert set(nothing.values()) == {None}
-    assert not any(SALT in text for (text,) in said["artifacts"])
-    assert any("${dbt_ripple.salt}" in text for (text,) in said["artifacts"])
+    assert not any(SALT in text for (text,) in loaded_tables["artifacts"])
+    assert any("${dbt_ripple.salt}" in text for (text,) in loaded_tables["artifacts"])
