@@ -17,10 +17,9 @@ that is not there is *broken*.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol
+from dataclasses import replace
+from typing import Any, Final
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.fingerprint import digest
@@ -31,17 +30,28 @@ from dbt_ripple.flow.ir import (
     GROUP_BY,
     IDENTITY,
     JOIN,
-    MASK_SHIFT,
     TRANSFORMATION,
-    WINDOW,
-    Lowered,
 )
-from dbt_ripple.flow.link import Linked, link
-from dbt_ripple.flow.relation import Deps, Relation, merge, through, union
-from dbt_ripple.flow.unused_ctes import checked
+from dbt_ripple.flow.relation import Deps, Relation, merge, through
 from dbt_ripple.graph.lineage import Analysis, NodeAnalysis, Status
 from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.graph.metric_queries import MetricQuery, measures_of, metrics_of
 from dbt_ripple.graph.relations import RELATIONS, LinkedNode, unchanged_relation
+from dbt_ripple.graph.semantic_expressions import (
+    NO_RELATION,
+    Expressions,
+    QueryLowerer,
+    Value,
+    alone,
+)
+from dbt_ripple.graph.semantic_models import (
+    SemanticModel,
+    element_value,
+    make_measure,
+    semantic_model,
+    state_of,
+    text_of,
+)
 from dbt_ripple.graph.semantic_references import (
     SEMANTIC,
     SemanticReference,
@@ -50,116 +60,17 @@ from dbt_ripple.graph.semantic_references import (
     filter_sql,
     filters_of,
     laid_out_on_time,
-    listed,
     placeholder,
     settings,
 )
-from dbt_ripple.graph.unresolved_names import engine_says, reads_stored, without_words
-from dbt_ripple.reasons import Code, Reason, several
+from dbt_ripple.graph.unresolved_names import reads_stored
+from dbt_ripple.reasons import Code, Reason
 
-_FROM: Final = "semantic_model"
-"""What an expression is read from, in the query that is made of it."""
-
-_IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*")
-_COUNTS: Final = frozenset({"count", "count_distinct"})
-_LINKABLE: Final = frozenset({"primary", "unique", "natural"})
 _GRAINS: Final = frozenset(
     "nanosecond microsecond millisecond second minute hour day week month quarter year".split()
 )
 _OF_ODD_SHAPES: Final = (AttributeError, KeyError, TypeError, ValueError)
 _OLD_TIME_SPINE: Final = ("metricflow_time_spine", "date_day")
-
-
-class QueryLowerer(Protocol):
-    """Where queries are lowered."""
-
-    def lowered(self, sql: str) -> Lowered:
-        """A query, lowered."""
-
-
-@dataclass(slots=True)
-class _Value:
-    """What an expression comes to.
-
-    Attributes:
-        why: why it cannot be read; it then depends on everything it could.
-        missing: names for want of which it certainly fails; ``doubtful`` for which it may.
-    """
-
-    fp: bytes
-    deps: Deps
-    why: Reason | None = None
-    missing: list[str] = field(default_factory=list)
-    doubtful: list[str] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Element:
-    """An entity, a dimension or a measure."""
-
-    kind: str
-    name: str
-    text: str
-    value: _Value
-    type: str = ""
-
-
-@dataclass(slots=True)
-class _SemanticModel:
-    node: Node
-    rows_fp: bytes
-    elements: dict[str, _Element]
-    primary: str | None
-
-    def has_entity(self, name: str, linkable: bool) -> bool:
-        """Whether it can be joined by an entity; where asked, as the side that has one row of each."""
-        if name == self.primary:
-            return True
-        element = self.elements.get(name)
-        return (
-            element is not None
-            and element.kind == "entity"
-            and (not linkable or element.type in _LINKABLE)
-        )
-
-    def rows(self) -> Deps:
-        return {(self.node.unique_id, ROWS): IDENTITY}
-
-    def everything(self) -> tuple[bytes, Deps]:
-        """All of it, for who may read any of it."""
-        deps: Deps = {(self.node.unique_id, name): IDENTITY for name in self.elements}
-        fps = [element.value.fp for _, element in sorted(self.elements.items())]
-        return digest(b"all of it", self.rows_fp, *fps), deps | self.rows()
-
-
-@dataclass(slots=True)
-class _MetricQuery:
-    """A metric or a saved query while it is put together.
-
-    Attributes:
-        columns: what it shows, with the SQL-like text of each.
-        rows: what its rows depend on, with a fingerprint of each part.
-        own: the semantic models whose measures it aggregates.
-        times: the dimensions its metrics are told by.
-        missing: what it asks for that is not there.
-        unread: why any of it cannot be read.
-    """
-
-    columns: dict[str, tuple[bytes, Deps, str]] = field(default_factory=dict)
-    rows: Deps = field(default_factory=dict)
-    parts: list[bytes] = field(default_factory=list)
-    own: dict[str, None] = field(default_factory=dict)
-    times: dict[tuple[str, str], bytes] = field(default_factory=dict)
-    missing: dict[str, None] = field(default_factory=dict)
-    unread: dict[Reason, None] = field(default_factory=dict)
-
-    def row(self, kind: bytes, fp: bytes, deps: Deps) -> None:
-        """Add something that the rows depend on."""
-        self.parts.append(digest(kind, fp))
-        merge(self.rows, deps)
-
-    def rows_fp(self) -> bytes:
-        return digest(b"rows", *sorted(self.parts))
 
 
 class SemanticLayer:
@@ -184,11 +95,11 @@ class SemanticLayer:
     ) -> None:
         self.project = project
         self.dialect = dialect
-        self.queries = queries
+        self.expressions = Expressions(dialect, queries)
         self.relation_of = relation_of
         self.surely = surely
-        self.models: dict[str, _SemanticModel] = {}
-        self.metrics: dict[str, _MetricQuery] = {}
+        self.models: dict[str, SemanticModel] = {}
+        self.metrics: dict[str, MetricQuery] = {}
         self.linked_nodes: dict[str, LinkedNode] = {}
         self.by_name: dict[tuple[str, str], list[str]] = {}
         self.measures: dict[str, list[str]] = {}
@@ -208,187 +119,41 @@ class SemanticLayer:
             self.saved_query(node)
         return self.linked_nodes
 
-    # -- expressions ------------------------------------------------------------------------------
-
-    def value(
-        self,
-        text: str,
-        over: Relation,
-        surely: Callable[[], Relation] | None,
-        stored: bool = True,
-    ) -> _Value:
-        """What an expression over a relation comes to.
-
-        Args:
-            text: the expression.
-            over: what it is read from.
-            surely: the same, as far as its columns are certain; None where a name that cannot be
-                found is never certainly missing.
-            stored: whether the relation is a table (`doubts.says`).
-        """
-        sql = f"select (\n{text}\n) as value from {_FROM}"
-        others = False
-
-        def table(key: str, _name: str) -> Relation:
-            nonlocal others
-            others = others or key != _FROM
-            return over
-
-        try:
-            lowered = self.queries.lowered(sql)
-            if lowered.rel is None:
-                return _anything(over, text, lowered.reason or Code.NO_EXPRESSION())
-            linked = link(lowered, table, self.dialect)
-        except Exception as error:  # a defect of ours is this element's, not the whole project's
-            reason = Code.DEFECT(error=f"{type(error).__name__}: {error}")
-            return _anything(over, text, reason)
-        relation = linked.relation
-        if others:
-            return _anything(over, text, Code.READS_ANOTHER_RELATION())
-        if len(relation.fps) != 1 or relation.unlisted:
-            return _anything(over, text, Code.NOT_ONE_EXPRESSION())
-        fp = relation.fps[0]
-        if relation.rows_fp != over.rows_fp:
-            fp = digest(b"over rows", fp, relation.rows_fp)
-        value = _Value(fp, relation.deps[0])
-        if linked.missing:
-            value.fp = digest(b"broken", fp, *(name.encode() for name in linked.missing))
-            value.doubtful = self.in_vain(sql, over, stored, surely=False)
-            if value.doubtful and surely is not None:
-                value.missing = self.in_vain(sql, surely(), stored, surely=True)
-        return value
-
-    def in_vain(self, sql: str, over: Relation, stored: bool, *, surely: bool) -> list[str]:
-        """The names that an expression looks for in vain, as far as its engine minds."""
-        lowered, follows = without_words(sql, self.dialect, unsure=surely)
-        if lowered.rel is None or (surely and not follows):
-            return []
-        live = checked(lowered, self.dialect, surely=surely)
-        linked: Linked = link(live, lambda *_: over, self.dialect)
-        refused = (True,) if surely else (True, None)
-        return [
-            n for n in linked.missing if engine_says(linked, n, self.dialect, stored) in refused
-        ]
-
     # -- semantic models --------------------------------------------------------------------------
 
     def semantic_model(self, node: Node) -> None:
-        """A semantic model: its elements over its model's columns."""
+        """A semantic model over its model's columns."""
         unique_id = node.unique_id
         parents = [
             p
             for p in self.project.parents.get(unique_id, ())
             if self.project.nodes[p].resource_type in RELATIONS
         ]
-        over = _base(self.relation_of(parents[0])) if parents else _NO_RELATION
+        over = alone(self.relation_of(parents[0])) if parents else NO_RELATION
         stored = reads_stored(self.project, unique_id)
 
         def surely() -> Relation:
-            return _base(self.surely(parents[0])) if parents else _NO_RELATION
+            return alone(self.surely(parents[0])) if parents else NO_RELATION
 
-        elements: dict[str, _Element] = {}
-        for kind, definition in sorted(
-            _elements(node), key=lambda e: (e[0], str(e[1].get("name")))
-        ):
-            name = str(definition.get("name"))
-            value = self.element(definition, over, surely, stored)
-            text = _text_of(definition)
-            if kind == "measure":
-                text = self.measure_value(value, definition, text)
-            if name in elements:  # dbt allows it of kinds that are never mixed up
-                value.fp = digest(elements[name].value.fp, value.fp)
-                value.deps = union(elements[name].value.deps, value.deps)
-            elements[name] = _Element(kind, name, text, value, str(definition.get("type") or ""))
-        made = _SemanticModel(node, over.rows_fp, elements, node.primary_entity)
-        if made.primary is None:
-            made.primary = next(
-                (e.name for e in elements.values() if e.kind == "entity" and e.type == "primary"),
-                None,
-            )
-        for definition in node.measures:
-            self.non_additive(made, definition)
-        self.models[unique_id] = made
-        for element in elements.values():
+        model = self.models[unique_id] = semantic_model(
+            self.expressions, node, over, surely, stored
+        )
+        for element in model.elements.values():
             if element.kind == "measure":
                 self.measures.setdefault(element.name, []).append(unique_id)
-        status, reason = self.state_of(made, bool(parents))
+        status, reason = state_of(model, bool(parents))
         self.keep(
             node,
             status,
             reason,
-            {e.name: (e.value.fp, e.value.deps, e.text) for e in elements.values()},
+            {e.name: (e.value.fp, e.value.deps, e.text) for e in model.elements.values()},
             over.rows_fp,
             dict(over.rows),
         )
 
-    def element(
-        self,
-        definition: dict[str, Any],
-        over: Relation,
-        surely: Callable[[], Relation],
-        stored: bool,
-    ) -> _Value:
-        """What one entity, dimension or measure is made of: its ``expr``, or the column of its name."""
-        text = _text_of(definition)
-        if _IDENTIFIER.fullmatch(text):
-            column = over.get(fold(text, False, self.dialect), text)
-            if column is not None:
-                return _Value(*column)
-            if definition.get("expr") is None:  # a name, even where it is a word of SQL
-                there = surely().get(fold(text, False, self.dialect), text)
-                missing = [] if there is not None else [text]
-                return _Value(digest(b"broken", text.encode()), {}, None, missing, [text])
-        return self.value(text, over, surely, stored)
-
-    def measure_value(self, value: _Value, definition: dict[str, Any], text: str) -> str:
-        """Make a measure of its expression; returns how it reads."""
-        aggregation = str(definition.get("agg") or "").lower()
-        masks = aggregation in _COUNTS  # a count says nothing of the value that is counted
-        value.fp = digest(
-            b"measure",
-            aggregation.encode(),
-            settings(definition.get("agg_params")).encode(),
-            value.fp,
-        )
-        value.deps = through(AGGREGATION << MASK_SHIFT if masks else AGGREGATION, value.deps)
-        return f"{aggregation}({text})"
-
-    def non_additive(self, model: _SemanticModel, definition: dict[str, Any]) -> None:
-        """A measure that is taken at one moment of a dimension, and not added up along it."""
-        rule = definition.get("non_additive_dimension")
-        measure = model.elements.get(str(definition.get("name")))
-        if not isinstance(rule, dict) or measure is None:
-            return
-        over = [str(rule.get("name")), *map(str, rule.get("window_groupings") or ())]
-        for name in over:
-            element = model.elements.get(name)
-            if element is not None:
-                measure.value.deps = dict(measure.value.deps)
-                merge(measure.value.deps, through(WINDOW, element.value.deps))
-                measure.value.fp = digest(b"within", measure.value.fp, element.value.fp)
-        measure.value.fp = digest(measure.value.fp, str(rule.get("window_choice")).encode())
-
-    def state_of(self, model: _SemanticModel, has_model: bool) -> tuple[Status, Reason | None]:
-        """How well a semantic model was seen, and why not better."""
-        if not has_model:
-            named = listed(u.rpartition(".")[2] for u in model.node.depends_on.nodes)
-            return "broken", Code.CANNOT_FIND(names=[named or "its model"])
-        elements = model.elements.values()
-        if missing := _missing_parts((e, e.value.missing) for e in elements):
-            return "broken", several(missing)
-        if unread := [
-            Code.PART_UNREAD_BECAUSE(part=f"{e.kind} {e.name}", because=e.value.why)
-            for e in elements
-            if e.value.why
-        ]:
-            return "opaque", Code.CANNOT_BE_READ(parts=unread)
-        if doubtful := _missing_parts((e, e.value.doubtful) for e in elements):
-            return "opaque", Code.MAY_NOT_BUILD(because=several(doubtful))
-        return "analysed", None
-
     # -- metrics ----------------------------------------------------------------------------------
 
-    def metric(self, unique_id: str) -> _MetricQuery | None:
+    def metric(self, unique_id: str) -> MetricQuery | None:
         """A metric, its inputs first; None where it is made of itself."""
         metric = self.metrics.get(unique_id)
         if metric is not None or unique_id in self.in_progress:
@@ -406,21 +171,21 @@ class SemanticLayer:
         self.keep_reading(node, reading)
         return reading
 
-    def of_odd_shape(self, node: Node, error: Exception) -> _MetricQuery:
+    def of_odd_shape(self, node: Node, error: Exception) -> MetricQuery:
         """A metric or a saved query that no version of dbt writes so: it may read anything."""
-        reading = _MetricQuery()
+        reading = MetricQuery()
         reason = Code.PART_UNREAD(part=f"its shape, which is not known ({error})")
         self.anything(reading, reason, defined(node))
         return reading
 
-    def metric_as_read(self, node: Node) -> _MetricQuery:
+    def metric_as_read(self, node: Node) -> MetricQuery:
         """A metric, as its parameters say it."""
         params = node.type_params
-        reading = _MetricQuery()
+        reading = MetricQuery()
         fps: list[bytes] = [(node.type or "").encode(), settings(params).encode()]
         deps: Deps = {}
         texts: list[str] = []
-        for role, definition in _measures_of(params):
+        for role, definition in measures_of(params):
             fp, of, text = self.input_measure(reading, node, definition)
             fps.append(digest(role.encode(), fp))
             merge(deps, of)
@@ -432,7 +197,7 @@ class SemanticLayer:
             texts.append(text)
         inputs = [
             (role, definition, *self.input_metric(reading, node, definition))
-            for role, definition in _metrics_of(params)
+            for role, definition in metrics_of(params)
         ]
         expression = params.get("expr")
         if inputs and expression is not None and node.type == "derived":
@@ -462,7 +227,7 @@ class SemanticLayer:
         return reading
 
     def input_measure(
-        self, reading: _MetricQuery, node: Node, definition: dict[str, Any]
+        self, reading: MetricQuery, node: Node, definition: dict[str, Any]
     ) -> tuple[bytes, Deps, str]:
         """A measure as a metric takes it, with its own filter."""
         name = str(definition.get("name"))
@@ -478,7 +243,7 @@ class SemanticLayer:
         return fp, {(model.node.unique_id, name): AGGREGATION}, name
 
     def aggregation(
-        self, reading: _MetricQuery, node: Node, definition: dict[str, Any]
+        self, reading: MetricQuery, node: Node, definition: dict[str, Any]
     ) -> tuple[bytes, Deps, str]:
         """A metric that aggregates an expression of its own, without a measure."""
         name = str(definition.get("semantic_model"))
@@ -496,20 +261,21 @@ class SemanticLayer:
         if expression is None:
             expression = node.type_params.get("expr")
         measure = {**definition, "name": node.name, "expr": expression}
-        value = self.element(
+        value = element_value(
+            self.expressions,
             measure,
-            _base(self.relation_of(relations[0])),
-            lambda: _base(self.surely(relations[0])),
+            alone(self.relation_of(relations[0])),
+            lambda: alone(self.surely(relations[0])),
             reads_stored(self.project, model.node.unique_id),
         )
-        text = self.measure_value(value, measure, _text_of(measure))
+        text = make_measure(value, measure, text_of(measure))
         reading.missing.update(dict.fromkeys(value.missing))
         if value.why:
-            reading.unread[_its_expression(value.why)] = None
+            reading.unread[_unread_expression(value.why)] = None
         return value.fp, value.deps, text
 
     def input_metric(
-        self, reading: _MetricQuery, node: Node, definition: dict[str, Any]
+        self, reading: MetricQuery, node: Node, definition: dict[str, Any]
     ) -> tuple[bytes, Deps, str]:
         """A metric as another one takes it, with the filter and the offset that this one adds."""
         name = str(definition.get("name"))
@@ -530,23 +296,23 @@ class SemanticLayer:
 
     def derived(
         self,
-        reading: _MetricQuery,
+        reading: MetricQuery,
         expression: str,
         inputs: list[tuple[str, dict[str, Any], bytes, Deps, str]],
-    ) -> _Value:
+    ) -> Value:
         """The expression of a derived metric, over its inputs."""
         names = [
             str(definition.get("alias") or definition.get("name")) for _, definition, *_ in inputs
         ]
-        over = self.relation_with(names, [i[2] for i in inputs], [i[3] for i in inputs])
-        value = self.value(expression, over, lambda: over)
+        over = self.expressions.relation_with(names, [i[2] for i in inputs], [i[3] for i in inputs])
+        value = self.expressions.value(expression, over, lambda: over)
         reading.missing.update(dict.fromkeys(value.missing))
         if value.why or (value.doubtful and not value.missing):
             why = value.why or Code.CANNOT_FIND(names=value.doubtful)
-            reading.unread[_its_expression(why)] = None
+            reading.unread[_unread_expression(why)] = None
         return value
 
-    def conversion(self, reading: _MetricQuery, definition: Any) -> None:
+    def conversion(self, reading: MetricQuery, definition: Any) -> None:
         """What joins the two measures of a conversion metric."""
         if not isinstance(definition, dict):
             return
@@ -564,12 +330,12 @@ class SemanticLayer:
             for unique_id, element in entities:
                 reading.row(b"conversion", element.value.fp, {(unique_id, element.name): JOIN})
 
-    def rows_of(self, reading: _MetricQuery, model: _SemanticModel) -> None:
+    def rows_of(self, reading: MetricQuery, model: SemanticModel) -> None:
         """The rows a metric aggregates."""
         reading.own[model.node.unique_id] = None
         reading.row(b"model", model.rows_fp, through(GROUP_BY, model.rows()))
 
-    def time_of(self, reading: _MetricQuery, model: _SemanticModel, name: Any) -> None:
+    def time_of(self, reading: MetricQuery, model: SemanticModel, name: Any) -> None:
         """The time a measure is told by: its own, or its semantic model's."""
         name = name or (model.node.defaults or {}).get("agg_time_dimension")
         if name is None:
@@ -580,7 +346,7 @@ class SemanticLayer:
         else:
             reading.times[model.node.unique_id, element.name] = element.value.fp
 
-    def time_spines(self, reading: _MetricQuery, grain: str | None = None) -> None:
+    def time_spines(self, reading: MetricQuery, grain: str | None = None) -> None:
         """The days (or hours) that metrics over time are laid out on."""
         for node in sorted(self.project.of_type("model"), key=lambda node: node.unique_id):
             columns: list[Any] = []
@@ -612,10 +378,10 @@ class SemanticLayer:
             reading = self.of_odd_shape(node, error)
         self.keep_reading(node, reading)
 
-    def saved_query_as_read(self, node: Node) -> _MetricQuery:
+    def saved_query_as_read(self, node: Node) -> MetricQuery:
         """A saved query: the metrics, by the dimensions, where its filters hold."""
         params = node.query_params
-        reading = _MetricQuery()
+        reading = MetricQuery()
         shown: list[tuple[str, bytes, Deps]] = []
         for name in sorted(map(str, params.get("metrics") or ())):
             fp, deps, _ = self.input_metric(reading, node, {"name": name})
@@ -645,7 +411,7 @@ class SemanticLayer:
 
     # -- what filters and group-bys ask for -------------------------------------------------------
 
-    def filters(self, reading: _MetricQuery, whose: str, definition: Any) -> None:
+    def filters(self, reading: MetricQuery, whose: str, definition: Any) -> None:
         """Filters: what each asks for decides which rows there are."""
         for template in filters_of(definition):
             read = filter_sql(template)
@@ -654,7 +420,7 @@ class SemanticLayer:
                 continue
             sql, elements = read
             columns = [self.find(reading, element) for element in elements]
-            over = self.relation_with(
+            over = self.expressions.relation_with(
                 [placeholder(i) for i in range(len(columns))],
                 [
                     digest(fp, e.options.encode())
@@ -662,7 +428,7 @@ class SemanticLayer:
                 ],
                 [deps for _, deps in columns],
             )
-            value = self.value(sql, over, None)
+            value = self.expressions.value(sql, over, None)
             if value.why or value.doubtful:
                 why = value.why or Code.CANNOT_FIND(names=value.doubtful)
                 reason = Code.FILTER_UNREAD_BECAUSE(part=whose, because=why)
@@ -670,7 +436,7 @@ class SemanticLayer:
                 continue
             reading.row(b"filter", value.fp, through(FILTER, value.deps))
 
-    def anything(self, reading: _MetricQuery, what: Reason, text: str = "") -> None:
+    def anything(self, reading: MetricQuery, what: Reason, text: str = "") -> None:
         """Something that cannot be read may ask for anything that there is."""
         reading.unread[what] = None
         reading.parts.append(digest(b"unread", text.encode()))
@@ -678,7 +444,7 @@ class SemanticLayer:
             fp, deps = model.everything()
             reading.row(b"unread", fp, through(FILTER, deps))
 
-    def find(self, reading: _MetricQuery, element: SemanticReference) -> tuple[bytes, Deps]:
+    def find(self, reading: MetricQuery, element: SemanticReference) -> tuple[bytes, Deps]:
         """An element that a filter or a saved query asks for, with what it is joined by."""
         for grain in self.custom_grains():
             if grain in element.options or element.name.endswith(f"__{grain}"):
@@ -711,7 +477,7 @@ class SemanticLayer:
 
     def candidates(
         self, links: list[str], name: str, own: Mapping[str, None]
-    ) -> list[_SemanticModel]:
+    ) -> list[SemanticModel]:
         """The semantic models in which an element may be found: those that are aggregated come first."""
         there = [
             m for m in self.models.values() if (e := m.elements.get(name)) and e.kind != "measure"
@@ -725,7 +491,7 @@ class SemanticLayer:
                 return models
         return []
 
-    def joined(self, reading: _MetricQuery, links: list[str], to: _SemanticModel) -> None:
+    def joined(self, reading: MetricQuery, links: list[str], to: SemanticModel) -> None:
         """The entities by which a semantic model is joined to those that are aggregated."""
         on_the_way = [
             model
@@ -743,7 +509,7 @@ class SemanticLayer:
             if model.node.unique_id not in reading.own:
                 reading.row(b"joined", model.rows_fp, through(JOIN, model.rows()))
 
-    def find_metric(self, reading: _MetricQuery, element: SemanticReference) -> tuple[bytes, Deps]:
+    def find_metric(self, reading: MetricQuery, element: SemanticReference) -> tuple[bytes, Deps]:
         """A metric in a filter, which is told by entities."""
         own, times = dict(reading.own), dict(reading.times)
         ids = self.by_name.get(("metric", element.name), [])
@@ -785,21 +551,7 @@ class SemanticLayer:
             default=None,
         )
 
-    def relation_with(self, names: list[str], fps: list[bytes], deps: list[Deps]) -> Relation:
-        """A relation with these columns and nothing else."""
-        keys = [fold(name, False, self.dialect) for name in names]
-        return Relation(
-            names=names,
-            keys=keys,
-            fps=fps,
-            deps=deps,
-            unlisted=[],
-            rows_fp=_LEAF,
-            rows={},
-            side_key=_LEAF,
-        )
-
-    def keep_reading(self, node: Node, reading: _MetricQuery) -> None:
+    def keep_reading(self, node: Node, reading: MetricQuery) -> None:
         """Keep a metric or a saved query that has been put together."""
         status: Status = "analysed"
         reason: Reason | None = None
@@ -833,7 +585,7 @@ class SemanticLayer:
             rows_fingerprint=rows_fp.hex(),
         )
         seen = [{(unique_id, name): IDENTITY} for name in names]
-        relation = self.relation_with(list(names), fps, seen)
+        relation = self.expressions.relation_with(list(names), fps, seen)
         self.linked_nodes[unique_id] = LinkedNode(
             analysis, relation, [d for _, d, _ in columns.values()], rows
         )
@@ -859,92 +611,5 @@ def over_analysis(
     }
 
 
-_LEAF: Final = digest(b"semantic layer")
-_NO_RELATION: Final = Relation(
-    names=[], keys=[], fps=[], deps=[], unlisted=[], rows_fp=_LEAF, rows={}, side_key=_LEAF
-)
-
-
-def _base(relation: Relation) -> Relation:
-    """A relation as the only one there is: what tells it from others to be joined is of no matter."""
-    return Relation(
-        names=relation.names,
-        keys=relation.keys,
-        fps=relation.fps,
-        deps=relation.deps,
-        unlisted=relation.unlisted,
-        rows_fp=relation.rows_fp,
-        rows=relation.rows,
-        side_key=_LEAF,
-        unresolved=relation.unresolved,
-    )
-
-
-def _its_expression(why: Reason) -> Reason:
+def _unread_expression(why: Reason) -> Reason:
     return Code.PART_UNREAD_BECAUSE(part="its expression", because=why)
-
-
-def _anything(over: Relation, text: str, why: Reason) -> _Value:
-    deps = dict(through(TRANSFORMATION, over.rows))
-    for of in over.deps:
-        merge(deps, through(TRANSFORMATION, of))
-    return _Value(digest(b"unread", text.encode(), over.all_fp(), over.rows_fp), deps, why)
-
-
-def _elements(node: Node) -> Iterator[tuple[str, dict[str, Any]]]:
-    for kind, definitions in (
-        ("entity", node.entities),
-        ("dimension", node.dimensions),
-        ("measure", node.measures),
-    ):
-        for element in definitions:
-            yield kind, element
-
-
-def _text_of(definition: dict[str, Any]) -> str:
-    expression = definition.get("expr")
-    return str(definition.get("name") if expression is None else expression).strip()
-
-
-def _missing_parts(elements: Iterable[tuple[_Element, list[str]]]) -> list[Reason]:
-    """Which names are missing, and what reads them."""
-    return [
-        Code.PART_CANNOT_FIND(names=names, kind=element.kind, name=element.name)
-        for element, names in elements
-        if names
-    ]
-
-
-_Input = dict[str, Any]
-"""A measure or a metric as a metric's parameters name it."""
-
-
-def _measures_of(params: dict[str, Any]) -> Iterator[tuple[str, _Input]]:
-    """The measures a metric is made of, and what each is to it."""
-    conversion = params.get("conversion_type_params") or {}
-    by_role = {
-        "measure": params.get("measure"),
-        "base": conversion.get("base_measure"),
-        "conversion": conversion.get("conversion_measure"),
-    }
-    yield from ((role, _input(definition)) for role, definition in by_role.items() if definition)
-
-
-def _metrics_of(params: dict[str, Any]) -> Iterator[tuple[str, _Input]]:
-    """The metrics a metric is made of, and what each is to it."""
-    conversion = params.get("conversion_type_params") or {}
-    by_role = {
-        "numerator": params.get("numerator"),
-        "denominator": params.get("denominator"),
-        "cumulative": (params.get("cumulative_type_params") or {}).get("metric"),
-        "base": conversion.get("base_metric"),
-        "conversion": conversion.get("conversion_metric"),
-    }
-    yield from ((role, _input(definition)) for role, definition in by_role.items() if definition)
-    inputs = sorted(map(_input, params.get("metrics") or ()), key=repr)
-    yield from (("input", definition) for definition in inputs)
-
-
-def _input(definition: Any) -> _Input:
-    """A measure or a metric that may be named without a word more."""
-    return definition if isinstance(definition, dict) else {"name": definition}

@@ -1,0 +1,156 @@
+"""Expressions of the semantic layer, each read as the only output of a query over its relation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from dbt_ripple.flow.fingerprint import digest
+from dbt_ripple.flow.identifiers import fold
+from dbt_ripple.flow.ir import TRANSFORMATION, Lowered
+from dbt_ripple.flow.link import Linked, link
+from dbt_ripple.flow.relation import Deps, Relation, merge, through
+from dbt_ripple.flow.unused_ctes import checked
+from dbt_ripple.graph.unresolved_names import engine_says, without_words
+from dbt_ripple.reasons import Code, Reason
+
+_FROM: Final = "semantic_model"
+"""What an expression is read from, in the query that is made of it."""
+
+_LEAF: Final = digest(b"semantic layer")
+NO_RELATION: Final = Relation(
+    names=[], keys=[], fps=[], deps=[], unlisted=[], rows_fp=_LEAF, rows={}, side_key=_LEAF
+)
+
+
+class QueryLowerer(Protocol):
+    """Where queries are lowered."""
+
+    def lowered(self, sql: str) -> Lowered:
+        """A query, lowered."""
+
+
+@dataclass(slots=True)
+class Value:
+    """What an expression comes to.
+
+    Attributes:
+        why: why it cannot be read; it then depends on everything it could.
+        missing: names for want of which it certainly fails; ``doubtful`` for which it may.
+    """
+
+    fp: bytes
+    deps: Deps
+    why: Reason | None = None
+    missing: list[str] = field(default_factory=list)
+    doubtful: list[str] = field(default_factory=list)
+
+
+class Expressions:
+    """Reads the expressions of one project's semantic layer.
+
+    Args:
+        dialect: of its SQL.
+        queries: lowers what expressions are made into.
+    """
+
+    def __init__(self, dialect: str, queries: QueryLowerer) -> None:
+        self.dialect = dialect
+        self.queries = queries
+
+    def value(
+        self,
+        text: str,
+        over: Relation,
+        surely: Callable[[], Relation] | None,
+        stored: bool = True,
+    ) -> Value:
+        """What an expression over a relation comes to.
+
+        Args:
+            text: the expression.
+            over: what it is read from.
+            surely: the same, as far as its columns are certain; None where a name that cannot be
+                found is never certainly missing.
+            stored: whether the relation is a table (`doubts.says`).
+        """
+        sql = f"select (\n{text}\n) as value from {_FROM}"
+        others = False
+
+        def table(key: str, _name: str) -> Relation:
+            nonlocal others
+            others = others or key != _FROM
+            return over
+
+        try:
+            lowered = self.queries.lowered(sql)
+            if lowered.rel is None:
+                return _anything(over, text, lowered.reason or Code.NO_EXPRESSION())
+            linked = link(lowered, table, self.dialect)
+        except Exception as error:  # a defect of ours is this element's, not the whole project's
+            reason = Code.DEFECT(error=f"{type(error).__name__}: {error}")
+            return _anything(over, text, reason)
+        relation = linked.relation
+        if others:
+            return _anything(over, text, Code.READS_ANOTHER_RELATION())
+        if len(relation.fps) != 1 or relation.unlisted:
+            return _anything(over, text, Code.NOT_ONE_EXPRESSION())
+        fp = relation.fps[0]
+        if relation.rows_fp != over.rows_fp:
+            fp = digest(b"over rows", fp, relation.rows_fp)
+        value = Value(fp, relation.deps[0])
+        if linked.missing:
+            value.fp = digest(b"broken", fp, *(name.encode() for name in linked.missing))
+            value.doubtful = self.in_vain(sql, over, stored, surely=False)
+            if value.doubtful and surely is not None:
+                value.missing = self.in_vain(sql, surely(), stored, surely=True)
+        return value
+
+    def in_vain(self, sql: str, over: Relation, stored: bool, *, surely: bool) -> list[str]:
+        """The names that an expression looks for in vain, as far as its engine minds."""
+        lowered, follows = without_words(sql, self.dialect, unsure=surely)
+        if lowered.rel is None or (surely and not follows):
+            return []
+        live = checked(lowered, self.dialect, surely=surely)
+        linked: Linked = link(live, lambda *_: over, self.dialect)
+        refused = (True,) if surely else (True, None)
+        return [
+            n for n in linked.missing if engine_says(linked, n, self.dialect, stored) in refused
+        ]
+
+    def relation_with(self, names: list[str], fps: list[bytes], deps: list[Deps]) -> Relation:
+        """A relation with these columns and nothing else."""
+        keys = [fold(name, False, self.dialect) for name in names]
+        return Relation(
+            names=names,
+            keys=keys,
+            fps=fps,
+            deps=deps,
+            unlisted=[],
+            rows_fp=_LEAF,
+            rows={},
+            side_key=_LEAF,
+        )
+
+
+def alone(relation: Relation) -> Relation:
+    """A relation as the only one there is: what tells it from others to be joined is of no matter."""
+    return Relation(
+        names=relation.names,
+        keys=relation.keys,
+        fps=relation.fps,
+        deps=relation.deps,
+        unlisted=relation.unlisted,
+        rows_fp=relation.rows_fp,
+        rows=relation.rows,
+        side_key=_LEAF,
+        unresolved=relation.unresolved,
+    )
+
+
+def _anything(over: Relation, text: str, why: Reason) -> Value:
+    deps = dict(through(TRANSFORMATION, over.rows))
+    for of in over.deps:
+        merge(deps, through(TRANSFORMATION, of))
+    return Value(digest(b"unread", text.encode(), over.all_fp(), over.rows_fp), deps, why)
