@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from dbt_ripple.artifacts import CatalogColumn, Column, Macro, Node, Project
 from dbt_ripple.artifacts.project import DependsOn, Metadata, TestMetadata
 from dbt_ripple.selection import Selection, select
@@ -50,8 +52,7 @@ def check(name: str, sql: str, *parents: str, **more: Any) -> Node:
 def generic(name: str, kind: str, sql: str, *parents: str, **more: Any) -> Node:
     """A generic data test."""
     test = check(name, sql, *parents, **more)
-    test.test_metadata = TestMetadata(name=kind)
-    return test
+    return replace(test, test_metadata=TestMetadata(name=kind))
 
 
 def macro(unique_id: str, text: str, *calls: str) -> Macro:

@@ -89,10 +89,11 @@ class TestMetadata(msgspec.Struct, kw_only=True, gc=False):
     kwargs: dict[str, Any] = {}
 
 
-class Node(msgspec.Struct, kw_only=True, gc=False):
+class Node(msgspec.Struct, kw_only=True, gc=False, frozen=True):
     """Any node of dbt's graph: one struct for all resource types.
 
-    A field that does not apply to a resource type has its default.
+    A field that does not apply to a resource type has its default. A node is not written into: another
+    one is made of it by `msgspec.structs.replace`, and laid over the project by `Project.having`.
 
     Attributes:
         unique_id: dbt's id, for example ``model.shop.fct_orders``.

@@ -22,6 +22,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 import xxhash
+from msgspec.structs import force_setattr
 
 from dbt_ripple.artifacts.project import (
     WITH_SQL,
@@ -105,7 +106,7 @@ class _AsWritten(msgspec.Struct):
     parent_map: dict[str, list[str]] = {}
 
 
-class _NodeAsWritten(Node, kw_only=True, gc=False):
+class _NodeAsWritten(Node, kw_only=True, gc=False, frozen=True):
     """A node some of whose columns have properties that dbt does not know."""
 
     columns: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)  # type: ignore[assignment]
@@ -550,19 +551,25 @@ def _metadata(raw: msgspec.Raw, path: Path) -> Metadata:
 
 
 def _complete(nodes: dict[str, Node], resource_type: str) -> None:
-    """Fill in what dbt versions say in different places, or not at all."""
+    """Fill in what dbt versions say in different places, or not at all.
+
+    Nobody else has seen these nodes: they are still being read.
+    """
     for unique_id, node in nodes.items():
-        node.unique_id = unique_id
+        if node.unique_id != unique_id:
+            force_setattr(node, "unique_id", unique_id)
         if not node.resource_type:
-            node.resource_type = resource_type or unique_id.partition(".")[0]
+            kind = resource_type or unique_id.partition(".")[0]
+            force_setattr(node, "resource_type", kind)
         config = node.config
-        if meta := config.get("meta"):
-            node.meta = {**node.meta, **meta} if isinstance(meta, dict) else node.meta
-        node.tags = _merged_tags(node.tags, config.get("tags"))
-        if node.group is None:
-            node.group = config.get("group")
-        if node.access is None:
-            node.access = config.get("access")
+        if isinstance(meta := config.get("meta"), dict) and meta:
+            force_setattr(node, "meta", {**node.meta, **meta})
+        if (tags := _merged_tags(node.tags, config.get("tags"))) is not node.tags:
+            force_setattr(node, "tags", tags)
+        if node.group is None and (group := config.get("group")) is not None:
+            force_setattr(node, "group", group)
+        if node.access is None and (access := config.get("access")) is not None:
+            force_setattr(node, "access", access)
         index = -1
         for name, column in node.columns.items():
             index += 1
@@ -601,7 +608,7 @@ def _compiled_files(
         file = target_path / "compiled" / node.package_name / node.original_file_path
         try:
             if file.stat().st_mtime >= metadata.generated_at.timestamp():
-                node.compiled_code = file.read_text(encoding="utf-8")
+                force_setattr(node, "compiled_code", file.read_text(encoding="utf-8"))
                 taken += 1
         except (OSError, UnicodeDecodeError):
             continue

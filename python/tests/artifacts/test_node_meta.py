@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import (
     Column,
@@ -224,8 +225,8 @@ def test_constraints_count_where_the_contract_is_enforced() -> None:
         columns={"id": Column(name="id", constraints=[{"type": "not_null"}])},
     )
     assert not has_tested_key(model, _project_of(model, UNIQUE))
-    model.config = {"contract": {"enforced": True}}
+    model = replace(model, config={"contract": {"enforced": True}})
     assert has_tested_key(model, _project_of(model, UNIQUE))
-    model.columns = {}
-    model.constraints = [{"type": "primary_key", "columns": ["id"]}]
+    key = [{"type": "primary_key", "columns": ["id"]}]
+    model = replace(model, columns={}, constraints=key)
     assert has_tested_key(model, _project_of(model, UNIQUE))

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Macro, Metadata, Node, Project
 from dbt_ripple.artifacts.project import CatalogColumn, DependsOn
@@ -82,6 +83,9 @@ ORDERS = model("orders", "select 1 as id, 2 as v", "select 1 as id, 2 as v")
 BELOW = model("below", "select * from {{ ref('top') }}", "select * from s.top", "top")
 
 
+TOP = "model.shop.top"
+
+
 class World:
     """Base and head of one small project, equal but for the compiled SQL of ``top``."""
 
@@ -107,7 +111,7 @@ class World:
     @property
     def top(self) -> Node:
         """Head's."""
-        return self.head.nodes["model.shop.top"]
+        return self.head.nodes[TOP]
 
 
 FROM = " id from {{ ref('orders') }}"
@@ -145,9 +149,7 @@ def of_vars(text: str) -> Callable[[World], None]:
 
 
 def of_node(**fields: Any) -> Callable[[World], None]:
-    return lambda world: (
-        [setattr(world.top, name, value) for name, value in fields.items()] and None
-    )
+    return lambda world: world.head.nodes.update({TOP: replace(world.top, **fields)})
 
 
 def of_arguments(**run_args: Any) -> Callable[[World], None]:
@@ -156,7 +158,7 @@ def of_arguments(**run_args: Any) -> Callable[[World], None]:
 
 def elsewhere(world: World) -> None:
     for node in world.head.nodes.values():
-        node.schema = "ci"
+        world.head.nodes[node.unique_id] = replace(node, schema="ci")
 
 
 @pytest.mark.parametrize(
@@ -194,7 +196,9 @@ def test_what_may_be_the_reason_for_another_text_counts(
     world = World(tmp_path, raw, before, OTHER)
     edit(world)
     if not world.top.depends_on.nodes:
-        world.base.nodes["model.shop.top"].depends_on = DependsOn()
+        world.base.nodes["model.shop.top"] = replace(
+            world.base.nodes["model.shop.top"], depends_on=DependsOn()
+        )
     assert "top" in world.changed()
 
 
@@ -225,20 +229,29 @@ def test_what_no_text_can_show_does_not(
 def test_what_it_looks_at_counts(tmp_path: Path, before: str | None) -> None:
     raw = "select {{ run_query('select max(v) from ' ~ ref('orders')) }} as" + FROM
     world = World(tmp_path, raw, before, OTHER)
-    world.head.nodes["model.shop.orders"].compiled_code = "select 1 as id, 3 as v"
-    world.head.nodes["model.shop.orders"].raw_code = "select 1 as id, 3 as v"
+    world.head.nodes["model.shop.orders"] = replace(
+        world.head.nodes["model.shop.orders"],
+        compiled_code="select 1 as id, 3 as v",
+        raw_code="select 1 as id, 3 as v",
+    )
     assert world.changed() == ["below", "orders", "top"]
 
 
 def test_a_node_that_is_inlined_is_part_of_the_text(tmp_path: Path) -> None:
     world = World(tmp_path, "select 1 as" + FROM, None, ONE)
     for project in (world.base, world.head):
-        project.nodes["model.shop.orders"].config = {"materialized": "ephemeral"}
+        project.nodes["model.shop.orders"] = replace(
+            project.nodes["model.shop.orders"], config={"materialized": "ephemeral"}
+        )
     assert world.changed() == []
     world = World(tmp_path, "select 1 as" + FROM, None, ONE)
     for project in (world.base, world.head):
-        project.nodes["model.shop.orders"].config = {"materialized": "ephemeral"}
-    world.head.nodes["model.shop.orders"].raw_code = "select 2 as id, 2 as v"
+        project.nodes["model.shop.orders"] = replace(
+            project.nodes["model.shop.orders"], config={"materialized": "ephemeral"}
+        )
+    world.head.nodes["model.shop.orders"] = replace(
+        world.head.nodes["model.shop.orders"], raw_code="select 2 as id, 2 as v"
+    )
     assert "top" in world.changed()
 
 
@@ -247,8 +260,12 @@ def test_names_are_those_of_the_side(tmp_path: Path) -> None:
         tmp_path, "select '{{ run_started_at }}' as" + FROM, None, "select 1 as id from c.orders"
     )
     for node in world.head.nodes.values():
-        node.schema, node.relation_name = "c", f"c.{node.name}"
-        node.compiled_code = (node.compiled_code or "").replace(" s.", " c.")
+        world.head.nodes[node.unique_id] = replace(
+            node,
+            schema="c",
+            relation_name=f"c.{node.name}",
+            compiled_code=(node.compiled_code or "").replace(" s.", " c."),
+        )
     world.head = world.head.having(catalog={"model.shop.top": [CatalogColumn(name="id")]})
     assert world.changed() == []
     assert world.base.nodes["model.shop.top"].compiled_code == "select 1 as id from s.orders"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Macro, Metadata, Node, Project, Ref
 from dbt_ripple.artifacts.project import DependsOn, TestMetadata
@@ -59,10 +60,11 @@ def project(*nodes: Node, macros: tuple[Macro, ...] = ()) -> Project:
 def parsed(base: Project, schema: str | None = None) -> Project:
     """Head as dbt parses the same project, perhaps for another schema."""
     head = copy.deepcopy(base)
-    for node_of_head in head.nodes.values():
-        node_of_head.compiled_code = None
-        if schema and node_of_head.relation_name:
-            node_of_head.relation_name = node_of_head.relation_name.replace("prod.", f"{schema}.")
+    for unique_id, node in head.nodes.items():
+        name = node.relation_name
+        if schema and name:
+            name = name.replace("prod.", f"{schema}.")
+        head.nodes[unique_id] = replace(node, compiled_code=None, relation_name=name)
     return head
 
 
@@ -141,12 +143,8 @@ def test_a_text_whose_names_cannot_be_mapped_is_compiled(raw: str, reason: str) 
     assert why(base, parsed(base)) is None
 
 
-def edited(**changes: Any) -> Callable[[Node], None]:
-    def edit(edited_node: Node) -> None:
-        for name, value in changes.items():
-            setattr(edited_node, name, value)
-
-    return edit
+def edited(**changes: Any) -> Callable[[Node], Node]:
+    return lambda node: replace(node, **changes)
 
 
 @pytest.mark.parametrize(
@@ -163,10 +161,10 @@ def edited(**changes: Any) -> Callable[[Node], None]:
         ),
     ],
 )
-def test_an_edit_of_the_node_itself_is_compiled(edit: Callable[[Node], None], reason: str) -> None:
+def test_an_edit_of_the_node_itself_is_compiled(edit: Callable[[Node], Node], reason: str) -> None:
     base = shop("select 1", macro("other", "1"))
     head = parsed(base)
-    edit(head.nodes["model.shop.top"])
+    head.nodes["model.shop.top"] = edit(head.nodes["model.shop.top"])
     assert why(base, head) == reason
 
 
@@ -290,7 +288,9 @@ def test_an_ephemeral_parent_is_part_of_the_text() -> None:
     head.macros["macro.shop.m"] = macro("m", "2")
     assert why(base, head) == "eph is part of it: macro m changed"
     head = parsed(base)
-    head.nodes["model.shop.eph"].config = {"materialized": "view"}
+    head.nodes["model.shop.eph"] = replace(
+        head.nodes["model.shop.eph"], config={"materialized": "view"}
+    )
     assert why(base, head) == "eph is ephemeral on one side only"
 
 
@@ -307,7 +307,7 @@ def test_another_dbt_or_a_base_that_is_not_compiled_gives_nothing() -> None:
 def test_what_head_has_compiled_stays() -> None:
     base = shop("select 1", compiled="base's")
     head = parsed(base)
-    head.nodes["model.shop.top"].compiled_code = "head's"
+    head.nodes["model.shop.top"] = replace(head.nodes["model.shop.top"], compiled_code="head's")
     assert reuse_compiled_sql(base, head).taken == ["model.shop.orders"]
     assert head.nodes["model.shop.top"].compiled_code == "head's"
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hand_made import generic, node, project
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Project, RunResult
 from dbt_ripple.selection import Selection, select
@@ -20,9 +21,7 @@ def shop(source: str, listed: bool = True, where: str = "", **changes: Any) -> P
     """Two models over a source, one over these, and tests of all of them."""
     name = source.split(".")[-1]
     properties = WHERE | {k: v for k, v in changes.items() if k != "test"}
-    above = node(source, columns=["id", "amount", "status"])
-    for key, value in properties.items():
-        setattr(above, key, value)
+    above = replace(node(source, columns=["id", "amount", "status"]), **properties)
     of, test = properties["relation_name"], changes.get("test", {})
     made = project(
         above,
@@ -120,13 +119,21 @@ def test_a_test_with_another_name_still_sees_what_moved() -> None:
     old, new = f"test.p.{TESTS[1]}", "test.p.ids_are_given"
     for nodes in (head.nodes, head.parents, head.children):
         nodes[new] = nodes.pop(old)  # type: ignore[attr-defined]
-    head.nodes[new].unique_id, head.nodes[new].name = new, "ids_are_given"
+    head.nodes[new] = replace(head.nodes[new], unique_id=new, name="ids_are_given")
     head.children["model.p.stg"] = ["model.p.d", new]
     assert not select(base, head).tests
     stg = head.nodes["model.p.stg"]
-    stg.raw_code = stg.compiled_code = f"{stg.compiled_code} where amount > 1"
+    stg = head.nodes["model.p.stg"] = replace(
+        stg,
+        raw_code=f"{stg.compiled_code} where amount > 1",
+        compiled_code=f"{stg.compiled_code} where amount > 1",
+    )
     assert selected(select(base, head, facts=False)) == ["ids_are_given", TESTS[2]]
     proven = select(base, head)
     assert new in {test.unique_id for test in proven.proven}
-    stg.raw_code = stg.compiled_code = stg.compiled_code.replace("id,", "id + amount as id,")
+    stg = head.nodes["model.p.stg"] = replace(
+        stg,
+        raw_code=stg.compiled_code.replace("id,", "id + amount as id,"),
+        compiled_code=stg.compiled_code.replace("id,", "id + amount as id,"),
+    )
     assert "ids_are_given" in selected(select(base, head))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hand_made import check, macro, node, project
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Macro, Node, Project
 from dbt_ripple.artifacts.project import RunResult
@@ -101,8 +102,11 @@ def test_what_is_below_is_blocked_and_runs_where_it_is_built_after_all() -> None
 
 def test_where_only_what_is_below_is_edited_that_blocks_its_tests() -> None:
     head = side()
-    head.nodes["model.p.weeks"].compiled_code = "select day + 1 as day from s.days"
-    head.nodes["model.p.weeks"].raw_code = "select day + 1 as day from s.days"
+    head.nodes["model.p.weeks"] = replace(
+        head.nodes["model.p.weeks"],
+        compiled_code="select day + 1 as day from s.days",
+        raw_code="select day + 1 as day from s.days",
+    )
     selection = select(side(message=SAID), head)
     assert selection.tests == []
     assert selection.models == ["model.p.weeks"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from hand_made import LISTED, RAW, check, macro, names, node, orders, project
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Macro, Project
 from dbt_ripple.changes import comparability
@@ -94,8 +95,9 @@ def test_a_module_beside_the_project_that_a_python_model_imports(tmp_path: Path)
     (tmp_path / "rates.py").write_text("TAX = 19\n")
     code = "import pandas\nfrom rates import TAX\ndef model(dbt, session):\n    return None\n"
     made = side()
-    made.nodes["model.p.m"].language, made.nodes["model.p.m"].raw_code = "python", code
-    made.nodes["model.p.m"].compiled_code = None
+    made.nodes["model.p.m"] = replace(
+        made.nodes["model.p.m"], language="python", raw_code=code, compiled_code=None
+    )
     made = made.having(target_path=str(tmp_path / "target"))
     file_names = [
         r.arguments["names"] for r in compared(made, made) if r.code.name == "FILES_UNSEEN"

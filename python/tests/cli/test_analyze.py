@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from cli_shell import Shell
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import CatalogColumn, Metadata, Node, Project
 from dbt_ripple.errors import RippleError
@@ -35,7 +36,7 @@ def project(**catalog: list[CatalogColumn]) -> Project:
         "snapshot.s.snap": Node(name="snap", resource_type="snapshot", compiled_code="select"),
     }
     for unique_id, node in nodes.items():
-        node.unique_id = unique_id
+        nodes[unique_id] = replace(node, unique_id=unique_id)
     children = {unique_id: [] for unique_id in nodes} | {"source.s.raw.x": ["model.s.m"]}
     return Project(
         target_path="",
@@ -133,7 +134,7 @@ def test_text_is_short_and_says_what_to_do_next() -> None:
 def test_what_to_do_next_depends() -> None:
     with_catalog = project(x=[CatalogColumn(name="a")])
     assert shown("text", with_catalog).splitlines()[-2:] == ["", "Next: dbt-ripple trace raw.x"]
-    with_catalog.nodes["model.s.m"].compiled_code = None
+    with_catalog.nodes["model.s.m"] = replace(with_catalog.nodes["model.s.m"], compiled_code=None)
     assert "Next: 1 node not compiled: run `dbt docs generate" in shown("text", with_catalog)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hand_made import Node
+from msgspec.structs import replace
 from semantic_world import COLUMNS, filtered, shop
 
 from dbt_ripple.changes import compare
@@ -43,7 +44,10 @@ def test_an_edited_measure_shows_both_expressions() -> None:
 
 def test_an_edited_filter_shows_both() -> None:
     def edit(layer: dict[str, Node]) -> None:
-        layer["metric.paid_orders"].filter = filtered("{{ Dimension('order__status') }} = 'done'")
+        layer["metric.paid_orders"] = replace(
+            layer["metric.paid_orders"],
+            filter=filtered("{{ Dimension('order__status') }} = 'done'"),
+        )
 
     node = differs(edit=edit)["metric:paid_orders"]
     (column,) = node.columns

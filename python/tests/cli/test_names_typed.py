@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from cli_shell import Shell
 from hand_made import check, node, project
+from msgspec.structs import replace
 from two_sides import FROM_RAW, STG, Sides
 
 from dbt_ripple.artifacts import Project, read_project
@@ -18,9 +19,11 @@ from dbt_ripple.errors import RippleError
 def shop() -> Project:
     def model(name: str, folder: str, *parents: str, **more: object) -> object:
         made = node(f"model.p.{name}", "select 1", *parents, **more)
-        made.fqn = ["p", *folder.split("/"), name]
-        made.original_file_path = f"models/{folder}/{name}.sql"
-        return made
+        return replace(
+            made,
+            fqn=["p", *folder.split("/"), name],
+            original_file_path=f"models/{folder}/{name}.sql",
+        )
 
     raw = node("source.p.raw.orders", source_name="raw", original_file_path="models/s.yml")
     report = node("exposure.p.report", None, "model.p.fct")

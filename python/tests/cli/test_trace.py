@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from cli_shell import FIXTURE, Shell
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Metadata, Node, Project
 from dbt_ripple.errors import RippleError
@@ -33,7 +34,7 @@ def shop(**children: list[str]) -> Project:
             node = Node(name=name, resource_type="test")
         else:
             node = Node(name=name, resource_type="model")
-        node.unique_id = name
+        node = replace(node, unique_id=name)
         nodes[name] = node
     parents: dict[str, list[str]] = {name: [] for name in names}
     for parent, children_of in children.items():
@@ -65,7 +66,9 @@ def test_the_tree_of_the_issue() -> None:
         fct_orders=["daily_revenue_report", "customer_ltv_model"],
     )
     job = project.nodes["customer_ltv_model"]
-    job.resource_type, job.meta = "exposure", {"asset_type": "spark_job"}
+    job = project.nodes["customer_ltv_model"] = replace(
+        job, resource_type="exposure", meta={"asset_type": "spark_job"}
+    )
     assert tree(project, "raw_orders") == "\n".join(
         [
             "\x1b[36mTABLE\x1b[0m raw_orders",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hand_made import node, project
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.governance.gate import GateReport, gate
@@ -65,9 +66,9 @@ def test_a_reader_of_an_ephemeral_model_is_reached_not_edited() -> None:
     def side(sql: str) -> Project:
         made = world(sql, f"with __dbt__cte__stg as ({sql}) select id, amount from __dbt__cte__stg")
         stg, top = made.nodes["model.p.stg"], made.nodes["model.p.top"]
-        stg.config["materialized"], stg.relation_name = "ephemeral", None
-        top.raw_code = "select id, amount from {{ ref('stg') }}"
-        return made
+        stg = replace(stg, config={**stg.config, "materialized": "ephemeral"}, relation_name=None)
+        top = replace(top, raw_code="select id, amount from {{ ref('stg') }}")
+        return made.having(nodes={**made.nodes, "model.p.stg": stg, "model.p.top": top})
 
     report = gate(side(BASE), side("select id, amount + 1 as amount, code from s.raw"))
     assert reached(report)["top"] == ("warning", ["amount"])
@@ -118,7 +119,7 @@ def test_a_consumer_that_loses_its_column_is_a_broken_reader() -> None:
 def test_what_is_above_a_broken_model_is_not_redefined_below_it() -> None:
     base, head = world(BASE), world("select id, amount as total, code from s.raw")
     for side in (base, head):
-        side.nodes["model.p.top"].access = "public"
+        side.nodes["model.p.top"] = replace(side.nodes["model.p.top"], access="public")
     assert [f.rule for f in gate(base, head).findings] == ["reader_broken", "blast_radius"]
 
 
@@ -132,9 +133,7 @@ def version(number: int, latest: int, **more: object) -> Node:
         latest_version=latest,
         **more,
     )
-    made.name = "dim"
-    made.relation_name = f"`s`.`dim_v{number}`"
-    return made
+    return replace(made, name="dim", relation_name=f"`s`.`dim_v{number}`")
 
 
 def test_a_new_latest_version_says_when_the_older_one_goes() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 from hand_made import check, node, project
+from msgspec.structs import replace
 from twin_project import Command
 
 from dbt_ripple.artifacts import Project
@@ -97,9 +98,10 @@ def test_what_changed_on_the_way_and_where_it_began() -> None:
     assert (change.before, change.after) == (None, "price * 2")
     # A column that the number is not made of.
     aside = world()
-    aside.nodes[
-        "model.p.stg"
-    ].compiled_code = "select id, price, upper(note) as note from s.raw where kind = 'sold'"
+    aside.nodes["model.p.stg"] = replace(
+        aside.nodes["model.p.stg"],
+        compiled_code="select id, price, upper(note) as note from s.raw where kind = 'sold'",
+    )
     assert not any(step.changes for step in of(aside, world()).steps)
 
 

@@ -12,6 +12,7 @@ from hand_made import node as made
 from hand_made import project
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.changes import compare
@@ -78,8 +79,12 @@ def test_what_base_does_not_keep_either_is_said_and_decides_nothing(bad: Project
 def test_nor_does_it_where_the_change_touches_it(bad: Project, twin: Path) -> None:
     head = read_project(twin / "bad" / "target")
     node = head.nodes["model.twin.mailing_list"]
-    node.raw_code = node.raw_code.replace("email as", "upper(email) as")
-    node.compiled_code = (node.compiled_code or "").replace("email as", "upper(email) as")
+    words = ("email as", "upper(email) as")
+    head.nodes[node.unique_id] = replace(
+        node,
+        raw_code=node.raw_code.replace(*words),
+        compiled_code=(node.compiled_code or "").replace(*words),
+    )
     report = gate(bad, head)
     of_node = {f.level for f in report.findings if f.unique_id == node.unique_id}
     assert "known" in of_node
@@ -89,7 +94,7 @@ def test_nor_does_it_where_the_change_touches_it(bad: Project, twin: Path) -> No
 def test_a_change_that_moves_nothing_is_approved(good: Project, twin: Path) -> None:
     head = read_project(twin / "good" / "target")
     for node in head.nodes.values():
-        node.description += " and more"
+        head.nodes[node.unique_id] = replace(node, description=f"{node.description} and more")
         for column in node.columns.values():
             column.description += " and more"
     test = next(n for n in head.nodes.values() if n.resource_type == "test")
@@ -124,8 +129,8 @@ def test_where_nobody_owns_anything_a_new_model_is_not_asked_for_an_owner(
     def ownerless(project: Project) -> Project:
         project.groups.clear()
         for node in project.nodes.values():
-            node.owner, node.group = {}, None
             node.meta.pop("owner", None)
+            project.nodes[node.unique_id] = replace(node, owner={}, group=None)
         return project
 
     head = ownerless(read_project(twin / "good" / "target"))
@@ -197,8 +202,11 @@ def test_a_reformat_is_approved_whatever_base_breaks(bad: Project, twin: Path) -
     head = read_project(twin / "bad" / "target")
     for node in head.nodes.values():
         if node.compiled_code and node.resource_type == "model":
-            node.compiled_code = f"-- laid out anew\n{node.compiled_code}\n"
-            node.checksum = {"name": "sha256", "checksum": "another"}
+            head.nodes[node.unique_id] = replace(
+                node,
+                compiled_code=f"-- laid out anew\n{node.compiled_code}\n",
+                checksum={"name": "sha256", "checksum": "another"},
+            )
     report = gate(bad, head, config=config)
     assert (report.decision, report.risk_level, report.blast_radius) == ("APPROVED", "low", 0)
     rules_broken = {f.rule for f in report.findings}
@@ -260,7 +268,7 @@ def test_a_new_contract_version_with_notes_may_change_everything(
 def test_a_contract_cannot_be_left_by_taking_its_version_away(good: Project, bad: Project) -> None:
     node = bad.nodes["model.twin.dim_customers"]
     node.meta.pop("contract_version")
-    node.access = "private"
+    node = bad.nodes["model.twin.dim_customers"] = replace(node, access="private")
     report = gate(good, bad)
     of_it = [f.rule for f in report.findings if f.unique_id == node.unique_id]
     assert of_it == ["column_removed", "column_renamed", "contract_version_without_migration"]
@@ -279,7 +287,9 @@ def test_a_public_relation_that_is_gone(good: Project, twin: Path) -> None:
     report = gate(good, head)
     gone = [f for f in report.findings if f.rule == "column_removed"]
     assert [(f.unique_id, f.column) for f in gone] == [("model.twin.dim_customers", None)]
-    good.nodes["model.twin.dim_customers"].deprecation_date = "2026-11-01"
+    good.nodes["model.twin.dim_customers"] = replace(
+        good.nodes["model.twin.dim_customers"], deprecation_date="2026-11-01"
+    )
     assert "column_removed" not in rules(gate(good, head))
 
 

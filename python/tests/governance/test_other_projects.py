@@ -11,6 +11,7 @@ import jsonschema
 import msgspec
 import pytest
 from hand_made import check, node, project
+from msgspec.structs import replace
 from twin_project import Command
 
 from dbt_ripple.artifacts import Node, Project, find_node
@@ -148,11 +149,14 @@ def test_a_node_that_a_plugin_took_over_is_the_node_of_that_id() -> None:
         node("model.core.fct"),
         node("model.finance.report", "select id, amount as total from s.fct", "model.core.fct"),
     )
-    finance.nodes["model.core.fct"].relation_name = "`elsewhere`.`fct`"
-    finance.nodes[
-        "model.finance.report"
-    ].compiled_code = "select id, amount as total from elsewhere.fct"
-    finance.nodes["model.core.fct"].schema = "elsewhere"
+    finance.nodes["model.core.fct"] = replace(
+        finance.nodes["model.core.fct"], relation_name="`elsewhere`.`fct`"
+    )
+    finance.nodes["model.finance.report"] = replace(
+        finance.nodes["model.finance.report"],
+        compiled_code="select id, amount as total from elsewhere.fct",
+    )
+    finance.nodes["model.core.fct"] = replace(finance.nodes["model.core.fct"], schema="elsewhere")
     joined = together(core(), finance)
     assert len(joined.built_by) == 1
     report = of(joined, "fct", Change("drop", "amount"))
@@ -163,7 +167,9 @@ def test_a_node_that_a_plugin_took_over_is_the_node_of_that_id() -> None:
 def test_what_is_not_joined_is_said() -> None:
     other_schema = reads("finance")
     source = other_schema.nodes["source.finance.core.fct"]
-    source.schema, source.relation_name = "prod", "`prod`.`fct`"
+    source = other_schema.nodes["source.finance.core.fct"] = replace(
+        source, schema="prod", relation_name="`prod`.`fct`"
+    )
     assert "another target" in "".join(together(core(), other_schema).notes)
     elsewhere = made("finance", *reads("finance").nodes.values(), adapter="snowflake")
     notes = together(core(), elsewhere).notes
@@ -291,7 +297,7 @@ def test_one_id_in_two_projects() -> None:
     """A package that both install is built by each in its own schema."""
     shared = node("model.shared.dates", "select id from s.raw", RAW)
     theirs = node("model.shared.dates", "select amount as d from s.fct", "source.finance.core.fct")
-    theirs.schema, theirs.relation_name = "f", "`f`.`dates`"
+    theirs = replace(theirs, schema="f", relation_name="`f`.`dates`")
     joined = together(
         made("core", *core().nodes.values(), shared, raw=RAW_COLUMNS),
         made("finance", *reads("finance").nodes.values(), theirs),
@@ -390,8 +396,11 @@ def gated(base: Project, head: Project, *others: Project) -> GateReport:
 def test_the_gate_names_the_reader_elsewhere() -> None:
     head = core("select id, amount as value, code, amount * 2 as twice from s.raw")
     for name in ("fct",):
-        head.nodes[f"model.core.{name}"].compiled_code = "select id, value, twice from s.stg"
-        head.nodes[f"model.core.{name}"].raw_code = "select id, value, twice from s.stg"
+        head.nodes[f"model.core.{name}"] = replace(
+            head.nodes[f"model.core.{name}"],
+            compiled_code="select id, value, twice from s.stg",
+            raw_code="select id, value, twice from s.stg",
+        )
     assert gated(core(), head).decision == "APPROVED"
     report = gated(core(), head, reads("finance"))
     assert report.decision == "BLOCKED"
@@ -410,11 +419,16 @@ def test_the_gate_names_the_reader_elsewhere() -> None:
 
 def test_the_gate_finds_what_ci_builds_in_another_schema() -> None:
     head = core("select id, code, amount * 2 as twice from s.raw")
-    head.nodes["model.core.fct"].compiled_code = "select id, twice from pr_1.stg"
-    head.nodes["model.core.fct"].raw_code = "select id, twice from s.stg"
+    head.nodes["model.core.fct"] = replace(
+        head.nodes["model.core.fct"],
+        compiled_code="select id, twice from pr_1.stg",
+        raw_code="select id, twice from s.stg",
+    )
     for name in ("stg", "fct"):
         moved = head.nodes[f"model.core.{name}"]
-        moved.schema, moved.relation_name = "pr_1", f"`pr_1`.`{name}`"
+        moved = head.nodes[f"model.core.{name}"] = replace(
+            moved, schema="pr_1", relation_name=f"`pr_1`.`{name}`"
+        )
     report = gated(core(), head, reads("finance"))
     assert "model.finance.report" in {f.unique_id for f in report.findings}
 
@@ -706,7 +720,9 @@ def test_the_gate_on_the_command_line(
 ) -> None:
     head = core()
     fct = head.nodes["model.core.fct"]
-    fct.compiled_code = fct.raw_code = "select id, twice from s.stg"
+    fct = head.nodes["model.core.fct"] = replace(
+        fct, compiled_code="select id, twice from s.stg", raw_code="select id, twice from s.stg"
+    )
     on_disk(core(), tmp_path / "core" / "state")
     on_disk(head, tmp_path / "core" / "target")
     on_disk(reads("finance"), tmp_path / "finance")

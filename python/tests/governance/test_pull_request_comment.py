@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hand_made import check, node, project
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.changes import compare
@@ -124,9 +125,9 @@ def test_it_stays_below_what_github_takes_and_counts_what_is_left_out(longest: i
 def test_names_are_names() -> None:
     hostile = "a`|<!--@all-->\n# *x*"
     base = world(BASE)
-    base.nodes["model.p.stg"].name = hostile
+    base.nodes["model.p.stg"] = replace(base.nodes["model.p.stg"], name=hostile)
     head = world(BASE.replace("amount", "amount * 2 as amount"))
-    head.nodes["model.p.stg"].name = hostile
+    head.nodes["model.p.stg"] = replace(head.nodes["model.p.stg"], name=hostile)
     from markdown_it import MarkdownIt
 
     def headings(text: str) -> list[str]:

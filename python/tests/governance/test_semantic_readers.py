@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hand_made import node
+from msgspec.structs import replace
 from semantic_world import COLUMNS, ORDERS, layer, shop
 
 from dbt_ripple.artifacts import Node, Project
@@ -88,7 +89,8 @@ def test_a_column_that_nobody_reads_reaches_who_may_read_it() -> None:
 def test_a_dimension_that_is_asked_for_is_not_taken_away() -> None:
     def edit(nodes: dict[str, Node]) -> None:
         of = nodes["semantic_model.orders"]
-        of.dimensions = [d for d in of.dimensions if d["name"] != "status"]
+        dimensions = [d for d in of.dimensions if d["name"] != "status"]
+        nodes["semantic_model.orders"] = replace(of, dimensions=dimensions)
 
     report = gate(shop(), shop(edit=edit))
     assert report.decision == "BLOCKED"
@@ -115,8 +117,8 @@ def test_a_metric_that_is_read_is_not_taken_away() -> None:
 def test_a_dimension_that_nobody_asks_for_may_go() -> None:
     def edit(nodes: dict[str, Node]) -> None:
         of = nodes["semantic_model.orders"]
-        of.entities = [e for e in of.entities if e["name"] != "order"]
-        of.primary_entity = "order"
+        entities = [e for e in of.entities if e["name"] != "order"]
+        nodes["semantic_model.orders"] = replace(of, entities=entities, primary_entity="order")
 
     report = gate(shop(), shop(edit=edit))
     assert broken(report) == {}
@@ -185,7 +187,9 @@ def test_what_cannot_be_seen_through_may_read_it_and_never_breaks(reader: Node) 
 
 def test_a_filter_that_cannot_be_read_never_breaks() -> None:
     def edit(nodes: dict[str, Node]) -> None:
-        nodes["metric.revenue"].filter = "{{ Dimension(var('x')) }}"
+        nodes["metric.revenue"] = replace(
+            nodes["metric.revenue"], filter="{{ Dimension(var('x')) }}"
+        )
 
     head = shop({k: v for k, v in COLUMNS.items() if k != "status"}, edit=edit)
     reached_assets = reached(gate(shop(edit=edit), head).affected)

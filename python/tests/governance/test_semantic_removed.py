@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from hand_made import node
+from msgspec.structs import replace
 from semantic_world import COLUMNS, shop
 
 from dbt_ripple.artifacts import Node, Project
@@ -40,8 +41,7 @@ def called(model: str, name: str, to: str) -> Edit:
 def metric_called(name: str, to: str) -> Edit:
     def edit(layer: Layer) -> None:
         metric = layer.pop(f"metric.{name}")
-        metric.name, metric.unique_id = to, f"metric.p.{to}"
-        layer[f"metric.{to}"] = metric
+        layer[f"metric.{to}"] = replace(metric, name=to, unique_id=f"metric.p.{to}")
 
     return edit
 

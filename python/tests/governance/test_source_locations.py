@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from hand_made import node, project
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts.project import TestMetadata
 from dbt_ripple.rendering.source_locations import Places, line_of_name
@@ -85,16 +86,14 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "models" / "orders.sql").write_text(SQL)
     (tmp_path / "models" / "_m.yml").write_text(YML)
     model = node("model.p.orders", raw=SQL.strip(), original_file_path="models/orders.sql")
-    model.patch_path = "p://models/_m.yml"
+    model = replace(model, patch_path="p://models/_m.yml")
     source = node("source.p.raw.orders", original_file_path="models/_m.yml", source_name="raw")
     report = node("exposure.p.report", original_file_path="models/_m.yml")
 
     def generic(name: str, kind: str, key: str, **more: object) -> None:
         test = node(f"test.p.{name}", "select 1", original_file_path="models/_m.yml", **more)
-        test.test_metadata, test.file_key_name, test.column_name = (
-            TestMetadata(name=kind),
-            key,
-            "id",
+        test = replace(
+            test, test_metadata=TestMetadata(name=kind), file_key_name=key, column_name="id"
         )
         tests.append(test)
 
@@ -129,8 +128,8 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     # A file that is not what was judged has no certain line, nor one that cannot be read.
     (tmp_path / "models" / "other.sql").write_text(f"-- edited since\n{SQL.strip()} where 1 = 1")
-    model.original_file_path = "models/other.sql"
-    model.raw_code = SQL.strip() + " where 2 = 2"
+    model = replace(model, original_file_path="models/other.sql")
+    side.nodes[model.unique_id] = replace(model, raw_code=SQL.strip() + " where 2 = 2")
     assert at("model.p.orders", "amount", "column_redefined") == (yml, 13)
-    model.patch_path = None
+    side.nodes[model.unique_id] = replace(side.nodes[model.unique_id], patch_path=None)
     assert at("model.p.orders", "amount", "column_redefined") == ("models/other.sql", 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import CatalogColumn, Column, Node, Project
 from dbt_ripple.artifacts.project import DependsOn, Metadata
@@ -171,7 +172,7 @@ def test_a_relation_dbt_does_not_know_is_a_dataset() -> None:
 def test_a_table_of_another_schema_changes_no_fingerprint() -> None:
     def at(schema: str) -> Any:
         orders = node("source.p.raw.orders")
-        orders.schema, orders.relation_name = schema, f"`{schema}`.`orders`"
+        orders = replace(orders, schema=schema, relation_name=f"`{schema}`.`orders`")
         a = node("model.p.a", f"select sum(amount) as s from {schema}.orders", orders.unique_id)
         return analyse(project(orders, a, catalog=LISTED)).nodes["model.p.a"]
 
@@ -260,7 +261,7 @@ def test_a_branch_that_was_not_compiled_goes_by_the_columns_it_names() -> None:
     def rows(above: str) -> str:
         a = node("model.p.a", above, ORDERS.unique_id)
         b = node("model.p.b", sql, a.unique_id, config={"materialized": "incremental"})
-        b.raw_code = raw
+        b = replace(b, raw_code=raw)
         return analyse(project(ORDERS, a, b, catalog=LISTED)).nodes["model.p.b"].rows_fingerprint
 
     before = rows("select id, amount, status from s.orders")

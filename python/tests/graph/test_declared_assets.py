@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from hand_made import LISTED, RAW, check, node, orders, project
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.artifacts.assets_file import DeclaredAsset, parse_assets
@@ -118,14 +119,14 @@ def test_a_relation_of_dbt_by_its_names(name: str) -> None:
 @pytest.mark.parametrize("name", ["orders", "source('raw', 'orders')", "s.orders", "table:orders"])
 def test_a_source_of_dbt_by_its_names(name: str) -> None:
     of = shop()
-    of.nodes[RAW].source_name = "raw"
+    of.nodes[RAW] = replace(of.nodes[RAW], source_name="raw")
     graph = DeclaredGraph(of, assets(f'  - id: dag:d\n    writes: ["{name}"]\n'))
     assert [link.unique_id for link in graph.assets["asset.dag.d"].writes] == [RAW]
 
 
 def test_names_fold_as_the_warehouse_does() -> None:
     of = shop(adapter="snowflake")
-    of.nodes[FCT].relation_name = "DB.S.FCT"
+    of.nodes[FCT] = replace(of.nodes[FCT], relation_name="DB.S.FCT")
     graph = DeclaredGraph(of, assets("  - id: dashboard:d\n    reads: [db.s.fct]\n"))
     assert graph.assets["asset.dashboard.d"].reads[0].unique_id == FCT
 
@@ -175,7 +176,7 @@ def test_a_name_that_means_nothing_is_refused(text: str, message: str) -> None:
 
 def test_a_bare_name_in_sql_may_not_mean_two_relations() -> None:
     other = node("model.p.other", "select 1 as id")
-    other.relation_name, other.alias, other.schema = "`t`.`orders`", "orders", "t"
+    other = replace(other, relation_name="`t`.`orders`", alias="orders", schema="t")
     of = project(orders(), other, catalog=LISTED)
     with pytest.raises(
         RippleError, match=r"orders in its SQL may be model\.p\.other or source\.p\.raw"
@@ -605,7 +606,7 @@ def test_personal_data_goes_through_assets() -> None:
 def test_assets_and_another_dbt_project_at_once() -> None:
     first = shop()
     there = node("source.q.s.fct", columns=["id", "amount"])
-    there.schema, there.identifier, there.relation_name = "s", "fct", "`s`.`fct`"
+    there = replace(there, schema="s", identifier="fct", relation_name="`s`.`fct`")
     other = project(there, node("model.q.far", "select amount from `s`.`fct`", "source.q.s.fct"))
     other.metadata.project_name = "q"
     joined = JoinedProjects([Member(p, lambda p=p: analyse(p)) for p in (first, other)])  # type: ignore[misc]

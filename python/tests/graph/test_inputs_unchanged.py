@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import sqlglot
 from hand_made import check, node, project
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import CatalogColumn, Project
 from dbt_ripple.artifacts.project import Later
@@ -146,8 +147,8 @@ def test_nothing_writes_into_a_project_that_was_read(name: str) -> None:
 def test_head_with_own_names_where_it_was_deferred_is_laid_over_what_was_read() -> None:
     base, head = shop(), shop("select id from s.raw")
     for side, schema in ((base, "prod"), (head, "ci")):
-        side.nodes[STG].relation_name = f"{schema}.stg"
-        side.nodes[MART].compiled_code = "select id from prod.stg"
+        side.nodes[STG] = replace(side.nodes[STG], relation_name=f"{schema}.stg")
+        side.nodes[MART] = replace(side.nodes[MART], compiled_code="select id from prod.stg")
     assert as_not_deferred(base, head) is head
     head = head.having(run_args={"defer": True})
     before = copy.deepcopy(head)

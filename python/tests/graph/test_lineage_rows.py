@@ -7,6 +7,7 @@ import subprocess
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import CatalogColumn, Column, Metadata, Node, Project, RunResult, Timing
 from dbt_ripple.graph.lineage import Analysis, ColumnEdge, NodeAnalysis
@@ -44,13 +45,16 @@ def shop():
         )
     }
     model = nodes["model.shop.orders"]
-    model.tags = ["core", "daily"]
-    model.config = {"materialized": "table"}
-    model.checksum = {"name": "sha256", "checksum": "abc"}
-    model.columns = {
-        "note": Column(name="note", data_type="string", description="As typed."),
-        "id": Column(name="id", meta={"pii": "customer_id"}, description="The key."),
-    }
+    nodes[model.unique_id] = replace(
+        model,
+        tags=["core", "daily"],
+        config={"materialized": "table"},
+        checksum={"name": "sha256", "checksum": "abc"},
+        columns={
+            "note": Column(name="note", data_type="string", description="As typed."),
+            "id": Column(name="id", meta={"pii": "customer_id"}, description="The key."),
+        },
+    )
     project = project_of(
         nodes,
         [

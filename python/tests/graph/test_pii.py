@@ -10,6 +10,7 @@ import pytest
 from hand_made import node, project
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Column, Node, Project
 from dbt_ripple.graph.analyse_project import analyse
@@ -25,17 +26,20 @@ def people(**kinds: Any) -> Node:
     """A source whose email is personal data; other columns by keyword, as ``meta.pii``."""
     source = node(RAW, columns=["id", "email", "phone", "age"])
     for name, kind in {"email": "email", **kinds}.items():
-        source.columns[name].meta = {"pii": kind}
+        source.columns[name] = replace(source.columns[name], meta={"pii": kind})
     return source
 
 
 def model(name: str, sql: str, *parents: str, **meta: dict[str, Any]) -> Node:
     """A model with what is said of its columns."""
     made = node(f"model.p.{name}", sql, *(parents or (RAW,)))
-    made.columns = {
-        column: Column(name=column, meta=meta_of_column) for column, meta_of_column in meta.items()
-    }
-    return made
+    return replace(
+        made,
+        columns={
+            column: Column(name=column, meta=meta_of_column)
+            for column, meta_of_column in meta.items()
+        },
+    )
 
 
 def personal_columns(*nodes: Node, catalog: dict[str, list[str]] | None = None) -> list[PiiColumn]:
@@ -183,10 +187,10 @@ def test_none_where_nothing_arrives_is_no_news() -> None:
 
 def test_a_flagged_node_means_all_its_columns_unless_they_say_which() -> None:
     flagged = model("m", "select id, age from s.people", id={"pii": "none"})
-    flagged.meta = {"pii": True}
+    flagged = replace(flagged, meta={"pii": True})
     assert below(people(), flagged) == ["m.age"]
     flagged.columns["age"] = Column(name="age", tags=["pii"])
-    flagged.columns["id"].meta = {}
+    flagged.columns["id"] = replace(flagged.columns["id"], meta={})
     assert below(people(), flagged) == ["m.age"]
 
 
@@ -197,7 +201,9 @@ def test_an_opaque_node_may_hold_whatever_its_parents_hold(columns: int) -> None
         "model.p.ml", "def model(dbt, session): ...", RAW, columns=names, language="python"
     )
     source = people()
-    source.columns |= {f"f{i}": Column(name=f"f{i}") for i in range(columns)}
+    source = replace(
+        source, columns=source.columns | {f"f{i}": Column(name=f"f{i}") for i in range(columns)}
+    )
     listed = {RAW: list(source.columns), "model.p.ml": names}
     inherited = [
         c for c in personal_columns(source, opaque, catalog=listed) if c.origin == "inherited"
@@ -209,7 +215,7 @@ def test_an_opaque_node_may_hold_whatever_its_parents_hold(columns: int) -> None
 def test_an_exposure_holds_what_it_reads_or_may_read() -> None:
     stg = model("stg", "select id, email, phone from s.people")
     listed = node("exposure.p.known", None, "model.p.stg")
-    listed.meta = {"referenced_columns": ["stg.id", "phone"]}
+    listed = replace(listed, meta={"referenced_columns": ["stg.id", "phone"]})
     unknown = node("exposure.p.unknown", None, "model.p.stg")
     found_below = below(people(phone="phone"), stg, listed, unknown)
     assert found_below == [
@@ -273,7 +279,7 @@ def test_nothing_else_is(expression: str) -> None:
 )
 def test_functions_that_the_project_says_mask(expression: str) -> None:
     of_package = node("model.dbt_ripple.pii_columns", "select 1 as x")
-    of_package.meta = {"masking_functions": ["Hide", "x.y.regexp_replace"]}
+    of_package = replace(of_package, meta={"masking_functions": ["Hide", "x.y.regexp_replace"]})
     m = model("m", f"select {expression} as x from s.people")
     assert below(people(), m) == ["m.x"]
     assert below(people(), m, of_package) == []
@@ -283,7 +289,7 @@ def test_a_dbt_function_that_is_said_to_mask() -> None:
     m = model("m", "select udfs.hide(email) as x from s.people", RAW, "function.p.hide")
     hide = node("function.p.hide")
     assert below(people(), m, hide) == ["m.x"]
-    hide.meta = {"masking": True}
+    hide = replace(hide, meta={"masking": True})
     assert below(people(), m, hide) == []
 
 
@@ -291,7 +297,7 @@ def test_what_masks_is_part_of_the_key_of_the_cache(tmp_path: Path) -> None:
     m = model("m", "select hide(email) as x from s.people")
     of_package = node("model.dbt_ripple.pii_columns", "select 1 as x")
     for masking, inherited in (([], 1), (["hide"], 0), ([], 1)):
-        of_package.meta = {"masking_functions": masking}
+        of_package = replace(of_package, meta={"masking_functions": masking})
         made = project(people(), m, of_package, catalog=CATALOG)
         with Cache(tmp_path) as cache:
             assert len(personal_columns(made, analyse(made, cache=cache))) == 1 + inherited

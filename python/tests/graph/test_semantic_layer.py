@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from hand_made import node
+from msgspec.structs import replace
 from semantic_world import COLUMNS, ORDERS, filtered, metric, shop, simple
 
 from dbt_ripple.artifacts import Node, Project
@@ -147,9 +148,9 @@ def test_an_edit_of_the_layer_itself_reaches_its_readers(what: str) -> None:
                 for i, more in new_value.items():
                     value[i] = {**value[i], **more}
             elif field == "filter":
-                layer[where].filter = new_value
+                layer[where] = replace(layer[where], filter=new_value)
             else:
-                setattr(layer[where], field, {**(value or {}), **new_value})
+                layer[where] = replace(layer[where], **{field: {**(value or {}), **new_value}})
 
     model = [where.partition(".")[2]] if where.startswith("semantic") and readers else []
     model = [] if what == "a time" else model
@@ -258,8 +259,9 @@ def test_a_semantic_model_is_broken_by_a_column_that_is_gone(
 
 def without(field: str, name: str) -> Any:
     def edit(layer: dict[str, Node]) -> None:
-        of = layer["semantic_model.customers" if name == "region" else "semantic_model.orders"]
-        setattr(of, field, [e for e in getattr(of, field) if e["name"] != name])
+        of = "semantic_model.customers" if name == "region" else "semantic_model.orders"
+        elements = [e for e in getattr(layer[of], field) if e["name"] != name]
+        layer[of] = replace(layer[of], **{field: elements})
 
     return edit
 
@@ -301,7 +303,7 @@ def test_who_asks_for_what_is_not_declared_is_broken(edit: Any, broken: dict[str
 )  # fmt: skip
 def test_a_filter_that_cannot_be_read_may_read_everything(unread: str) -> None:
     def edit(layer: dict[str, Node]) -> None:
-        layer["metric.revenue"].filter = filtered(unread)
+        layer["metric.revenue"] = replace(layer["metric.revenue"], filter=filtered(unread))
 
     seen = analysed(shop(edit=edit))
     metric = seen.nodes["metric.p.revenue"]
@@ -409,8 +411,12 @@ def test_a_metric_of_a_type_that_is_not_known_may_read_everything() -> None:
 
 def test_what_is_named_without_a_word_more_is_read_alike() -> None:
     def edit(layer: dict[str, Node]) -> None:
-        layer["metric.revenue"].type_params = {"measure": "revenue"}
-        layer["metric.margin"].type_params = {"numerator": "profit", "denominator": "revenue"}
+        layer["metric.revenue"] = replace(
+            layer["metric.revenue"], type_params={"measure": "revenue"}
+        )
+        layer["metric.margin"] = replace(
+            layer["metric.margin"], type_params={"numerator": "profit", "denominator": "revenue"}
+        )
 
     assert changed(shop(), shop(edit=edit)) == set()
 
@@ -429,7 +435,7 @@ def test_what_is_named_without_a_word_more_is_read_alike() -> None:
 )
 def test_a_shape_that_is_not_known_may_read_anything(where: str, field: str, value: Any) -> None:
     def edit(layer: dict[str, Node]) -> None:
-        setattr(layer[where], field, value)
+        layer[where] = replace(layer[where], **{field: value})
 
     unique_id = where.replace(".", ".p.")
     seen = analysed(shop(edit=edit)).nodes

@@ -11,8 +11,9 @@ from typing import Any
 import msgspec
 import pytest
 from graph.test_analyse_project import LISTED, ORDERS, node, project
+from msgspec.structs import replace
 
-from dbt_ripple.artifacts import Project, read_project
+from dbt_ripple.artifacts import Node, Project, read_project
 from dbt_ripple.flow import lower as lowering
 from dbt_ripple.graph import query_cache
 from dbt_ripple.graph.analyse_project import analyse
@@ -44,6 +45,12 @@ def told(analysis: Analysis) -> str:
     return repr(
         (analysis.nodes, analysis.edges, analysis.test_columns, analysis.tests, analysis.unit_tests)
     )
+
+
+def with_sql(of: Project, node: Node, sql: str | None) -> Project:
+    """A project in which a node has other compiled SQL."""
+    edited = replace(node, compiled_code=sql)
+    return of.having(nodes={**of.nodes, node.unique_id: edited})
 
 
 def warm_is_cold(of: Project, folder: Path, **options: Any) -> None:
@@ -137,7 +144,8 @@ def test_a_changed_model_touches_only_what_depends_on_it(
         (n for n in head.of_type("model") if n.materialized != "ephemeral"),
         key=lambda n: len(head.children[n.unique_id]),
     )
-    changed.compiled_code = f"select * from ({changed.compiled_code}) as q where 1 = 2"
+    sql = f"select * from ({changed.compiled_code}) as q where 1 = 2"
+    head = with_sql(head, changed, sql)
     below = {changed.unique_id}
     waiting = [changed.unique_id]
     while waiting:
@@ -167,7 +175,7 @@ def test_a_change_that_is_not_seen_below_stops_there(
     with Cache(tmp_path) as cache:
         analyse(of, cache=cache)
     changed = max(of.of_type("model"), key=lambda n: len(of.children[n.unique_id]))
-    changed.compiled_code = f"{changed.compiled_code}\n-- a comment"
+    of = with_sql(of, changed, f"{changed.compiled_code}\n-- a comment")
     work.update(lowered=0, linked=0)
     with Cache(tmp_path) as cache:
         analyse(of, cache=cache)
@@ -207,9 +215,9 @@ def test_random_edits_warm_are_cold(generated: Path, tmp_path: Path) -> None:
     of = read_project(generated)
     models = of.of_type("model")
     for _ in range(12):
-        edited = rng.choice(models)
+        edited = of.nodes[rng.choice(models).unique_id]
         kept = edited.compiled_code
-        edited.compiled_code = rng.choice(
+        sql = rng.choice(
             [
                 f"select * from ({kept}) as q where 1 = 2",
                 f"select distinct * from ({kept}) as q",
@@ -218,10 +226,11 @@ def test_random_edits_warm_are_cold(generated: Path, tmp_path: Path) -> None:
                 kept,
             ]
         )
+        of = with_sql(of, edited, sql)
         with Cache(tmp_path) as cache:
             assert told(analyse(of, cache=cache)) == told(analyse(of))
         if rng.random() < 0.5:
-            edited.compiled_code = kept
+            of = with_sql(of, edited, kept)
 
 
 def _put_junk(

@@ -16,6 +16,7 @@ pytest.importorskip("dbt.adapters.duckdb")
 import duck_project
 from duck_project import dbt, loaded, rows
 from hand_made import LISTED, RAW, node, orders, project
+from msgspec.structs import replace
 from semantic_world import semantic_model, simple
 
 from dbt_ripple.artifacts import Node
@@ -59,9 +60,7 @@ def metrics() -> list[Node]:
         semantic_model("kpis", "model.p.b_kpi", measures=measures, entities=[], dimensions=[])
     ]
     for name, (label, measure, meta) in METRICS.items():
-        one = simple(name, measure, "kpis")
-        one.label, one.meta = label, meta
-        made.append(one)
+        made.append(replace(simple(name, measure, "kpis"), label=label, meta=meta))
     return made
 
 

@@ -15,6 +15,7 @@ import msgspec
 import pyarrow.parquet as pq
 import pytest
 from hand_made import check, node, project
+from msgspec.structs import replace
 from test_impact_of_dropping import macros_of, rendered
 
 from dbt_ripple.artifacts import Node, Project, find_node
@@ -51,7 +52,9 @@ def made(
     built.metadata.generated_at = NOW - timedelta(hours=hours_ago)
     built = built.having(digest=f"{name} {schema} {hours_ago}")
     for n in built.nodes.values():
-        n.original_file_path = n.original_file_path or f"models/{n.name}.sql"
+        built.nodes[n.unique_id] = replace(
+            n, original_file_path=n.original_file_path or f"models/{n.name}.sql"
+        )
     return built
 
 
@@ -75,9 +78,9 @@ def core(factor: int = 2, schema: str = "s", hours_ago: int = 3) -> Project:
 
 def finance(hours_ago: int = 1) -> Project:
     source = node("source.finance.core.fct", columns=["ID", "amount", "code"])
-    source.relation_name, source.schema = "S.FCT", "S"  # DuckDB tells no case apart
+    source = replace(source, relation_name="S.FCT", schema="S")
     theirs = node("model.shared.dates", "select code from s.fct", source.unique_id)
-    theirs.relation_name, theirs.schema = "`f`.`dates`", "f"
+    theirs = replace(theirs, relation_name="`f`.`dates`", schema="f")
     return made(
         "finance",
         source,
@@ -239,13 +242,13 @@ def test_what_the_own_project_builds_is_not_joined() -> None:
 
 def test_a_node_that_a_plugin_took_over() -> None:
     taken = node("model.core.fct", columns=["amount"])
-    taken.relation_name, taken.schema = "`elsewhere`.`fct`", "elsewhere"
+    taken = replace(taken, relation_name="`elsewhere`.`fct`", schema="elsewhere")
     reads = made(
         "finance",
         taken,
         node("model.finance.m", "select amount from elsewhere.fct", taken.unique_id),
     )
-    reads.nodes["model.core.fct"].original_file_path = ""
+    reads.nodes["model.core.fct"] = replace(reads.nodes["model.core.fct"], original_file_path="")
     assert {below for _, below in Store(core(), reads).crossings()} == {
         "finance model.core.fct.amount",
         "finance model.core.fct.*rows*",

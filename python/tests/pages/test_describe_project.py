@@ -11,6 +11,7 @@ import hostile_project
 import msgspec
 import pytest
 from hand_made import generic, node, project
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Node, Project, RunResult, Timing, read_project
 from dbt_ripple.graph.analyse_project import analyse
@@ -30,7 +31,7 @@ def described(*nodes: Node, earlier: tuple[Project, ...] = (), **fields: Any) ->
 
 def people() -> Node:
     source = node(RAW, columns={"id": "bigint", "email": "string", "age": "int"})
-    source.columns["email"].meta = {"pii": "email"}
+    source.columns["email"] = replace(source.columns["email"], meta={"pii": "email"})
     return source
 
 
@@ -38,15 +39,21 @@ def shop() -> list[Node]:
     stg = node(
         STG, "select id, email as mail, age + 1 as next_age from s.people where age > 3", RAW
     )
-    stg.meta = {
-        "owner": {"name": "ann", "email": "ann@x.example"},
-        "slack": "#data",
-        "domain": "crm",
-    }
+    stg = replace(
+        stg,
+        meta={
+            "owner": {"name": "ann", "email": "ann@x.example"},
+            "slack": "#data",
+            "domain": "crm",
+        },
+    )
     fct = node(FCT, "select sha2(mail, 256) as hashed, mail from s.stg", STG)
-    fct.meta = {"criticality": "tier1", "certified": True, "domain": "crm", "contract_version": 2}
+    fct = replace(
+        fct,
+        meta={"criticality": "tier1", "certified": True, "domain": "crm", "contract_version": 2},
+    )
     report = node("exposure.p.report", None, FCT)
-    report.meta = {"referenced_columns": ["fct.mail"]}
+    report = replace(report, meta={"referenced_columns": ["fct.mail"]})
     test = generic("t", "not_null", "select mail from s.fct where mail is null", FCT, tags=["slo"])
     return [people(), stg, fct, report, test]
 
@@ -154,7 +161,7 @@ def test_versions_of_a_contract() -> None:
             )
         )
         for one in made.nodes.values():
-            one.name = "dim"
+            made.nodes[one.unique_id] = replace(one, name="dim")
         moment = datetime(2026, 1, day, tzinfo=UTC)
         return made.having(metadata=msgspec.structs.replace(made.metadata, generated_at=moment))
 
@@ -187,7 +194,7 @@ def test_health_of_the_project_and_its_domains() -> None:
 
 def test_layers() -> None:
     staged = node("model.p.staged", "select 1 as a")
-    staged.fqn = ["p", "staging", "crm", "staged"]
+    staged = replace(staged, fqn=["p", "staging", "crm", "staged"])
     said = node("model.p.said", "select 1 as a", meta={"layer": "gold"})
     plain = node("model.p.plain", "select 1 as a")
     document = described(people(), staged, said, plain)

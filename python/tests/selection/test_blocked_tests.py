@@ -7,6 +7,7 @@ from typing import Any
 import duckdb
 import pytest
 from hand_made import check, node, project
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.selection import Selection, select
@@ -19,8 +20,7 @@ REPORT = "select kind, count(*) as n from s.mart group by kind"
 
 def things() -> Node:
     made_node = node(RAW, columns=["id", "kind", "later"])
-    made_node.identifier, made_node.relation_name = "things", "`s`.`things`"
-    return made_node
+    return replace(made_node, identifier="things", relation_name="`s`.`things`")
 
 
 def side(
@@ -169,7 +169,7 @@ def test_a_source_that_is_another_table_may_have_what_the_catalog_does_not_list(
     ranked = "with t as (select *, 1 as place from s.things) select id, kind from t where place = 1"
     base, head = side(ranked), side(ranked.replace("1 as place", "1 as rank"))
     assert "on_mart" in answer(base, head)[1]
-    head.nodes[RAW].identifier = "other_things"
+    head.nodes[RAW] = replace(head.nodes[RAW], identifier="other_things")
     assert answer(base, head)[1] == {}
 
 
@@ -261,7 +261,11 @@ def test_an_incremental_model_that_has_another_branch_may_be_built(why: str, bra
     base, head = (on_duckdb(sql, mart_config=config) for sql in (ON_BASE[why], REFUSED[why]))
     assert answer(base, head)[1] == BLOCKED
     for made in (base, head):
-        made.nodes["model.p.mart"].raw_code += f"{{% if is_incremental() %}} {branch} {{% endif %}}"
+        made.nodes["model.p.mart"] = replace(
+            made.nodes["model.p.mart"],
+            raw_code=made.nodes["model.p.mart"].raw_code
+            + f"{{% if is_incremental() %}} {branch} {{% endif %}}",
+        )
     assert answer(base, head)[1] == {}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 from hand_made import node, project
+from msgspec.structs import replace
 from test_proven_tests import ORDERS, PRODUCTS, TYPES, not_null, passed, picked, source, unique
 
 from dbt_ripple.artifacts import Node, Project
@@ -41,7 +42,9 @@ def shop(*tests: Node, orders: str, stg_orders: str = STG_ORDERS) -> Project:
     )
     for children_of in made.nodes.values():
         if children_of.relation_name:
-            children_of.relation_name = children_of.relation_name.replace("`", '"')
+            made.nodes[children_of.unique_id] = replace(
+                children_of, relation_name=children_of.relation_name.replace("`", '"')
+            )
     return made
 
 

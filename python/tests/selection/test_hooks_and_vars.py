@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hand_made import LISTED, RAW, check, macro, names, node, orders, picked, project
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Macro, Project
 from dbt_ripple.changes.comparability import with_variables
@@ -468,7 +469,7 @@ def test_the_order_of_on_run_hooks() -> None:
 def test_what_a_models_jinja_runs_writes_as_a_hook_does(raw: str) -> None:
     def runs(raw: str, **more: str) -> Project:
         side = writing(None, **more)
-        side.nodes["model.p.a"].raw_code = raw
+        side.nodes["model.p.a"] = replace(side.nodes["model.p.a"], raw_code=raw)
         if "by_string" in raw:
             side.nodes["model.p.a"].depends_on.macros = ["macro.p.by_string"]
         return side

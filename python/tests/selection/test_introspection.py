@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hand_made import LISTED, RAW, check, macro, names, node, orders, project
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Macro, Project
 from dbt_ripple.graph.analyse_project import analyse
@@ -206,8 +207,10 @@ def test_what_looks_at_the_same_is_held_as_its_compiled_sql_says() -> None:
             macros=[STAR.unique_id],
         )
         looked_at = node("model.p.stg", stg, RAW)
-        for each in (star, looked_at):
-            each.schema, each.relation_name = schema, f"`{schema}`.`{each.name}`"
+        star, looked_at = (
+            replace(each, schema=schema, relation_name=f"`{schema}`.`{each.name}`")
+            for each in (star, looked_at)
+        )
         test = check("t", never.replace("`s`", f"`{schema}`"), "model.p.a", raw=never)
         return project(orders(), looked_at, star, test, catalog=LISTED, macros=ALL)
 
@@ -274,8 +277,10 @@ def test_edited_code_that_was_compiled_where_nothing_is_yet_counts_as_written() 
     def starred(raw: str, compiled: str = "select * from ci.stg", schema: str = "ci") -> Project:
         a = node("model.p.a", compiled, "model.p.stg", raw=raw, macros=[STAR.unique_id])
         stg = node("model.p.stg", STG, RAW)
-        for each in (a, stg):
-            each.schema, each.relation_name = schema, f"`{schema}`.`{each.name}`"
+        a, stg = (
+            replace(each, schema=schema, relation_name=f"`{schema}`.`{each.name}`")
+            for each in (a, stg)
+        )
         below = check("t", f"select id from {schema}.a where id is null", "model.p.a")
         return project(orders(), stg, a, below, catalog=LISTED, macros=ALL)
 

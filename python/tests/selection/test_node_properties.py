@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hand_made import LISTED, RAW, check, macro, node, orders, picked, project
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Column, Macro, Node, Project, Ref
 
@@ -52,7 +53,7 @@ def side(
     a = node("model.p.a", sql, RAW, config=dict(config or {}), **more)
     if hook:
         a.config["post-hook"] = [{"sql": hook}]
-    a.columns = columns or {}
+    a = replace(a, columns=columns or {})
     nodes = [orders(), a, check("t", "select id from s.a where id is null", "model.p.a")]
     if on_run:
         nodes.append(node("operation.p.p-on-run-end-0", None, raw=on_run))
@@ -606,8 +607,10 @@ def referring(latest: int, hook: str = "", raw: str = "", **more: Any) -> Projec
         )
         for v in (1, 2)
     ]
-    for v, one in enumerate(versions, 1):
-        one.name, one.alias, one.relation_name = "m", f"m_v{v}", f"`s`.`m_v{v}`"
+    versions = [
+        replace(one, name="m", alias=f"m_v{v}", relation_name=f"`s`.`m_v{v}`")
+        for v, one in enumerate(versions, 1)
+    ]
     refs = [Ref(name="m", version=1), Ref(name="m"), Ref(name="m", version=2)]
     a = node(
         "model.p.a",
@@ -655,13 +658,13 @@ def test_a_reference_that_no_sql_shows_means_another_version(
 def unit(*, schema: str = "s", unrendered: str | None = None, **other: Any) -> Project:
     """A unit test of a, which reads a source and another model."""
     source = orders()
-    source.schema, source.unrendered_schema = schema, unrendered or schema
+    source = replace(source, schema=schema, unrendered_schema=unrendered or schema)
     b = node("model.p.b", "select 1 as id", config=other)
     a = node(
         "model.p.a", "select o.id from s.orders as o join s.b using (id)", RAW, "model.p.b", raw="."
     )
     made = node("unit_test.p.a.u", None, "model.p.a", model="a")
-    made.given = [{"input": "source('raw', 'orders')", "rows": [{"id": 1}]}]
+    made = replace(made, given=[{"input": "source('raw', 'orders')", "rows": [{"id": 1}]}])
     return project(source, b, a, made, catalog=LISTED)
 
 
@@ -685,7 +688,7 @@ def test_a_unit_test_needs_its_inputs_where_they_were(
     base: Project, head: Project, runs: bool
 ) -> None:
     for side_ in (base, head):  # what compiled SQL names is another matter
-        side_.nodes["model.p.a"].compiled_code = "select 1 as id"
+        side_.nodes["model.p.a"] = replace(side_.nodes["model.p.a"], compiled_code="select 1 as id")
     assert bool(picked(base, head).unit_tests) == runs
 
 
@@ -707,7 +710,7 @@ def test_a_unit_test_needs_its_inputs_where_they_were(
 def test_what_is_said_of_a_source(properties: dict[str, Any], counts: bool) -> None:
     def with_source(**more: Any) -> Project:
         source: Node = node(RAW, columns=["id", "amount", "status"], **more)
-        source.meta = source.config.get("meta", {})
+        source = replace(source, meta=source.config.get("meta", {}))
         a = node("model.p.a", "select id, amount from s.orders", RAW)
         tests = check("t", "select id from s.a where id is null", "model.p.a")
         return project(source, a, tests, catalog=LISTED, adapter="duckdb")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hand_made import check, node, project
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Node, Project, RunResult
 from dbt_ripple.reasons import Reason
@@ -59,8 +60,7 @@ def related(column: str, of: str, parent: str, key: str, **more: Any) -> Node:
 
 def source(unique_id: str, name: str) -> Node:
     made_node = node(unique_id, columns=list(TYPES[unique_id]))
-    made_node.identifier, made_node.relation_name = name, f"`s`.`{name}`"
-    return made_node
+    return replace(made_node, identifier=name, relation_name=f"`s`.`{name}`")
 
 
 def shop(
@@ -295,8 +295,7 @@ def test_what_another_test_finds_further_up_needs_to_be_asked_once() -> None:
 
 
 def test_of_two_tests_that_ask_the_same_one_runs() -> None:
-    again = accepted("amount")
-    again.unique_id, again.name = "test.p.again", "again"
+    again = replace(accepted("amount"), unique_id="test.p.again", name="again")
     tests = (accepted("amount"), again)
     selected, proven = picked(passed(shop(*tests, stg_orders=FILTER)), shop(*tests))
     assert len(selected) == len(proven) == 1
@@ -312,7 +311,8 @@ NOT_THE_SAME = {
 @pytest.mark.parametrize("name", NOT_THE_SAME)
 def test_a_test_that_finds_less_is_no_ground(name: str) -> None:
     above = accepted("amount", "stg_orders")
-    above.compiled_code = (above.compiled_code or "").replace(*NOT_THE_SAME[name])
+    sql = (above.compiled_code or "").replace(*NOT_THE_SAME[name])
+    above = replace(above, compiled_code=sql)
     tests = (above, accepted("amount"))
     selected, _ = picked(passed(shop(*tests, stg_orders=FILTER)), shop(*tests))
     assert "accepted_orders_amount" in selected
@@ -550,8 +550,7 @@ def test_what_is_missing_to_hold_a_test_is_said() -> None:
     assert missing(fewer, failures=1) == "on base its result was fail"
     limited = not_null("id", config={"limit": 5})
     assert "warn_if, error_if, limit" in missing(fewer, limited)
-    frobnicated = not_null("id")
-    frobnicated.compiled_code = frobnicated.raw_code = "frobnicate"
+    frobnicated = replace(not_null("id"), compiled_code="frobnicate", raw_code="frobnicate")
     assert missing(fewer, frobnicated).startswith("its query cannot be followed on base: ")
     python = node("model.p.orders", None, "model.p.stg_orders", raw="x", language="python")
     base = passed(shop(not_null("id")), not_null_orders_id=0)

@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 from hand_made import check, names, node, picked, project
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Project, RunResult
 from dbt_ripple.governance.gate import gate
@@ -103,7 +104,9 @@ def test_a_column_type_is_of_its_column(tmp_path: Path) -> None:
 def test_a_seed_too_large_for_a_checksum_is_compared_by_its_files(tmp_path: Path) -> None:
     def large(root: Path, text: str) -> Project:
         built = side(root, text)
-        built.nodes[SEED].checksum = {"name": "path", "checksum": "seeds/prices.csv"}
+        built.nodes[SEED] = replace(
+            built.nodes[SEED], checksum={"name": "path", "checksum": "seeds/prices.csv"}
+        )
         return built
 
     base = large(tmp_path / "base", OLD)
@@ -118,7 +121,9 @@ def test_a_seed_too_large_for_a_checksum_is_compared_by_its_files(tmp_path: Path
 
 def test_a_large_seed_in_one_place_goes_by_when_it_was_written(tmp_path: Path) -> None:
     built = side(tmp_path, OLD)
-    built.nodes[SEED].checksum = {"name": "path", "checksum": "seeds/prices.csv"}
+    built.nodes[SEED] = replace(
+        built.nodes[SEED], checksum={"name": "path", "checksum": "seeds/prices.csv"}
+    )
     assert built.metadata.generated_at == datetime(2026, 1, 1, tzinfo=UTC)
     assert len(names(built, built)) == 4
     old = datetime(2025, 1, 1, tzinfo=UTC).timestamp()
@@ -139,7 +144,7 @@ def with_kinds(root: Path, rows: str, **config: Any) -> Project:
     (root / "seeds" / "kinds.csv").write_text(text, encoding="utf-8")
     kinds, things = "seed.p.kinds", "source.p.raw.things"
     source = node(things, columns=["id", "kind"])
-    source.identifier, source.relation_name = "things", "`s`.`things`"
+    source = replace(source, identifier="things", relation_name="`s`.`things`")
     sql = "select t.id, k.label from s.things as t left join s.kinds as k on lower(t.kind) = k.kind"
     grouped = "select {0}, count(*) as n from s.{1} where {0} is not null group by {0} having count(*) > 1"
     seed = node(
@@ -280,7 +285,11 @@ def test_a_column_renamed_with_its_readers_is_the_same_column(tmp_path: Path) ->
     def renamed(text: str, **config: Any) -> Project:
         head = side(tmp_path / "head", text.replace("price", "cost"), **config)
         node_of_test = head.nodes["test.p.on_price"]
-        node_of_test.compiled_code = node_of_test.raw_code = "select cost from s.prices"
+        node_of_test = head.nodes["test.p.on_price"] = replace(
+            node_of_test,
+            compiled_code="select cost from s.prices",
+            raw_code="select cost from s.prices",
+        )
         head.catalog.clear()
         return head
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from hand_made import LISTED, RAW, check, generic, macro, names, node, orders, picked, project
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Column, Node, Project
 from dbt_ripple.errors import RippleError
@@ -139,8 +140,9 @@ def test_a_view_turned_table_is_the_same_data() -> None:
 def test_another_schema_is_the_same_data() -> None:
     other = shop(STG.replace("s.orders", "dev.orders"), "select id, twice from dev.stg")
     for name in ("model.p.stg", "model.p.mart", RAW):
-        other.nodes[name].schema = "dev"
-        other.nodes[name].relation_name = f"`dev`.`{name.split('.')[-1]}`"
+        other.nodes[name] = replace(
+            other.nodes[name], schema="dev", relation_name=f"`dev`.`{name.split('.')[-1]}`"
+        )
     for test in TESTS:
         moved = msgspec.structs.replace(
             test, compiled_code=(test.compiled_code or "").replace("s.mart", "dev.mart")
@@ -279,7 +281,9 @@ def test_exposures_that_read_what_moved() -> None:
 def test_critical_adds_all_tests_of_impacted_critical_nodes() -> None:
     def side(stg: str, tier: str) -> Project:
         built = shop(stg)
-        built.nodes["model.p.mart"].meta = {"criticality": tier}
+        built.nodes["model.p.mart"] = replace(
+            built.nodes["model.p.mart"], meta={"criticality": tier}
+        )
         return built
 
     edited = STG.replace("* 2", "* 3")
@@ -552,11 +556,9 @@ def test_a_function_is_part_of_what_calls_it() -> None:
 
 
 def at(**where: Any) -> Project:
-    source = orders()
-    for name, value in where.items():
-        setattr(source, name, value)
+    source = replace(orders(), **where)
     relation = f"{source.schema}.{source.identifier}"
-    source.relation_name = relation
+    source = replace(source, relation_name=relation)
     return project(source, check("t", f"select id from {relation}", RAW), catalog=LISTED)
 
 
@@ -581,9 +583,9 @@ def unit(
     **more: Any,
 ) -> Project:
     test: Node = node("unit_test.p.mart.u", None, "model.p.mart", **more)
-    test.model = "mart"
-    test.given = [{"input": "ref('stg')", "rows": given or [{"id": 1, "twice": 2}]}]
-    test.expect = {"rows": [{"id": 1}]}
+    rows = given or [{"id": 1, "twice": 2}]
+    fixture = [{"input": "ref('stg')", "rows": rows}]
+    test = replace(test, model="mart", given=fixture, expect={"rows": [{"id": 1}]})
     built = shop(stg, mart)
     catalog_types = {"model.p.stg": types} if types else None
     return project(*built.nodes.values(), test, catalog=LISTED, types=catalog_types)
@@ -633,7 +635,9 @@ def test_a_unit_test_goes_by_types_that_no_sql_tells(how: str) -> None:
             stg.config["post-hook"] = [{"sql": f"alter table s.stg alter twice type {type_}"}]
         else:
             stg.config["contract"] = {"enforced": True}
-            stg.columns = {"twice": Column(name="twice", data_type="int")}
+            stg = side.nodes["model.p.stg"] = replace(
+                stg, columns={"twice": Column(name="twice", data_type="int")}
+            )
     assert (units(base, head) != []) == (not how.startswith("a "))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hand_made import LISTED, RAW, check, node, orders, picked, project
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.selection import select
@@ -122,7 +123,7 @@ def test_another_schema_is_no_edit() -> None:
         node("model.p.m", "select id from `dev`.`orders`", RAW, raw="select id  from orders"),
         catalog=LISTED,
     )
-    head.nodes[RAW].schema, head.nodes[RAW].relation_name = "dev", "`dev`.`orders`"
+    head.nodes[RAW] = replace(head.nodes[RAW], schema="dev", relation_name="`dev`.`orders`")
     assert picked(base, head).models == []
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hand_made import LISTED, RAW, check, macro, names, node, orders, project
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Node, Project, RunResult
 from dbt_ripple.selection import select
@@ -101,7 +102,7 @@ def test_a_python_model_that_asks_where_it_is() -> None:
 
     def at(alias: str, read: str) -> Project:
         model = node("model.p.m", None, RAW, raw=code.replace("X", read), language="python")
-        model.alias, model.relation_name = alias, f"`s`.`{alias}`"
+        model = replace(model, alias=alias, relation_name=f"`s`.`{alias}`")
         model.config["alias"] = alias
         test = check("t", f"select x from s.{alias} where x = 'm'", "model.p.m")
         return project(orders(), model, test, catalog=LISTED, adapter="duckdb")

@@ -550,6 +550,7 @@ class DeclaredGraph:
 
     def _node(self, asset: AssetNode) -> Node:
         declared_asset = asset.declared
+        is_query = asset.dialect == self.dialect and _is_one_query(asset.statements)
         columns = {
             column.name: Column(
                 name=column.name,
@@ -576,11 +577,10 @@ class DeclaredGraph:
             description=declared_asset.description,
             columns=columns,
             raw_code=text_of(declared_asset),
+            compiled_code=declared_asset.sql if is_query else None,
             url=declared_asset.source_ref,
             depends_on=DependsOn(nodes=list(asset.above())),
         )
-        if asset.dialect == self.dialect and _is_one_query(asset.statements):
-            node.compiled_code = declared_asset.sql
         for link in asset.reads:
             node = _explained(node, link.flow)
         return node
