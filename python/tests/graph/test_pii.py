@@ -248,7 +248,7 @@ MARKED = "case 'dbt_ripple.mask' when 'dbt_ripple.mask' then concat(left(email, 
 def test_what_the_mask_macro_writes_is_seen_to_mask(adapter: str) -> None:
     m = model("m", f"select {MARKED} as x from s.people")
     made = project(people(), m, catalog={RAW: ["id", "email"]}, adapter=adapter)
-    assert [c.unique_id for c in personal_columns(made, analyse(made))] == [RAW]
+    assert [c.unique_id for c in pii_columns(made, analyse(made))] == [RAW]
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_what_masks_is_part_of_the_key_of_the_cache(tmp_path: Path) -> None:
         of_package = replace(of_package, meta={"masking_functions": masking})
         made = project(people(), m, of_package, catalog=CATALOG)
         with Cache(tmp_path) as cache:
-            assert len(personal_columns(made, analyse(made, cache=cache))) == 1 + inherited
+            assert len(pii_columns(made, analyse(made, cache=cache))) == 1 + inherited
 
 
 # --- any project ----------------------------------------------------------------------------------
@@ -332,7 +332,7 @@ def test_it_is_what_can_be_reached_and_each_path_is_one(
     nodes = [model(f"m{i}", "select 1 as c", c=metas[origin_of[i]]) for i in range(8)]
     edges = [ColumnEdge(f"model.p.m{a}", "c", f"model.p.m{b}", "c", *kind) for a, b, kind in drawn]
     seen = {n.unique_id: NodeAnalysis(n.unique_id, "analysed", None, ["c"]) for n in nodes}
-    rows = personal_columns(project(*nodes), Analysis(seen, edges, [], {}))
+    rows = pii_columns(project(*nodes), Analysis(seen, edges, [], {}))
     steps = {(a, b) for a, b, (type_, _, masking) in drawn if type_ == "DIRECT" and not masking}
     holds = {i for i in range(8) if origin_of[i] == "declared"}
     while more := {b for a, b in steps if a in holds and origin_of[b] != "declassified"} - holds:
