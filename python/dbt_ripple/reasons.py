@@ -153,15 +153,15 @@ class Code(StrEnum):
     # -- declared assets ----------------------------------------------------------------------------
     READS_WITHOUT_COLUMNS = (
         "reads_without_columns",
-        "reads {names} without a word on columns: it may read all of them, and all rows",
+        "reads {names} and does not say which columns: it may read all columns and rows",
     )
     WRITES_WITHOUT_COLUMNS = (
         "writes_without_columns",
-        "writes {names} without a word on columns: it may write all of them, and all rows",
+        "writes {names} and does not say which columns: it may write all columns and rows",
     )
     WRITTEN_WITHOUT_COLUMNS = (
         "written_without_columns",
-        "{names} writes it without a word on columns: all of it may come of all that is read there",
+        "{names} writes it and does not say which columns: any of its columns may come from anything read there",
     )
     KINDS_NOT_TOLD = (
         "kinds_not_told",
@@ -184,7 +184,7 @@ class Code(StrEnum):
     )
     ASSETS_DECLARED_OTHERWISE = (
         "assets_declared_otherwise",
-        "{names} {names:is|are} written otherwise than on base, as the assets are declared: "
+        "what the declared assets write to {names} changed: "
         "{names:it counts|they count} as changed",
     )
 
@@ -342,7 +342,7 @@ class Code(StrEnum):
         "not_analysed_on_both",
         "{model} was not analysed on both sides",
     )
-    EQUAL_TO_BASE = "equal_to_base", "equal to base's in what it reads: {names}"
+    EQUAL_TO_BASE = "equal_to_base", "what it reads is equal to base's: {names}"
 
     # -- what the answer had to assume --------------------------------------------------------------
     EVERY_TEST_SELECTED = "every_test_selected", "{because}: every test is selected"
@@ -482,7 +482,7 @@ class Code(StrEnum):
     ASKS_DBT = "asks_dbt", "it asks dbt for `{word}` while it compiles"
     READS_UNKNOWN_VALUE = (
         "reads_unknown_value",
-        "it reads `{word}`, of which the artifacts do not say the value",
+        "it reads `{word}`, whose value is not in the artifacts",
     )
     READS_OWN_PROPERTIES = (
         "reads_own_properties",
@@ -497,7 +497,7 @@ class Code(StrEnum):
         "it may use a part of a relation's name (`{part}`)",
     )
     NAME_IN_CODE = "name_in_code", "{name} is written into its code"
-    NAME_OF_TWO = "name_of_two", "{name} is two relations on {side}"
+    NAME_OF_TWO = "name_of_two", "{name} names two relations on {side}"
     COMPILED_BY_ANOTHER = (
         "compiled_by_another",
         "another {what} compiled base: {base}, not {head}",

@@ -73,5 +73,5 @@ def metrics_of(params: dict[str, Any]) -> Iterator[tuple[str, _InputParameters]]
 
 
 def _input(definition: Any) -> _InputParameters:
-    """A measure or a metric that may be named without a word more."""
+    """A measure or a metric, which may be given by its name alone."""
     return definition if isinstance(definition, dict) else {"name": definition}

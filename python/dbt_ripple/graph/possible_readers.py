@@ -73,7 +73,7 @@ def may_write(analysis: Analysis) -> frozenset[tuple[str, str]]:
 
 
 def parents_unlisted(project: Project, node: Node) -> list[str]:
-    """What an exposure depends on without a word on which columns it reads of it."""
+    """The parents of an exposure that names none of their columns."""
     if referenced_columns(node) is not None:
         return []
     parents = project.parents.get(node.unique_id, ())

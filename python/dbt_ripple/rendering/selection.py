@@ -216,7 +216,7 @@ def show_cutoff(cutoff: Cutoff, head: Project, style: str, nothing: str) -> None
     mark = "**" if style == "markdown" else ""
     lines = [
         f"{mark}{len(outcome.tests):,} of {count(selection.counts.all_tests, 'test')} ran, "
-        f"{len(outcome.stopped):,} that can differ did not, as what they read came out equal; dbt's "
+        f"{len(outcome.stopped):,} could differ and did not run, because what they read is equal; dbt's "
         f"state:modified+ would run {selection.counts.state_modified_tests:,}{mark}"
     ]
     sections = [
@@ -233,7 +233,10 @@ def show_cutoff(cutoff: Cutoff, head: Project, style: str, nothing: str) -> None
         (
             "not built",
             [
-                (name(m.unique_id), f"equal in what it reads: {', '.join(map(name, m.equal))}")
+                (
+                    name(m.unique_id),
+                    f"what it reads is equal to base's: {', '.join(map(name, m.equal))}",
+                )
                 for m in outcome.stopped_models
             ],
         ),

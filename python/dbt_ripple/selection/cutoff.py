@@ -296,7 +296,7 @@ class Cutoff:
                     if self._was_seen(question):
                         seen.append(relation)
             if why is None and not equal:
-                why = "what moved it was not seen"
+                why = "it is not known what changed it"
         if why is None:
             self.decided.stopped[unique_id] = list(dict.fromkeys(equal))
         else:
@@ -334,7 +334,7 @@ class Cutoff:
             return f"{name} is rebuilt, and {why}"
         answer = self.answers.get(relation)
         if question.in_order and _kind(self.head.nodes[relation]) == "view":
-            return f"{name} is rebuilt, and the order of its rows, which is seen, is a view's"
+            return f"{name} is rebuilt, and it depends on the order of its rows, which a view does not have"
         if answer is None or question not in answer.unequal:
             return f"{name} is rebuilt and was not compared"
         unequal = answer.unequal[question]
@@ -350,7 +350,7 @@ class Cutoff:
             named = sorted(n for n in other if n in text)
             if named or _ANY_COLUMN.search(text):
                 which = (named or sorted(other))[0]
-                return f"{name}.{which} came, went or has another type"
+                return f"{name}.{which} was added, removed or retyped"
         return None
 
     # -- what a reader is ---------------------------------------------------------------------------
@@ -380,16 +380,16 @@ class Cutoff:
         if before.status != now.status or self.is_unknown(unique_id):
             return "it cannot be analysed"
         if now.introspects or before.introspects or now.unresolved_names or before.unresolved_names:
-            return "it queries the warehouse besides its own query"
+            return "its Jinja queries the warehouse, or it reads relations that it does not name"
         if not then.compiled_code or not node.compiled_code:
             return "it is not compiled"
         text = rename(then.compiled_code, self.renamed)
         if normalised(text) != normalised(node.compiled_code):
-            return "its own text changed"
+            return "its own SQL changed"
         if CATALOG.search(node.compiled_code):
-            return "it asks which relations there are"
+            return "it reads the warehouse's catalog"
         if unique_id in self._blocks_tests:
-            return "tests are blocked by it"
+            return "it blocks tests"
         if self._settings_differ(then, node):
             return "its own settings changed"
         if self.own_hooks(0, unique_id) is None or self.own_hooks(1, unique_id) is None:
@@ -400,12 +400,12 @@ class Cutoff:
             return "proven tests rest on it, and on base it did not pass"
         counts = node.config.get("fail_calc") in (None, "count(*)")
         if node.resource_type == "test" and node.config.get("limit") and not counts:
-            return "its outcome is of some of its rows"
+            return "its result depends on its limit"
         if (before.rows_fingerprint, before.fingerprints) == (
             now.rows_fingerprint,
             now.fingerprints,
         ):
-            return "it may have stopped to build"
+            return "it may no longer build"
         return None
 
     def _settings_differ(self, then: Node, node: Node) -> bool:
@@ -517,14 +517,14 @@ class Cutoff:
             for side in (self.base, self.head)
             if (node := side.nodes.get(relation)) is not None
         ):
-            return "it is made of what was there before"
+            return "it keeps rows of earlier runs"
         return self.unmade(relation) or self.unsettled(relation)
 
     def unmade(self, relation: str) -> str | None:
         """Why base's relation cannot be made beside it over the same inputs."""
         node, then = self.head.nodes[relation], self.base.nodes.get(relation)
         if then is None:
-            return "base has none"
+            return "base has no such relation"
         if node.resource_type == "seed":
             return None if relation in self.kept else "base's file is not known to be loaded"
         for side in (then, node):
@@ -532,11 +532,11 @@ class Cutoff:
             if side.resource_type != "model" or not (
                 kind in _TABLES or (kind == "incremental" and self._is_whole(relation))
             ):
-                return f"it is of the kind {kind}"
+                return f"{kind} relations are not compared"
             if side.is_python or not side.compiled_code:
                 return "it has no compiled SQL"
         if _contract(then) != _contract(node):
-            return "another contract makes the types of its columns"
+            return "its contract changed"
         if self.own_hooks(0, relation) is None or self.own_hooks(1, relation) is None:
             return "it has hooks"
         if relation in self._hooked or self.comparison.everything:
@@ -549,22 +549,22 @@ class Cutoff:
         if "materialization" in self._settings[1].settings_of(
             node
         ) or "materialization" in self._settings[0].settings_of(then):
-            return "its materialization is the project's own"
+            return "its materialization is a macro of the project"
         if self.as_it_is:
             same = then.relation_name == node.relation_name
-            return "it is built in the place of base's" if same else None
+            return "it overwrites base's relation" if same else None
         for parent in self.base_parents(relation):
             source = parent in self.base.nodes and self.base.nodes[parent].resource_type == "source"
             if source and (parent in self.comparison.changed or parent not in self.head.nodes):
-                return f"its source {self._name(parent)} is another one"
+                return f"its source {self._name(parent)} is another relation on head"
             if parent not in self._to_build or parent in self.decided.stopped:
                 continue
             if parent not in self.decided.built:
-                return f"base's reads {self._name(parent)}, which is not built yet"
+                return f"on base it reads {self._name(parent)}, which is not built yet"
             if (why := self.unmade(parent)) is not None:
-                return f"of {self._name(parent)} below it, {why}"
+                return f"it reads {self._name(parent)}, which cannot be compared: {why}"
             if (self.base.nodes[parent].relation_name or "?") not in (then.compiled_code or ""):
-                return f"base's does not read {self._name(parent)} by its name"
+                return f"base's SQL does not name {self._name(parent)}"
         return None
 
     def is_seen(self, unique_id: str) -> bool:
@@ -664,7 +664,7 @@ class Cutoff:
             if reason is None or reason.by == Cause.TIES:
                 reason = self._unsettled_above(side, relation)
             if reason is not None:
-                return f"it is not the same each time: {reason.reason}"
+                return f"its rows can differ from one build to the next: {reason.reason}"
         return None
 
     def _unsettled_above(self, side: int, relation: str) -> Nondeterminism | None:
@@ -772,8 +772,10 @@ def unequal_rows(
     if base[0] != head[0]:
         return Unequal(f"it had {base[0]} rows and has {head[0]}")
     if in_order:
-        return Unequal("its rows are others, or come in another order, which is seen", seen=False)
-    return Unequal("its rows are others")
+        return Unequal(
+            "its rows differ, or come in another order, on which its reader depends", seen=False
+        )
+    return Unequal("its rows differ")
 
 
 def equal_columns(base: Types, head: Types, columns: Columns) -> str | None:
@@ -784,7 +786,7 @@ def equal_columns(base: Types, head: Types, columns: Columns) -> str | None:
     """
     if columns is ALL:
         if list(base.items()) != list(head.items()):
-            return "its columns are others"
+            return "its columns differ"
         return None
     then, now = (
         {name.lower(): (type_, place) for place, (name, type_) in enumerate(side.items(), 1)}

@@ -84,7 +84,7 @@ class Trial:
         if unique_id in outcome.tests | outcome.relations | outcome.unbuilt.keys():
             return True
         why = self.cutoff.own(unique_id)
-        if why in ("its own text changed", "its own settings changed", "it is new"):
+        if why in ("its own SQL changed", "its own settings changed", "it is new"):
             return True
         return any(
             self.answer(relation, [question := Question(relation, columns)]).unequal[question]

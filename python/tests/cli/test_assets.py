@@ -206,7 +206,7 @@ def test_a_source_counts_where_it_is_declared_otherwise(both: Sides) -> None:
         SHOP.replace("cents: amount}", "cents: amount}\n    source_ref: v2")
     )
     done = both("select", "--format", "json")
-    assert "orders is written otherwise than on base, as the assets are declared" in done.err
+    assert "what the declared assets write to orders changed" in done.err
     assert [t for t in done.json["tests"] if t["reason_code"] != "new_test"]
     assert STG in done.json["models"]
 

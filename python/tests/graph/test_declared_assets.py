@@ -253,7 +253,7 @@ def test_without_a_word_on_columns_all_of_them_count_and_it_is_said() -> None:
     seen = lineage.analysis.nodes["asset.notebook.n"]
     assert (seen.status, str(seen.reason)) == (
         "opaque",
-        "reads fct without a word on columns: it may read all of them, and all rows",
+        "reads fct and does not say which columns: it may read all columns and rows",
     )
     everything = {"id", "amount", "status", ROWS}
     assert edges(lineage) >= {
@@ -265,7 +265,7 @@ def test_what_is_written_without_a_word_on_columns() -> None:
     lineage = linked("  - id: dag:load\n    writes: [orders]\n")
     seen = lineage.analysis.nodes["asset.dag.load"]
     assert str(seen.reason) == (
-        "writes orders without a word on columns: it may write all of them, and all rows"
+        "writes orders and does not say which columns: it may write all columns and rows"
     )
     assert edges(lineage) >= {
         f"TRANSFORMATION load.{ROWS} orders.{c}" for c in ("id", "amount", "status")

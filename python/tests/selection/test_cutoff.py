@@ -235,7 +235,7 @@ def test_an_equal_relation_stops_reader_and_test() -> None:
 
 
 def test_an_unequal_one_does_not_and_it_is_said_what_a_test_rests_on() -> None:
-    cutoff = decided(unequal=Unequal("its rows are others"))
+    cutoff = decided(unequal=Unequal("its rows differ"))
     assert built_models(cutoff) == {STG, MART}
     (test,) = cutoff.result().tests
     assert (test.rests_on, test.relations) == ("seen to differ", [MART])
@@ -320,7 +320,7 @@ def test_what_is_not_seen_through_is_compared_in_all_its_columns() -> None:
     same = decided(
         before="select * from `s`.`unlisted`",
         after="select * from `s`.`unlisted` where true",
-        unequal=Unequal("its rows are others"),
+        unequal=Unequal("its rows differ"),
     )
     assert built_models(same) == {STG, MART}
 
@@ -348,7 +348,7 @@ def test_a_contract_is_the_same_one_or_nothing_is_equal() -> None:
     )
     comparison = compare(base, head)
     cutoff = Cutoff(comparison, select_from(comparison, facts=False), {}.get)
-    assert cutoff.unmade(STG) == "another contract makes the types of its columns"
+    assert cutoff.unmade(STG) == "its contract changed"
 
 
 def test_a_hook_on_its_own_rows_is_followed() -> None:

@@ -5,7 +5,7 @@ An asset is linked like a model, each after what it reads:
 * SQL is followed statement by statement, in its own dialect;
 * a declared column comes of the columns that it is said to come of; OpenLineage's subtype is what
   `transformation` says in one word, TRANSFORMATION where it says anything else, IDENTITY where nothing;
-* of what it reads or writes without a word on columns, all columns and all rows count: the asset is opaque.
+* where it is not said which columns it reads or writes, all columns and rows count: the asset is opaque.
 
 Nothing of dbt's own analysis changes by it: what an asset writes into a source is an edge into that source.
 A column that is certainly not there makes the asset broken, as it makes a model.
@@ -131,10 +131,10 @@ class _Job:
     Attributes:
         unseen: why not all of it can be followed.
         missing: columns that are certainly not there.
-        everything: what is read without a word on columns.
+        everything: what is read without its columns.
         into: what it writes to by its SQL, by unique_id: its own columns by theirs; None where any of them
             may come of all that it reads.
-        written_whole: who writes it without a word on columns.
+        written_whole: who writes it without its columns.
         texts: of what counts as it is written, because it is not followed.
     """
 
