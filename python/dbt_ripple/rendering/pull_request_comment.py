@@ -385,7 +385,7 @@ def _affected(gate_answer: GateAnswer) -> _Part:
         if owners := sorted({asset.owner for asset in affected if asset.owner and asset.counts}):
             some = ", ".join(prose(_cut(owner, _NAME)) for owner in owners[:20])
             more = f" and {len(owners) - 20:,} more" if len(owners) > 20 else ""
-            before += ["", f"To tell: {some}{more}."]
+            before += ["", f"To notify: {some}{more}."]
     return _Part("Who is affected", affected, affected_table, "asset", before)
 
 
