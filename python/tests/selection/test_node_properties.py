@@ -60,7 +60,7 @@ def side(
     return project(*nodes, catalog=LISTED, macros=[*DBT, *macros], adapter=adapter)
 
 
-def tests_and_models(base: Project, head: Project) -> tuple[list[str], list[str]]:
+def what_changed(base: Project, head: Project) -> tuple[list[str], list[str]]:
     chosen = picked(base, head)
     return [t.name for t in chosen.tests], chosen.models
 
@@ -116,27 +116,27 @@ EPHEMERAL = {"materialized": "ephemeral"}
 def test_config(
     before: dict[str, Any], after: dict[str, Any], expected: tuple[list[str], list[str]]
 ) -> None:
-    assert tests_and_models(side(before), side(after)) == expected
-    assert tests_and_models(side(after), side(before)) == expected
-    assert tests_and_models(side(after), side(after)) == NOTHING
+    assert what_changed(side(before), side(after)) == expected
+    assert what_changed(side(after), side(before)) == expected
+    assert what_changed(side(after), side(after)) == NOTHING
 
 
 def test_a_partition_moves_a_column_where_the_engine_puts_it_last() -> None:
     assert (
-        tests_and_models(side(adapter="spark"), side({"partition_by": ["id"]}, adapter="spark"))
+        what_changed(side(adapter="spark"), side({"partition_by": ["id"]}, adapter="spark"))
         == TESTS
     )
 
 
 def test_an_ephemeral_model_is_only_its_text() -> None:
     base = side({**EPHEMERAL, "what_is_this": 1, "post-hook": [{"sql": "delete from {{ this }}"}]})
-    assert tests_and_models(base, side(EPHEMERAL)) == NOTHING
+    assert what_changed(base, side(EPHEMERAL)) == NOTHING
 
 
 def test_a_hook_is_no_hook_of_an_ephemeral_model() -> None:
     hook = "delete from {{ this }} where id = 3"
     base, head = side(hook=hook), side(EPHEMERAL, hook=hook)
-    assert tests_and_models(base, head)[0] == ["t"]
+    assert what_changed(base, head)[0] == ["t"]
 
 
 # --- columns, constraints, contracts ---------------------------------------------------------------
@@ -194,25 +194,25 @@ def test_columns(
     after: dict[str, Column],
     expected: tuple[list[str], list[str]],
 ) -> None:
-    assert tests_and_models(side(config, columns=before), side(config, columns=after)) == expected
+    assert what_changed(side(config, columns=before), side(config, columns=after)) == expected
 
 
 def test_enforcing_a_contract_may_stop_the_build() -> None:
-    assert tests_and_models(side(columns=of()), side(CONTRACT, columns=of())) == BUILD
+    assert what_changed(side(columns=of()), side(CONTRACT, columns=of())) == BUILD
     unaliased = {"contract": {"enforced": True, "alias_types": False}}
-    assert tests_and_models(side(CONTRACT, columns=of()), side(unaliased, columns=of())) == BUILD
+    assert what_changed(side(CONTRACT, columns=of()), side(unaliased, columns=of())) == BUILD
 
 
 def test_a_constraint_of_the_whole_model() -> None:
     key = [{"type": "primary_key", "columns": ["id"]}]
-    assert tests_and_models(side(CONTRACT), side(CONTRACT, constraints=key)) == BUILD
-    assert tests_and_models(side(EPHEMERAL), side(EPHEMERAL, constraints=key)) == NOTHING
+    assert what_changed(side(CONTRACT), side(CONTRACT, constraints=key)) == BUILD
+    assert what_changed(side(EPHEMERAL), side(EPHEMERAL, constraints=key)) == NOTHING
 
 
 def test_a_description_is_written_down_where_the_project_says_so() -> None:
     persisted = {"persist_docs": {"relation": True}}
-    assert tests_and_models(side(persisted), side(persisted, description="x")) == BUILD
-    assert tests_and_models(side(), side(description="x")) == NOTHING
+    assert what_changed(side(persisted), side(persisted, description="x")) == BUILD
+    assert what_changed(side(), side(description="x")) == NOTHING
 
 
 # --- where it is, on another target ----------------------------------------------------------------
@@ -224,22 +224,22 @@ def test_a_place_that_only_the_target_decides_is_the_same_place() -> None:
     def on(target: str, unrendered: str) -> Project:
         return side({"schema": f"x_{target}"}, unrendered={"schema": unrendered})
 
-    assert tests_and_models(on("prod", alias), on("ci", alias)) == NOTHING
-    assert tests_and_models(on("prod", alias), on("ci", alias.replace("x_", "y_"))) == BUILD
-    assert tests_and_models(on("prod", "x_prod"), on("ci", "x_ci")) == BUILD
+    assert what_changed(on("prod", alias), on("ci", alias)) == NOTHING
+    assert what_changed(on("prod", alias), on("ci", alias.replace("x_", "y_"))) == BUILD
+    assert what_changed(on("prod", "x_prod"), on("ci", "x_ci")) == BUILD
     in_file = "{{ config(schema='x_' ~ target.name) }} select 1"
     base, head = (
         side({"schema": f"x_{t}"}, raw=in_file, unrendered={"schema": f"x_{t}"})
         for t in ("prod", "ci")
     )
-    assert tests_and_models(base, head) == NOTHING
+    assert what_changed(base, head) == NOTHING
 
 
 def test_a_macro_that_names_relations_moves_them_all() -> None:
     def with_macro(text: str) -> Project:
         return side({}, macro("macro.p.generate_alias_name", text))
 
-    assert tests_and_models(with_macro("one"), with_macro("two")) == BUILD
+    assert what_changed(with_macro("one"), with_macro("two")) == BUILD
 
 
 # --- what reads a property -------------------------------------------------------------------------
@@ -277,7 +277,7 @@ READ_LIMIT = "delete from {{ this }} where id > {{ config.get('meta')['limit'] }
 def test_what_a_hook_reads(
     hook: str, after: dict[str, Any], expected: tuple[list[str], list[str]]
 ) -> None:
-    assert tests_and_models(side(META, hook=hook), side(after, hook=hook)) == expected
+    assert what_changed(side(META, hook=hook), side(after, hook=hook)) == expected
 
 
 @pytest.mark.parametrize(
@@ -298,24 +298,24 @@ def test_what_a_hook_reads(
 def test_any_property_may_be_read(text: str, after: dict[str, Any], counts: bool) -> None:
     hook = f"delete from {{{{ this }}}} where x = '{text}'"
     config = after.pop("config", None)
-    tests, _ = tests_and_models(side(hook=hook), side(config, hook=hook, **after))
+    tests, _ = what_changed(side(hook=hook), side(config, hook=hook, **after))
     assert tests == (["t"] if counts else [])
 
 
 def test_what_a_macro_of_a_hook_reads() -> None:
     tidy = macro("macro.p.tidy", "{% macro tidy() %}delete {{ model.meta.limit }}{% endmacro %}")
     whole = macro("macro.p.tidy", "{% macro tidy(m) %}delete {{ m }}{% endmacro %}")
-    assert tests_and_models(
+    assert what_changed(
         side(META, tidy, hook="{{ tidy() }}"), side(OTHER_LIMIT, tidy, hook="{{ tidy() }}")
     )[0] == ["t"]
     assert (
-        tests_and_models(
+        what_changed(
             side(META, tidy, hook="{{ tidy() }}"), side(OTHER_OWNER, tidy, hook="{{ tidy() }}")
         )[0]
         == []
     )
     sides = [side(m, whole, hook="{{ tidy(model) }}") for m in (META, OTHER_OWNER)]
-    assert tests_and_models(*sides)[0] == ["t"]
+    assert what_changed(*sides)[0] == ["t"]
 
 
 @pytest.mark.parametrize(
@@ -336,17 +336,15 @@ def test_what_a_macro_of_a_hook_reads() -> None:
 )
 def test_what_a_macro_in_place_of_dbts_own_reads(name: str, text: str, counts: bool) -> None:
     ours = macro(f"macro.p.{name}", text)
-    assert tests_and_models(side(META, ours), side(OTHER_LIMIT, ours)) == (
-        TESTS if counts else NOTHING
-    )
+    assert what_changed(side(META, ours), side(OTHER_LIMIT, ours)) == (TESTS if counts else NOTHING)
 
 
 @pytest.mark.parametrize("name", ["get_merge_sql", "duckdb__get_merge_sql"])
 def test_a_macro_of_a_strategy_counts_where_rows_are_kept(name: str) -> None:
     """dbt puts the name of a strategy's macro together: no macro of its calls it by name."""
     one, two = (macro(f"macro.p.{name}", text) for text in ("merge 1", "merge 2"))
-    assert tests_and_models(side(INCREMENTAL, one), side(INCREMENTAL, two)) == TESTS
-    assert tests_and_models(side({}, one), side({}, two)) == NOTHING
+    assert what_changed(side(INCREMENTAL, one), side(INCREMENTAL, two)) == TESTS
+    assert what_changed(side({}, one), side({}, two)) == NOTHING
 
 
 def test_what_a_materialization_of_ones_own_reads() -> None:
@@ -355,9 +353,9 @@ def test_what_a_materialization_of_ones_own_reads() -> None:
         return side({"materialized": "own", **config}, own)
 
     reads = "{% set x = config.get('meta') %}"
-    assert tests_and_models(with_meta(reads, **META), with_meta(reads, **OTHER_LIMIT)) == TESTS
-    assert tests_and_models(with_meta("...", **META), with_meta("...", **OTHER_LIMIT)) == NOTHING
-    assert tests_and_models(with_meta("..."), with_meta("...", what_is_this=1)) == TESTS
+    assert what_changed(with_meta(reads, **META), with_meta(reads, **OTHER_LIMIT)) == TESTS
+    assert what_changed(with_meta("...", **META), with_meta("...", **OTHER_LIMIT)) == NOTHING
+    assert what_changed(with_meta("..."), with_meta("...", what_is_this=1)) == TESTS
 
 
 def test_what_the_branch_that_was_not_compiled_reads() -> None:
@@ -370,20 +368,20 @@ def test_what_the_branch_that_was_not_compiled_reads() -> None:
         base, head = (
             side({**INCREMENTAL, **m}, raw=raw.replace("READ", read)) for m in (META, after)
         )
-        assert tests_and_models(base, head) == (TESTS if counts else NOTHING)
+        assert what_changed(base, head) == (TESTS if counts else NOTHING)
     shown = "select id, amount, {{ config.get('meta').limit }} from x"
-    assert tests_and_models(side(META, raw=shown), side(OTHER_LIMIT, raw=shown)) == NOTHING
+    assert what_changed(side(META, raw=shown), side(OTHER_LIMIT, raw=shown)) == NOTHING
 
 
 def test_what_a_project_hook_reads_of_all_nodes() -> None:
     walks = "{% for n in graph.nodes.values() %} drop {{ n.meta.limit }} {% endfor %}"
     base, head = (side(m, on_run=walks) for m in (META, OTHER_LIMIT))
-    assert tests_and_models(base, head) == TESTS
+    assert what_changed(base, head) == TESTS
     base, head = (side(description=d, on_run=walks) for d in ("x", "y"))
-    assert tests_and_models(base, head) == NOTHING
+    assert what_changed(base, head) == NOTHING
     dumps = "insert into log values ({{ graph.nodes | tojson }})"
     base, head = (side(description=d, on_run=dumps) for d in ("x", "y"))
-    assert tests_and_models(base, head) == TESTS
+    assert what_changed(base, head) == TESTS
 
 
 INSERTS = macro(
@@ -422,7 +420,7 @@ def test_a_hook_reads_in_the_branches_that_its_arguments_take(arguments: str, co
         made.nodes["model.p.other"] = node("model.p.other", "select 1 as id", meta={"limit": limit})
         return project(*made.nodes.values(), catalog=LISTED, macros=list(made.macros.values()))
 
-    assert tests_and_models(with_limit(1), with_limit(2))[0] == (TESTS[0] if counts else [])
+    assert what_changed(with_limit(1), with_limit(2))[0] == (TESTS[0] if counts else [])
 
 
 @pytest.mark.parametrize(
@@ -455,7 +453,7 @@ def test_an_edited_macro_counts_in_the_branches_that_a_hooks_arguments_take(
     here = [now if m is edited else m for m in then]
     assert (with_macros(*then).macros == with_macros(*here).macros) is False
     expected = TESTS[0] if counts or by_name else []
-    assert tests_and_models(with_macros(*then), with_macros(*here))[0] == expected
+    assert what_changed(with_macros(*then), with_macros(*here))[0] == expected
 
 
 def test_a_hook_that_walks_over_all_nodes_reads_each() -> None:
@@ -466,8 +464,8 @@ def test_a_hook_that_walks_over_all_nodes_reads_each() -> None:
         other = node("model.p.other", "select 1 as x", config={"meta": {"limit": limit}})
         return project(*made.nodes.values(), other, catalog=LISTED, adapter="duckdb")
 
-    assert tests_and_models(with_other(3, walks), with_other(4, walks))[0] == ["t"]
-    assert tests_and_models(with_other(3, "select 1"), with_other(4, "select 1")) == NOTHING
+    assert what_changed(with_other(3, walks), with_other(4, walks))[0] == ["t"]
+    assert what_changed(with_other(3, "select 1"), with_other(4, "select 1")) == NOTHING
 
 
 def test_what_a_hook_reads_of_a_property_and_writes_elsewhere() -> None:
@@ -480,9 +478,9 @@ def test_what_a_hook_reads_of_a_property_and_writes_elsewhere() -> None:
         )  # fmt: skip
 
     writes = "insert into s.log select {{ model.meta.limit }}"
-    assert tests_and_models(with_log(3, writes), with_log(4, writes))[0] == ["t", "of_log"]
+    assert what_changed(with_log(3, writes), with_log(4, writes))[0] == ["t", "of_log"]
     writes = "insert into s.log select 3"
-    assert tests_and_models(with_log(3, writes), with_log(4, writes)) == NOTHING
+    assert what_changed(with_log(3, writes), with_log(4, writes)) == NOTHING
 
 
 def test_what_the_macro_that_runs_tests_reads() -> None:
@@ -498,8 +496,8 @@ def test_what_the_macro_that_runs_tests_reads() -> None:
         )
 
     reads = "select {{ config.get('meta').limit }}"
-    assert tests_and_models(with_meta(3, reads), with_meta(4, reads))[0] == ["t"]
-    assert tests_and_models(with_meta(3, "select"), with_meta(4, "select"))[0] == []
+    assert what_changed(with_meta(3, reads), with_meta(4, reads))[0] == ["t"]
+    assert what_changed(with_meta(3, "select"), with_meta(4, "select"))[0] == []
 
 
 # --- Python ----------------------------------------------------------------------------------------
@@ -528,7 +526,7 @@ def test_a_python_model_is_compared_as_python(old: str, new: str, counts: bool) 
     code = PYTHON.replace("{read}", "3")
     assert old in code
     base, head = (side(sql=None, raw=c, language="python") for c in (code, code.replace(old, new)))
-    assert tests_and_models(base, head) == (TESTS if counts else NOTHING)
+    assert what_changed(base, head) == (TESTS if counts else NOTHING)
 
 
 @pytest.mark.parametrize(
@@ -554,7 +552,7 @@ def test_what_a_python_model_reads(
         side(config, sql=None, raw=PYTHON.replace("{read}", read), language="python")
         for config in (before, after)
     )
-    assert tests_and_models(*sides) == (TESTS if counts else NOTHING)
+    assert what_changed(*sides) == (TESTS if counts else NOTHING)
 
 
 def test_what_is_declared_of_a_model_that_is_not_analysed() -> None:
@@ -562,7 +560,7 @@ def test_what_is_declared_of_a_model_that_is_not_analysed() -> None:
     base, head = (
         side(CONTRACT, columns=of(data_type=t), sql=sql, raw="select 1") for t in ("int", "text")
     )
-    assert tests_and_models(base, head) == TESTS
+    assert what_changed(base, head) == TESTS
 
 
 @pytest.mark.parametrize(
@@ -581,15 +579,13 @@ def test_what_is_said_of_a_function(config: dict[str, Any], counts: bool) -> Non
         test = check("t", "select id from s.a where id is null", "model.p.a")
         return project(orders(), function, a, test, catalog=LISTED)
 
-    assert tests_and_models(with_function(), with_function(**config)) == (
-        TESTS if counts else NOTHING
-    )
+    assert what_changed(with_function(), with_function(**config)) == (TESTS if counts else NOTHING)
 
 
 @pytest.mark.parametrize("name", ["unique_key", "check_cols", "column_types", "updated_at"])
 def test_a_materialization_of_ones_own_may_look_at_any_key(name: str) -> None:
     own = {"materialized": "own"}
-    assert tests_and_models(side(own), side({**own, name: "x"})) == TESTS
+    assert what_changed(side(own), side({**own, name: "x"})) == TESTS
 
 
 # --- references ------------------------------------------------------------------------------------
@@ -649,7 +645,7 @@ def test_a_reference_that_no_sql_shows_means_another_version(
     more: dict[str, Any], counts: bool
 ) -> None:
     base, head = (referring(latest, **dict(more)) for latest in (1, 2))
-    assert tests_and_models(base, head)[0] == (["t"] if counts else [])
+    assert what_changed(base, head)[0] == (["t"] if counts else [])
 
 
 # --- unit tests ------------------------------------------------------------------------------------
@@ -715,6 +711,4 @@ def test_what_is_said_of_a_source(properties: dict[str, Any], counts: bool) -> N
         tests = check("t", "select id from s.a where id is null", "model.p.a")
         return project(source, a, tests, catalog=LISTED, adapter="duckdb")
 
-    assert tests_and_models(with_source(), with_source(**properties)) == (
-        TESTS if counts else NOTHING
-    )
+    assert what_changed(with_source(), with_source(**properties)) == (TESTS if counts else NOTHING)
