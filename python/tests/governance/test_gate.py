@@ -229,13 +229,13 @@ def test_required_tags() -> None:
     )
     seen = made("exposure.p.seen", None, "model.p.new", owner={"name": "Ann", "slack": "#ann"})
     report = gate(project(old, plain), project(old, raised, new, seen), config=config)
-    message = [
+    findings = [
         (f.level, f.unique_id, f.reason.message)
         for f in report.findings
         if f.rule == "tags_required"
     ]
     message = "it has no {}, which tier1 needs (already so on base)"
-    assert message == [
+    assert findings == [
         ("block", "model.p.new", "it has no owner, which tier1 needs"),
         ("known", "model.p.old", message.format("contract_version")),
         ("known", "model.p.old", message.format("owner")),

@@ -398,8 +398,7 @@ def wide(number: int, name: str = "reader") -> Project:
     for i in range(number):
         meta = {"owner": f"{name}{i}", "criticality": "tier1"}
         reader = node(f"model.p.{name}{i}", "select total from s.daily", "model.p.daily", meta=meta)
-        reader.name = f"{name} {i} {'x' * 500}"
-        nodes.append(reader)
+        nodes.append(msgspec.structs.replace(reader, name=f"{name} {i} {'x' * 500}"))
     return project(
         *nodes, catalog={RAW.unique_id: ["id", "price", "note", "kind", "email"]}
     ).having(run_results=[FAILS])
@@ -451,9 +450,9 @@ def test_an_alert_is_resolved_where_the_test_passes() -> None:
 )
 def test_hostile_names_are_text(name: str) -> None:
     made = world(EDITED_STG)
-    made.nodes["model.p.daily"].name = name
+    for unique_id in ("model.p.daily", "model.p.mart"):
+        made.nodes[unique_id] = msgspec.structs.replace(made.nodes[unique_id], name=name)
     made.nodes["model.p.daily"].meta["owner"] = name
-    made.nodes["model.p.mart"].name = name
     found = of(made, world(), root="model.p.daily")
     body, left = sendable(found, "spark")
     slack = slack_body(body, left)

@@ -44,7 +44,8 @@ def hostile() -> str:
         # The source is shared with other tests.
         node = made.nodes[unique_id] = msgspec.structs.replace(node, meta=owned)
         if unique_id != "source.p.raw":
-            node.name = HOSTILE[number % len(HOSTILE)]
+            name = HOSTILE[number % len(HOSTILE)]
+            made.nodes[unique_id] = msgspec.structs.replace(node, name=name)
     base = world()
     found = of(made, base, root="model.p.daily")
     return incident_page(found)
