@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hand_made import generic, node, project
+from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes import compare
@@ -40,25 +41,27 @@ def nodes(
     customers = node(CUSTOMERS, columns={"id": "bigint", "email": "string"})
     if email:
         customers.columns["email"].meta = {"pii": email}
-    staging = node(STG, stg, RAW, tags=["daily"])
-    staging.fqn = ["p", "staging", "stg_orders"]
-    staging.meta = {"owner": "ann@x.example"}
-    facts = node(FCT, fct, STG, CUSTOMERS, tags=["daily", "finance"])
-    facts.fqn = ["p", "marts", "fct_orders"]
-    facts.meta = {"owner": "bob@x.example", "certified": True, "criticality": "tier1"}
+    staging = replace(
+        node(STG, stg, RAW, tags=["daily"], meta={"owner": "ann@x.example"}),
+        fqn=["p", "staging", "stg_orders"],
+    )
+    certified = {"owner": "bob@x.example", "certified": True, "criticality": "tier1"}
+    facts = replace(
+        node(FCT, fct, STG, CUSTOMERS, tags=["daily", "finance"], meta=certified),
+        fqn=["p", "marts", "fct_orders"],
+    )
     mart = node(
         MART,
         "select country, sum(paid) as total, count(*) as orders from s.fct_orders group by country",
         FCT,
+        meta={"owner": "bob@x.example"},
     )
-    mart.fqn = ["p", "marts", "revenue"]
-    mart.meta = {"owner": "bob@x.example"}
+    mart = replace(mart, fqn=["p", "marts", "revenue"])
     regions = node(REGIONS, "select distinct country from s.fct_orders", FCT)
-    regions.fqn = ["p", "marts", "regions"]
+    regions = replace(regions, fqn=["p", "marts", "regions"])
     forecast = node(PYTHON, "def model(dbt, session): ...", FCT, language="python")
-    forecast.fqn = ["p", "marts", "forecast"]
-    report = node(REPORT, None, MART)
-    report.meta = {"referenced_columns": ["revenue.total"]}
+    forecast = replace(forecast, fqn=["p", "marts", "forecast"])
+    report = node(REPORT, None, MART, meta={"referenced_columns": ["revenue.total"]})
     test = generic(
         "not_null_total", "not_null", "select total from s.revenue where total is null", MART
     )

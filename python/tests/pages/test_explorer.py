@@ -13,6 +13,7 @@ import explorer_shop as world
 import pytest
 from browsers import OpenPage
 from explorer_shop import CUSTOMERS, FCT, FCT_SQL, MART, PYTHON, RAW, STG, STG_SQL, nodes, shop
+from msgspec.structs import replace
 
 pytestmark = pytest.mark.browser
 
@@ -507,19 +508,22 @@ def test_hostile_names_are_shown_and_never_executed(
     opened: Callable[..., OpenPage], tmp_path: Path, name: str
 ) -> None:
     def hostile() -> list[Any]:
-        found = nodes(email=name)
-        staging = next(node for node in found if node.unique_id == STG)
-        staging.name = name
-        staging.description = name
-        staging.tags = [name]
-        staging.meta = {"owner": name, "layer": name, "domain": name}
-        mart = next(node for node in found if node.unique_id == MART)
-        mart.compiled_code = (mart.compiled_code or "").replace(" as total", " as `t`")
-        next(node for node in found if node.unique_id == RAW).columns["channel"].description = name
-        return found
+        by_id = {node.unique_id: node for node in nodes(email=name)}
+        by_id[STG] = replace(
+            by_id[STG],
+            name=name,
+            description=name,
+            tags=[name],
+            meta={"owner": name, "layer": name, "domain": name},
+        )
+        sql = (by_id[MART].compiled_code or "").replace(" as total", " as `t`")
+        by_id[MART] = replace(by_id[MART], compiled_code=sql)
+        by_id[RAW].columns["channel"].description = name
+        return list(by_id.values())
 
     head = hostile()
-    head[3].compiled_code = FCT_SQL.replace("o.channel", "upper(o.channel) as channel")
+    sql = FCT_SQL.replace("o.channel", "upper(o.channel) as channel")
+    head[3] = replace(head[3], compiled_code=sql)
     one = opened(world.page(tmp_path, shop(*head), shop(*hostile())))
     page = one.page
     page.wait_for_timeout(50)
