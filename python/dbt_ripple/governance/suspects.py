@@ -25,7 +25,16 @@ from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from dbt_ripple.artifacts import Node, Project, RunResult, asset_type
+from dbt_ripple.artifacts import (
+    Node,
+    Project,
+    RunResult,
+    asset_type,
+    owner,
+    owner_channel,
+    owner_email,
+    owner_name,
+)
 from dbt_ripple.artifacts.project import as_utc
 from dbt_ripple.changes import Comparison
 from dbt_ripple.governance.affected_assets import newly_broken
@@ -154,15 +163,15 @@ def suspects(
         commit_of: the last commit of a node's file, where that is known.
     """
     steps = {step.unique_id: step for step in found.steps}
+    own = results.get(root.unique_id)
+    was_skipped = own is not None and own.status == "skipped"
     suspected = [
         *_definitions(project, found, past, from_tables, window, commit_of),
         *_removed(project, root, found, past),
         *_test_itself(project, root, past, steps),
-        *_failures(found, root, results),
+        *_failures(project, found, root, results, was_skipped),
         *_stale(found),
     ]
-    own = results.get(root.unique_id)
-    was_skipped = own is not None and own.status == "skipped"
     return sorted(suspected, key=lambda suspect: _place(suspect, was_skipped))
 
 
@@ -295,21 +304,8 @@ def _removed(
             if gone not in above:
                 continue
             node = base.nodes[gone]
-            step = Step(
-                unique_id=back(gone),
-                name=node.display_name,
-                asset_type=asset_type(node),
-                depth=max(1, min(v for k, v in _depths(base, then).items() if k == gone)),
-                columns=[],
-                may_read=False,
-                owner=None,
-                owner_name=None,
-                owner_email=None,
-                owner_channel=None,
-                last_run=None,
-                freshness=None,
-                tests=[],
-            )
+            step = _beside(node, base, max(1, _depths(base, then).get(gone, 1)))
+            step.unique_id = back(gone)
             suspect = _suspect(step, "definition", Code.SUSPECT_GONE(), ["state"])
             suspect.changes = [
                 StepChange(column=None, change="removed", began_here=True, before=None, after=None)
@@ -356,26 +352,68 @@ def _test_itself(
 # --- data ------------------------------------------------------------------------------------------
 
 
-def _failures(found: Diagnosis, root: Node, results: Mapping[str, RunResult]) -> list[Suspect]:
-    """What failed above: a node, or a test of what it comes from."""
+def _failures(
+    project: Project,
+    found: Diagnosis,
+    root: Node,
+    results: Mapping[str, RunResult],
+    was_skipped: bool,
+) -> list[Suspect]:
+    """What failed above: a node, or a test of what it comes from.
+
+    What was skipped was so for any node above that failed, or that a test failed on, whatever columns are
+    read of it.
+    """
+    steps = {step.unique_id: step for step in found.steps}
+    guards = {step.unique_id: [test.unique_id for test in step.tests] for step in found.steps}
+    if was_skipped:
+        tests = {node.unique_id for node in project.of_type("test", "unit_test")}
+        for unique_id, depth in _depths(project, root).items():
+            if (node := project.nodes.get(unique_id)) is None:
+                continue
+            steps.setdefault(unique_id, _beside(node, project, depth))
+            below = project.children.get(unique_id, ())
+            guards[unique_id] = [u for u in below if u in tests]
     made = []
-    for step in found.steps:
-        if step.unique_id == root.unique_id:
+    for unique_id, step in steps.items():
+        if unique_id == root.unique_id:
             continue
-        own = results.get(step.unique_id)
+        own = results.get(unique_id)
         if own is not None and own.status in FAILED:
             reason = Code.SUSPECT_FAILED(status=own.status)
             made.append(_suspect(step, "failure", reason, ["run_results"]))
             continue
         failed = [
-            test.name
-            for test in step.tests
-            if test.status in FAILED and test.unique_id != root.unique_id
+            project.nodes[test].name
+            for test in guards.get(unique_id, ())
+            if test != root.unique_id
+            and (result := results.get(test)) is not None
+            and result.status in FAILED
         ]
-        if failed:
+        # Another test of what a test is on fails beside it, and not before it.
+        if failed and unique_id != root.attached_node:
             reason = Code.SUSPECT_TESTS_FAILED(tests=failed)
             made.append(_suspect(step, "failure", reason, ["run_results"]))
     return made
+
+
+def _beside(node: Node, project: Project, depth: int) -> Step:
+    """A node that stands above without being on the way of any column."""
+    return Step(
+        unique_id=node.unique_id,
+        name=node.display_name,
+        asset_type=asset_type(node),
+        depth=depth,
+        columns=[],
+        may_read=False,
+        owner=owner(node, project),
+        owner_name=owner_name(node, project),
+        owner_email=owner_email(node, project),
+        owner_channel=owner_channel(node, project),
+        last_run=None,
+        freshness=None,
+        tests=[],
+    )
 
 
 def _stale(found: Diagnosis) -> list[Suspect]:

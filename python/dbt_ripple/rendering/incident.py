@@ -60,7 +60,8 @@ def failure_line(failure: Failure) -> str:
     if failure.invocation_id:
         parts.append(f"dbt invocation {failure.invocation_id}")
     passed = success_line(failure.last_passed)
-    return f"{', '.join(parts)}; last passed {passed or 'not known'}"
+    well = "last passed" if failure.resource_type in ("test", "unit_test") else "last built"
+    return f"{', '.join(parts)}; {well} {passed or 'not known'}"
 
 
 def success_line(success: LastSuccess | None) -> str:

@@ -82,6 +82,8 @@ def world(
         node("model.p.aside", "select note from s.stg", "model.p.stg"),
         check("total", test, "model.p.daily", attached_node="model.p.daily"),
         check("stg_price", "select price from s.stg where price is null", "model.p.stg"),
+        check("note_of_stg", "select note from s.stg where note is null", "model.p.stg"),
+        check("total_too", "select total from s.daily where total < 0", "model.p.daily"),
         check("aside_note", "select note from s.aside where note is null", "model.p.aside"),
         catalog={RAW.unique_id: ["id", "price", "note", "kind", "email"]},
     )
@@ -155,6 +157,20 @@ KNOWN: dict[str, tuple[Callable[[], Incident], list[tuple[str, str]]]] = {
             world(),
         ),
         [("failure", "stg"), ("definition", "stg")],
+    ),
+    "dbt skips for what fails on any column above": (
+        lambda: of(
+            world(results=(result(TEST, "skipped"), result("test.p.note_of_stg", "fail"))), world()
+        ),
+        [("failure", "stg")],
+    ),
+    "what fails on another column above does nothing to what ran": (
+        lambda: of(world(results=(FAILS, result("test.p.note_of_stg", "fail")))),
+        [],
+    ),
+    "another test of the same model is no cause": (
+        lambda: of(world(results=(FAILS, result("test.p.total_too", "fail")))),
+        [],
     ),
     "the test itself": (
         lambda: of(world(test="select total from s.daily where total < 1"), world()),
@@ -265,6 +281,7 @@ def test_who_is_reached_by_the_column_and_nobody_else() -> None:
     assert [i.name for i in one.impacted] == ["ids"]
     # Its failed tests are what failed, those of the column alone.
     assert [f.name for f in of_all.failed] == ["total"]
+    assert [f.name for f in of(world(), root="model.p.daily", column="total").failed] == ["total"]
     assert one.failed == [] and one.state == "unknown" and one.severity == "warning"
 
 
