@@ -48,7 +48,13 @@ from dbt_ripple.governance.incident_document import (
 )
 from dbt_ripple.governance.incident_messages import error_kind
 from dbt_ripple.governance.reached_columns import ColumnReach, columns_to_start_from
-from dbt_ripple.governance.suspects import TableChange, Window, broken_promises, suspects
+from dbt_ripple.governance.suspects import (
+    TableChange,
+    Window,
+    broken_promises,
+    is_on_the_way,
+    suspects,
+)
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.pii import pii_columns
@@ -400,11 +406,8 @@ def _violations(
     for one in past:
         broken = broken_promises(one.comparison)
         for step in found.steps:
-            names = {column.name.lower() for column in step.columns}
             for breach in broken.get(one.ids(step.unique_id) or "", ()):
-                # Who read a column that is gone may be on the way.
-                is_gone = breach.rule in ("column_removed", "column_renamed")
-                if breach.column is not None and breach.column.lower() not in names and not is_gone:
+                if not is_on_the_way(breach, step):
                     continue
                 violations.append(
                     Violation(

@@ -218,7 +218,8 @@ def _definitions(
         for step in found.steps:
             for breach in broken.get(ids(step.unique_id) or "", ()):
                 # Of what only moved along, the cause is above.
-                if breach.rule == "column_redefined" and not _began(step, breach.column):
+                along = breach.rule == "column_redefined" and not _began(step, breach.column)
+                if along or not is_on_the_way(breach, step):
                     continue
                 reason = breach.reason
                 if breach.column is not None:
@@ -273,6 +274,15 @@ def _began(step: Step, column: str | None) -> bool:
     return any(
         change.began_here and (change.column or "").lower() == (column or "").lower()
         for change in step.changes
+    )
+
+
+def is_on_the_way(breach: Breach, step: Step) -> bool:
+    """Whether a promise is about what is read of a step; who read a column that is gone may be among these."""
+    return (
+        breach.column is None
+        or breach.rule in ("column_removed", "column_renamed")
+        or breach.column.lower() in {column.name.lower() for column in step.columns}
     )
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -138,6 +140,48 @@ def test_diagnose_goes_up_to_who_loads(declared: Shell) -> None:
     by_id = {step["unique_id"]: step for step in document["steps"]}
     assert by_id["asset.airflow.load_orders"]["owner"] == "data@shop.example"
     assert by_id["asset.api.checkout"]["asset_type"] == "api"
+
+
+def test_an_incident_names_the_dags_and_their_runs(declared: Shell) -> None:
+    document = valid("incident", declared("incident", "stg_orders.amount", "--format", "json").json)
+    (job,) = [job for job in document["jobs"] if job["name"] == "load_orders"]
+    assert (job["asset_type"], job["status"], job["owner"]) == ("dag", None, "data@shop.example")
+    # Above it, and an exposure that says it is a DAG below it.
+    assert document["containment"]["dags"] == ["load_orders", "daily_revenue_report"]
+    assert "sales" in [asset["name"] for asset in document["impacted"]]
+    events = declared.folder / "events.ndjson"
+    events.write_text("".join(f"{json.dumps(ended(*end))}\n" for end in RUNS))
+    asked = ("incident", "stg_orders.amount", "--events", "events.ndjson")
+    document = valid("incident", declared(*asked, "--format", "json").json)
+    (job,) = [job for job in document["jobs"] if job["name"] == "load_orders"]
+    assert (job["status"], job["run_id"]) == ("error", RUNS[1][2])
+    assert job["last_success"]["invocation_id"] == RUNS[0][2]
+    assert job["last_success"]["told_by"] == "events"
+    # Its run failed: that may be the cause.
+    first = document["suspects"][0]
+    assert (first["name"], first["kind"]) == ("load_orders", "failure")
+    assert f"run {RUNS[1][2]}; last well" in declared(*asked).out
+
+
+RUNS = [
+    ("COMPLETE", "2026-11-19T01:00:00Z", "0190a1b2-0000-7000-8000-000000000001"),
+    ("FAIL", "2026-11-20T01:00:00Z", "0190a1b2-0000-7000-8000-000000000002"),
+]
+
+
+def ended(kind: str, at: str, run: str) -> dict[str, Any]:
+    """An event of Airflow: how a run of the DAG ended."""
+    job_type = {"integration": "AIRFLOW", "jobType": "DAG", "processingType": "BATCH"}
+    return {
+        "eventType": kind,
+        "eventTime": at,
+        "producer": "https://example.com/airflow",
+        "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
+        "run": {"runId": run, "facets": {}},
+        "job": {"namespace": "prod", "name": "load_orders", "facets": {"jobType": job_type}},
+        "inputs": [],
+        "outputs": [],
+    }
 
 
 def test_more_files(declared: Shell) -> None:

@@ -252,6 +252,30 @@ def test_a_promise_that_is_not_kept_comes_first_at_one_distance() -> None:
     assert promise.message == "price: redefined"
 
 
+def test_a_source_with_another_type_does_not_keep_its_promise() -> None:
+    def typed(price: str) -> Project:
+        return project(
+            node("source.p.raw", columns=["id", "price"], meta={"contract_version": 1}),
+            node("model.p.daily", "select price as total from s.raw", "source.p.raw"),
+            check("total", "select total from s.daily where total is null", "model.p.daily"),
+            types={"source.p.raw": {"id": "int", "price": price}},
+        ).having(run_results=[FAILS])
+
+    found = of(typed("string"), typed("int"))
+    (suspect,) = found.suspects
+    assert (suspect.name, suspect.kind, suspect.changes) == ("raw", "definition", [])
+    assert suspect.reason.message == (
+        "it does not keep what it promised: price: retyped from int to string"
+    )
+    assert [(v.name, v.column, v.rule) for v in found.contract_violations] == [
+        ("raw", "price", "column_retyped")
+    ]
+    # Of a column that the test does not read, nobody hears.
+    other = typed("int")
+    other.catalog["source.p.raw"][0].type = "string"
+    assert of(other, typed("int")).suspects == []
+
+
 def test_what_is_gone_and_what_only_may_be_on_the_way() -> None:
     python = {"language": "python", "raw": "def model(dbt, session): ..."}
     aside = world(EDITED_STG)
