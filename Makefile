@@ -12,12 +12,12 @@ WITH_NODE = $$(command -v npm > /dev/null && echo $(BIN)/python || echo $(BIN)/u
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint unit coverage golden spark wheel matrix bench campaign fuzz format explorer explorer-check lock clean
+.PHONY: help install demo test lint unit slow coverage golden spark wheel matrix bench campaign fuzz format explorer explorer-check lock clean
 
 PYTEST := $(BIN)/pytest -c $(PYPROJECT) --rootdir python -q --durations=15
 # A file's tests stay together, as many share what their module has built.
 TWO_AT_ONCE := -n 2 --dist loadfile
-UNIT := python/tests -m "not spark and not matrix and not campaign" $(TWO_AT_ONCE)
+NO_SPARK := not spark and not matrix and not campaign
 # Ends a recipe's last command: what it took.
 TOOK = && echo "make $@: $$SECONDS seconds"
 
@@ -44,7 +44,7 @@ BROWSER = command -v chromium chromium-browser google-chrome-stable google-chrom
 demo: install  ## The main job, end to end: build a shop, load its lineage, ask it, edit one expression of it.
 	@$(BIN)/python integration_tests/demo.py
 
-test: lint unit spark explorer-check wheel  ## Everything CI runs.
+test: lint unit slow spark explorer-check wheel  ## Everything CI runs.
 
 lint: install  ## Format, lint, types, the order of the rooms, SQL style.
 	$(BIN)/ruff format --check python
@@ -55,18 +55,21 @@ lint: install  ## Format, lint, types, the order of the rooms, SQL style.
 	cd python && ../$(BIN)/lint-imports
 	$(BIN)/sqlfluff lint --processes 2 --disable-progress-bar models analyses tests integration_tests/models integration_tests/twin
 
-unit: install  ## The tests that need no Spark, in a few minutes.
+unit: install  ## The tests that need neither Spark nor a build by dbt, in a few minutes.
 	$(BIN)/pytest -c $(PYPROJECT) --rootdir python python/dbt_ripple -q --doctest-modules
-	$(PYTEST) $(UNIT) --every-reason $(TOOK)
+	$(PYTEST) python/tests -m "$(NO_SPARK) and not slow" $(TWO_AT_ONCE) --every-reason $(TOOK)
 
-coverage: install  ## The same, and which lines they do not reach.
-	$(PYTEST) $(UNIT) --cov=dbt_ripple --cov-report=term:skip-covered $(TOOK)
+slow: install  ## The tests by dbt on DuckDB, by browsers, and by many random cases.
+	$(PYTEST) python/tests -m "$(NO_SPARK) and slow" $(TWO_AT_ONCE) $(TOOK)
+
+coverage: install  ## Both, and which lines they do not reach.
+	$(PYTEST) python/tests -m "$(NO_SPARK)" $(TWO_AT_ONCE) --cov=dbt_ripple --cov-report=term:skip-covered $(TOOK)
 
 golden: install  ## Record anew what a refactoring may not change: fingerprints, edges and answers.
 	$(BIN)/python python/tests/golden/golden.py record $(TOOK)
 
 spark: install .cache/tpc/tpcds.json  ## The tests on a real Spark, a real metastore and a real dbt.
-	$(PYTEST) python/tests -m "spark and not matrix" $(TOOK)
+	$(PYTEST) python/tests -m "spark and not matrix" $(TWO_AT_ONCE) $(TOOK)
 
 matrix: install  ## The oldest dbt and other table formats; writes docs/matrix.md.
 	$(BIN)/python python/tests/matrix.py $(TOOK)

@@ -24,8 +24,6 @@ _BEGINNING: Final = """# Which versions and table formats were tested?
 `make test` tests the versions that are pinned in `python/constraints.txt`, on parquet tables. `make matrix` tests
 what needs another environment or another table format, and writes this page. Run it before a release and after a
 change of what is written to Spark.
-
-Iceberg and other versions of Spark have no test yet.
 """
 
 

@@ -10,8 +10,10 @@ from dbt_ripple.cli import COMMANDS
 ARGUMENTS = {
     "explain": ("a_test", "--state", "nowhere"),
     "trace": ("orders",),
+    "incident": ("orders",),
     "impact": ("orders", "--drop", "amount"),
     "diagnose": ("orders.amount",),
+    "evidence": ("orders", "-o", "pack"),
     "select": ("--state", "nowhere"),
     "diff": ("--state", "nowhere"),
     "gate": ("--state", "nowhere"),
@@ -19,7 +21,7 @@ ARGUMENTS = {
 }
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS.keys() - {"collect", "schema"}))
+@pytest.mark.parametrize("command", sorted(COMMANDS.keys() - {"collect", "schema", "verify"}))
 def test_a_folder_that_is_not_there(
     shell: Shell, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

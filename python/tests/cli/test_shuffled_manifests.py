@@ -21,6 +21,8 @@ from dbt_ripple.artifacts import read_project
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.lineage_rows import build_rows
 
+pytestmark = pytest.mark.slow
+
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 COMMANDS: list[tuple[str, ...]] = [

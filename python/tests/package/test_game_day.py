@@ -14,6 +14,8 @@ from duck_project import dbt, loaded, rows, statuses
 
 from dbt_ripple.artifacts import read_project
 
+pytestmark = pytest.mark.slow
+
 STG = "{{ config(materialized='table') }} select 1 as id, 10 as amount, 'new' as status"
 FILES = {
     "models/stg.sql": STG,

@@ -23,6 +23,8 @@ from dbt_ripple.spark.load import arrow_table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[3]
 MACROS = (
     *("node_is", "nodes_to_start_from", "columns_to_start_from", "column_edges"),

@@ -19,6 +19,8 @@ from dbt_ripple.graph.lineage_tables import TABLES
 from dbt_ripple.selection import select
 from dbt_ripple.spark.load import arrow_table
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[3]
 MODELS = REPOSITORY / "models"
 HOOK = "operation.p.p-on-run-start-0"

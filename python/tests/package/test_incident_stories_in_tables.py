@@ -25,6 +25,8 @@ from dbt_ripple.cli import cli
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.lineage_tables import RunHistoryRow
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[3]
 STORIES = REPOSITORY / "integration_tests" / "stories"
 PAGE = (REPOSITORY / "docs" / "incident-stories.md").read_text()

@@ -17,6 +17,8 @@ from hand_made import RAW, node, orders, project
 
 from dbt_ripple.artifacts import Project
 
+pytestmark = pytest.mark.slow
+
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 ASKED = ("--select", "package:dbt_ripple")
 LINEAGE = ("dim_nodes", "dim_columns", "fct_edges", "fct_column_edges", "fct_node_closure")

@@ -19,6 +19,8 @@ from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.lineage_tests import LineageJudge, lineage_tests
 
+pytestmark = pytest.mark.slow
+
 SOURCES = """
 sources:
   - name: raw

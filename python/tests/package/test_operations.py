@@ -24,6 +24,8 @@ from dbt_ripple.artifacts import Project
 from dbt_ripple.governance.gate import gate
 from dbt_ripple.graph.lineage_tables import RECORDED, TABLES, RunHistoryRow
 
+pytestmark = pytest.mark.slow
+
 TODAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 # A Monday, so that all of it is one week, and long enough ago that it is over.
 MONDAY = TODAY - timedelta(days=TODAY.weekday() + 14)

@@ -18,6 +18,8 @@ from hand_made import LISTED, RAW, check, node, orders, project
 from dbt_ripple.artifacts import Project
 from dbt_ripple.graph.lineage_tables import RunHistoryRow
 
+pytestmark = pytest.mark.slow
+
 MONDAY = datetime.now(UTC).replace(hour=9, minute=0, second=0, microsecond=0) - timedelta(days=7)
 
 BEFORE = {

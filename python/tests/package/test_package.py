@@ -13,6 +13,8 @@ from dbt_here import run_dbt
 
 from dbt_ripple.graph.lineage_tables import RECORDED, TABLES
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[3]
 PACKAGE = "dbt_ripple"
 

@@ -12,6 +12,8 @@ import pytest
 
 from dbt_ripple.graph.lineage_tables import RECORDED, TABLES
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[3]
 MACRO = REPOSITORY / "macros" / "load" / "raw_table_columns.sql"
 TYPE_NAMES = {str: "string", int: "bigint", float: "double", bool: "boolean", datetime: "timestamp"}

@@ -22,6 +22,8 @@ from dbt_ripple.graph.lineage_rows import build_rows
 from dbt_ripple.graph.lineage_tables import TABLES
 from dbt_ripple.spark.load import arrow_table
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[3]
 TWIN = REPOSITORY / "integration_tests" / "twin"
 GOVERNANCE = ("--indirect-selection", "cautious", "--select", "+dbt_ripple.governance")

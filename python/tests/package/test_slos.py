@@ -18,6 +18,8 @@ pytest.importorskip("dbt.adapters.duckdb")
 import duck_project
 from duck_project import dbt, rows, statuses
 
+pytestmark = pytest.mark.slow
+
 FILES = {
     "models/stg.sql": """
 select * from (values

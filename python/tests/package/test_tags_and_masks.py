@@ -33,6 +33,8 @@ from dbt_ripple.artifacts import (
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.pii import pii_columns
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[3]
 
 FILES = {

@@ -17,6 +17,8 @@ from twin_project import TWIN, build
 
 from dbt_ripple.artifacts import read_project
 
+pytestmark = pytest.mark.slow
+
 
 def test_contract_violations_of_the_bad_twin(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -17,6 +17,8 @@ from hand_made import node, project
 
 from dbt_ripple.graph.lineage_tables import RunHistoryRow
 
+pytestmark = pytest.mark.slow
+
 NOW = datetime.now(UTC).replace(microsecond=0)
 YML = """
 models:

@@ -29,6 +29,8 @@ from dbt_ripple.spark.load import arrow_table
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).parents[3]
 NOW = datetime.now(UTC).replace(microsecond=0)
 

@@ -12,6 +12,8 @@ pytest.importorskip("dbt.adapters.duckdb")
 import duck_project
 from duck_project import dbt, rows
 
+pytestmark = pytest.mark.slow
+
 
 def test_relations_that_no_node_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("DBT_")]:

@@ -19,6 +19,8 @@ pytest.importorskip("dbt.adapters.duckdb")
 import duck_project
 from duck_project import dbt
 
+pytestmark = pytest.mark.slow
+
 DAYS = 60
 EVENT = 40
 """The day on which something happens; the days before it are as usual."""
