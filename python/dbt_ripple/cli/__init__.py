@@ -25,6 +25,7 @@ COMMANDS: Final[dict[str, str]] = {
     "datahub": "Send lineage, schemas, owners, tags and test results to DataHub.",
     "diagnose": "What a number comes from, step by step down to the sources.",
     "diff": "Which columns changed between base and head.",
+    "docs": "Write a copy of dbt's docs site that shows lineage, owners and health.",
     "emit": "Send runs and lineage as OpenLineage events to a catalogue.",
     "evidence": "What an auditor asks of a model or a column, in one folder with SHA-256 sums.",
     "explain": "Why a test is selected, or why not.",

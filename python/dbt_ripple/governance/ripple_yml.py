@@ -144,13 +144,10 @@ def config_of_vars(project_dir: Path) -> Config | None:
     Raises:
         RippleError: as `read_config`.
     """
-    file = project_dir / PROJECT_FILE
-    document = _yaml(file) if file.is_file() else None
-    all_vars = document.get("vars") if isinstance(document, dict) else None
-    if not isinstance(document, dict) or not isinstance(all_vars, dict):
+    document, values = _vars(project_dir)
+    if values is None:
         return None
-    package = all_vars.get("dbt_ripple")
-    values = {**all_vars, **(package if isinstance(package, dict) else {})}
+    file = project_dir / PROJECT_FILE
     rules, listed = values.get(RULES_VAR) or {}, values.get(EXCEPTIONS_VAR) or []
     where = str(file)
     if not isinstance(rules, dict):
@@ -171,6 +168,37 @@ def config_of_vars(project_dir: Path) -> Config | None:
     # The var may name tests of other packages' rules, too.
     mine = {name: level for name, level in rules.items() if name in RULES}
     return _config(mine, [e for e in exceptions if e.rule in RULES], where, place)
+
+
+def package_vars(project_dir: Path) -> dict[str, Any]:
+    """The vars of ``dbt_project.yml`` as the dbt package sees them: its own before the project's.
+
+    Raises:
+        RippleError: the file cannot be read.
+    """
+    return _vars(project_dir)[1] or {}
+
+
+def project_file(project_dir: Path) -> dict[str, Any]:
+    """What ``dbt_project.yml`` says; empty where there is none.
+
+    Raises:
+        RippleError: the file cannot be read.
+    """
+    return _vars(project_dir)[0]
+
+
+def _vars(project_dir: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The project file, and the package's vars in it; None without vars."""
+    file = project_dir / PROJECT_FILE
+    document = _yaml(file) if file.is_file() else None
+    if not isinstance(document, dict):
+        return {}, None
+    said = document.get("vars")
+    if not isinstance(said, dict):
+        return document, None
+    package = said.get("dbt_ripple")
+    return document, {**said, **(package if isinstance(package, dict) else {})}
 
 
 def _seed(name: str, project_dir: Path, document: dict[str, Any]) -> Path:

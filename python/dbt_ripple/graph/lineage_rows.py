@@ -112,6 +112,7 @@ def build_rows(
     target_name: str | None = None,
     loaded_at: datetime | None = None,
     max_closure: int = MAX_CLOSURE,
+    repeatable: bool = True,
 ) -> LineageSnapshot:
     """All rows of one load.
 
@@ -121,7 +122,9 @@ def build_rows(
         git_sha: the commit of the project, where it is known (see :func:`git_commit`).
         target_name: dbt's target; by default the one of the command that wrote run_results.json.
         loaded_at: the moment of the load; now by default.
-        max_closure: pairs of the node closure above which it is cut at the deepest depth that fits.
+        max_closure: pairs of the node closure above which it is cut at the deepest depth that fits; with 0
+            nothing of it is computed.
+        repeatable: whether to find out `is_repeatable` of columns, which parses their expressions.
 
     Returns:
         The rows. ``node_closure`` covers everything but tests and unit tests: nothing lies
@@ -171,7 +174,7 @@ def build_rows(
             if parent in parents and child in parents:
                 parents[child].append(parent)
     closure_rows, depth = _closure_rows(id_, parents, max_closure)
-    repeatable = _repeatable(project, analysis)
+    repeats = _repeatable(project, analysis) if repeatable else {}
     context = ProjectContext(project)
     keys = _relation_keys(context)
     test_fingerprints = outcome_fingerprints(context, analysis.tests)
@@ -199,7 +202,7 @@ def build_rows(
                 nodes.get(unique_id),
                 analysis.nodes.get(unique_id),
                 analysis.own.get(unique_id),
-                repeatable,
+                repeats,
                 project,
                 names[unique_id],
             )
@@ -306,6 +309,8 @@ def _closure_rows(
 ) -> tuple[list[NodeClosureRow], int | None]:
     """All pairs of the closure, or those of the depths that fit; then the deepest of these too."""
     rows: list[NodeClosureRow] = []
+    if not limit:
+        return rows, 0
     level = 0  # of the pairs in `rows` from `level_start` on
     level_start = 0
     for batch in closure(parents):

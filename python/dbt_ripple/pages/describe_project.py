@@ -60,7 +60,7 @@ def describe_project(
         earlier: artifacts of earlier runs, or of earlier versions of the project, in any order. They tell
             when a node was last built, how its tests ended, and which versions its contract had.
     """
-    rows = build_rows(project, analysis, loaded_at=_LONG_AGO, max_closure=0).rows
+    rows = build_rows(project, analysis, loaded_at=_LONG_AGO, max_closure=0, repeatable=False).rows
     every = cast("list[NodeRow]", rows["nodes"])
     nodes = [node for node in every if node.resource_type not in _CHECKS]
     edges = cast("list[EdgeRow]", rows["edges"])
@@ -123,7 +123,7 @@ def describe_project(
             status=row.analysis_status,
             reason=row.analysis_reason,
             columns=tuple(
-                _column(column, pii, tests_of_columns, below_columns)
+                _column(row, column, pii, tests_of_columns, below_columns)
                 for column in columns.get(unique_id, ())
             ),
             parents=tuple(around.parents.get(unique_id, ())),
@@ -214,6 +214,7 @@ def _links(
 
 
 def _column(
+    node: NodeRow,
     row: ColumnRow,
     pii: Mapping[Vertex, PiiColumn],
     tests: Mapping[Vertex, list[str]],
@@ -226,6 +227,7 @@ def _column(
         description=row.description,
         expression=text if text and is_computed(text) else None,
         pii=pii.get((row.unique_id, row.column_name.lower())),
+        is_followed=node.analysis_status == "analysed" and row.fingerprint is not None,
         tests=tuple(tests.get((row.unique_id, row.column_name), ())),
         blast_radius=below.get((row.unique_id, row.column_name), 0),
     )

@@ -106,6 +106,8 @@ class DescribedColumn(msgspec.Struct, frozen=True, kw_only=True):
         expression: the SQL that computes it from the parents; None for what is a column of a parent.
         pii: which personal data it holds and where it comes from; or why it holds none although it is
             reached by some (origin ``declassified``).
+        is_followed: whether it is known what it is made of; not so in a node that could not be analysed, and
+            of what only the yml files list.
         tests: unique_ids of the tests that read it.
         blast_radius: how many nodes, consumers included and tests not, depend on it or may.
     """
@@ -115,6 +117,7 @@ class DescribedColumn(msgspec.Struct, frozen=True, kw_only=True):
     description: str | None
     expression: str | None
     pii: PiiColumn | None
+    is_followed: bool
     tests: tuple[str, ...]
     blast_radius: int
 
