@@ -614,6 +614,27 @@ def test_what_nobody_reads_of_an_event_takes_no_memory(tmp_path: Path) -> None:
     assert share < 0.2
 
 
+def test_a_change_goes_through_many_jobs_that_read_what_they_fill(tmp_path: Path) -> None:
+    events = []
+    for i in range(25):
+        own = (BROKER, f"t{i}")
+        above = (BROKER, f"t{i - 1}") if i else (DB, "d.s.fct")
+        column = "v" if i else "amount"
+        told = made_of(
+            {"v": [(*above, column, ("DIRECT", "IDENTITY"))]}, [(*own, "v", ("INDIRECT", "JOIN"))]
+        )
+        read = [dataset(*own), dataset(*above)]
+        events.append(run_event(f"j{i}", inputs=read, outputs=[dataset(*own, columnLineage=told)]))
+    graph = DeclaredGraph(shop(), collected(tmp_path, events, shop()).assets)
+    report = impact(
+        shop(), graph.whole.nodes[FCT], [Change("retype", "amount", "text")], assets=graph
+    )
+    assert {"j0", "t0", "j24", "t24"} <= {a.name for a in report.affected_assets}
+    first = graph.whole.nodes["asset.topic.t0"]
+    report = impact(shop(), first, [Change("drop", "v")], assets=graph)
+    assert {"j0", "j1", "j24", "t24"} <= {a.name for a in report.affected_assets}
+
+
 # --- where events are ------------------------------------------------------------------------------
 
 

@@ -192,8 +192,10 @@ class AssetLineage:
             or (unique_id in graph.datasets and unique_id not in analysis.nodes)
         ]
         back = graph.closing.intersection((a, b) for a in order for b in graph.whole.children[a])
-        # Where assets read each other in turn, each is linked over the others as they were before.
-        for _ in range(1 + min(len(back), _ROUNDS)):
+        # Where assets read each other in turn, each is linked over the others as they were before. Jobs that
+        # read what they fill all need one more round, however many there are.
+        own = back & graph.self_reads
+        for _ in range(1 + min(len(back - own) + bool(own), _ROUNDS)):
             self._before, self.linked = self.linked, {}
             for unique_id in order:
                 self.linked[unique_id] = self._link(unique_id)

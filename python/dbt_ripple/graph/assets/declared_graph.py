@@ -440,14 +440,33 @@ class DeclaredGraph:
         return list(pairs)
 
     @cached_property
+    def self_reads(self) -> set[tuple[str, str]]:
+        """Of these, those by which an asset reads another one that it writes itself."""
+        pairs = set(self.edges)
+        return {
+            (above, unique_id)
+            for unique_id, asset in self.assets.items()
+            for above in asset.above()
+            if above != unique_id
+            and above not in self.project.nodes
+            and (unique_id, above) in pairs
+        }
+
+    @cached_property
     def closing(self) -> set[tuple[str, str]]:
         """Of these, those that would close a cycle."""
         children = {u: list(below) for u, below in self.project.children.items()}
         closing: set[tuple[str, str]] = set()
         if not _goes_round(self.project, self.edges):
             return closing
-        # What an asset reads comes first: of a cycle, what it writes back closes it.
-        for parent, child in sorted(self.edges, key=lambda pair: pair[0] in self.assets):
+        # What an asset reads comes first: of a cycle, what it writes back closes it. But a job that reads the
+        # table it fills (`self_reads`) closes a cycle by reading, so that the table comes after it.
+        own = self.self_reads
+
+        def place(pair: tuple[str, str]) -> int:
+            return 2 if pair in own else int(pair[0] in self.assets)
+
+        for parent, child in sorted(self.edges, key=place):
             if parent in reach(child, children):
                 closing.add((parent, child))
             else:
