@@ -12,7 +12,7 @@ WITH_NODE = $$(command -v npm > /dev/null && echo $(BIN)/python || echo $(BIN)/u
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint unit slow coverage golden spark wheel matrix bench campaign fuzz format explorer explorer-check lock clean
+.PHONY: help install demo picture test lint unit slow coverage golden spark wheel matrix bench campaign fuzz format explorer explorer-check lock clean
 
 PYTEST := $(BIN)/pytest -c $(PYPROJECT) --rootdir python -q --durations=15
 # A file's tests stay together, as many share what their module has built.
@@ -43,6 +43,9 @@ BROWSER = command -v chromium chromium-browser google-chrome-stable google-chrom
 
 demo: install  ## The main job, end to end: build a shop, load its lineage, ask it, edit one expression of it.
 	@$(BIN)/python integration_tests/demo.py
+
+picture: demo  ## Take README's picture of the explorer's page anew.
+	cp integration_tests/target/demo/explorer.png docs/explorer.png
 
 test: lint unit slow spark explorer-check wheel  ## Everything CI runs.
 

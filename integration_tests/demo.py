@@ -2,7 +2,8 @@
 
 A shop's dbt project is built, its artifacts are analysed and loaded into Spark tables, dbt builds
 the lineage models over them, and three kinds of questions are answered. Then one expression is
-edited, in a copy of the project, and only the tests it can break are named. Metastore, warehouse,
+edited, in a copy of the project, only the tests it can break are named, and the change is drawn as
+a page (``explorer.html``). Metastore, warehouse,
 the copy and logs stay in ``integration_tests/target/demo``.
 """
 
@@ -21,6 +22,7 @@ PROJECT = Path(__file__).parent.resolve()
 TARGET = PROJECT / "target" / "demo"
 ARTIFACTS = TARGET / "dbt" / "ripple"
 COPY = TARGET / "change"
+PAGE = TARGET / "explorer.html"
 EDITED = Path("models", "staging", "stg_orders.sql")
 
 QUESTIONS = {
@@ -127,6 +129,7 @@ def change(make: Callable[[str], str]) -> None:
 def what_to_test(stages: Stages) -> None:
     """The third act: what an edit of one expression can break, and what a new layout can."""
     from dbt_ripple.cli.explain import explain
+    from dbt_ripple.cli.explorer import explorer
     from dbt_ripple.cli.select import select
 
     # What is kept of base, so that who loads the sources is compared, too.
@@ -146,10 +149,36 @@ def what_to_test(stages: Stages) -> None:
     heading("Why that one?  dbt-ripple explain TEST --state DIR")
     with stages("explain a test"):
         explain.main(["unique_together_revenue_by_region", *asked], standalone_mode=False)
+    heading("The lineage and this change as a page  dbt-ripple explorer --state DIR")
+    with stages("write the explorer's page"):
+        explorer.main([*sides, "--target-path", "target", "-o", str(PAGE)], standalone_mode=False)
+        picture()
     heading("(e) The same file in another layout instead")
     with stages("compile the other copy and select its tests"):
         change(another_layout)
         select.main(asked, standalone_mode=False)
+
+
+def picture() -> None:
+    """Take the picture of the page that README shows, where there is a browser (`make picture`)."""
+    try:
+        from playwright.sync_api import Error, sync_playwright
+    except ImportError:
+        return
+    names = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+    found = next((path for name in names if (path := shutil.which(name))), None)
+    with sync_playwright() as playwright:
+        for path in dict.fromkeys((None, found)):
+            try:
+                browser = playwright.chromium.launch(executable_path=path)
+            except Error:
+                continue
+            page = browser.new_page(viewport={"width": 1400, "height": 760}, color_scheme="light")
+            page.goto(PAGE.as_uri())
+            page.wait_for_selector("#app[data-ready]")
+            page.screenshot(path=PAGE.with_suffix(".png"))
+            browser.close()
+            return
 
 
 def main() -> None:
@@ -213,6 +242,7 @@ def main() -> None:
     print(
         f"""
 Where to go next
+  {PAGE.relative_to(PROJECT.parent)}: open it in a browser; it needs no server
   .venv/bin/dbt-ripple analyze --target-path {where}
   .venv/bin/dbt-ripple trace revenue_daily.total_usd --direction upstream --target-path {where}
   .venv/bin/dbt-ripple impact api:checkout --drop amount_cents --project-dir {PROJECT.name} --target-path {ARTIFACTS.relative_to(PROJECT)}
