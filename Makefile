@@ -87,6 +87,8 @@ wheel: install  ## Build the wheel and use it alone.
 	$(BIN)/uv venv --quiet target/wheel/venv
 	$(BIN)/uv pip install --quiet --python target/wheel/venv/bin/python -c $(CONSTRAINTS) target/wheel/*.whl
 	target/wheel/venv/bin/dbt-ripple --version
+	target/wheel/venv/bin/dbt-ripple explorer --no-cache -o target/wheel/explorer.html --project-dir . \
+	  --target-path python/tests/artifacts/fixtures/v12_dbt_1_11
 
 campaign: install  ## Edit, build and test thousands of times; every test that changes must have been selected.
 	$(PYTEST) python/tests -m campaign

@@ -27,6 +27,9 @@ const PLAIN = new Set([
 
 /** The JSON in base64 of gzip. */
 export async function unpack(text) {
+  if (typeof DecompressionStream === "undefined") {
+    throw new Error("this browser is too old for it (Chrome 103, Firefox 113 and Safari 16.4 do)");
+  }
   const packed = atob(text);
   const bytes = new Uint8Array(packed.length);
   for (let i = 0; i < packed.length; i++) bytes[i] = packed.charCodeAt(i);

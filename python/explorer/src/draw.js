@@ -4,6 +4,7 @@ import { select } from "d3-selection";
 import { zoom, zoomIdentity } from "d3-zoom";
 import { HEAD, ROW, WIDTH, layOut } from "./layout.js";
 import { count, fitted, shown } from "./text.js";
+import { hidesColumns } from "./view.js";
 import { stateWord, statusWord, typeWord } from "./words.js";
 
 const FONT = "13px system-ui, sans-serif";
@@ -90,11 +91,12 @@ export class Picture {
       .attr("role", "group")
       .attr("aria-label", `${typeWord(node)} ${shown(node.name)}`);
     group.append("rect").attr("class", "frame").attr("width", box.width).attr("height", box.height).attr("rx", 7);
+    // What is cut first is said last.
     const marks = [
-      typeWord(node),
-      node.layer !== node.resource_type ? shown(node.layer) : null,
       state ? stateWord(state.state).toUpperCase() : null,
       state?.state === "broken" ? null : statusWord(node),
+      typeWord(node),
+      node.layer !== node.resource_type ? shown(node.layer) : null,
     ].filter(Boolean);
     const head = this.#button(group, `n${box.node}`, describe(project, box, state), () =>
       actions.select(box.node, null),
@@ -112,14 +114,15 @@ export class Picture {
   }
 
   #columnsButton(group, box, node) {
-    const open = box.rows.length > 0 && (box.isOpen || !box.more || this.view.mode !== "node");
-    const label = `${open ? "Hide" : "Show"} columns of ${shown(node.name)}`;
+    const hides = hidesColumns(box);
+    const what = hides ? "Hide" : box.rows.length ? "Show all" : "Show";
+    const label = `${what} columns of ${shown(node.name)}`;
     const button = this.#button(group, `c${box.node}`, label, () => this.actions.columns(box))
       .attr("class", "fold")
       .attr("aria-expanded", String(box.rows.length > 0))
       .attr("transform", `translate(${box.width - 30},6)`);
     button.append("rect").attr("width", 24).attr("height", 32).attr("rx", 5);
-    button.append("path").attr("d", box.rows.length ? "M7,13l5,6l5,-6" : "M9,10l6,6l-6,6");
+    button.append("path").attr("d", hides ? "M7,13l5,6l5,-6" : "M9,10l6,6l-6,6");
   }
 
   #row(group, box, vertex, y) {

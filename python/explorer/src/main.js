@@ -8,7 +8,7 @@ import { Panels } from "./panels.js";
 import { SHOWN, Search } from "./search.js";
 import { DEPTHS, EDGES, FILTERS, LIMIT, STATES, acceptor, format, initial, isFiltered, parse } from "./state.js";
 import { count, shown, shownLines } from "./text.js";
-import { toggled, viewOf } from "./view.js";
+import { hidesColumns, toggled, viewOf } from "./view.js";
 import { EDGE_WORDS, TYPE_WORDS, stateWord, typeWord } from "./words.js";
 
 const FILTER_NAMES = { type: "Type", layer: "Layer", tag: "Tag", owner: "Owner" };
@@ -53,7 +53,7 @@ class Explorer {
     if (!box.rows.length) {
       none.delete(box.node);
       if (!box.involved?.size) open.add(box.node);
-    } else if (box.more && !box.isOpen) open.add(box.node);
+    } else if (!hidesColumns(box)) open.add(box.node);
     else {
       open.delete(box.node);
       none.add(box.node);

@@ -2,7 +2,7 @@
 
 import { bdi, h } from "./dom.js";
 import { count, shown, shownLines } from "./text.js";
-import { classOf } from "./view.js";
+import { classOf, hidesColumns } from "./view.js";
 import { EDGE_WORDS, TYPE_WORDS, stateWord, statusWord, typeWord } from "./words.js";
 
 const LISTED = 60;
@@ -230,7 +230,7 @@ export class Panels {
             box[side].hidden ? `Show ${box[side].hidden} more ${what}` : `Hide ${what}`)
         : null;
     return h("p", { class: "steps" }, step("up", "upstream"), step("down", "downstream"),
-      box.columns ? h("button", { type: "button", onclick: () => actions.columns(box) }, box.rows.length ? "Hide columns in the picture" : "Show columns in the picture") : null,
+      box.columns ? h("button", { type: "button", onclick: () => actions.columns(box) }, hidesColumns(box) ? "Hide columns in the picture" : "Show columns in the picture") : null,
       h("button", { type: "button", onclick: () => actions.select(index, this.project.rowsOf(index)) }, "Follow its rows"));
   }
 

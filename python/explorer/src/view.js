@@ -336,6 +336,11 @@ function grow(boxes, state, picked, up, down, above, below) {
   }
 }
 
+/** Whether the next turn of a box's arrow hides its columns; else it shows some, or all. */
+export function hidesColumns(box) {
+  return box.rows.length > 0 && (box.isOpen || !box.more);
+}
+
 /** The state in which a box shows what is next to it on a side, or hides it. */
 export function toggled(state, box, side) {
   const no = `no${side}`;

@@ -184,6 +184,15 @@ def test_expand_and_collapse(opened: Callable[..., OpenPage], page_file: Path) -
     button(one, "Hide columns of stg_orders").click()
     assert button(one, "column").count() == 0
     assert set(edges(one)) == {"node"}
+    # Of a column those on its way are shown; the arrow shows all, then none.
+    one = opened(page_file, f"node={FCT}&column=paid&depth=1")
+    assert button(one, "column").count() == 4
+    button(one, "Show all columns of fct_orders").click()
+    assert button(one, "column").count() == 9
+    button(one, "Hide columns of fct_orders").click()
+    assert button(one, "column").count() == 3
+    button(one, "Show columns of fct_orders").click()
+    assert button(one, "column").count() == 4
 
 
 def test_the_expression_is_shown_on_hover_and_on_focus(
