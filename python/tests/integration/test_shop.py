@@ -91,6 +91,9 @@ def test_the_demo_answers_its_questions(demo: subprocess.CompletedProcess[str]) 
     assert "      + LOWER(orders.channel)\n    └── int_order_items_priced.channel" in out
     assert "build the shop with dbt" in out
     assert "Traceback" not in demo.stderr
+    page = SHOP / "target" / "demo" / "explorer.html"
+    assert f"{page}: " in out
+    assert page.stat().st_size > 100_000
 
 
 def test_the_demo_sees_every_column_as_expected(demo: subprocess.CompletedProcess[str]) -> None:
