@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from browsers import OpenPage
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 def page_of(folder: Path, body: str) -> Path:

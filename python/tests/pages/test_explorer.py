@@ -15,7 +15,7 @@ from browsers import OpenPage
 from explorer_shop import CUSTOMERS, FCT, FCT_SQL, MART, PYTHON, RAW, STG, STG_SQL, nodes, shop
 from msgspec.structs import replace
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 Open = Callable[..., OpenPage]
 DESK = {"viewport": {"width": 1440, "height": 900}}
