@@ -136,28 +136,28 @@ def evidence(
         events, absent = events_of(project, analysis, lineage.sides, (namespace, datasets))
         at_hand.absent += absent
         definitions = definition_files(project, lineage.made_of)
-        found = gather(at_hand, lineage, root.unique_id, column, definitions, cache)
-        files = files_of(found, lineage, project, events)
+        pack = gather(at_hand, lineage, root.unique_id, column, definitions, cache)
+        files = files_of(pack, lineage, project, events)
     digest = seal(files, folder)
     if style == "json":
         answer(
             as_document(
                 WrittenEvidence(
-                    root=found.root,
-                    column=found.column,
+                    root=pack.root,
+                    column=pack.column,
                     folder=str(folder),
                     files=sorted(files),
                     digest=digest,
-                    absent=found.absent,
+                    absent=pack.absent,
                 )
             )
         )
         return
     answer(
         [
-            summary(found),
+            summary(pack),
             f"wrote {count(len(files), 'file')} and their sums to {folder}",
-            *(f"not at hand: {one.what}: {one.why}" for one in found.absent),
+            *(f"not at hand: {one.what}: {one.why}" for one in pack.absent),
             f"digest of SHA256SUMS: {digest}",
         ]
     )

@@ -153,14 +153,14 @@ def collected_around(
     from dbt_ripple.openlineage.collected.stored_events import read_events
 
     events = read_events(places)
-    said: set[str] = set()
+    noted: set[str] = set()
 
     def collected(declared: Sequence[DeclaredAsset]) -> list[DeclaredAsset]:
-        found = with_collected(declared, events, projects(), given.namespace)
-        for note in found.notes:
-            if note not in said:
-                said.add(note)
+        with_events = with_collected(declared, events, projects(), given.namespace)
+        for note in with_events.notes:
+            if note not in noted:
+                noted.add(note)
                 warn(note)
-        return found.assets
+        return with_events.assets
 
     return collected

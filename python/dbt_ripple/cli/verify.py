@@ -33,16 +33,20 @@ def verify(folder: Path, digest: str | None, style: str) -> int:
     from dbt_ripple.pages.sealed_folder import given_digest
     from dbt_ripple.pages.sealed_folder import verify as compare
 
-    found = compare(folder, given_digest(digest) if digest is not None else None)
+    comparison = compare(folder, given_digest(digest) if digest is not None else None)
     if style == "json":
-        answer(as_document(found))
-        return 0 if found.intact else 1
-    answer([f"{one.file} {one.message}" for one in found.differences])
-    if found.intact:
-        answer([f"unchanged: {count(found.files, 'file')}, digest of SHA256SUMS {found.digest}"])
-    if not found.digest_compared:
+        answer(as_document(comparison))
+        return 0 if comparison.intact else 1
+    answer([f"{one.file} {one.message}" for one in comparison.differences])
+    if comparison.intact:
+        answer(
+            [
+                f"unchanged: {count(comparison.files, 'file')}, digest of SHA256SUMS {comparison.digest}"
+            ]
+        )
+    if not comparison.digest_compared:
         warn(
             "the sums alone do not show a change by somebody who wrote the new sums, too: give the"
             " digest that was printed when this was made by --digest"
         )
-    return 0 if found.intact else 1
+    return 0 if comparison.intact else 1

@@ -205,8 +205,8 @@ def _links(
 ) -> tuple[Link, ...]:
     """Every pair of columns or rows with its kinds; what may be read beside what is."""
     guessed, is_guess = guessed_edges(project, analysis)
-    known = (ColumnEdge(*msgspec.structs.astuple(row)[1:]) for row in column_edges)
-    graph = column_graph([*known, *guessed])
+    certain = (ColumnEdge(*msgspec.structs.astuple(row)[1:]) for row in column_edges)
+    graph = column_graph([*certain, *guessed])
     return tuple(
         Link(*parent, *child, tuple(kinds), is_guess(parent, child))
         for (parent, child), kinds in sorted(graph.kinds.items())
@@ -239,11 +239,11 @@ def _tests(
     read: dict[str, list[Vertex]] = {}
     for row in reads:
         read.setdefault(row.test_id, []).append((row.unique_id, row.column_name))
-    found = {}
+    tests = {}
     for test in sorted(project.of_type(*_CHECKS), key=lambda test: test.unique_id):
         result = runs.results.get(test.unique_id)
         kind = classification(test)
-        found[test.unique_id] = DescribedTest(
+        tests[test.unique_id] = DescribedTest(
             unique_id=test.unique_id,
             name=test.name,
             kind=kind,
@@ -255,7 +255,7 @@ def _tests(
             failures=result.failures if result else None,
             message=result.message if result else None,
         )
-    return found
+    return tests
 
 
 def _tests_of(
@@ -282,9 +282,9 @@ def _slo(test: DescribedTest) -> Slos:
 
 
 def _layer(node: Node | None, resource_type: str) -> str:
-    said = node.meta.get("layer") if node else None
-    if isinstance(said, str) and said.strip():
-        return said.strip()
+    layer = node.meta.get("layer") if node else None
+    if isinstance(layer, str) and layer.strip():
+        return layer.strip()
     # The fully qualified name: package, folders, name (and version).
     if node is not None and resource_type == "model":
         folders = node.fqn[1 : -2 if node.version is not None else -1]
@@ -303,8 +303,8 @@ def _versions(
     """The versions of each contract in these artifacts, the last of which are today's."""
     *before, today = projects
     ordered = [*sorted(before, key=lambda p: p.metadata.generated_at or _LONG_AGO), today]
-    found: dict[tuple[str, str, str], dict[str, ContractVersion]] = {}
-    known: set[tuple[str, str, str]] = set()
+    histories: dict[tuple[str, str, str], dict[str, ContractVersion]] = {}
+    contracts_before: set[tuple[str, str, str]] = set()
     for project in ordered:
         made = project.metadata.generated_at
         there: dict[tuple[str, str, str], dict[str, Node]] = {}
@@ -314,10 +314,10 @@ def _versions(
                 if (version := contract_version(node)) is not None:
                     versions[version] = node
         for contract, versions in there.items():
-            history = found.setdefault(contract, {})
+            history = histories.setdefault(contract, {})
             for version, node in versions.items():
                 standing = history.pop(version, None)
-                since = made if contract in known else None
+                since = made if contract in contracts_before else None
                 if standing is not None and standing.until is None:
                     since = standing.since
                 history[version] = ContractVersion(
@@ -328,12 +328,12 @@ def _versions(
                     and node.version == node.latest_version,
                     deprecation_date=str(node.deprecation_date) if node.deprecation_date else None,
                 )
-        for contract, history in found.items():
+        for contract, history in histories.items():
             for version, standing in history.items():
                 if standing.until is None and version not in there.get(contract, {}):
                     history[version] = _ended(standing, made)
-        known |= there.keys()
-    return {contract: tuple(history.values()) for contract, history in found.items()}
+        contracts_before |= there.keys()
+    return {contract: tuple(history.values()) for contract, history in histories.items()}
 
 
 def _ended(version: ContractVersion, at: datetime | None) -> ContractVersion:

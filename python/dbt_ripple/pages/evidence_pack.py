@@ -37,7 +37,7 @@ def definition_files(project: Project, unique_ids: Iterable[str]) -> dict[str, s
 
     Names are of plain letters, whatever the nodes are called.
     """
-    found = {}
+    files = {}
     for unique_id in unique_ids:
         node = project.nodes.get(unique_id)
         if node is not None and definition(node):
@@ -45,8 +45,8 @@ def definition_files(project: Project, unique_ids: Iterable[str]) -> dict[str, s
             mark = hashlib.sha256(unique_id.encode("utf-8", "surrogatepass")).hexdigest()[:8]
             # What an assets file says of an asset is JSON (`graph.assets.declared_graph`).
             ending = "json" if node.resource_type == "asset" else "py" if node.is_python else "sql"
-            found[unique_id] = f"definitions/{slug}-{mark}.{ending}"
-    return found
+            files[unique_id] = f"definitions/{slug}-{mark}.{ending}"
+    return files
 
 
 def definition(node: Node) -> str:

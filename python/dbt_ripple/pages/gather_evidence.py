@@ -106,18 +106,18 @@ def lineage_of(document: ProjectDocument, root: str, column: str | None) -> Line
 
 
 def _nearest(vertices: Mapping[Vertex, int]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    depths: dict[str, int] = {}
     for (unique_id, _), depth in vertices.items():
-        found[unique_id] = min(depth, found.get(unique_id, depth))
-    return found
+        depths[unique_id] = min(depth, depths.get(unique_id, depth))
+    return depths
 
 
 def _sides(
     root: str, above: Mapping[str, int], below: Mapping[str, int]
 ) -> dict[str, tuple[Side, int]]:
     def ordered(side: Side, depths: Mapping[str, int]) -> dict[str, tuple[Side, int]]:
-        found = sorted((depth, unique_id) for unique_id, depth in depths.items())
-        return {unique_id: (side, depth) for depth, unique_id in found if unique_id != root}
+        by_depth = sorted((depth, unique_id) for unique_id, depth in depths.items())
+        return {unique_id: (side, depth) for depth, unique_id in by_depth if unique_id != root}
 
     # In a cycle, what is on both sides is what it is made of.
     return {
@@ -285,13 +285,13 @@ class _Builder:
         """The tests of a node; of some of its columns those that read one of them, or no column at all."""
         if part is None:
             return list(described.tests)
-        found = []
+        tests = []
         for test in described.tests:
             reads = [c for u, c in self._document.tests[test].reads if u == described.unique_id]
             named = [column for column in reads if column != ROWS]
             if not named or part.intersection(named):
-                found.append(test)
-        return found
+                tests.append(test)
+        return tests
 
     def _comes_from(self, unique_id: str, column: str) -> list[Dependency]:
         return [
@@ -336,12 +336,12 @@ class _Builder:
 
 
 def _checksum(node: Node | None) -> str | None:
-    said = node.checksum if node is not None else None
-    if isinstance(said, dict):
-        text = said.get("checksum")
-        name = said.get("name")
+    checksum = node.checksum if node is not None else None
+    if isinstance(checksum, dict):
+        text = checksum.get("checksum")
+        name = checksum.get("name")
         return f"{name}:{text}" if text and name not in (None, "none") else None
-    return said or None
+    return checksum or None
 
 
 class _Headed(msgspec.Struct):
@@ -358,36 +358,36 @@ def _artifacts(at_hand: Gathering) -> Iterable[Artifact]:
             except OSError:
                 continue
             try:
-                said = msgspec.json.decode(content, type=_Headed).metadata
+                metadata = msgspec.json.decode(content, type=_Headed).metadata
             except msgspec.DecodeError:
-                said = {}
-            invocation = said.get("invocation_id")
+                metadata = {}
+            invocation = metadata.get("invocation_id")
             yield Artifact(
                 file=name,
                 sha256=hashlib.sha256(content).hexdigest(),
-                generated_at=_moment(said.get("generated_at")),
+                generated_at=_moment(metadata.get("generated_at")),
                 invocation_id=str(invocation) if invocation else None,
                 state=state.number,
             )
 
 
-def _moment(said: object) -> datetime | None:
+def _moment(value: object) -> datetime | None:
     try:
-        return msgspec.convert(said, datetime, strict=False) if said else None
+        return msgspec.convert(value, datetime, strict=False) if value else None
     except msgspec.ValidationError:
         return None
 
 
 def _tools(project: Project) -> list[Tool]:
-    found = [Tool(name="dbt-ripple", version=__version__)]
+    tools = [Tool(name="dbt-ripple", version=__version__)]
     if project.metadata.dbt_version:
-        found.append(Tool(name="dbt", version=project.metadata.dbt_version))
+        tools.append(Tool(name="dbt", version=project.metadata.dbt_version))
     for name in _TOOLS:
         try:
-            found.append(Tool(name=name, version=version(name)))
+            tools.append(Tool(name=name, version=version(name)))
         except PackageNotFoundError:
             continue
-    return found
+    return tools
 
 
 def _absent(

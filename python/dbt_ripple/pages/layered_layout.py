@@ -62,7 +62,7 @@ def layers_of(ids: Sequence[str], edges: Iterable[Edge]) -> dict[str, int]:
         if parent != child:
             children[parent].append(child)
             waiting[child] += 1
-    found: dict[str, int] = {}
+    layers: dict[str, int] = {}
     left = dict.fromkeys(ids)
     earliest = dict.fromkeys(ids, 0)
     ready = [id_ for id_ in ids if not waiting[id_]]
@@ -74,15 +74,15 @@ def layers_of(ids: Sequence[str], edges: Iterable[Edge]) -> dict[str, int]:
             if id_ not in left:
                 continue
             del left[id_]
-            found[id_] = earliest[id_]
+            layers[id_] = earliest[id_]
             for child in children[id_]:
                 waiting[child] -= 1
                 if child in left:
-                    earliest[child] = max(earliest[child], found[id_] + 1)
+                    earliest[child] = max(earliest[child], layers[id_] + 1)
                     if not waiting[child]:
                         following.append(child)
         ready = following
-    return {id_: found[id_] for id_ in ids}
+    return {id_: layers[id_] for id_ in ids}
 
 
 def layout(

@@ -136,9 +136,9 @@ def verify(folder: Path, digest: str | None = None) -> Verification:
             "name the folder that `dbt-ripple evidence` wrote",
         )
     now = hashlib.sha256(sums).hexdigest()
-    listed, found = _read_sums(sums)
+    listed, differences = _read_sums(sums)
     if digest is not None and now != digest:
-        found.append(
+        differences.append(
             Difference(file=SUMS, what="digest", message=f"is another one: its digest is {now}")
         )
     for name, entry in there.items():
@@ -146,41 +146,43 @@ def verify(folder: Path, digest: str | None = None) -> Verification:
             continue
         if name not in listed and (entry != "folder" or not _holds(name, listed)):
             message = f"was added: {SUMS} does not list this {entry}"
-            found.append(Difference(file=name, what="added", message=message))
+            differences.append(Difference(file=name, what="added", message=message))
     for name, sum_ in listed.items():
         if name not in there:
-            found.append(Difference(file=name, what="removed", message="is not there any more"))
+            differences.append(
+                Difference(file=name, what="removed", message="is not there any more")
+            )
         elif there[name] != "file":
             message = f"is no file any more, but a {there[name]}"
-            found.append(Difference(file=name, what="changed", message=message))
+            differences.append(Difference(file=name, what="changed", message=message))
         elif (problem := _differs(folder.joinpath(*name.split("/")), sum_)) is not None:
-            found.append(Difference(file=name, what="changed", message=problem))
-    found.sort(key=lambda difference: (difference.file, difference.what, difference.message))
+            differences.append(Difference(file=name, what="changed", message=problem))
+    differences.sort(key=lambda difference: (difference.file, difference.what, difference.message))
     return Verification(
-        intact=not found,
+        intact=not differences,
         digest=now,
         digest_compared=digest is not None,
         files=len(listed),
-        differences=found,
+        differences=differences,
     )
 
 
 def _read_sums(content: bytes) -> tuple[dict[str, str], list[Difference]]:
     """The sums by file, and what is not as `sums_of` writes it."""
     listed: dict[str, str] = {}
-    found: list[Difference] = []
+    differences: list[Difference] = []
     for number, line in enumerate(content.split(b"\n")[:-1], start=1):
         match = _LINE.fullmatch(line.decode("ascii", "replace"))
         if match is None or match[2] == SUMS or match[2] in listed:
             message = f"line {number} is not as it was written"
-            found.append(Difference(file=SUMS, what="sums", message=message))
+            differences.append(Difference(file=SUMS, what="sums", message=message))
         else:
             listed[match[2]] = match[1]
     written = "".join(f"{listed[name]}  {name}\n" for name in sorted(listed)).encode()
-    if not found and (content != written or not listed):
+    if not differences and (content != written or not listed):
         message = "its lines are not as they were written"
-        found.append(Difference(file=SUMS, what="sums", message=message))
-    return listed, found
+        differences.append(Difference(file=SUMS, what="sums", message=message))
+    return listed, differences
 
 
 def _entries(folder: Path, above: str) -> Iterator[tuple[str, str]]:

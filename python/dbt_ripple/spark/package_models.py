@@ -91,7 +91,8 @@ def rows_about(
     """The rows of `ABOUT_NODES` that tell of some nodes; otherwise as `read_models`."""
     rows, unread = read_models(session, project, ABOUT_NODES)
     return {
-        model: about(found, ABOUT_NODES[model], unique_ids) for model, found in rows.items()
+        model: about(rows_of_model, ABOUT_NODES[model], unique_ids)
+        for model, rows_of_model in rows.items()
     }, unread
 
 
@@ -103,8 +104,8 @@ def about(rows: Rows, columns: Sequence[str], unique_ids: Collection[str]) -> Ro
 def _of_project(frame: Any, name: str) -> list[Any]:
     if "project_name" in frame.columns:
         frame = frame.filter(frame["project_name"] == name)
-    found: list[Any] = frame.collect()
-    return found
+    rows: list[Any] = frame.collect()
+    return rows
 
 
 def _plain(value: Any) -> Plain:
