@@ -74,7 +74,7 @@ golden: install  ## Record anew what a refactoring may not change: fingerprints,
 spark: install .cache/tpc/tpcds.json  ## The tests on a real Spark, a real metastore and a real dbt.
 	$(PYTEST) python/tests -m "spark and not matrix" $(TWO_AT_ONCE) $(TOOK)
 
-matrix: install  ## The oldest dbt and other table formats; writes docs/matrix.md.
+matrix: install  ## The oldest dbt, other table formats, a real Airflow, Spark and Kafka; writes docs/matrix.md.
 	$(BIN)/python python/tests/matrix.py $(TOOK)
 
 # The TPC queries come out of a wheel; their text is not ours and stays out of git.
@@ -100,8 +100,9 @@ fuzz: install  ## Execute 100,000 pairs of queries; where the result differs, a 
 	$(BIN)/python python/tests/fuzz/fuzz.py --pairs 100000 --jobs 2
 	$(BIN)/python python/tests/fuzz/fuzz.py --pairs 2000 --engine spark
 
-bench: install  ## Measure the analysis against the floor and the peers; writes BENCHMARKS.md.
+bench: install  ## Measure the analysis against the floor and the peers, and the collector; writes BENCHMARKS.md.
 	$(BIN)/python python/bench/run.py --write
+	$(BIN)/python python/bench/run_collect.py --events 10000 --write
 
 format: install  ## Put the code into shape.
 	$(BIN)/ruff format python

@@ -22,8 +22,12 @@ VERSIONS: Final = ("dbt-core", "dbt-spark", "pyspark", "sqlglot")
 _BEGINNING: Final = """# Which versions and table formats were tested?
 
 `make test` tests the versions that are pinned in `python/constraints.txt`, on parquet tables. `make matrix` tests
-what needs another environment or another table format, and writes this page. Run it before a release and after a
-change of what is written to Spark.
+what needs another environment, another table format or another program, and writes this page. Run it before a release
+and after a change of what is written to Spark or read of events.
+
+Airflow, PostgreSQL, Kafka and openlineage-spark run on this machine, in environments of their own below `.cache/producers`,
+which the tests make. PostgreSQL's server (`apt-get install postgresql-15`), Maven and Java have to be there; without them
+a test is skipped, and says so.
 """
 
 

@@ -31,6 +31,9 @@ SPARK: Final = (
     "io.openlineage:openlineage-spark_2.13:1.53.0",
     "org.postgresql:postgresql:42.7.8",
 )
+POSTGRES: Final = Path("/usr/lib/postgresql")
+"""Where Debian has the server's programs, each version in a folder of its own."""
+
 _SECONDS: Final = 900
 
 
@@ -48,7 +51,8 @@ def python_with(name: str, packages: tuple[str, ...]) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         _run([uv, "venv", "--quiet", "--python", sys.executable, str(folder)], name)
         python = str(folder / "bin" / "python")
-        _run([uv, "pip", "install", "--quiet", "--python", python, *packages], name)
+        if packages:
+            _run([uv, "pip", "install", "--quiet", "--python", python, *packages], name)
         (folder / "ready").touch()
     return folder / "bin"
 
@@ -71,7 +75,7 @@ def jars(name: str, artifacts: tuple[str, ...]) -> Path:
 
 def postgres_programs() -> Path:
     """The folder of PostgreSQL's server programs."""
-    for folder in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True):
+    for folder in sorted(POSTGRES.glob("*/bin"), reverse=True):
         if (folder / "initdb").exists():
             return folder
     found = shutil.which("initdb")
