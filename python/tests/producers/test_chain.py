@@ -152,3 +152,12 @@ def test_last_successful_run_names_runs_of_airflow_and_spark(tables: Path, world
         ("asset.job.sync_contacts", "sync_contacts"),
     ):
         assert {found[asset]} == run_of(world, job)
+
+
+def test_changed_upstream_names_runs_of_airflow_and_spark(tables: Path, world: World) -> None:
+    dbt(tables, "compile", "--select", "changed_upstream", "--vars", "{ripple_node: contacts}")
+    file = tables / "target" / "compiled" / "dbt_ripple" / "analyses" / "changed_upstream.sql"
+    found = rows(tables, f"select run_id, change from ({file.read_text()}) as answered")
+    ran = {run for run, change in found if change == "ran"}
+    for job in ("load_orders.load_raw_orders", LTV, "score_customers"):
+        assert run_of(world, job) <= ran, job
