@@ -36,6 +36,7 @@ COMMANDS: Final[dict[str, str]] = {
     "load": "Load the lineage of the project into Spark tables.",
     "prune": "Retire declared assets that nothing has shown for some days.",
     "register": "Write an asset that dbt does not build into ripple_assets.yml.",
+    "report": "Coverage, incidents, downtime, contracts and blast radius of the last weeks.",
     "schema": "The JSON Schema of what a command prints with --format json.",
     "run": "Build and test what the change affects, and stop where rows come out equal.",
     "select": "Which tests a change can break, and which models to build for them.",

@@ -8,7 +8,8 @@ from dbt_ripple.rendering.output import answer, as_json
 
 _WITH_JSON = (
     *("analyze", "build", "capture", "diagnose", "diff", "evidence", "explain", "gate"),
-    *("impact", "incident", "load", "prune", "register", "run", "select", "trace", "verify"),
+    *("impact", "incident", "load", "prune", "register", "report", "run", "select", "trace"),
+    "verify",
 )
 
 

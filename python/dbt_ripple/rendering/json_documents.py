@@ -20,7 +20,7 @@ from dbt_ripple.governance.incident_document import Incident
 from dbt_ripple.reasons import Code, Reason
 from dbt_ripple.rendering.json_values import of_reasons
 from dbt_ripple.rendering.output import SCHEMA_VERSION
-from dbt_ripple.rendering.page_documents import Verification, WrittenEvidence
+from dbt_ripple.rendering.page_documents import ReportDocument, Verification, WrittenEvidence
 from dbt_ripple.selection import Selection
 from dbt_ripple.selection.explain import Explanation
 from dbt_ripple.selection.result import CutOff, CutSelection
@@ -270,6 +270,7 @@ DOCUMENTS: Final[dict[str, type[msgspec.Struct]]] = {
     "load": LoadedTables,
     "prune": EditedAssets,
     "register": EditedAssets,
+    "report": ReportDocument,
     "run": CutSelection,
     "select": SelectDocument,
     "trace": TraceDocument,

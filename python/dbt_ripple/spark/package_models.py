@@ -96,6 +96,22 @@ def rows_about(
     }, unread
 
 
+def weeks_of(
+    session: Callable[[], SparkSession], project: Project, model: str, column: str
+) -> list[str] | None:
+    """The weeks of the times in a column, by their first moment in ISO 8601; None if it cannot be read."""
+    relation = relation_of(project, model)
+    if relation is None:
+        return None
+    try:
+        frame = session().table(relation)
+        frame = frame.filter(frame["project_name"] == project.name)
+        found = frame.selectExpr(f"date_trunc('week', `{column}`) as week").distinct().collect()
+    except Exception:  # of Spark, by what it works on
+        return None
+    return sorted(str(_plain(row["week"])) for row in found if row["week"] is not None)
+
+
 def about(rows: Rows, columns: Sequence[str], unique_ids: Collection[str]) -> Rows:
     """The rows in which one of some columns holds one of some ids."""
     return [row for row in rows if any(row.get(column) in unique_ids for column in columns)]

@@ -1,0 +1,275 @@
+"""What a project's artifacts, one after the other, say of its definitions, by the rules of the dbt package.
+
+Each function follows the model that it names; a test builds the package's models on DuckDB out of the same
+artifacts and compares. The time of a change is when the artifacts that have it first were written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, cast
+
+from dbt_ripple.artifacts import Project
+from dbt_ripple.graph.lineage import Analysis
+from dbt_ripple.graph.lineage_rows import build_rows
+from dbt_ripple.graph.lineage_tables import (
+    ROWS,
+    ColumnEdgeRow,
+    ColumnRow,
+    EdgeRow,
+    NodeRow,
+    TestColumnRow,
+)
+from dbt_ripple.graph.traversal import Vertex
+from dbt_ripple.pages.state_history import written_at
+
+CHECKS: Final = frozenset({"test", "unit_test"})
+_CONSUMERS: Final = frozenset({"asset", "exposure"})
+_PACKAGE: Final = "dbt_ripple"
+
+
+@dataclass(frozen=True)
+class _Definition:
+    """A column, or the rows, of one load."""
+
+    fingerprint: str | None
+    own_fingerprint: str | None
+    data_type: str | None
+    expression: str | None
+
+
+class Load:
+    """The lineage of one set of artifacts, as ``load`` writes it.
+
+    Args:
+        project: the artifacts.
+        analysis: of them, with expressions and own fingerprints.
+    """
+
+    def __init__(self, project: Project, analysis: Analysis) -> None:
+        self.project = project
+        self.seen_at = written_at(project)
+        self.target = str(project.run_args.get("target") or "")
+        self.rows = build_rows(project, analysis, loaded_at=self.seen_at, max_closure=0).rows
+
+    @cached_property
+    def nodes(self) -> dict[str, NodeRow]:
+        """Every node, tests included, by unique_id."""
+        return {row.unique_id: row for row in cast("list[NodeRow]", self.rows["nodes"])}
+
+    @cached_property
+    def columns(self) -> dict[str, list[ColumnRow]]:
+        """The columns of each node."""
+        found: dict[str, list[ColumnRow]] = {}
+        for row in cast("list[ColumnRow]", self.rows["columns"]):
+            found.setdefault(row.unique_id, []).append(row)
+        return found
+
+    @property
+    def edges(self) -> list[EdgeRow]:
+        """Of nodes."""
+        return cast("list[EdgeRow]", self.rows["edges"])
+
+    @property
+    def column_edges(self) -> list[ColumnEdgeRow]:
+        """Of columns and rows."""
+        return cast("list[ColumnEdgeRow]", self.rows["column_edges"])
+
+    @cached_property
+    def reads(self) -> list[tuple[Vertex, Vertex]]:
+        """Pairs of what is read and what reads it, tests included; names in lower case."""
+        found = [
+            ((e.parent_id, e.parent_column.lower()), (e.child_id, e.child_column.lower()))
+            for e in self.column_edges
+            if e.parent_id != e.child_id
+        ]
+        found += [
+            ((row.unique_id, row.column_name.lower()), (row.test_id, ROWS))
+            for row in cast("list[TestColumnRow]", self.rows["test_columns"])
+        ]
+        return found
+
+    @cached_property
+    def definitions(self) -> dict[Vertex, _Definition]:
+        """Every column and every set of rows; of a test, the rows are what it returns."""
+        found = {
+            (row.unique_id, row.column_name.lower()): _Definition(
+                row.fingerprint, row.own_fingerprint, row.data_type, row.expression
+            )
+            for rows in self.columns.values()
+            for row in rows
+        }
+        for node in self.nodes.values():
+            if node.package_name != _PACKAGE:
+                print_ = node.test_fingerprint or node.rows_fingerprint
+                own = node.own_rows_fingerprint
+                found[node.unique_id, ROWS] = _Definition(print_, own, None, None)
+        return found
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A definition that is not the same in two loads in a row: a row of ``definition_changes``."""
+
+    vertex: Vertex
+    change: str
+    is_origin: bool
+    old: _Definition | None
+    new: _Definition | None
+
+
+class LoadPair:
+    """Two loads in a row of one target, and what differs (``definition_changes``).
+
+    Attributes:
+        changes: every definition that differs.
+        edges: by which what moved was handed on, from what reads to what is read (``int_moved_edges``).
+    """
+
+    def __init__(self, base: Load, head: Load) -> None:
+        self.base, self.head = base, head
+        self.changed_at = head.seen_at
+        kinds = dict(self._moved())
+        self.edges = self._edges(kinds)
+        self.changes = {
+            vertex: Moved(
+                vertex,
+                kind,
+                self._is_origin(vertex, kind),
+                base.definitions.get(vertex),
+                head.definitions.get(vertex),
+            )
+            for vertex, kind in kinds.items()
+        }
+
+    def _moved(self) -> Iterable[tuple[Vertex, str]]:
+        before, after = self.base.definitions, self.head.definitions
+        for vertex, new in after.items():
+            old = before.get(vertex)
+            if old is None:
+                yield vertex, "added"
+            elif (new.fingerprint or "") != (old.fingerprint or ""):
+                yield vertex, "redefined"
+            elif _retyped(old, new):
+                yield vertex, "retyped"
+        for vertex in before:
+            if vertex not in after:
+                yield vertex, "removed"
+
+    def _edges(self, kinds: dict[Vertex, str]) -> dict[Vertex, set[Vertex]]:
+        found: dict[Vertex, set[Vertex]] = {}
+        for parent, child in (*self.head.reads, *self.base.reads):
+            if parent in kinds and child in kinds:
+                found.setdefault(child, set()).add(parent)
+        # An aggregate or a window is made of the rows it runs over, which no edge says.
+        for vertex, kind in kinds.items():
+            rows = (vertex[0], ROWS)
+            if vertex == rows or kind != "redefined" or rows not in kinds or vertex in found:
+                continue
+            old, new = self.base.definitions[vertex], self.head.definitions[vertex]
+            if old.own_fingerprint is not None and old.own_fingerprint == new.own_fingerprint:
+                found[vertex] = {rows}
+        return found
+
+    def _is_origin(self, vertex: Vertex, kind: str) -> bool:
+        if vertex not in self.edges:
+            return True
+        old, new = self.base.definitions.get(vertex), self.head.definitions.get(vertex)
+        own = (old.own_fingerprint if old else None, new.own_fingerprint if new else None)
+        if kind in ("redefined", "retyped") and own[0] is not None:
+            return own[0] != (own[1] or own[0])
+        before, after = (d.expression if d is not None else None for d in (old, new))
+        return (before or "") != (after or "")
+
+    def type_of(self, unique_id: str) -> str:
+        """The resource type of a node; one that is gone is known to the old side only."""
+        node = self.head.nodes.get(unique_id) or self.base.nodes.get(unique_id)
+        return node.resource_type if node is not None else ""
+
+    @cached_property
+    def changed_nodes(self) -> set[str]:
+        """The nodes where a change began; tests are none."""
+        return {
+            moved.vertex[0]
+            for moved in self.changes.values()
+            if moved.is_origin and self.type_of(moved.vertex[0]) not in CHECKS
+        }
+
+    def broken_promises(self) -> list[str]:
+        """The unique_id of each broken promise, as ``contract_violations`` lists them."""
+        found = []
+        for (unique_id, column), moved in self.changes.items():
+            then = self.base.nodes.get(unique_id)
+            if column == ROWS or then is None or not _promises(then):
+                continue
+            now = self.head.nodes.get(unique_id)
+            if (then.contract_version or "") != ((now.contract_version if now else None) or ""):
+                continue
+            if moved.change in ("removed", "redefined"):
+                found.append(unique_id)
+            # A column that has another type often has another definition as well: two promises.
+            if moved.old is not None and moved.new is not None and _retyped(moved.old, moved.new):
+                found.append(unique_id)
+        return found
+
+    def blast_radius(self) -> int:
+        """How many assets the change broke or may have changed, as ``median_blast_radius`` counts."""
+        of_data = {
+            vertex: moved
+            for vertex, moved in self.changes.items()
+            if self.type_of(vertex[0]) not in CHECKS
+        }
+        new_or_gone = {
+            vertex[0]
+            for vertex, moved in of_data.items()
+            if vertex[1] == ROWS and moved.change in ("added", "removed")
+        }
+        reached = {
+            vertex[0]
+            for vertex, moved in of_data.items()
+            if not moved.is_origin and vertex[0] not in new_or_gone and moved.change != "retyped"
+        }
+        gone = {v for v, moved in of_data.items() if moved.change in ("removed", "redefined")}
+        return len(reached | self._consumers(gone))
+
+    def _consumers(self, moved: set[Vertex]) -> set[str]:
+        """Consumers of what moved: of the columns they declare to read, or of any if they declare none."""
+        read: dict[tuple[str, str], set[str]] = {}
+        for edge in self.base.column_edges:
+            child = self.base.nodes.get(edge.child_id)
+            if child is not None and child.resource_type in _CONSUMERS:
+                read.setdefault((edge.parent_id, edge.child_id), set()).add(edge.parent_column)
+        parents = {vertex[0] for vertex in moved}
+        found = set()
+        for (parent, consumer), columns in read.items():
+            if parent not in parents or consumer not in self.head.nodes:
+                continue
+            any_ = columns == {ROWS}
+            if any_ or any((parent, column.lower()) in moved for column in columns):
+                found.add(consumer)
+        return found
+
+
+def pairs(loads: Sequence[Load]) -> list[LoadPair]:
+    """Each load with the one before it of the same target, in the order of their times."""
+    last: dict[str, Load] = {}
+    found = []
+    for load in sorted(loads, key=lambda load: load.seen_at):
+        if load.target in last:
+            found.append(LoadPair(last[load.target], load))
+        last[load.target] = load
+    return found
+
+
+def _retyped(old: _Definition, new: _Definition) -> bool:
+    return (
+        old.data_type is not None
+        and new.data_type is not None
+        and old.data_type.lower() != new.data_type.lower()
+    )
+
+
+def _promises(node: NodeRow) -> bool:
+    return node.access == "public" or node.contract_enforced or node.contract_version is not None

@@ -1,0 +1,309 @@
+"""The report of some weeks: what is shown of the figures, and how it is written as a page, Markdown and text.
+
+The figures are those of the dbt package's models ``lineage_kpis`` and ``domain_kpis``, whoever computed them
+(`pages.report_from_tables`, `pages.report_from_artifacts`). What is not known is called so, and is never a zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Final
+
+from dbt_ripple.pages.html import page, percent
+from dbt_ripple.pages.trend_svg import sparkline, trend
+from dbt_ripple.rendering.escaping import code, prose
+from dbt_ripple.rendering.page_documents import DomainWeek, ReportDocument, WeekFigures
+
+NOT_KNOWN: Final = "not known"
+
+
+def mondays(last: date, weeks: int) -> list[date]:
+    """The Mondays of some weeks, oldest first; the last week is that of a day.
+
+    Example:
+        >>> [str(day) for day in mondays(date(2026, 11, 25), 2)]
+        ['2026-11-16', '2026-11-23']
+    """
+    monday = monday_of(last)
+    return [monday - timedelta(weeks=ago) for ago in range(weeks - 1, -1, -1)]
+
+
+def monday_of(day: date | datetime) -> date:
+    """The Monday of a day's week, as the package's macro ``week_of``."""
+    plain = day.date() if isinstance(day, datetime) else day
+    return plain - timedelta(days=plain.weekday())
+
+
+def number(value: float) -> str:
+    """A number with at most one digit behind the point.
+
+    Example:
+        >>> number(3.0), number(2.25), number(1234.5)
+        ('3', '2.2', '1,234.5')
+    """
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+
+
+def minutes(value: float) -> str:
+    """A duration.
+
+    Example:
+        >>> minutes(42), minutes(90), minutes(60 * 50)
+        ('42 min', '1.5 h', '2.1 d')
+    """
+    if value < 60:
+        return f"{number(value)} min"
+    return f"{number(value / 60)} h" if value < 48 * 60 else f"{number(value / 60 / 24)} d"
+
+
+def hours(value: float) -> str:
+    """The same of hours."""
+    return minutes(value * 60)
+
+
+@dataclass(frozen=True)
+class Series:
+    """One figure over the weeks.
+
+    Attributes:
+        meaning: what it says, in one sentence.
+        spelled: how a value is written.
+        values: one for each week.
+        whole: over all weeks, as far as it can be said; None where it cannot.
+        top: the largest value there can be, where there is one.
+    """
+
+    title: str
+    meaning: str
+    spelled: Callable[[float], str]
+    values: tuple[float | None, ...]
+    whole: float | None
+    top: float | None = None
+
+    def said(self, value: float | None) -> str:
+        """A value in words."""
+        return NOT_KNOWN if value is None else self.spelled(value)
+
+
+def series_of(report: ReportDocument) -> list[Series]:
+    """All figures of a report, in the order in which they are shown."""
+    weeks = report.weeks
+
+    def column(name: str) -> tuple[float | None, ...]:
+        return tuple(getattr(week, name) for week in weeks)
+
+    def last(values: Sequence[float | None]) -> float | None:
+        return next((value for value in reversed(values) if value is not None), None)
+
+    def total(values: Sequence[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        return sum(known) if known else None
+
+    def state(title: str, meaning: str, name: str, top: float | None = 1.0) -> Series:
+        values = column(name)
+        spelled = percent if top == 1.0 else number
+        return Series(title, meaning, spelled, values, last(values), top)
+
+    def sum_of(title: str, meaning: str, name: str) -> Series:
+        values = column(name)
+        return Series(title, meaning, number, values, total(values))
+
+    changes, violations = column("changes"), column("contract_violations")
+    both = [(v, c) for v, c in zip(violations, changes, strict=True) if None not in (v, c)]
+    made = sum(c or 0 for _, c in both)
+    rate = sum(v or 0 for v, _ in both) / made if made else None
+    radius, down = column("median_blast_radius"), _downtime(report)
+    known_radius = [value for value in radius if value is not None]
+    return [
+        state(
+            "Coverage",
+            "Share of the nodes with a query whose columns are followed.",
+            "node_coverage",
+        ),
+        state(
+            "Coverage of tier 1",
+            "Share of the columns of tier 1 that are followed.",
+            "tier1_column_coverage",
+        ),
+        state(
+            "Certified paths",
+            "Share of the certified nodes above which everything is followed.",
+            "certified_path_integrity",
+        ),
+        state(
+            "Unknown readers",
+            "Relations of which it is not known who reads which columns.",
+            "unknown_downstreams",
+            top=None,
+        ),
+        sum_of("Incidents", "Incidents that were opened.", "incidents_opened"),
+        Series(
+            "MTTR",
+            "Mean time from the first failure to the recovery, of the incidents that were closed.",
+            minutes,
+            column("mttr_minutes"),
+            _mttr(weeks),
+        ),
+        Series(
+            "Downtime",
+            "Time in which an incident was open, added up over the domains.",
+            hours,
+            down,
+            total(down),
+        ),
+        sum_of("Contract violations", "Broken promises that were found.", "contract_violations"),
+        Series(
+            "Contract violation rate",
+            "Broken promises by change of a definition.",
+            lambda value: f"{value:.2f}",
+            column("violations_per_change"),
+            rate,
+        ),
+        sum_of("Changes", "Loads that changed a definition.", "changes"),
+        Series(
+            "Blast radius",
+            "Assets that a change broke or may have changed: the middle of the week's changes; over all weeks, the largest of these.",
+            number,
+            radius,
+            max(known_radius, default=None),
+        ),
+    ]
+
+
+def _mttr(weeks: Sequence[WeekFigures]) -> float | None:
+    """Over all incidents that were closed, each counted once."""
+    known = [
+        (week.mttr_minutes, week.incidents_closed)
+        for week in weeks
+        if week.mttr_minutes is not None and week.incidents_closed
+    ]
+    closed = sum(count for _, count in known)
+    return sum(mean * count for mean, count in known) / closed if closed else None
+
+
+def _downtime(report: ReportDocument) -> tuple[float | None, ...]:
+    """Of each week; not known where nothing is known of incidents."""
+    by_week: dict[date, float] = {}
+    for one in report.domains:
+        if one.downtime_hours is not None:
+            by_week[one.week] = by_week.get(one.week, 0.0) + one.downtime_hours
+    return tuple(
+        by_week.get(week.week, None if week.incidents_opened is None else 0.0)
+        for week in report.weeks
+    )
+
+
+def labels(report: ReportDocument) -> list[str]:
+    """The weeks as they are written: by their Mondays."""
+    return [week.week.isoformat() for week in report.weeks]
+
+
+def domains_of(report: ReportDocument) -> list[tuple[str, list[str]]]:
+    """Each domain with what is said of it over all weeks, in the order of `DOMAIN_COLUMNS`."""
+    found: dict[str, list[DomainWeek]] = {}
+    for one in report.domains:
+        found.setdefault(one.domain, []).append(one)
+
+    def total(weeks: list[DomainWeek], name: str) -> float | None:
+        known = [getattr(week, name) for week in weeks if getattr(week, name) is not None]
+        return sum(known) if known else None
+
+    rows = []
+    for domain, weeks in sorted(found.items()):
+        closed = [(w.mttr_minutes, w.incidents_closed) for w in weeks if w.mttr_minutes is not None]
+        count = sum(n or 0 for _, n in closed)
+        mttr = sum((m or 0) * (n or 0) for m, n in closed) / count if count else None
+        said: list[tuple[float | None, Callable[[float], str]]] = [
+            (total(weeks, "downtime_hours"), hours),
+            (total(weeks, "incidents_opened"), number),
+            (mttr, minutes),
+            (total(weeks, "contract_violations"), number),
+            (total(weeks, "changes"), number),
+        ]
+        rows.append((domain, [NOT_KNOWN if v is None else spell(v) for v, spell in said]))
+    return rows
+
+
+DOMAIN_COLUMNS: Final = ("Downtime", "Incidents", "MTTR", "Contract violations", "Changes")
+_SOURCES: Final = {
+    "tables": "the lineage tables of the dbt package",
+    "artifacts": "artifacts of dbt",
+}
+
+
+def title_of(report: ReportDocument) -> str:
+    """The heading of a report."""
+    end = report.last_week + timedelta(days=6)
+    return f"Lineage report of {report.project}: {report.first_week} to {end}"
+
+
+def source_of(report: ReportDocument) -> str:
+    """Where the figures come from, in words."""
+    return _SOURCES[report.source]
+
+
+def html(report: ReportDocument) -> str:
+    """The report as a page that needs no other file."""
+    from markupsafe import Markup
+
+    found = series_of(report)
+    weeks = labels(report)
+    return page(
+        "report.html.jinja",
+        {
+            "title": title_of(report),
+            "source": source_of(report),
+            "report": report,
+            "series": [
+                (one, Markup(trend(one.title, weeks, one.values, one.spelled, one.top)))
+                for one in found
+            ],
+            "weeks": weeks,
+            "domain_columns": DOMAIN_COLUMNS,
+            "domains": domains_of(report),
+        },
+    )
+
+
+def markdown(report: ReportDocument) -> Iterator[str]:
+    """The report in Markdown, line by line."""
+    weeks = labels(report)
+    yield f"## {prose(title_of(report))}"
+    yield ""
+    yield f"Computed of {source_of(report)}. Weeks begin on the day that is named; `·` is a week of which a figure is not known."
+    yield ""
+    yield f"| figure | all weeks | trend | {' | '.join(weeks)} |"
+    yield f"| --- | ---: | --- |{' ---: |' * len(weeks)}"
+    for one in series_of(report):
+        cells = " | ".join(one.said(value) for value in one.values)
+        yield f"| {one.title} | {one.said(one.whole)} | {sparkline(one.values, one.top)} | {cells} |"
+    if report.domains:
+        yield ""
+        yield f"| domain | {' | '.join(name.lower() for name in DOMAIN_COLUMNS)} |"
+        yield f"| --- |{' ---: |' * len(DOMAIN_COLUMNS)}"
+        for domain, cells_ in domains_of(report):
+            yield f"| {code(domain)} | {' | '.join(cells_)} |"
+    if report.absent:
+        yield ""
+        yield "Not known:"
+        yield ""
+        for absent in report.absent:
+            yield f"* {prose(absent.what)}: {prose(absent.why)}"
+
+
+def text(report: ReportDocument) -> Iterator[str]:
+    """The report for a terminal, line by line."""
+    found = series_of(report)
+    yield title_of(report)
+    width = max(len(one.title) for one in found)
+    for one in found:
+        yield f"  {one.title:<{width}}  {sparkline(one.values, one.top)}  {one.said(one.whole)}"
+    for domain, cells in domains_of(report):
+        said = ", ".join(
+            f"{name.lower()} {cell}" for name, cell in zip(DOMAIN_COLUMNS, cells, strict=True)
+        )
+        yield f"  domain {domain}: {said}"
+    for absent in report.absent:
+        yield f"not known: {absent.what}: {absent.why}"
