@@ -13,13 +13,12 @@ from dbt_ripple.artifacts.target_path import artifacts_folder
 from dbt_ripple.cli.load import open_session, spark_options
 from dbt_ripple.cli.options import (
     analysis_options,
-    assets_option,
     format_option,
-    open_assets,
     open_cache,
     open_target,
     project_options,
 )
+from dbt_ripple.cli.surroundings import Surroundings, assets_option, open_assets
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, as_document
 
@@ -79,7 +78,7 @@ def report(
     history: Path | None,
     output: Path | None,
     style: str,
-    assets: tuple[Path, ...],
+    assets: Surroundings,
     master: str | None,
     remote: str | None,
     cache_dir: Path | None,
@@ -160,7 +159,7 @@ def _of_artifacts(
     weeks: Sequence[date],
     now: datetime,
     project_dir: Path,
-    assets: Sequence[Path],
+    assets: Surroundings,
     cache: Cache | None,
     threads: int | None,
 ) -> ReportDocument:
@@ -184,7 +183,7 @@ def _of_artifacts(
 
 
 def _load(
-    target: TargetFolder, project_dir: Path, assets: Sequence[Path], cache: Cache | None
+    target: TargetFolder, project_dir: Path, assets: Surroundings, cache: Cache | None
 ) -> Load:
     """A project's rows, with the assets that are declared around it, as `load` writes them."""
     from dbt_ripple.artifacts import check_compiled
@@ -212,10 +211,15 @@ def _of_tables(
     from functools import cache as once
 
     from dbt_ripple.pages.report_from_tables import MODELS, RUNS, from_tables, week_in
-    from dbt_ripple.spark.package_models import read_models, weeks_of
+    from dbt_ripple.spark.package_models import check_package, read_models, weeks_of
 
     session = once(lambda: open_session(master, remote))
     project = target.project
+    try:
+        check_package(project)
+    except RippleError as error:
+        fix = f"{error.fix}, or name artifacts that were kept by --history or --state"
+        raise RippleError(error.what, error.where, fix) from error
     rows, unread = read_models(session, project, MODELS)
     ran = weeks_of(session, project, RUNS, "ran_at")
     if ran is None:

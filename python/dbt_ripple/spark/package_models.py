@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.errors import RippleError
-from dbt_ripple.spark.load import INSTALL_PACKAGE, check_adapter
+from dbt_ripple.spark.load import check_adapter
 from dbt_ripple.spark.session import first_line
 
 if TYPE_CHECKING:
@@ -32,11 +32,29 @@ ABOUT_NODES: Final[dict[str, tuple[str, ...]]] = {
 }
 """The models that tell of single nodes, with the columns that hold ids."""
 
+LOADS: Final = "dim_snapshots"
+"""A model that every project with the package has: no part of it that is switched off."""
+
 
 def relation_of(project: Project, model: str) -> str | None:
     """The name in the warehouse of a model of the package; None where the project does not have it."""
     node = {**project.nodes, **project.hidden}.get(f"model.dbt_ripple.{model}")
     return node.relation_name if node is not None else None
+
+
+def check_package(project: Project) -> None:
+    """Refuse a project whose lineage tables cannot be there.
+
+    Raises:
+        RippleError: it is not on Spark, or does not have the dbt package.
+    """
+    check_adapter(project.metadata.adapter_type)
+    if relation_of(project, LOADS) is None:
+        raise RippleError(
+            "the project does not have the dbt package dbt_ripple, so there are no models to read",
+            project.target_path,
+            "add it to packages.yml, run `dbt deps` and then `dbt-ripple build`",
+        )
 
 
 def read_models(
@@ -47,7 +65,7 @@ def read_models(
     Times are ISO 8601 in UTC. Rows are ordered by what they hold, whatever Spark gave first.
 
     Args:
-        session: gives the session; it is asked only if the project has one of the models.
+        session: gives the session; it is asked only if the project has the package.
         project: its manifest.
         models: by name.
 
@@ -57,14 +75,8 @@ def read_models(
     Raises:
         RippleError: the project is not on Spark or does not have the package, or Spark cannot be reached.
     """
-    check_adapter(project.metadata.adapter_type)
+    check_package(project)
     wanted = {model: relation_of(project, model) for model in models}
-    if not any(wanted.values()):
-        raise RippleError(
-            "the project does not have the dbt package dbt_ripple, so there are no models to read",
-            project.target_path,
-            INSTALL_PACKAGE,
-        )
     spark = session()
     rows: dict[str, Rows] = {}
     unread: dict[str, str] = {}
