@@ -29,6 +29,8 @@ from dbt_ripple.pages.report import mondays
 from dbt_ripple.pages.report_from_artifacts import from_artifacts
 from dbt_ripple.rendering.page_documents import DomainWeek, ReportDocument, WeekFigures
 
+pytestmark = pytest.mark.slow
+
 NOW = datetime.now(UTC).replace(microsecond=0)
 WEEKS = mondays(NOW.date(), 4)
 FIRST = datetime.combine(WEEKS[0], datetime.min.time(), UTC) + timedelta(hours=9)

@@ -15,7 +15,7 @@ from dbt_ripple.cli import cli
 if TYPE_CHECKING:
     from browsers import OpenPage
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 HOSTILE = (
     "</script><script>alert(1)</script>",

@@ -16,7 +16,7 @@ from dbt_ripple.rendering.escaping import shown
 if TYPE_CHECKING:
     from browsers import OpenPage
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
 WEEKS = mondays(NOW.date(), 4)
