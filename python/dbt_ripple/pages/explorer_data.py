@@ -69,7 +69,16 @@ class _Columns:
         self.places: dict[tuple[str, str], int] = {}
         self.fields: dict[str, list[Any]] = {
             name: []
-            for name in ("name", "type", "description", "expression", "pii", "tests", "blast")
+            for name in (
+                "name",
+                "type",
+                "description",
+                "expression",
+                "pii",
+                "followed",
+                "tests",
+                "blast",
+            )
         }
 
     def add(
@@ -101,6 +110,7 @@ class _Columns:
             if pii is None
             else [texts(t) for t in (pii.pii, pii.origin, pii.reason, " → ".join(pii.path))]
         )
+        to["followed"].append(int(column is not None and column.is_followed))
         to["tests"].append(
             [tests[test] for test in column.tests if test in tests]
             if column and column.tests

@@ -124,7 +124,7 @@ export class Project {
 
   /** What is known of a column; of rows nothing but that they are rows. */
   column(vertex) {
-    if (this.isRows(vertex)) return { name: ROWS, rows: true, tests: [], pii: null, blast: 0 };
+    if (this.isRows(vertex)) return { name: ROWS, rows: true, isFollowed: true, tests: [], pii: null, blast: 0 };
     const { texts, columns } = this;
     const pii = columns.pii[vertex];
     return {
@@ -135,6 +135,7 @@ export class Project {
       pii: pii
         ? { kind: texts[pii[0]], origin: texts[pii[1]], reason: texts[pii[2]], path: texts[pii[3]] }
         : null,
+      isFollowed: Boolean(columns.followed[vertex]),
       tests: columns.tests[vertex] || [],
       blast: columns.blast[vertex],
     };

@@ -330,15 +330,24 @@ export class Panels {
         fact("It comes along", column.pii?.origin === "inherited" ? bdi(shown(column.pii.path)) : null),
         fact("Blast radius", column.rows ? null : `${count(column.blast, "node")} depend on it, or may`),
       ),
-      this.#links("Comes from", project.linksInto(vertex), project.links.parent),
-      this.#links("Goes into", project.linksOutOf(vertex), project.links.child),
+      this.#links("Comes from", project.linksInto(vertex), project.links.parent, this.#noOrigin(node, column, change)),
+      this.#links("Goes into", project.linksOutOf(vertex), project.links.child, "Nothing that is known."),
       this.#tests(column.rows ? [] : column.tests, state),
     ];
   }
 
-  #links(title, links, end) {
+  /** Why no link leads into a column: there is nothing above it, or it is not known what there is. */
+  #noOrigin(node, column, change) {
+    if (change?.change === "removed") return "It is gone.";
+    if (node.status === "leaf") return "Nothing in this project.";
+    if (node.status === "analysed" && column.isFollowed) return "Of no column: a constant, a count of rows, or the like.";
+    if (node.status === "analysed") return "Not known: its query does not show it; only the project's files or the catalog list it.";
+    return `Not known: ${node.reason ? shown(node.reason) : "its SQL could not be followed"}. It may depend on all that the ${typeWord(node)} reads.`;
+  }
+
+  #links(title, links, end, none) {
     const { project } = this;
-    if (!links.length) return section(title, h("p", {}, title === "Comes from" ? "Nothing in this project." : "Nothing that is known."));
+    if (!links.length) return section(title, h("p", {}, none));
     return section(
       `${title} (${links.length.toLocaleString("en")})`,
       list([...links], (link) => {

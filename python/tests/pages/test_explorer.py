@@ -13,6 +13,7 @@ import explorer_shop as world
 import pytest
 from browsers import OpenPage
 from explorer_shop import CUSTOMERS, FCT, FCT_SQL, MART, PYTHON, RAW, STG, STG_SQL, nodes, shop
+from hand_made import node
 from msgspec.structs import replace
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -238,6 +239,24 @@ def test_what_is_not_followed_says_so(opened: Callable[..., OpenPage], page_file
     assert "opaque" in boxes(one)["forecast"]
     assert "could not be followed" in one.page.inner_text("#details .warning")
     assert "NOT FOLLOWED" in one.page.text_content("#picture").upper()
+
+
+def test_what_a_column_is_made_of_is_not_said_where_it_is_not_known(
+    opened: Callable[..., OpenPage], tmp_path: Path
+) -> None:
+    listed = node(STG, columns=["only_in_yml"]).columns
+    found = [
+        replace(one, columns=listed) if one.unique_id in (STG, PYTHON) else one for one in nodes()
+    ]
+    file = world.page(tmp_path, shop(*found))
+    for unique_id, column, said in (
+        (STG, "only_in_yml", "Not known: its query does not show it"),
+        (PYTHON, "only_in_yml", "fct_orders.cents may read"),
+        (RAW, "amount", "Nothing in this project."),
+    ):
+        one = opened(file, f"node={unique_id}&column={column}")
+        text = one.page.locator("#details section", has_text="Comes from").inner_text()
+        assert said in text, unique_id
 
 
 def test_the_details_of_a_node_and_a_column(

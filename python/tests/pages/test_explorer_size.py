@@ -98,6 +98,7 @@ def node(
             description=f"The {name.replace('_', ' ')} of it.",
             expression=f"COALESCE(o.{name}, '{i % 97}')" if k % 2 else None,
             pii=None,
+            is_followed=True,
             tests=(),
             blast_radius=k,
         )
