@@ -50,6 +50,8 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("impact", "{m_stg}", "--rename", "{c_id}:{c_email}", "--retype", "{c_amount}:varchar"),
         ("text", "json", "markdown"),
     ),
+    "incident": (("incident", "{t_unique}", *STATE), ("text", "json")),
+    "incident of a column": (("incident", "{m_stg}.{c_amount}", *STATE), ("text", "json")),
     "impact, the node": (("impact", "{m_mart}", "--deprecate"), ("text", "json", "markdown")),
 }
 REFUSED: dict[str, tuple[str, ...]] = {

@@ -47,6 +47,10 @@ COMMANDS: list[tuple[str, ...]] = [
     ("analyze", "--edges", "edges.csv"),
     ("gate", "--state", "state", "--with", "select", "--format", "markdown"),
     ("impact", "stg_orders", "--deprecate"),
+    *(
+        ("incident", "no_negative_amount", "--state", "state", "--format", style)
+        for style in ("text", "json", "slack", "pagerduty")
+    ),
     ("explain", "no_negative_amount", "--state", "state"),
     ("explain", "unique_stg_orders_order_id", "--state", "state", "--format", "json"),
 ]
