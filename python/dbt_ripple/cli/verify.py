@@ -37,8 +37,9 @@ def verify(folder: Path, digest: str | None, style: str) -> int:
     if style == "json":
         answer(as_document(comparison))
         return 0 if comparison.intact else 1
-    answer([f"{one.file} {one.message}" for one in comparison.differences])
-    if comparison.intact:
+    if comparison.differences:
+        answer([f"{one.file} {one.message}" for one in comparison.differences])
+    else:
         answer(
             [
                 f"unchanged: {count(comparison.files, 'file')}, digest of SHA256SUMS {comparison.digest}"

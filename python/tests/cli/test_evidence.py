@@ -190,6 +190,7 @@ def test_verify_and_its_digest(shell: Shell) -> None:
     done = shell("verify", "pack", "--digest", f"sha256:{digest.upper()}")
     assert (done.code, done.err) == (0, "")
     assert digest in done.out
+    assert done.out.count("\n") == 1
     done = shell("verify", "pack")
     assert done.code == 0
     assert "--digest" in done.err
