@@ -22,7 +22,9 @@ from hand_made import LISTED, RAW, check, node, orders, project
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.governance.gate import gate
+from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.lineage_tables import RECORDED, TABLES, RunHistoryRow
+from dbt_ripple.pages.describe_project import describe_project
 
 pytestmark = pytest.mark.slow
 
@@ -368,6 +370,55 @@ def test_lineage_is_behind_where_something_was_built_after_the_last_load(told: P
     query = "select status, newer_run_count, last_run_at from dev_ripple.lineage_status"
     # The last load was at 10:21; at 10:30 and later something was built.
     assert rows(told, query) == [("behind", 1, naive(at("10:31")))]
+
+
+def test_dashboard_tiles(told: Path) -> None:
+    asked = "{ripple_red_below: {coverage: 0.75, slo: 0.5}}"
+    dbt(told, "compile", "--select", "resource_type:analysis", "--vars", asked)
+    compiled = told / "target" / "compiled" / "dbt_ripple" / "analyses" / "tiles"
+    tiles = {
+        file.stem: rows(told, f"select * from ({file.read_text()}) as tile")
+        for file in sorted(compiled.glob("*.sql"))
+    }
+    assert sorted(tiles) == [
+        *("tile_badges", "tile_domains_by_week", "tile_health_by_week", "tile_open_incidents"),
+    ]
+    badges = {tuple(row[1:4]): row[4:] for row in tiles["tile_badges"]}
+    (project,) = {row[0] for row in tiles["tile_badges"]}
+    # As lineage_coverage says; and two of the promises are violated, one is still learning.
+    assert badges["project", project, "coverage"] == (3, 4, 0.75, 0.75, "green")
+    assert badges["project", project, "certified"] == (1, 1, 1.0, 1, "green")
+    assert badges["project", project, "slo"] == (0, 2, 0.0, 0.5, "red")
+    assert badges["dataset", "model.p.top", "coverage"][-1] == "green"
+    week = naive(MONDAY)
+    told_by_week = {row[2]: row[3] for row in tiles["tile_health_by_week"] if row[1] == week}
+    assert (told_by_week["node_coverage"], told_by_week["mttr_minutes"]) == (75.0, 31.0)
+    assert (
+        len(tiles["tile_open_incidents"])
+        == rows(told, "select count(*) from dev_ripple.incidents where state = 'open'")[0][0]
+    )
+    assert (
+        len(tiles["tile_domains_by_week"])
+        == rows(told, "select count(*) from dev_ripple.domain_kpis")[0][0]
+    )
+
+
+def test_pages_count_as_the_health_models_do(told: Path) -> None:
+    project = side(at("10:20"), "amount * 2")
+    health = describe_project(project, analyse(project, expressions=True)).health
+    assert rows(
+        told,
+        "select node_coverage, tier1_node_coverage, tier1_column_coverage, unknown_downstreams,"
+        " certified_path_integrity from dev_ripple.lineage_kpis",
+    ) == [
+        (
+            health.node_coverage,
+            health.tier1_node_coverage,
+            health.tier1_column_coverage,
+            health.unknown_downstreams,
+            health.certified_path_integrity,
+        )
+    ]
 
 
 def test_the_questions_of_a_runbook(told: Path) -> None:
