@@ -276,8 +276,8 @@ def environment(name: str, constraints: str, overrides: str = "") -> str:
     return str(python)
 
 
-def built_with(python: str, folder: Path, sql: str) -> tuple[Project, list[Any]]:
-    """The shop and its lineage, built in another environment; the rows of a query on them."""
+def built_with(python: str, folder: Path, sql: str, without: str = "") -> tuple[Project, list[Any]]:
+    """The shop but for some models, and its lineage, built in another environment; a query's rows."""
     before = changes()
     # Each dbt writes this file in its own way and refuses the other's; git ignores it.
     lock = SHOP / "package-lock.yml"
@@ -288,7 +288,7 @@ def built_with(python: str, folder: Path, sql: str) -> tuple[Project, list[Any]]
         SHOP,
         "dbt deps",
         "dbt seed",
-        "dbt run --exclude package:dbt_ripple",
+        f"dbt run --exclude package:dbt_ripple {without}",
         "dbt-ripple build",
         sql,
         LINEAGE_SQL.format(s="shop"),
@@ -319,7 +319,9 @@ def test_on_the_oldest_dbt(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pyspark", ["3.5.9", "4.0.5", "4.2.1", "4.3.0"])
 def test_on_another_spark(pyspark: str, tmp_path: Path) -> None:
     python = environment(f"pyspark-{pyspark}", "constraints.txt", f"pyspark=={pyspark}")
-    _, (version,) = built_with(python, tmp_path, "sql select version() as version")
+    # Spark 3.5 has no `* except (...)`.
+    without = "customer_export" if pyspark.startswith("3.") else ""
+    _, (version,) = built_with(python, tmp_path, "sql select version() as version", without)
     assert version["version"].startswith(pyspark)
 
 
