@@ -15,7 +15,7 @@ from dbt_ripple.cli.options import (
 )
 from dbt_ripple.cli.surroundings import Surroundings, open_assets, surroundings_options
 from dbt_ripple.errors import RippleError
-from dbt_ripple.rendering.output import answer, count
+from dbt_ripple.rendering.output import answer, count, warn
 
 
 @click.command(
@@ -102,3 +102,8 @@ def docs(
         what = f"cannot be written ({error.strerror})"
         raise RippleError(what, f"--output {output}", "name another folder") from error
     answer([f"wrote the docs of {count(len(document.nodes), 'node')} to {output}"])
+    if document.tests and all(test.last_run is None for test in document.tests.values()):
+        warn(
+            "no result of a test is known, as `dbt docs generate` replaces run_results.json: "
+            "name the artifacts of the last `dbt build` by --state"
+        )

@@ -380,12 +380,14 @@ def _last_success(node: DescribedNode) -> str:
     return said
 
 
-_ENDS: Final = ("failed", "warned", "could not run", "not run", "passed")
+_ENDS: Final = ("failed", "warned", "could not run", "not run", "without a known result", "passed")
 
 
 def _ended(test: DescribedTest) -> str:
     status = test.last_run.status if test.last_run else None
-    if status is None or status in ("skipped", "no-op", "reused"):
+    if status is None:
+        return "without a known result"
+    if status in ("skipped", "no-op", "reused"):
         return "not run"
     words = {"pass": "passed", "success": "passed", "fail": "failed", "warn": "warned"}
     return words.get(status, "could not run")

@@ -173,6 +173,19 @@ def test_what_is_missing_is_said(shop: Path, tmp_path: Path, missing: str, said:
     assert said in str(done.exception)
 
 
+def test_runs_that_nobody_named_are_not_taken_for_tests_that_did_not_run(
+    shop: Path, tmp_path: Path
+) -> None:
+    done = docs(shop, "-o", str(tmp_path / "site"))
+    assert done.exit_code == 0, done.output
+    assert "name the artifacts of the last `dbt build` by --state" in done.stderr
+    manifest = json.loads((tmp_path / "site" / "manifest.json").read_text())
+    description = manifest["nodes"][ORDERS]["description"]
+    assert "without a known result" in description
+    assert "not run" not in description
+    assert "--state" not in docs(shop, "--state", "last", "-o", str(tmp_path / "other")).stderr
+
+
 def test_the_target_folder_is_never_written(shop: Path) -> None:
     assert "whose files stay as they are" in str(docs(shop, "-o", "target").exception)
 
