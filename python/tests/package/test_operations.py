@@ -6,7 +6,9 @@ load doubles an amount and rewrites a status, the third takes the latter back.
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -517,3 +519,22 @@ def test_contract_violations(told: Path) -> None:
         ("d", "top", "id", "column_renamed", "key", True),
         ("d", "top", "status", "column_removed", None, True),
     ]
+
+
+def test_the_exposure_of_the_tiles_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What docs/operations.md gives to copy parses, and names all models that the tiles read."""
+    monkeypatch.chdir(tmp_path)
+    page = (duck_project.REPOSITORY / "docs" / "operations.md").read_text()
+    (snippet,) = re.findall(r"```yaml\n(exposures:\n.*?)```", page, re.S)
+    duck_project.make(tmp_path, {"models/exposures.yml": snippet})
+    dbt(tmp_path, "parse")
+    manifest = json.loads((tmp_path / "target" / "manifest.json").read_text())
+    exposure = manifest["exposures"]["exposure.duck.lineage_health"]
+    read = {
+        parent
+        for node in manifest["nodes"].values()
+        if node["original_file_path"].startswith("analyses/tiles/")
+        for parent in node["depends_on"]["nodes"]
+    }
+    assert read
+    assert {*exposure["depends_on"]["nodes"]} == read
