@@ -33,10 +33,15 @@ def content_at(file: Path, ref: str) -> str | None:
 
 
 def last_commit(file: Path) -> tuple[str, datetime] | None:
-    """The last commit that touches a file: its short hash, and when it was made; None outside of git."""
+    """The last commit that touches a file: its short hash, and when it was made.
+
+    None outside of git, and where the file has changes that are not committed: no commit made it.
+    """
     folder, name = file.resolve().parent, file.name
-    said = _git(folder, "log", "-1", "--format=%h %cI", "--", f"./{name}") or b""
-    sha, _, at = said.decode("ascii", "replace").strip().partition(" ")
+    if _git(folder, "status", "--porcelain", "--", f"./{name}") != b"":
+        return None
+    line = _git(folder, "log", "-1", "--format=%h %cI", "--", f"./{name}") or b""
+    sha, _, at = line.decode("ascii", "replace").strip().partition(" ")
     try:
         return (sha, datetime.fromisoformat(at)) if sha else None
     except ValueError:

@@ -28,7 +28,7 @@ _STEPS_UP: Final = 4
 
 @dataclass(frozen=True)
 class Run:
-    """What one invocation said of one node: a row of ``fct_runs``."""
+    """What one invocation said of one node: a row of ``fct_runs``; ``of_adapter`` are dbt's words."""
 
     unique_id: str
     target: str
@@ -36,7 +36,7 @@ class Run:
     ran_at: datetime
     status: str
     is_slo: bool
-    message: str | None
+    of_adapter: str | None
     node_id: str | None
 
 
@@ -94,7 +94,9 @@ def runs_of(loads: Sequence[Load]) -> list[Run]:
 def contract_refusals(runs: Iterable[Run]) -> list[Run]:
     """The runs in which dbt refused to build what does not keep its contract."""
     text = "enforced contract that failed"
-    return [run for run in runs if run.status in _FAILURE and text in (run.message or "").lower()]
+    return [
+        run for run in runs if run.status in _FAILURE and text in (run.of_adapter or "").lower()
+    ]
 
 
 def incidents_of(runs: Sequence[Run], changes: Sequence[LoadPair], latest: Load) -> list[Incident]:

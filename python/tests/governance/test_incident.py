@@ -358,6 +358,9 @@ def test_the_last_commit_of_a_file(tmp_path: Path) -> None:
         git("rev-parse", "--short", "HEAD"),
         datetime(2026, 1, 1, 6, tzinfo=UTC),
     )
+    file.write_text("select 2")
+    assert last_commit(file) is None  # what is edited since is no commit's
+    file.write_text("select 1")
     # Of a suspect it is told, and does not decide about the order.
     found = of(world(EDITED_STG, EDITED_MID), world(), commit_of=lambda node: last_commit(file))
     assert [s.name for s in found.suspects] == ["mid", "stg"]
