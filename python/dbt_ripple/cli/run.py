@@ -10,6 +10,7 @@ import click
 from dbt_ripple.cli.base_and_head import facts_options, sides_options
 from dbt_ripple.cli.options import analysis_options, format_option, project_options
 from dbt_ripple.cli.select import choice_options, select
+from dbt_ripple.cli.surroundings import Surroundings
 
 
 @click.command(
@@ -26,7 +27,9 @@ Examples:
 @analysis_options
 @project_options
 @click.pass_context
-def run(context: click.Context, /, style: str, project_dir: Path, **given: Any) -> Any:
+def run(
+    context: click.Context, /, style: str, project_dir: Path, assets: Surroundings, **given: Any
+) -> Any:
     """Build and test what the change from base to this project affects.
 
     The same as `select --run --cutoff`: models that can differ are built level by level. Where a
@@ -37,6 +40,9 @@ def run(context: click.Context, /, style: str, project_dir: Path, **given: Any) 
         **given,
         style=style,
         project_dir=project_dir,
+        assets=assets.files,
+        events=assets.events,
+        dataset_namespace=assets.namespace,
         run=True,
         cutoff=True,
         output=None,
