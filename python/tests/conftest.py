@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import pickle
 import sys
 from typing import TYPE_CHECKING
 
@@ -56,5 +58,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
-    """What `make demo` said; what it made is in integration_tests/target/demo."""
-    return demo_run.run(tmp_path_factory.mktemp("demo"))
+    """What `make demo` said; what it made is in integration_tests/target/demo.
+
+    It is run once, by the first of several processes that asks for it; the others wait.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent  # that of all processes
+    done = folder / "demo.pickle"
+    with (folder / "demo.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            done.write_bytes(pickle.dumps(demo_run.run(tmp_path_factory.mktemp("demo"))))
+    made: subprocess.CompletedProcess[str] = pickle.loads(done.read_bytes())
+    return made

@@ -8,10 +8,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hand_made import node, project
 
-from dbt_ripple.artifacts import Project
+from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.cli import cli
 from dbt_ripple.errors import RippleError
 from dbt_ripple.spark.package_models import read_models, rows_about, weeks_of
@@ -25,13 +26,14 @@ DECLARED = (*BUILT, "median_blast_radius")
 """What the manifest has; the last was never built."""
 
 
-def nodes() -> list[Any]:
-    found = []
-    for name in DECLARED:
-        model = node(f"model.dbt_ripple.{name}", "select 1 as one")
-        model.relation_name = f"`{SCHEMA}`.`{name}`"
-        found.append(model)
-    return found
+def nodes() -> list[Node]:
+    return [
+        msgspec.structs.replace(
+            node(f"model.dbt_ripple.{name}", "select 1 as one"),
+            relation_name=f"`{SCHEMA}`.`{name}`",
+        )
+        for name in DECLARED
+    ]
 
 
 def at_hand(name: str = "p") -> Project:
