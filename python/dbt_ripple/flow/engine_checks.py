@@ -51,6 +51,21 @@ _SAYS: Final[dict[str, tuple[Says, dict[str, Says]]]] = {
             "teradata": None,
         },
     ),
+    "repeated in USING": (
+        True,
+        {
+            "clickhouse": None,
+            "databricks": False,
+            "doris": None,
+            "dremio": None,
+            "duckdb": False,
+            "exasol": None,
+            "spark": False,
+            "sqlite": False,
+            "starrocks": None,
+            "teradata": None,
+        },
+    ),
     "said twice": (True, {"databricks": None, "duckdb": False, "spark": None, "sqlite": False}),
     "ordinal": (True, dict.fromkeys(("clickhouse", "hive", "oracle", "tsql", "fabric"))),
     "width": (True, {}),
@@ -149,6 +164,9 @@ _KNOWN_SOMEWHERE: Final = frozenset(
 )
 """Names that some engine has a value for where no column is called so."""
 
+_LITERALS: Final = frozenset({"false", "null", "true"})
+"""Values that sqlglot leaves as columns behind some operators (`@ null`)."""
+
 _LOOKS_HIDDEN: Final = ("_", "$", "@", ":", "metadata$")
 
 
@@ -167,6 +185,8 @@ def name_is_refused(name: str, dialect: str, stored: bool) -> Says:
         stored: whether the query reads stored tables only, which have hidden columns.
     """
     qualifier, _, plain = name.lower().rpartition(".")
+    if not qualifier and plain in _LITERALS:
+        return False
     if not qualifier and plain in CALLED_WITHOUT_BRACKETS.get(dialect, ()):
         return False
     if plain in HIDDEN_IN_TABLES.get(dialect, ()):

@@ -101,6 +101,8 @@ class EngineKeywords:
         parent = column.parent
         if isinstance(parent, exp.NextValueFor):
             return False
+        if self.dialect == "duckdb" and _in_unknown_call(column):
+            return None  # a macro may ask it of what itself reads
         if not isinstance(parent, _MAY_TAKE_WORDS):
             return True
         is_unit = name in _UNITS or name.startswith(_CLOCK)
@@ -116,6 +118,18 @@ class EngineKeywords:
             return False
         called = parent.name.lower() if isinstance(parent, exp.Anonymous) else ""
         return None if called and functions(self.dialect).kind(called) == "unknown" else True
+
+
+def _in_unknown_call(column: exp.Column) -> bool:
+    """Whether a column stands in a call of a function that DuckDB does not have by itself."""
+    above = column.parent
+    while above is not None and not isinstance(above, exp.Select):
+        if isinstance(above, exp.Anonymous) and (
+            functions("duckdb").kind(above.name.lower()) == "unknown"
+        ):
+            return True
+        above = above.parent
+    return False
 
 
 _OF_TIME: Final[tuple[type[Any], ...]] = tuple(

@@ -163,6 +163,10 @@ _RefKey = tuple[int, str] | tuple[int, int, str, int, int]
 """A reference, told apart from the others of its scope."""
 
 
+TWICE: Final = -9
+"""In place of a source, for an alias that two of them have."""
+
+
 class Scope:
     """What one SELECT has gathered so far."""
 
@@ -520,7 +524,7 @@ class Expressions:
             table = args.get("table")
             if table is not None:
                 named = scope.names.get(self.fold(table))
-                if named is None:
+                if named is None or named == TWICE:
                     return None
                 source = named
             if (len(args) > 2 or table is None) and not _READ_OF_PLAIN.issuperset(
@@ -576,13 +580,21 @@ class Expressions:
             for up, scope in enumerate(reversed(self.scopes)):
                 index = scope.full_names.get(qualifier)
                 if index is None and length == 1:
-                    index = scope.names.get(qualifier)
+                    index = one_of(scope.names.get(qualifier))
                 if index is None and length > 1:
                     index = by_suffix(scope.full_names, qualifier)
                 if index is not None:
                     rest = fields[length + 1 :]
                     ref = self.ref(up, index, keys[length], parts[length].name)
                     return self.fields(self.depend(ref, _direct(kind) if rest else kind), rest)
+        for up, scope in enumerate(reversed(self.scopes)):
+            whole = ".".join(keys)
+            if (
+                whole in scope.full_names or by_suffix(scope.full_names, whole) is not None
+            ):  # the rows of a relation, named with its schema
+                return self.depend(self.ref(up, -1, keys[-1], parts[-1].name), _direct(kind))
+        if keys[0] == "alias" and self.dialect == "duckdb":
+            raise Unsupported("alias.x, which means an alias of the select list")
         ref = self.ref(0, -1, keys[0], parts[0].name)
         return self.fields(self.depend(ref, _direct(kind)), fields[1:])
 
@@ -602,7 +614,8 @@ class Expressions:
         """A ``*`` inside an expression: every column, by name."""
         source = -1
         if isinstance(node, exp.Column):
-            source = self.scopes[-1].names.get(self.fold(node.parts[-2]), -1)
+            named = one_of(self.scopes[-1].names.get(self.fold(node.parts[-2])))
+            source = -1 if named is None else named
             if source < 0:  # the fields of a struct
                 parts = list(node.parts[:-1])
                 names = dict(zip(("this", "table", "db"), reversed(parts), strict=False))
@@ -1441,6 +1454,13 @@ def written(value: Any) -> bytes:
     if isinstance(value, list):
         return b"[" + b",".join(map(written, value)) + b"]"
     return repr(value).encode()
+
+
+def one_of(source: int | None) -> int | None:
+    """The relation of an alias, which is the only one of its FROM with it."""
+    if source == TWICE:
+        raise Unsupported("the name of two relations of one FROM")
+    return source
 
 
 def by_suffix(full_names: dict[str, int], qualifier: str) -> int | None:

@@ -387,6 +387,8 @@ class _Linker:
             unresolved,
             beside(left.incidental, tag, right.incidental),
         )
+        if not by_name and not rest:
+            relation.untold = left.untold
         if self.dialect in ORDERED_BY_ANY_BRANCH and not by_name and not rest:
             also = {key: list(places) for key, places in left.also.items()}
             for i, key in enumerate(right.keys[: len(left.keys)]):
@@ -750,12 +752,14 @@ class _Linker:
         else:
             left = [i for i in left if env.visible[i]]
             merged_of.update(left)
-            candidates = [c for i in left if (c := env.listed_column(i, key)) is not None]
+            candidates = [
+                c for i in left if (c := env.listed_column(i, key, _IN_USING)) is not None
+            ]
             candidates = candidates or [
                 c for i in left if (c := env.column(i, key, key)) is not None
             ]
             a = combine(candidates) if candidates else None
-        candidates = [c for i in right if (c := env.listed_column(i, key)) is not None]
+        candidates = [c for i in right if (c := env.listed_column(i, key, _IN_USING)) is not None]
         candidates = candidates or [c for i in right if (c := env.column(i, key, key)) is not None]
         b = combine(candidates) if candidates else None
         if a is None or b is None:
@@ -1536,6 +1540,8 @@ class _SelectClauses:
         has_fields = bool(rel.shapes)
         for source in env.relations:
             has_fields = has_fields or (source is not None and bool(source.fields))
+        if keys is not self.keys:
+            relation.untold = self.names, self.keys
         if has_fields:
             relation.fields = self.fields(relation.keys)
         if self.known_constraints is not None:
@@ -1548,6 +1554,7 @@ class _SelectClauses:
 _GENERATED: Final = b"generated"
 """Stands among a relation's joins for each SELECT below that makes rows or values of its own."""
 
+_IN_USING: Final = "repeated in USING"
 _MEETS_ALL: Final = INNER_JOINS | {
     *("LEFT", "RIGHT", "FULL", "LATERAL"),
     *("SEMI", "LEFT SEMI", "ANTI", "LEFT ANTI"),

@@ -27,6 +27,7 @@ from dbt_ripple.flow.definitions import definitions
 from dbt_ripple.flow.dropped_tokens import dropped_tokens, holds
 from dbt_ripple.flow.expressions import (
     MAX_NESTING,
+    TWICE,
     Expressions,
     Scope,
     Unsupported,
@@ -35,6 +36,7 @@ from dbt_ripple.flow.expressions import (
     listed,
     merkle,
     name_key,
+    one_of,
     unwrapped,
     written,
 )
@@ -1001,6 +1003,8 @@ class _Lowering(Expressions):
         if t is exp.Alias:
             alias, inner = node.args["alias"], node.args["this"]
             name, key = alias.args["this"], self.fold(alias)
+            if key == "export_state" and self.dialect == "duckdb":
+                raise Unsupported("EXPORT_STATE, which is no alias")
             x = self.x(inner, IDENTITY)
             return (
                 ("", "", GeneratedColumns(x, [name], [key]))
@@ -1116,7 +1120,7 @@ class _Lowering(Expressions):
         for up, scope in enumerate(reversed(self.scopes)):
             index = scope.full_names.get(".".join(parts))
             if index is None and len(parts) == 1:
-                index = scope.names.get(parts[0])
+                index = one_of(scope.names.get(parts[0]))
             if index is not None:
                 return "", "", self.star(star, index, up, None)
         identifiers = list(node.parts[:-1])
@@ -1184,7 +1188,7 @@ class _Lowering(Expressions):
         table = node.args.get("table")
         if table is None:
             return key
-        source = self.scopes[-1].names.get(self.fold(table))
+        source = one_of(self.scopes[-1].names.get(self.fold(table)))
         if source is None:
             raise Unsupported("a field of a column left out of a star")
         return hidden_in(source, key)
@@ -1198,7 +1202,7 @@ class _Lowering(Expressions):
         index = len(scope.sources)
         scope.sources.append(Source(alias, rel, columns))
         if alias is not None:
-            scope.names.setdefault(alias, index)
+            scope.names[alias] = TWICE if alias in scope.names else index
         if full_name is not None:
             scope.full_names.setdefault(full_name, index)
         return index

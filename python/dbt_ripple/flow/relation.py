@@ -6,7 +6,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.flow.identifiers import MADE_UP, first_of, fold, made_up_for, repeats_for
+from dbt_ripple.flow.identifiers import (
+    MADE_UP,
+    first_of,
+    fold,
+    made_up_for,
+    repeats_for,
+    told_apart,
+)
 from dbt_ripple.flow.ir import (
     AGGREGATION,
     DIRECT,
@@ -66,6 +73,7 @@ class Relation:
             or our schema is out of date, and what it would depend on must not be lost.
         fields: of columns that are a struct with fields we can see, these fields, by key.
         also: other names that ORDER BY knows behind a set operation, with their positions.
+        untold: names and keys as its own query gave them, where repeated ones were then told apart.
         facts: what else is known of its rows; only where it was linked for that (`flow.row_constraints`).
     """
 
@@ -88,6 +96,7 @@ class Relation:
         "side_key",
         "unlisted",
         "unresolved",
+        "untold",
     )
 
     def __init__(
@@ -118,6 +127,7 @@ class Relation:
         self.incidental = incidental
         self.unresolved = unresolved if unresolved is not None else []
         self.facts: Facts | None = None
+        self.untold: tuple[list[str], list[str]] | None = None
         self.by_key: dict[str, Column] = {}
         self.duplicates: frozenset[str] = _NO_NAMES
         self._uncertain: bool | None = None
@@ -204,11 +214,15 @@ class Relation:
             deps, rest, unresolved = [whole] * n, [], []
             names, keys_left = list(columns), []
         else:
-            names, keys_left = [*columns[: len(self.names)], *self.names[n:]], self.keys[n:]
+            # What the list leaves over keeps its name: it is told apart from what the list says.
+            left, left_keys = self.untold or (self.names, self.keys)
+            names, keys_left = [*columns[: len(left)], *left[n:]], left_keys[n:]
         keys = [
             *(fold(c, False, dialect) for c in names[: len(names) - len(keys_left)]),
             *keys_left,
         ]
+        if keys_left:
+            names, keys = told_apart(names, keys, dialect)
         renamed = Relation(
             names,
             keys,

@@ -270,7 +270,7 @@ class Env:
             fp = hashed(b"R\x00" + w + fp)
         return fp, deps
 
-    def listed_column(self, source: int, key: str) -> Column | None:
+    def listed_column(self, source: int, key: str, twice: str = "repeated") -> Column | None:
         relation = self.relations[source]
         if relation is None:
             return None
@@ -283,7 +283,7 @@ class Env:
         if key in relation.duplicates:
             same = [j for j, k in enumerate(relation.keys) if k == key]
             alike = len({relation.fps[j] for j in same}) == 1
-            self.linker.miss(f"{key} is ambiguous", "said twice" if alike else "repeated")
+            self.linker.miss(f"{key} is ambiguous", "said twice" if alike else twice)
             column = combine([(relation.fps[j], relation.deps[j]) for j in same])
         return self.wrap(source, column) if self.wraps[source] else column
 
