@@ -43,6 +43,7 @@ from dbt_ripple.flow.expressions import (
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.grouping_keys import spelled_alike
 from dbt_ripple.flow.identifiers import MADE_UP, fold
+from dbt_ripple.flow.invisible_spaces import with_spaces
 from dbt_ripple.flow.ir import (
     AGGREGATION,
     ALL_OUTPUTS,
@@ -203,6 +204,7 @@ def lower(
     sqlglot.parse_one = _parse_one_remembering
     try:
         tokenizer, parser = _reader(dialect)
+        sql = with_spaces(sql, dialect, tokenizer.tokenize)
         tokens = tokenizer.tokenize(sql)
         marks = marks_of(tokens)
         if has_pipe(marks):

@@ -238,6 +238,7 @@ UNSURE = [
     ("trino", '"$path"'),
     ("clickhouse", "_part"),
     ("duckdb", "filename"),
+    ("duckdb", "our_function(gone)"),
     ("dremio", "our_function(word, v)"),
     ("redshift", "our_function(word)"),
     ("postgres", "oid"),
@@ -246,7 +247,7 @@ UNSURE = [
 REFUSED = [
     ("duckdb", "gone"),
     ("duckdb", "max(gone)"),
-    ("duckdb", "our_function(gone)"),
+    ("duckdb", "upper(gone)"),
     ("duckdb", "sysdate"),
     ("spark", "rowid"),
     ("spark", "our_function(gone)"),
