@@ -583,12 +583,12 @@ class Code(StrEnum):
     )
     NO_OLDER_ARTIFACTS = (
         "no_older_artifacts",
-        "no older artifacts: what was changed is not known (--state DIR, --tables DIR)",
+        "no older artifacts: what was changed is not known (--state DIR, --tables)",
     )
     NO_LINEAGE_TABLES = (
         "no_lineage_tables",
         "the lineage tables were not asked: what ran before the last command is not known, nor when a "
-        "change came into use (--tables DIR)",
+        "change came into use (--tables)",
     )
     NO_LAST_RESULTS = (
         "no_last_results",

@@ -18,7 +18,7 @@ from dbt_ripple.cli.options import (
 )
 from dbt_ripple.cli.select_option import as_typed
 from dbt_ripple.cli.shell_completion import node_names
-from dbt_ripple.cli.surroundings import Surroundings, assets_option, open_assets
+from dbt_ripple.cli.surroundings import Surroundings, open_assets, surroundings_options
 from dbt_ripple.rendering.output import answer, as_document, count
 
 if TYPE_CHECKING:
@@ -65,12 +65,8 @@ Examples:
     show_default=True,
     help="Namespace of the jobs in OpenLineage events.",
 )
-@click.option(
-    "--dataset-namespace",
-    help="Namespace of the datasets in OpenLineage events, as `emit` gives it.  [default: the adapter's name]",
-)
 @format_option("text", "json")
-@assets_option
+@surroundings_options
 @spark_options
 @analysis_options
 @project_options
@@ -80,7 +76,6 @@ def evidence(
     states: tuple[Path, ...],
     tables: bool,
     namespace: str,
-    dataset_namespace: str | None,
     style: str,
     assets: Surroundings,
     master: str | None,
@@ -132,7 +127,7 @@ def evidence(
                 lambda: open_session(master, remote), project, lineage.made_of
             )
             at_hand.say_unread(unread)
-        datasets = dataset_namespace or project.metadata.adapter_type or "unknown"
+        datasets = assets.namespace or project.metadata.adapter_type or "unknown"
         events, absent = events_of(project, analysis, lineage.sides, (namespace, datasets))
         at_hand.absent += absent
         definitions = definition_files(project, lineage.made_of)

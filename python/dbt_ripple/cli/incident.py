@@ -46,7 +46,7 @@ def _since(context: click.Context, parameter: click.Parameter, value: str) -> ti
     epilog="""\b
 Examples:
   dbt-ripple incident not_null_revenue_daily_total_usd --state last-good
-  dbt-ripple incident revenue_daily.total_usd --tables . --since 7d
+  dbt-ripple incident revenue_daily.total_usd --tables --since 7d
   dbt-ripple incident revenue_holds --state last-good --html incident.html
   DBT_RIPPLE_SLACK_URL=... dbt-ripple incident revenue_holds --send slack
 """,
@@ -69,9 +69,14 @@ Examples:
 )
 @click.option(
     "--tables",
+    is_flag=True,
+    help="Also ask the lineage tables, by `dbt show` in this project.",
+)
+@click.option(
+    "--tables-project",
     metavar="DIR",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Also ask the lineage tables, through the dbt project in DIR that has the package dbt_ripple.",
+    help="The same in the dbt project in DIR, where that one has the package dbt_ripple.",
 )
 @surroundings_options
 @other_projects_option("the answer goes on where this one reads what that one builds")
@@ -99,7 +104,8 @@ def incident(
     node: str,
     since: timedelta,
     states: tuple[Path, ...],
-    tables: Path | None,
+    tables: bool,
+    tables_project: Path | None,
     assets: Surroundings,
     others: tuple[Path, ...],
     html: Path | None,
@@ -130,13 +136,13 @@ def incident(
     with open_cache(cache_dir, no_cache) as cache:
         asked = diagnosed(node, states, others, assets, cache, threads, project_dir, target_path)
         told = None
-        if tables is not None:
+        if tables or tables_project is not None:
             from dbt_ripple.dbt_runner.incident_tables import ask_tables
 
             own = {result.unique_id: result for result in asked.own.executed}
             last = own.get(asked.root.unique_id)
             told = ask_tables(
-                tables,
+                tables_project or project_dir,
                 options,
                 asked.own,
                 asked.root,

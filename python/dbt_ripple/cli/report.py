@@ -18,7 +18,7 @@ from dbt_ripple.cli.options import (
     open_target,
     project_options,
 )
-from dbt_ripple.cli.surroundings import Surroundings, assets_option, open_assets
+from dbt_ripple.cli.surroundings import Surroundings, open_assets, surroundings_options
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, as_document
 
@@ -67,7 +67,7 @@ Examples:
     "--output", "-o", metavar="FILE", type=click.Path(path_type=Path), help="Write it to FILE."
 )
 @format_option("text", "html", "markdown", "json")
-@assets_option
+@surroundings_options
 @spark_options
 @analysis_options
 @project_options

@@ -114,7 +114,7 @@ class _Tables:
         if not result.success:
             raise RippleError(
                 f"the lineage tables cannot be asked ({why(result)[:160]})",
-                f"--tables {self._folder}",
+                f"--tables: {self._folder}",
                 "name a dbt project with the package dbt_ripple, whose models `dbt-ripple build` has built",
             ) from result.exception
         return [row for shown in result.result.results for row in _of_table(shown.agate_table)]

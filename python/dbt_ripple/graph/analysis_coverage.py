@@ -37,6 +37,7 @@ class AnalysisCoverage(msgspec.Struct):
         notes: what the reader had to leave out or assume: the first :data:`NOTES_SHOWN` of
             ``notes_count``.
         uncompiled: how many nodes with SQL dbt has not compiled.
+        catalog_is_older: whether catalog.json was written before the manifest, by another command.
     """
 
     project: str
@@ -53,6 +54,7 @@ class AnalysisCoverage(msgspec.Struct):
     seconds: dict[str, float]
     uncompiled: int
     has_catalog: bool
+    catalog_is_older: bool
     widest: str
     notes: list[str]
     notes_count: int
@@ -112,6 +114,7 @@ def analysis_coverage(
         seconds=seconds,
         uncompiled=len(project.uncompiled()),
         has_catalog=bool(project.catalog),
+        catalog_is_older=project.catalog_is_older,
         widest=_widest(project),
         notes=project.notes[:NOTES_SHOWN],
         notes_count=len(project.notes),

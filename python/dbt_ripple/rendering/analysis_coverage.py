@@ -87,6 +87,10 @@ def _next(summary: AnalysisCoverage) -> Iterator[str]:
         item.reason.code in COLUMNS_UNKNOWN for item in summary.opaque
     ):
         yield "no catalog.json: `dbt docs generate` tells the columns of sources, for `select *`"
+    if summary.catalog_is_older and any(
+        item.reason.code is Code.MAY_NOT_BUILD for item in summary.opaque
+    ):
+        yield "catalog.json is older than manifest.json: run `dbt docs generate` again"
     if summary.widest:
         yield f"dbt-ripple trace {summary.widest}"
 

@@ -138,6 +138,19 @@ def test_what_to_do_next_depends() -> None:
     assert "Next: 1 node not compiled: run `dbt docs generate" in shown("text", with_catalog)
 
 
+def test_a_catalog_that_is_older_is_to_be_written_again() -> None:
+    """A project may have committed the catalog of another year; what it lists decides nothing."""
+    of = project(x=[CatalogColumn(name="a")]).having(catalog_is_older=True)
+    unsure = NodeAnalysis(
+        "model.s.bad", "opaque", Code.MAY_NOT_BUILD(because=Code.CANNOT_FIND(names=["z"]))
+    )
+    analysis = Analysis({"model.s.bad": unsure}, [], [], {})
+    hint = "Next: catalog.json is older than manifest.json: run `dbt docs generate` again"
+    assert hint in rendered(analysis_coverage(of, analysis, 0.0), "text")
+    newer = of.having(catalog_is_older=False)
+    assert hint not in rendered(analysis_coverage(newer, analysis, 0.0), "text")
+
+
 def test_many_opaque_models_do_not_flood_the_screen() -> None:
     many = {
         f"m{i}": NodeAnalysis(f"m{i}", "opaque", Code.UNSUPPORTED_SQL(construct="because " * 40))

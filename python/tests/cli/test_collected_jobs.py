@@ -173,3 +173,43 @@ def test_the_gate_has_collected_jobs_as_readers(both: Sides) -> None:
     assert "asset.spark.train" in broken
     for style in ("sarif", "github", "markdown", "text"):
         assert both("gate", "--format", style).code in (0, 1)
+
+
+def test_a_pack_of_evidence_has_the_job_that_loads(collecting: Shell) -> None:
+    collecting("evidence", f"{STG}.amount", "-o", "pack")
+    said = json.loads((collecting.folder / "pack" / "evidence.json").read_text(encoding="utf-8"))
+    sides = {node["name"]: node["side"] for node in said["nodes"]}
+    assert sides["load_orders.load"] == sides["landing/orders"] == "upstream"
+
+
+def test_a_report_has_collected_jobs(collecting: Shell) -> None:
+    def coverage() -> float:
+        said = collecting("report", *"--state target --format json --until 2026-11-20".split())
+        coverage: float = said.json["weeks"][-1]["node_coverage"]
+        return coverage
+
+    without_columns = coverage()
+    (collecting.folder / STORE).rename(collecting.folder / "elsewhere")
+    assert without_columns < coverage()
+
+
+def test_incident_asks_the_tables_of_this_project_or_of_another(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dbt_ripple.dbt_runner import incident_tables
+    from dbt_ripple.governance.incident import FromTables
+
+    asked: list[Path] = []
+
+    def ask(folder: Path, *_: object) -> FromTables:
+        asked.append(folder.resolve())
+        return FromTables()
+
+    monkeypatch.setattr(incident_tables, "ask_tables", ask)
+    other = shell.folder / "lineage"
+    other.mkdir()
+    without = shell("incident", STG).out
+    own = shell("incident", STG, "--tables").out
+    shell("incident", STG, "--tables-project", str(other))
+    assert asked == [shell.folder.resolve(), other]
+    assert "(--tables)" in without and "(--tables)" not in own

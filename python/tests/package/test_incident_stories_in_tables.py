@@ -122,7 +122,7 @@ def test_the_command_asks_the_tables(night: Path, monkeypatch: pytest.MonkeyPatc
             cli,
             [
                 *("incident", "revenue_holds", "--project-dir", str(night.parent / "stories5")),
-                *("--tables", ".", "--format", "json"),
+                *("--tables-project", ".", "--format", "json"),
             ],
         )
     _close()
@@ -152,7 +152,7 @@ def test_tables_that_are_not_there_are_told(night: Path, tmp_path: Path) -> None
         cli,
         [
             *("incident", "revenue_holds", "--project-dir", str(night.parent / "stories5")),
-            *("--tables", str(project)),
+            *("--tables-project", str(project)),
         ],
     )
     _close()
