@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -94,13 +95,20 @@ def loaded(folder: Path, of: Project, git_sha: str) -> None:
         target_name="dev",
         loaded_at=of.metadata.generated_at + timedelta(minutes=1),
     )
-    for table, table_rows in snapshot.rows.items():
-        insert(folder, table, table_rows)
+    insert_all(folder, snapshot.rows)
 
 
 def insert(folder: Path, table: str, table_rows: list[Any]) -> None:
     """Append rows of the loader to a raw table."""
+    insert_all(folder, {table: table_rows})
+
+
+def insert_all(folder: Path, rows_of: Mapping[str, Sequence[Any]]) -> None:
+    """Append rows of the loader to raw tables, in one transaction: DuckDB writes the file once."""
     with duckdb.connect(str(folder / "duck.duckdb")) as connection:
         connection.sql("set timezone = 'UTC'")
-        connection.register("found", arrow_table(table, table_rows))
-        connection.sql(f'insert into dev_ripple_raw."{table}" by name select * from found')
+        connection.begin()
+        for table, table_rows in rows_of.items():
+            connection.register("found", arrow_table(table, table_rows))
+            connection.sql(f'insert into dev_ripple_raw."{table}" by name select * from found')
+        connection.commit()

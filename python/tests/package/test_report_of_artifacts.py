@@ -6,6 +6,7 @@ loaded into DuckDB, the models are built once, and every figure of every week is
 
 from __future__ import annotations
 
+import functools
 import os
 import random
 from collections.abc import Iterator
@@ -161,22 +162,26 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+@functools.cache
 def reported(seed: int) -> ReportDocument:
     loads = [Load(p, analyse(p, expressions=True, own=True)) for p in history_of(seed)]
     return from_artifacts(loads, WEEKS, NOW)
 
 
+@functools.cache
+def all_of_model(folder: Path, model: str, fields: tuple[str, ...]) -> list[tuple[Any, ...]]:
+    """The rows of all projects: a view is computed anew whenever it is asked."""
+    keys = "project_name, domain, week" if model == "domain_kpis" else "project_name, week"
+    return rows(folder, f"select {keys}, {', '.join(fields)} from dev_ripple.{model}")
+
+
 def of_model(folder: Path, model: str, fields: tuple[str, ...], seed: int) -> dict[Any, Any]:
-    keys = "domain, week" if model == "domain_kpis" else "week"
-    found = rows(
-        folder,
-        f"select {keys}, {', '.join(fields)} from dev_ripple.{model} where project_name = 'p{seed}'",
-    )
-    size = 2 if model == "domain_kpis" else 1
+    size = 3 if model == "domain_kpis" else 2
     made = {}
-    for row in found:
-        key = tuple(k.date() if isinstance(k, datetime) else k for k in row[:size])
-        made[key] = dict(zip(fields, row[size:], strict=True))
+    for row in all_of_model(folder, model, fields):
+        if row[0] == f"p{seed}":
+            key = tuple(k.date() if isinstance(k, datetime) else k for k in row[1:size])
+            made[key] = dict(zip(fields, row[size:], strict=True))
     return made
 
 
