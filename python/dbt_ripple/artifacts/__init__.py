@@ -42,7 +42,13 @@ from dbt_ripple.artifacts.project import (
     TestMetadata,
     Timing,
 )
-from dbt_ripple.artifacts.read_artifacts import Held, check_compiled, read_files, read_project
+from dbt_ripple.artifacts.read_artifacts import (
+    Held,
+    catalog_may_contain,
+    check_compiled,
+    read_files,
+    read_project,
+)
 from dbt_ripple.artifacts.ref_resolution import References
 
 __all__ = [
@@ -64,6 +70,7 @@ __all__ = [
     "TestMetadata",
     "Timing",
     "asset_type",
+    "catalog_may_contain",
     "check_compiled",
     "column_pii",
     "contract_version",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from operator import attrgetter
@@ -749,6 +749,14 @@ class _LateColumns(Mapping[str, list[CatalogColumn]]):
         self._columns[unique_id] = decoded
         return decoded
 
+    def may_contain(self, unique_id: str, pieces: Iterable[bytes]) -> bool:
+        """Whether the JSON of a relation's columns may contain one of these pieces, in lower case."""
+        columns = self._columns.get(unique_id, b"")
+        if isinstance(columns, list):
+            return True
+        text = bytes(columns).lower()
+        return b"\\u" in text or any(piece in text for piece in pieces)
+
     def __contains__(self, unique_id: object) -> bool:
         return unique_id in self._columns
 
@@ -757,6 +765,19 @@ class _LateColumns(Mapping[str, list[CatalogColumn]]):
 
     def __len__(self) -> int:
         return len(self._columns)
+
+
+def catalog_may_contain(
+    catalog: Mapping[str, Sequence[CatalogColumn]], unique_id: str, pieces: Iterable[bytes]
+) -> bool:
+    """Whether a catalog may say one of these pieces of JSON of a relation's columns; decodes nothing.
+
+    Args:
+        catalog: as `Project.catalog`.
+        unique_id: of the relation.
+        pieces: in lower case.
+    """
+    return not isinstance(catalog, _LateColumns) or catalog.may_contain(unique_id, pieces)
 
 
 def _is_older(catalog: Metadata, manifest: Metadata) -> bool:

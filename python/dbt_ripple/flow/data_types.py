@@ -61,13 +61,14 @@ def same_type(one: str, other: str, dialect: str) -> bool:
 Fields = list[tuple[str, Any]]
 """The fields of a struct in order, each with its own fields, or None where it is no struct."""
 
-_MAY_HAVE_FIELDS: Final = ("struct", "row", "object")
+STRUCT_TYPES: Final = ("struct", "row", "object")
+"""How the name of a type that has fields begins, in lower case."""
 
 
 @lru_cache(maxsize=2_000)
 def may_have_fields(text: str) -> bool:
     """Whether a type could be a struct; most are not, and this reads nothing of them."""
-    return len(text) > 6 and text[:6].lower().startswith(_MAY_HAVE_FIELDS)
+    return len(text) > 6 and text[:6].lower().startswith(STRUCT_TYPES)
 
 
 @lru_cache(maxsize=2_000)

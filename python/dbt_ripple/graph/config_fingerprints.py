@@ -94,7 +94,7 @@ class ConfigFingerprints:
         self.macros = macros
         self._of_all_nodes: dict[tuple[Reads, frozenset[str] | None], bytes] = {}
         self._taken: dict[str, list[str]] = {}
-        self._asking: dict[str, bool] = {}
+        self._asking: dict[tuple[str, ...], tuple[bool, bool]] = {}
         self._looking: dict[str, bool] = {}
         self._called: dict[tuple[str, ...], list[str]] = {}
         self.adapter_type = project.metadata.adapter_type
@@ -205,31 +205,37 @@ class ConfigFingerprints:
         """Whether a node may be built from other SQL than ``dbt compile`` shows: it asks which runs."""
         if node.is_python or node.compiled_code is None or node.resource_type not in WITH_SQL:
             return False
-        asks = self._asking.get(node.unique_id)
-        if asks is None:
+        return self._asking_and_looking(node)[0]
+
+    def _asking_and_looking(self, node: Node) -> tuple[bool, bool]:
+        """Whether a node asks which command runs, and whether it may look at the warehouse."""
+        incremental = node.materialized == "incremental"
+        # The same for all tests of one kind.
+        code = (node.raw_code, "incremental" if incremental else "", *node.depends_on.macros)
+        answers = self._asking.get(code)
+        if answers is None:
             asked = [ASKS_WHICH_COMMAND]
-            if node.materialized != "incremental":  # of those, `branches` are told apart
+            if not incremental:  # of those, `branches` are told apart
                 asked.append(ASKS_FOR_FULL_REFRESH)
             insides = tags(node.raw_code) if tags_name(node.raw_code, OF_COMMANDS) else []
-            asks = self._asking[node.unique_id] = any(
+            asks = any(
                 any(map(what.search, insides))
                 or bool(self.macros.that_ask(node.depends_on.macros, what))
                 for what in asked
             )
-        return asks
+            looks = any(tags_name(text, LOOKS_AT_IT) for text in self._texts(node))
+            answers = self._asking[code] = asks, looks
+        return answers
 
     def looks_at_itself(self, node: Node) -> bool:
         """Whether a node may be built from other SQL where its own relation is there, or is not."""
         if node.is_python or node.compiled_code is None or node.resource_type not in WITH_SQL:
             return False
+        if not self._asking_and_looking(node)[1]:
+            return False
         looks_at_itself = self._looking.get(node.unique_id)
         if looks_at_itself is None:
-            called = tuple(node.depends_on.macros)
-            if not called and not tags_name(node.raw_code, LOOKS_AT_IT):
-                self._looking[node.unique_id] = False
-                return False
             name = node.alias or node.name
-            texts = [node.raw_code, *self._texts_called(called)]
             seen = [
                 looks_and_itself(
                     text,
@@ -237,11 +243,15 @@ class ConfigFingerprints:
                     as_incremental=node.materialized == "incremental",
                     of_test=node.resource_type == "test",
                 )
-                for text in texts
+                for text in self._texts(node)
             ]
             looks_at_itself = any(looks for looks, _ in seen) and any(itself for _, itself in seen)
             self._looking[node.unique_id] = looks_at_itself
         return looks_at_itself
+
+    def _texts(self, node: Node) -> list[str]:
+        """The text of a node, and of the user's macros that it calls."""
+        return [node.raw_code, *self._texts_called(tuple(node.depends_on.macros))]
 
     def _texts_called(self, start: tuple[str, ...]) -> list[str]:
         """The texts of the user's macros among those and what they call."""

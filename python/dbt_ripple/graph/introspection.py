@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.graph.config_fingerprints import BY_JINJA, names_in_sql
-from dbt_ripple.graph.jinja import names, tagged, tags, without_tags
+from dbt_ripple.graph.jinja import names, tagged, tags, tags_name, without_tags
 from dbt_ripple.graph.macros import APPLY_TAGS, INTERNAL, OWN, Macros, dispatched
 from dbt_ripple.graph.unnamed_reads import CATALOG
 
@@ -148,10 +148,10 @@ class Introspection:
         sees, exist, more = IntrospectedParts.NOTHING, False, False
         values: tuple[tuple[str, str], ...] = ()
         inside: str | None = None
-        insides = "\n".join(tags(raw))
-        signs = any(sign in insides for sign in _SIGNS)
+        signs = tags_name(raw, _SIGNS)
         if not reached and not signs:
             return NOTHING
+        insides = "\n".join(tags(raw))
         if signs:
             inside = insides
             simple = [(match[1], match[2]) for match in _COLUMN_VALUES.finditer(inside)]

@@ -35,5 +35,5 @@ def function_fingerprint(linker: Linker, unique_id: str) -> bytes:
 
 def functions_called(linker: Linker, unique_id: str) -> list[bytes]:
     """Fingerprints of the functions that a node calls."""
-    functions = functions_above(linker.project, unique_id)
+    functions = functions_above(linker, unique_id)
     return [function_fingerprint(linker, function) for function in functions]

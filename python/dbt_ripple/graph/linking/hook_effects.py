@@ -88,7 +88,7 @@ def _reached_from(linker: Linker, changed: set[str]) -> list[str]:
             looks = linker.context.introspection.of(node)
             for parent in (
                 *refers_to(linker, unique_id),
-                *functions_above(linker.project, unique_id),
+                *functions_above(linker, unique_id),
                 *named_by_hooks(linker, unique_id, node),
                 *named_by_jinja(linker, unique_id, node, looks),
             ):

@@ -29,10 +29,12 @@ def refers_to(linker: Linker, unique_id: str) -> dict[str, None]:
     return dict.fromkeys(parents)
 
 
-def functions_above(project: Project, unique_id: str) -> list[str]:
+def functions_above(linker: Linker, unique_id: str) -> list[str]:
     """The functions a node calls."""
-    nodes = project.nodes
-    return [p for p in project.parents.get(unique_id, ()) if nodes[p].resource_type == "function"]
+    functions = linker.context.functions
+    if not functions:
+        return []
+    return [p for p in linker.project.parents.get(unique_id, ()) if p in functions]
 
 
 def named_by_hooks(linker: Linker, unique_id: str, node: Node) -> list[str]:

@@ -27,18 +27,21 @@ class ProjectContext:
 
     Attributes:
         dialect: of its SQL.
-        plain_types: types of columns that were found to be no structs.
     """
 
     def __init__(self, project: Project) -> None:
         self.project = project
         self.dialect = dialect_of(project.metadata.adapter_type)
-        self.plain_types: set[str | None] = set()
 
     @cached_property
     def macros(self) -> Macros:
         """What its macros call, and their fingerprints."""
         return Macros(self.project)
+
+    @cached_property
+    def functions(self) -> frozenset[str]:
+        """The unique_ids of its user-defined functions."""
+        return frozenset(node.unique_id for node in self.project.of_type("function"))
 
     @cached_property
     def settings(self) -> ConfigFingerprints:

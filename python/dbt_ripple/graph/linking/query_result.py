@@ -94,6 +94,9 @@ class QueryResult:
         """Take the columns of a ``*``, and names that the engine makes up, from the warehouse."""
         relation, dialect = self.query.relation, self.linker.dialect
         keys = self.keys
+        made_up = len(set(keys)) < len(keys) or not all(map(str.isidentifier, keys))
+        if not (self.is_open or made_up or self.query.unknown):
+            return
         listed = self.linker.catalog.get(self.unique_id, [])
         if self.is_open:
             # The warehouse knows what the text does not: which columns the * has.
@@ -115,9 +118,7 @@ class QueryResult:
                 self.is_open = False
             else:
                 self.status, self.reason = "opaque", _why_unknown(relation)
-        elif len(listed) == len(self.names) and (
-            len(set(keys)) < len(keys) or not all(map(str.isidentifier, keys))
-        ):
+        elif made_up and len(listed) == len(self.names):
             # Of a name that the engine makes up, or tells apart, the warehouse knows better.
             self.names = [
                 n if k.isidentifier() and keys.count(k) == 1 else c.name
@@ -216,8 +217,7 @@ class QueryResult:
             order=of_query.order,
             incidental=of_query.incidental,
         )
-        listed = self.linker.catalog.get(unique_id, [])
-        relation.fields = struct_fields(self.linker, self.node, of_query.fields, listed)
+        relation.fields = struct_fields(self.linker, self.node, of_query.fields)
         expressions: list[str | None] = [None] * len(names)
         if self.expressions:
             expressions = [self.expressions.get(key) for key in self.keys]

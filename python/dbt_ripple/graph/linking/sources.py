@@ -37,7 +37,7 @@ def link_source(linker: Linker, unique_id: str, node: Node) -> LinkedNode:
     if not closed:
         names = [c.name for c in node.columns.values()]
     linked = unlisted_relation(linker, unique_id, fingerprint, names, closed)
-    linked.relation.fields = struct_fields(linker, node, linked.relation.fields, listed)
+    linked.relation.fields = struct_fields(linker, node, linked.relation.fields)
     if moved := linker.project.written_otherwise.get(unique_id):
         changed = written_otherwise(unique_id, linked.analysis, moved, not closed)
         linked = relation_of_builder(linked, changed, linker)

@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from dbt_ripple.artifacts import CatalogColumn, Node
-from dbt_ripple.flow.data_types import Fields, fields_of_type, may_have_fields
+from dbt_ripple.artifacts import Node, catalog_may_contain
+from dbt_ripple.flow.data_types import STRUCT_TYPES, Fields, fields_of_type, may_have_fields
 from dbt_ripple.flow.identifiers import fold
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.linking.linker import Linker
 
 _type_of: Final = attrgetter("type")
+STRUCTS_IN_JSON: Final = [f'"{name}'.encode() for name in STRUCT_TYPES]
+"""How the type of a struct begins in the JSON of a catalog."""
 
 
-def struct_fields(
-    linker: Linker, node: Node, fields: dict[str, Fields], listed: Sequence[CatalogColumn]
-) -> dict[str, Fields]:
+def struct_fields(linker: Linker, node: Node, fields: dict[str, Fields]) -> dict[str, Fields]:
     """The fields of a relation's columns that are a struct, by the key of the column.
 
     Args:
         linker: of the project.
         node: the relation.
         fields: those that its query shows.
-        listed: its columns as the warehouse has them.
     """
     types: list[tuple[str, bool, str]] = []
-    if new := {*map(_type_of, listed)} - linker.context.plain_types:
-        structs = {t for t in new if t and may_have_fields(t)}
-        linker.context.plain_types |= new - structs
-        types += [(c.name, True, c.type or "") for c in listed if c.type in structs]
+    if catalog_may_contain(linker.catalog, node.unique_id, STRUCTS_IN_JSON):
+        listed = linker.catalog.get(node.unique_id, ())
+        if structs := {t for t in set(map(_type_of, listed)) if t and may_have_fields(t)}:
+            types += [(c.name, True, c.type or "") for c in listed if c.type in structs]
     if node.contract_enforced:
         types += [
             (c.name, bool(c.quote), c.data_type)
