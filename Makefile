@@ -15,8 +15,8 @@ SHELL := /bin/bash
 .PHONY: help install demo picture test lint unit slow coverage golden spark wheel matrix bench campaign fuzz format explorer explorer-check lock clean
 
 PYTEST := $(BIN)/pytest -c $(PYPROJECT) --rootdir python -q --durations=15
-# A file's tests stay together, as many share what their module has built.
-TWO_AT_ONCE := -n 2 --dist loadfile
+# A file's tests stay together, as many share what their module has built; conftest.py puts the longest first.
+TWO_AT_ONCE := -n 2 --dist loadfile --no-loadscope-reorder
 NO_SPARK := not spark and not matrix and not campaign
 # Ends a recipe's last command: what it took.
 TOOK = && echo "make $@: $$SECONDS seconds"

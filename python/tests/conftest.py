@@ -7,6 +7,7 @@ import fcntl
 import os
 import pickle
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import demo_run
@@ -19,6 +20,35 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytest_plugins = ["produced_reasons", "browsers"]
+
+TESTS = Path(__file__).parent
+LONGEST_FILES = (
+    # Of `make spark`; the first makes the demo, which the second reads at its end.
+    *("integration/test_shop.py", "oracle/test_catalyst.py", "spark/test_load_killed.py"),
+    *("integration/test_game_day_on_spark.py", "spark/test_load.py"),
+    *("open_lineage/test_track_dataframe.py", "open_lineage/test_build_emit.py"),
+    *("spark/test_hostile_rows.py", "spark/test_session.py"),
+    # Of `make slow`.
+    *("campaign/test_campaign.py", "package/test_keeps_out.py", "package/test_operations.py"),
+    *("package/test_volume.py", "selection/test_worlds.py", "package/test_two_projects.py"),
+    *("package/test_game_day.py", "cli/test_shuffled_manifests.py", "driver/test_ci_recipes.py"),
+    *("package/test_twin_contracts.py", "package/test_lineage_tests.py"),
+    *("package/test_report_of_artifacts.py", "package/test_incident_stories_in_tables.py"),
+    *("selection/test_cutoff.py", "governance/test_pull_request_comment.py", "fuzz/test_fuzz.py"),
+    # Of `make unit`.
+    *("golden/test_golden.py", "collector/test_collect_survives.py"),
+    *("collector/test_collect_http.py", "package/test_collected_jobs_in_tables.py"),
+)
+"""Files that take the longest, as `--durations` says. One process does a file: they come first, so that none
+is left alone with one of them when the other has ended."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first; the others follow as they were collected."""
+    place = {TESTS / file: number for number, file in enumerate(LONGEST_FILES)}
+    if gone := [str(path) for path in place if not path.is_file()]:
+        raise pytest.UsageError(f"LONGEST_FILES of conftest.py names files that are gone: {gone}")
+    items.sort(key=lambda item: place.get(item.path, len(place)))
 
 
 @pytest.fixture(scope="session", autouse=True)
