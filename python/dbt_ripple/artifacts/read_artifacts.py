@@ -755,7 +755,7 @@ class _LateColumns(Mapping[str, list[CatalogColumn]]):
         if isinstance(columns, list):
             return True
         text = bytes(columns).lower()
-        return b"\\u" in text or any(piece in text for piece in pieces)
+        return b"\\" in text or any(map(text.__contains__, pieces))
 
     def __contains__(self, unique_id: object) -> bool:
         return unique_id in self._columns

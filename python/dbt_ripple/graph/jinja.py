@@ -274,11 +274,8 @@ def _insides(text: str) -> tuple[str, ...]:
 
 def tags_name(text: str, words: Iterable[str]) -> bool:
     """Whether one of these words is in a tag, if only within another one: nearly always none is."""
-    named = list(filter(text.__contains__, words))
-    if not named:  # no need to find the tags
-        return False
     inside = "\n".join(_insides(text))
-    return any(map(inside.__contains__, named))
+    return any(map(inside.__contains__, words))
 
 
 def _closes_its_brackets(inside: str) -> bool:
