@@ -64,7 +64,7 @@ def diagnose(
     with open_cache(cache_dir, no_cache) as cache:
         steps_up = diagnosed(
             node, states, others, assets, cache, threads, project_dir, target_path
-        ).found
+        ).diagnosis
     if style == "json":
         answer(as_document(steps_up))
     elif style == "markdown":

@@ -33,7 +33,7 @@ class Diagnosed:
         project: the same with the other projects and the assets around it.
         analysis: of `project`.
         root: what is asked about.
-        found: what it comes from, with what changed since `--state`.
+        diagnosis: what it comes from, with what changed since `--state`.
         whose: the name of the project of each node that is of another one.
         past: each project as it was.
     """
@@ -42,7 +42,7 @@ class Diagnosed:
     project: Project
     analysis: Analysis
     root: Node
-    found: Diagnosis
+    diagnosis: Diagnosis
     whose: dict[str, str]
     past: list[Past] = field(default_factory=list)
 
@@ -92,8 +92,10 @@ def diagnosed(
         analysis = AssetLineage(declared, analysis, cache).analysis
     if column is not None:
         column = column_of(analysis, column_graph(analysis.edges), root, column)
-    found = diagnosis(everything, analysis, root, column, expressions_of(everything), whose)
-    asked = Diagnosed(projects[0], everything, analysis, root, found, whose)
+    diagnosis_of_node = diagnosis(
+        everything, analysis, root, column, expressions_of(everything), whose
+    )
+    asked = Diagnosed(projects[0], everything, analysis, root, diagnosis_of_node, whose)
     for folder in states:
         base = open_target(state_folder(project_dir, folder), cache, threads)
         number = _number_of(base.project, projects, folder)
@@ -105,19 +107,19 @@ def diagnosed(
             base.project, head, base_analysis=then, head_analysis=seen, cache=cache
         )
         if declared is not None:
-            known = list(declared.declared.values())
-            comparison = _with_assets(comparison, known, joined is not None, cache)
+            declared_assets = list(declared.declared.values())
+            comparison = _with_assets(comparison, declared_assets, joined is not None, cache)
         ids, back = _ids_of(joined, number, declared is not None)
         before = expressions_of(comparison.base)
         after = expressions_of(everything if joined is None else comparison.head)
-        found.add_changes(comparison, after, before, ids, (then.own, seen.own))
+        diagnosis_of_node.add_changes(comparison, after, before, ids, (then.own, seen.own))
         asked.past.append(Past(comparison, ids, back, base.project.executed))
     return asked
 
 
 def _with_assets(
     comparison: Comparison,
-    known: Sequence[DeclaredAsset],
+    assets: Sequence[DeclaredAsset],
     is_one_of_many: bool,
     cache: Cache | None,
 ) -> Comparison:
@@ -125,8 +127,8 @@ def _with_assets(
     from dbt_ripple.changes.asset_changes import around
     from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 
-    then = DeclaredGraph(comparison.base, known, lenient=True)
-    now = DeclaredGraph(comparison.head, known, formerly=comparison.base, lenient=is_one_of_many)
+    then = DeclaredGraph(comparison.base, assets, lenient=True)
+    now = DeclaredGraph(comparison.head, assets, formerly=comparison.base, lenient=is_one_of_many)
     return around(comparison, then, now, cache)
 
 

@@ -201,7 +201,7 @@ def _earlier(
     from dbt_ripple.errors import RippleError
     from dbt_ripple.pages.state_history import State, written_at
 
-    found = []
+    earlier = []
     for given in folders:
         folder = state_folder(project_dir, given)
         if not folder.is_dir():
@@ -215,10 +215,10 @@ def _earlier(
             )
         fix = "compile the whole project by `dbt compile` or `dbt docs generate`"
         check_side(target.project, "this state", fix)
-        found.append((target, folder))
-    found.sort(key=lambda pair: (written_at(pair[0].project), pair[0].project.digest))
+        earlier.append((target, folder))
+    earlier.sort(key=lambda pair: (written_at(pair[0].project), pair[0].project.digest))
     states = [
         State(number, target.project, target.analysis(expressions=True))
-        for number, (target, _) in enumerate(found, start=1)
+        for number, (target, _) in enumerate(earlier, start=1)
     ]
-    return states, [folder for _, folder in found]
+    return states, [folder for _, folder in earlier]

@@ -140,8 +140,8 @@ def _compared(
         declared = DeclaredGraph(head.project, head.declared)
         selection.assets = read_by_change(assets_around(comparison, base, head, cache), None)
     document = _described(head, declared, cache, (base.project,))
-    said = compared(
+    difference = compared(
         *(comparison, diff(comparison), selection, document, named),
         lambda: _described(base, None, cache),
     )
-    return document, said
+    return document, difference

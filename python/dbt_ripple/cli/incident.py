@@ -35,11 +35,11 @@ _SINCE: Final = re.compile(r"(\d{1,6})\s*([mhd])", re.IGNORECASE)
 
 
 def _since(context: click.Context, parameter: click.Parameter, value: str) -> timedelta:
-    found = _SINCE.fullmatch(value.strip())
-    if found is None:
+    match = _SINCE.fullmatch(value.strip())
+    if match is None:
         raise click.BadParameter("say it as 90m, 24h or 7d")
-    unit = {"m": "minutes", "h": "hours", "d": "days"}[found[2].lower()]
-    return timedelta(**{unit: int(found[1])})
+    unit = {"m": "minutes", "h": "hours", "d": "days"}[match[2].lower()]
+    return timedelta(**{unit: int(match[1])})
 
 
 @click.command(
@@ -146,15 +146,15 @@ def incident(
                 options,
                 asked.own,
                 asked.root,
-                asked.found.column,
+                asked.diagnosis.column,
                 since,
                 last.completed_at if last is not None else None,
             )
-        found = put_together(
+        document = put_together(
             asked.project,
             asked.analysis,
             asked.root,
-            asked.found,
+            asked.diagnosis,
             lambda unique_ids: dbt_words(unique_ids, asked.own),
             own=asked.own,
             past=asked.past,
@@ -166,23 +166,25 @@ def incident(
         )
     look = f"dbt-ripple incident {node} --format json"
     if html is not None:
-        _write_page(found, html)
+        _write_page(document, html)
     if to is not None:
         key = to.key
-        body = _body(found, to.service, asked.own, look, key)
+        body = _body(document, to.service, asked.own, look, key)
         status = send(to, "\n".join(as_json(body)).encode())
         warn(f"sent to {to.service} (status {status})")
     if style == "text":
         from dbt_ripple.rendering.incident import incident_text
 
-        answer(incident_text(found), fit="wrap")
+        answer(incident_text(document), fit="wrap")
     elif style == "json":
-        answer(as_document(found))
+        answer(as_document(document))
     else:
-        answer(as_json(_body(found, style, asked.own, look)))
+        answer(as_json(_body(document, style, asked.own, look)))
 
 
-def _body(found: Incident, service: str, own: Project, look: str, key: str = "") -> dict[str, Any]:
+def _body(
+    document: Incident, service: str, own: Project, look: str, key: str = ""
+) -> dict[str, Any]:
     from dbt_ripple.flow.identifiers import dialect_of
     from dbt_ripple.rendering.incident_bodies import (
         pagerduty_body,
@@ -191,7 +193,7 @@ def _body(found: Incident, service: str, own: Project, look: str, key: str = "")
         webhook_body,
     )
 
-    made, left_out = sendable(found, dialect_of(own.metadata.adapter_type))
+    made, left_out = sendable(document, dialect_of(own.metadata.adapter_type))
     if service == "slack":
         return slack_body(made, left_out, look)
     if service == "pagerduty":
@@ -212,11 +214,11 @@ def _commit_of(own: Project, project_dir: Path) -> Callable[[Node], tuple[str, d
     return commit
 
 
-def _write_page(found: Incident, file: Path) -> None:
+def _write_page(document: Incident, file: Path) -> None:
     from dbt_ripple.pages.incident import incident_page
 
     try:
-        file.write_text(incident_page(found), encoding="utf-8")
+        file.write_text(incident_page(document), encoding="utf-8")
     except OSError as error:
         raise RippleError(
             f"cannot be written ({error.strerror})",

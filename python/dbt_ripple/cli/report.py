@@ -103,15 +103,15 @@ def report(
         target = open_target(artifacts_folder(project_dir, target_path), cache, threads)
         if states or history is not None:
             folders = [*_given(project_dir, states), *_below(history)]
-            found = _of_artifacts(target, folders, of, now, project_dir, assets, cache, threads)
+            document = _of_artifacts(target, folders, of, now, project_dir, assets, cache, threads)
         else:
-            found = _of_tables(target, of, now, master, remote)
+            document = _of_tables(target, of, now, master, remote)
     if style == "json":
-        lines = as_document(found)
+        lines = as_document(document)
     elif style == "html":
-        lines = html(found).split("\n")
+        lines = html(document).split("\n")
     else:
-        lines = [*(markdown if style == "markdown" else text)(found)]
+        lines = [*(markdown if style == "markdown" else text)(document)]
     if output is None:
         answer(lines)
         return
@@ -146,10 +146,10 @@ def _below(history: Path | None) -> Iterator[tuple[str, Path]]:
     where, fix = f"--history {history}", "name a folder that has folders of artifacts in it"
     if not history.is_dir():
         raise RippleError("no such folder", where, fix)
-    found = sorted(path.parent for path in history.rglob("manifest.json"))
-    if not found:
+    folders = sorted(path.parent for path in history.rglob("manifest.json"))
+    if not folders:
         raise RippleError("there is no manifest.json below this folder", where, fix)
-    for folder in found:
+    for folder in folders:
         yield f"{where}: {folder}", folder
 
 
@@ -224,5 +224,5 @@ def _of_tables(
     ran = weeks_of(session, project, RUNS, "ran_at")
     if ran is None:
         unread[RUNS] = "it cannot be read, so it is not known in which weeks something ran"
-    found = {week for said in ran or () if (week := week_in(said)) is not None}
-    return from_tables(project.name, weeks, rows, unread, found, now)
+    weeks_of_runs = {week for moment in ran or () if (week := week_in(moment)) is not None}
+    return from_tables(project.name, weeks, rows, unread, weeks_of_runs, now)

@@ -141,9 +141,13 @@ def send(to: Destination, body: bytes) -> int:
             ) from None
     if 200 <= answer.status_code < 300:
         return answer.status_code
-    said = answer.text.strip() if len(answer.content) < 100 else ""
+    error_code = answer.text.strip() if len(answer.content) < 100 else ""
     # Slack's own codes, such as invalid_blocks: no word that could quote anything.
-    code = f" ({said})" if to.service == "slack" and re.fullmatch("[a-z]+(_[a-z]+)+", said) else ""
+    code = (
+        f" ({error_code})"
+        if to.service == "slack" and re.fullmatch("[a-z]+(_[a-z]+)+", error_code)
+        else ""
+    )
     raise RippleError(
         f"{to.service} did not take it: status {answer.status_code}{code}",
         to.variable,

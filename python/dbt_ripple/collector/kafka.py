@@ -42,7 +42,7 @@ def settings_of(file: Path | None, brokers: str | None) -> dict[str, Any]:
     Raises:
         RippleError: the file is wrong, or names no broker.
     """
-    found: dict[str, Any] = dict(DEFAULTS)
+    settings: dict[str, Any] = dict(DEFAULTS)
     if file is not None:
         try:
             lines = file.read_text(encoding="utf-8").splitlines()
@@ -60,12 +60,12 @@ def settings_of(file: Path | None, brokers: str | None) -> dict[str, Any]:
                     f"{file}:{number}",
                     "offsets are committed when their events are on disk",
                 )
-            found[name] = value
+            settings[name] = value
     if brokers:
-        found["bootstrap.servers"] = brokers
-    if not found.get("bootstrap.servers"):
+        settings["bootstrap.servers"] = brokers
+    if not settings.get("bootstrap.servers"):
         raise RippleError("no broker is named", "--from-kafka", "give --brokers HOST:PORT")
-    return found
+    return settings
 
 
 def consume(
@@ -117,7 +117,7 @@ def consume(
                     lines.append(_line(message, limits))
                 except RefusedError as error:
                     refused.append(Refused(place, str(error)))
-                last[_known(message.partition())] = _known(message.offset())
+                last[_not_none(message.partition())] = _not_none(message.offset())
             if lines:
                 collected.add(*store.append([lines]))
             for each in refused:
@@ -182,10 +182,10 @@ def _events_of(messages: list[Message], partitions: _Partitions, topic: str) -> 
     for message in messages:
         error = message.error()
         if error is None:
-            partitions.continued(_known(message.partition()))
+            partitions.continued(_not_none(message.partition()))
             yield message
         elif error.code() == KafkaError._PARTITION_EOF:
-            partitions.ended(_known(message.partition()))
+            partitions.ended(_not_none(message.partition()))
         elif (
             error.code()
             in (
@@ -222,7 +222,7 @@ def _consumer(settings: Mapping[str, Any], topic: str, until_end: bool) -> Itera
     """A consumer whose broker has answered and has the topic; it leaves its group at the end."""
     from confluent_kafka import Consumer, KafkaException
 
-    said: list[str] = []
+    errors: list[str] = []
     # Its client writes to stderr what it does about a broker that is away.
     logger = logging.getLogger(f"{__name__}.client")
     logger.addHandler(logging.NullHandler())
@@ -231,7 +231,7 @@ def _consumer(settings: Mapping[str, Any], topic: str, until_end: bool) -> Itera
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "enable.partition.eof": until_end,
-        "error_cb": lambda error: said.append(error.str()),
+        "error_cb": lambda error: errors.append(error.str()),
     }
     where = f"brokers {settings['bootstrap.servers']}"
     try:
@@ -240,12 +240,12 @@ def _consumer(settings: Mapping[str, Any], topic: str, until_end: bool) -> Itera
         raise RippleError(f"the configuration is wrong ({_reason(error)})", where) from error
     try:
         try:
-            found = consumer.list_topics(topic, _FIRST_ANSWER_SECONDS)
+            metadata = consumer.list_topics(topic, _FIRST_ANSWER_SECONDS)
         except KafkaException as error:
             consumer.poll(0)  # it calls error_cb, which knows more
-            why = said[0] if said else _reason(error)
+            why = errors[0] if errors else _reason(error)
             raise RippleError(f"no broker answers ({why})", where) from error
-        problem = found.topics[topic].error
+        problem = metadata.topics[topic].error
         if problem is not None:
             raise RippleError(f"it cannot be read ({problem.str()})", f"topic {topic}")
         yield consumer
@@ -259,7 +259,7 @@ def _reason(error: Exception) -> str:
     return first.str() if hasattr(first, "str") else str(first)
 
 
-def _known(number: int | None) -> int:
+def _not_none(number: int | None) -> int:
     """The partition or offset of a message that a broker has given."""
     assert number is not None
     return number

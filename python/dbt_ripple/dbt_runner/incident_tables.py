@@ -105,8 +105,8 @@ class _Tables:
         from ruamel.yaml import YAML
 
         given = YAML(typ="safe").load(self._options.variables or "{}") or {}
-        said = replace(self._options, variables=json.dumps({**given, **variables}))
-        return self._shown(said, "--select", f"package:dbt_ripple,{name}")
+        options = replace(self._options, variables=json.dumps({**given, **variables}))
+        return self._shown(options, "--select", f"package:dbt_ripple,{name}")
 
     def _shown(self, options: DbtOptions, *what: str) -> list[dict[str, Any]]:
         dbt = Dbt(self._folder, self._target, options, says="none")

@@ -25,7 +25,7 @@ def containment(
     project: Project,
     root: Node,
     about: Sequence[str],
-    found: Diagnosis,
+    diagnosis: Diagnosis,
     ranked: Sequence[Suspect],
     impacted: Sequence[Impacted],
     words: Words,
@@ -38,7 +38,7 @@ def containment(
         project: all that is at hand.
         root: what failed.
         about: the nodes that it is about.
-        found: what it comes from.
+        diagnosis: what it comes from.
         ranked: the likely causes.
         impacted: what is below.
         words: names nodes for dbt.
@@ -56,14 +56,14 @@ def containment(
     if begin is not None and begin.unique_id not in pause:
         above = reach_all(pause, own.parents)
         between = [u for u in reach(begin.unique_id, own.children) if u in above]
-        steps = {step.unique_id for step in found.steps}
+        steps = {step.unique_id for step in diagnosis.steps}
         rebuild = [u for u in between if u in steps and _is_built(own, u) and u not in pause]
         rebuild = list(dict.fromkeys([begin.unique_id, *rebuild, *pause]))
     checks = [root.unique_id] if is_test and root.unique_id in own.nodes else []
     checks = checks or list(wrong[:1])
     dags = [
         str(node.name)
-        for u in dict.fromkeys([*(s.unique_id for s in found.steps), *below])
+        for u in dict.fromkeys([*(s.unique_id for s in diagnosis.steps), *below])
         if (node := project.nodes.get(u)) is not None and asset_type(node) == "dag"
     ]
     return Containment(

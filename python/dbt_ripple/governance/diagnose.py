@@ -213,9 +213,9 @@ def diagnosis(
     is_test = root.resource_type in ("test", "unit_test")
     # Which rows there are decides on every number.
     starts = columns_to_start_from(analysis, root, column, rows=True)
-    found = ColumnReach(project, analysis).above(starts)
+    reached = ColumnReach(project, analysis).above(starts)
     of: dict[str, list[Vertex]] = {root.unique_id: []} if is_test else {}
-    of |= found.by_node()
+    of |= reached.by_node()
     # By the graph of nodes: the ways of rows and values to one relation may differ in length.
     place = reach(root.unique_id, project.parents)
     runs = {result.unique_id: result for result in project.executed}
@@ -234,11 +234,11 @@ def diagnosis(
                 unique_id=unique_id,
                 name=node.display_name if node else unique_id,
                 asset_type=asset_type(node) if node else "table",
-                depth=place.get(unique_id, found.depths[vertices[0]] if vertices else 0),
+                depth=place.get(unique_id, reached.depths[vertices[0]] if vertices else 0),
                 columns=[
                     StepColumn(name=name, expression=now((unique_id, name))) for name in names
                 ],
-                may_read=bool(vertices) and not any(v in found.sure for v in vertices),
+                may_read=bool(vertices) and not any(v in reached.sure for v in vertices),
                 owner=owner(node, project) if node else None,
                 owner_name=owner_name(node, project) if node else None,
                 owner_email=owner_email(node, project) if node else None,

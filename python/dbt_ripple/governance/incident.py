@@ -105,7 +105,7 @@ def incident(
     project: Project,
     analysis: Analysis,
     root: Node,
-    found: Diagnosis,
+    diagnosis: Diagnosis,
     words: Words,
     *,
     own: Project,
@@ -122,7 +122,7 @@ def incident(
         project: all that is at hand, other projects and assets included.
         analysis: of it.
         root: what failed, or is wrong.
-        found: `diagnosis` of it, with the changes of `past`.
+        diagnosis: `diagnosis` of it, with the changes of `past`.
         words: names nodes for dbt.
         own: the project that is asked about alone: its commands are given.
         past: older artifacts.
@@ -132,14 +132,14 @@ def incident(
         project_of: the name of the project of each node that is of another one.
         commit_of: the last commit of a node's file, where that is known.
     """
-    column, whose = found.column, project_of or {}
+    column, whose = diagnosis.column, project_of or {}
     results = {result.unique_id: result for result in project.executed}
     held = {c.unique_id for c in pii_columns(project, analysis) if c.origin != "declassified"}
     about = _about(project, analysis, root)
-    on_the_way = {step.unique_id for step in found.steps} | {root.unique_id, *about}
+    on_the_way = {step.unique_id for step in diagnosis.steps} | {root.unique_id, *about}
     sensitive = sorted(on_the_way & held)
     passed = _passed(results, past, tables)
-    failed = _failed(project, root, about, column, found, results, passed, tables)
+    failed = _failed(project, root, about, column, diagnosis, results, passed, tables)
     withheld = None
     if messages and sensitive:
         names = [project.nodes[u].display_name for u in sensitive]
@@ -166,7 +166,7 @@ def incident(
         project,
         analysis,
         root,
-        found,
+        diagnosis,
         [(one.comparison, one.ids, one.back) for one in past],
         window,
         results,
@@ -195,18 +195,20 @@ def incident(
         opened_at=opened,
         failed=failed,
         last_successful_run=passed.get(owned.unique_id),
-        sources=_sources(project, found),
-        jobs=_jobs(project, found),
+        sources=_sources(project, diagnosis),
+        jobs=_jobs(project, diagnosis),
         suspects=ranked,
-        contract_violations=_violations(project, found, past, tables),
+        contract_violations=_violations(project, diagnosis, past, tables),
         impacted=impacted,
         exposures=exposures,
-        containment=containment(own, project, root, about, found, ranked, impacted, words, whose),
+        containment=containment(
+            own, project, root, about, diagnosis, ranked, impacted, words, whose
+        ),
         compared_with=[
             at for one in past if (at := one.comparison.base.metadata.generated_at) is not None
         ],
         since_hours=since / timedelta(hours=1),
-        not_at_hand=_not_at_hand(project, analysis, found, past, tables, window),
+        not_at_hand=_not_at_hand(project, analysis, diagnosis, past, tables, window),
         messages_withheld=withheld,
         sensitive=sensitive,
     )
@@ -225,8 +227,8 @@ _KEY: Final = 255
 
 
 def _target(project: Project) -> str | None:
-    said = project.run_args.get("target")
-    return said if isinstance(said, str) and said else None
+    target = project.run_args.get("target")
+    return target if isinstance(target, str) and target else None
 
 
 # --- what failed -----------------------------------------------------------------------------------
@@ -276,7 +278,7 @@ def _failed(
     root: Node,
     about: Sequence[str],
     column: str | None,
-    found: Diagnosis,
+    diagnosis: Diagnosis,
     results: Mapping[str, RunResult],
     passed: Mapping[str, LastSuccess],
     tables: FromTables | None,
@@ -285,7 +287,7 @@ def _failed(
     is_test = root.resource_type in ("test", "unit_test")
     wanted = [root.unique_id]
     if not is_test:
-        first = next((s for s in found.steps if s.unique_id == root.unique_id), None)
+        first = next((s for s in diagnosis.steps if s.unique_id == root.unique_id), None)
         wanted += [guard.unique_id for guard in (first.tests if first is not None else ())]
     failed = []
     for unique_id in wanted:
@@ -344,7 +346,7 @@ _CONSUMERS: Final = frozenset(
 # --- upstream --------------------------------------------------------------------------------------
 
 
-def _sources(project: Project, found: Diagnosis) -> list[SourceState]:
+def _sources(project: Project, diagnosis: Diagnosis) -> list[SourceState]:
     return [
         SourceState(
             unique_id=step.unique_id,
@@ -354,20 +356,20 @@ def _sources(project: Project, found: Diagnosis) -> list[SourceState]:
             owner_email=step.owner_email,
             owner_channel=step.owner_channel,
         )
-        for step in found.steps
+        for step in diagnosis.steps
         if (node := project.nodes.get(step.unique_id)) is not None
         and node.resource_type == "source"
     ]
 
 
-def _jobs(project: Project, found: Diagnosis) -> list[JobRun]:
+def _jobs(project: Project, diagnosis: Diagnosis) -> list[JobRun]:
     """What runs outside of dbt; collected events tell of its runs."""
     runs: dict[str, list[RunResult]] = {}
     for result in project.executed:
         if result.unique_id.startswith("asset."):
             runs.setdefault(result.unique_id, []).append(result)
     jobs = []
-    for step in found.steps:
+    for step in diagnosis.steps:
         if step.unique_id not in runs and step.asset_type not in _JOBS:
             continue
         own = runs.get(step.unique_id, [])
@@ -400,12 +402,12 @@ _JOBS: Final = frozenset({"dag", "spark_job", "stream", "job"})
 
 
 def _violations(
-    project: Project, found: Diagnosis, past: Sequence[Past], tables: FromTables | None
+    project: Project, diagnosis: Diagnosis, past: Sequence[Past], tables: FromTables | None
 ) -> list[Violation]:
     violations = []
     for one in past:
         broken = broken_promises(one.comparison)
-        for step in found.steps:
+        for step in diagnosis.steps:
             for breach in broken.get(one.ids(step.unique_id) or "", ()):
                 if not is_on_the_way(breach, step):
                     continue
@@ -420,7 +422,7 @@ def _violations(
                         owner=step.owner,
                     )
                 )
-    steps = {step.unique_id: step for step in found.steps}
+    steps = {step.unique_id: step for step in diagnosis.steps}
     for violation in tables.violations if tables is not None else ():
         if violation.unique_id in steps:
             violations.append(violation)
@@ -486,7 +488,7 @@ def _impacted(
 def _not_at_hand(
     project: Project,
     analysis: Analysis,
-    found: Diagnosis,
+    diagnosis: Diagnosis,
     past: Sequence[Past],
     tables: FromTables | None,
     window: Window,
@@ -498,7 +500,7 @@ def _not_at_hand(
         missing.append(Code.NO_LINEAGE_TABLES())
     if not project.executed:
         missing.append(Code.NO_LAST_RESULTS())
-    sources = [u for s in found.steps if (u := s.unique_id).startswith("source.")]
+    sources = [u for s in diagnosis.steps if (u := s.unique_id).startswith("source.")]
     if sources and not project.freshness:
         missing.append(Code.NO_FRESHNESS())
     for one in past:
@@ -507,7 +509,7 @@ def _not_at_hand(
             missing.append(Code.STATE_IS_NEWER(at=moment(at)))
     unseen = [
         step.full_name
-        for step in found.steps
+        for step in diagnosis.steps
         if (seen := analysis.nodes.get(step.unique_id)) is not None and seen.is_unseen
     ]
     if unseen:

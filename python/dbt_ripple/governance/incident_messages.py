@@ -40,5 +40,5 @@ def error_kind(message: str | None) -> str | None:
         >>> error_kind("ada@x.example") is None
         True
     """
-    said = (message or "").casefold()
-    return next((kind for kind in KINDS if kind.casefold() in said), None)
+    text = (message or "").casefold()
+    return next((kind for kind in KINDS if kind.casefold() in text), None)

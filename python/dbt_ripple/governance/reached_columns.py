@@ -59,11 +59,11 @@ class ColumnReach:
         neighbours: Mapping[Vertex, Sequence[Vertex]],
         edge: _Edge,
     ) -> Reached:
-        known = {
+        without_guesses = {
             vertex: [other for other in others if not self._is_guess(*edge(vertex, other))]
             for vertex, others in neighbours.items()
         }
-        return Reached(reach_all(starts, neighbours), set(reach_all(starts, known)))
+        return Reached(reach_all(starts, neighbours), set(reach_all(starts, without_guesses)))
 
 
 def columns_to_start_from(
@@ -88,7 +88,7 @@ def columns_to_start_from(
         read: dict[Vertex, None] = {}
         for test, unique_id, name in analysis.test_columns:
             if test == root.unique_id:
-                spelled = {known.lower(): known for known in _columns(analysis, unique_id)}
+                spelled = {spelling.lower(): spelling for spelling in _columns(analysis, unique_id)}
                 read[unique_id, spelled.get(name.lower(), name)] = None
         if not read:  # what it reads is not known: all of what it stands on
             parents = [u for u in root.depends_on.nodes if u in analysis.nodes]

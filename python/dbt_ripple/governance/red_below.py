@@ -34,12 +34,12 @@ def read_red_below(project_dir: Path) -> RedBelow:
     Raises:
         RippleError: it names another figure, or what is no share.
     """
-    said = package_vars(project_dir).get(VAR) or {}
+    thresholds = package_vars(project_dir).get(VAR) or {}
     where = str(project_dir / PROJECT_FILE)
     figures = RedBelow.__struct_fields__
-    if not isinstance(said, dict):
+    if not isinstance(thresholds, dict):
         raise RippleError(f"{VAR} is no mapping", where, "say {coverage: 0.9}")
-    for name, share in said.items():
+    for name, share in thresholds.items():
         if name not in figures:
             fix = did_you_mean(str(name), figures, f"the figures are {', '.join(figures)}")
             raise RippleError(f"{VAR}: no figure {name!r}", where, fix)
@@ -48,4 +48,4 @@ def read_red_below(project_dir: Path) -> RedBelow:
             raise RippleError(
                 f"{VAR}: {name} is {share!r}", where, "say a share from 0 to 1, such as 0.9"
             )
-    return RedBelow(**{name: float(share) for name, share in said.items()})
+    return RedBelow(**{name: float(share) for name, share in thresholds.items()})

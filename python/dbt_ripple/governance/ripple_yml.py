@@ -194,11 +194,11 @@ def _vars(project_dir: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:
     document = _yaml(file) if file.is_file() else None
     if not isinstance(document, dict):
         return {}, None
-    said = document.get("vars")
-    if not isinstance(said, dict):
+    variables = document.get("vars")
+    if not isinstance(variables, dict):
         return document, None
-    package = said.get("dbt_ripple")
-    return document, {**said, **(package if isinstance(package, dict) else {})}
+    package = variables.get("dbt_ripple")
+    return document, {**variables, **(package if isinstance(package, dict) else {})}
 
 
 def _seed(name: str, project_dir: Path, document: dict[str, Any]) -> Path:

@@ -141,7 +141,7 @@ def suspects(
     project: Project,
     analysis: Analysis,
     root: Node,
-    found: Diagnosis,
+    diagnosis: Diagnosis,
     past: Sequence[Compared],
     window: Window,
     results: Mapping[str, RunResult],
@@ -155,22 +155,22 @@ def suspects(
         project: all that is at hand.
         analysis: of it.
         root: what failed.
-        found: `diagnosis` of it, with the changes of `past`.
+        diagnosis: `diagnosis` of it, with the changes of `past`.
         past: older artifacts.
         window: when it can have happened.
         results: of the last command, by unique_id.
         from_tables: the changes that the lineage tables tell of.
         commit_of: the last commit of a node's file, where that is known.
     """
-    steps = {step.unique_id: step for step in found.steps}
+    steps = {step.unique_id: step for step in diagnosis.steps}
     own = results.get(root.unique_id)
     was_skipped = own is not None and own.status == "skipped"
     suspected = [
-        *_definitions(project, found, past, from_tables, window, commit_of),
-        *_removed(project, root, found, past),
+        *_definitions(project, diagnosis, past, from_tables, window, commit_of),
+        *_removed(project, root, diagnosis, past),
         *_test_itself(project, root, past, steps),
-        *_failures(project, found, root, results, was_skipped),
-        *_stale(found),
+        *_failures(project, diagnosis, root, results, was_skipped),
+        *_stale(diagnosis),
     ]
     return sorted(suspected, key=lambda suspect: _place(suspect, was_skipped))
 
@@ -203,7 +203,7 @@ _UNDATED: Final = float("-inf")
 
 def _definitions(
     project: Project,
-    found: Diagnosis,
+    diagnosis: Diagnosis,
     past: Sequence[Compared],
     from_tables: Sequence[TableChange],
     window: Window,
@@ -215,7 +215,7 @@ def _definitions(
     promised: dict[str, list[Reason]] = {}
     for comparison, ids, _ in past:
         broken = broken_promises(comparison)
-        for step in found.steps:
+        for step in diagnosis.steps:
             for breach in broken.get(ids(step.unique_id) or "", ()):
                 # Of what only moved along, the cause is above.
                 along = breach.rule == "column_redefined" and not _began(step, breach.column)
@@ -226,16 +226,16 @@ def _definitions(
                     reason = Code.OF_COLUMN(column=breach.column, because=reason)
                 promised.setdefault(step.unique_id, []).append(reason)
     made = []
-    for step in found.steps:
+    for step in diagnosis.steps:
         changes = [change for change in step.changes if change.began_here]
         rows = told.get(step.unique_id, [])
         promises = promised.get(step.unique_id, [])
         if not (changes or rows or promises):
             continue
-        known = {((c.column or ROWS).lower(), c.change) for c in changes}
+        listed = {((c.column or ROWS).lower(), c.change) for c in changes}
         for row in rows:
-            if ((row.column or ROWS).lower(), row.change) not in known:
-                known.add(((row.column or ROWS).lower(), row.change))
+            if ((row.column or ROWS).lower(), row.change) not in listed:
+                listed.add(((row.column or ROWS).lower(), row.change))
                 changes.append(
                     StepChange(
                         column=None if row.column in (None, ROWS) else row.column,
@@ -296,7 +296,7 @@ def broken_promises(comparison: Comparison) -> dict[str, list[Breach]]:
 
 
 def _removed(
-    project: Project, root: Node, found: Diagnosis, past: Sequence[Compared]
+    project: Project, root: Node, diagnosis: Diagnosis, past: Sequence[Compared]
 ) -> list[Suspect]:
     """Relations that are gone, and that it came from before."""
     made = []
@@ -364,7 +364,7 @@ def _test_itself(
 
 def _failures(
     project: Project,
-    found: Diagnosis,
+    diagnosis: Diagnosis,
     root: Node,
     results: Mapping[str, RunResult],
     was_skipped: bool,
@@ -374,8 +374,8 @@ def _failures(
     What was skipped was so for any node above that failed, or that a test failed on, whatever columns are
     read of it.
     """
-    steps = {step.unique_id: step for step in found.steps}
-    guards = {step.unique_id: [test.unique_id for test in step.tests] for step in found.steps}
+    steps = {step.unique_id: step for step in diagnosis.steps}
+    guards = {step.unique_id: [test.unique_id for test in step.tests] for step in diagnosis.steps}
     if was_skipped:
         tests = {node.unique_id for node in project.of_type("test", "unit_test")}
         for unique_id, depth in _depths(project, root).items():
@@ -426,9 +426,9 @@ def _beside(node: Node, project: Project, depth: int) -> Step:
     )
 
 
-def _stale(found: Diagnosis) -> list[Suspect]:
+def _stale(diagnosis: Diagnosis) -> list[Suspect]:
     made = []
-    for step in found.steps:
+    for step in diagnosis.steps:
         fresh = step.freshness
         if fresh is not None and fresh.status in _STALE:
             newest = _moment(fresh.max_loaded_at) if fresh.max_loaded_at else "unknown"

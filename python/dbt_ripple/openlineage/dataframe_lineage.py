@@ -73,8 +73,8 @@ def read_dataframe(df: Any) -> DataFrameLineage:
         plan = df._jdf.queryExecution().analyzed()
     except Exception as error:  # Connect raises its own, and has no JVM
         raise PlanGapError("a DataFrame of Spark Connect does not show its plan") from error
-    found = DataFrameLineage()
-    found.types = {f.name: f.dataType.simpleString() for f in df.schema.fields}
+    lineage = DataFrameLineage()
+    lineage.types = {f.name: f.dataType.simpleString() for f in df.schema.fields}
     metastore = _metastore(df.sparkSession)
     ids: dict[int, str] = {}
     gaps: list[str] = []
@@ -86,21 +86,21 @@ def read_dataframe(df: Any) -> DataFrameLineage:
             gaps.append(f"a relation has no name outside Spark: {_short(leaf)}")
             continue
         key = f"{relation.namespace} {relation.name}"
-        found.relations[key] = relation
+        lineage.relations[key] = relation
         ids |= {int(each.exprId().id()): key for each in _each(leaf.output())}
     try:
         if gaps:
             raise PlanGapError(gaps[0])
         reading = read_plan(json.loads(plan.toJSON()), ids)
     except PlanGapError as error:
-        found.gap = str(error)
-        return found
+        lineage.gap = str(error)
+        return lineage
     for name, deps in zip(reading.names, reading.columns, strict=True):
-        into = found.columns.setdefault(name, {})
+        into = lineage.columns.setdefault(name, {})
         for source, kinds in deps.items():
             into[source] = into.get(source, 0) | kinds
-    found.rows = reading.rows
-    return found
+    lineage.rows = reading.rows
+    return lineage
 
 
 class DeclaredOf(NamedTuple):
@@ -123,23 +123,23 @@ def declared_of(df: Any, output: Dataset) -> DeclaredOf:
     Raises:
         PlanGapError: the DataFrame has no plan here.
     """
-    found = read_dataframe(df)
+    lineage = read_dataframe(df)
     inputs = {
         key: Dataset(each.namespace, each.name, each.columns, each.table)
-        for key, each in found.relations.items()
+        for key, each in lineage.relations.items()
     }
-    written = replace(output, columns=output.columns or found.types)
+    written = replace(output, columns=output.columns or lineage.types)
     columns = [
         ColumnLineage(
             (written, name),
             [(inputs[key], column) for (key, column), kinds in deps.items() if kinds & bit],
             subtype=subtype,
         )
-        for name, deps in (*found.columns.items(), (None, found.rows))
+        for name, deps in (*lineage.columns.items(), (None, lineage.rows))
         for bit, _, subtype, _ in KINDS
         if any(kinds & bit for kinds in deps.values())
     ]
-    return DeclaredOf([*inputs.values()], written, columns, found.gap)
+    return DeclaredOf([*inputs.values()], written, columns, lineage.gap)
 
 
 def _each(seq: Any) -> Iterator[Any]:
@@ -203,10 +203,10 @@ def _of_catalog(leaf: Any, columns: dict[str, str], metastore: str) -> Relation 
 
 def _at(place: str, name: str, columns: dict[str, str], metastore: str) -> Relation | None:
     """A table, or files: called by its place if that is known."""
-    found = file_dataset(re.sub(r"^s3[an]://", "s3://", place))
-    if found is None:
+    dataset = file_dataset(re.sub(r"^s3[an]://", "s3://", place))
+    if dataset is None:
         return Relation(metastore, name, columns) if name else None
-    return Relation(*found, columns, (metastore, name) if name else None)
+    return Relation(*dataset, columns, (metastore, name) if name else None)
 
 
 def jdbc_relation(url: str, table: str, columns: dict[str, str]) -> Relation | None:

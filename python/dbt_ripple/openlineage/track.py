@@ -96,13 +96,15 @@ class TrackedRun:
                 if len(self.declared.outputs) != 1:
                     raise ValueError("of which output is the DataFrame? Name it")
                 output = self.declared.outputs[0]
-            found = declared_of(df, Dataset.of(output))
-            self.declared = self.declared.adding(found.inputs, [found.output], found.columns)
-            if found.gap:
+            declared = declared_of(df, Dataset.of(output))
+            self.declared = self.declared.adding(
+                declared.inputs, [declared.output], declared.columns
+            )
+            if declared.gap:
                 log.warning(
                     "dbt_ripple: %s: the columns of a DataFrame are not known: %s",
                     self.job.name,
-                    found.gap,
+                    declared.gap,
                 )
         except Exception as error:  # a job does not fail because its lineage cannot be told
             log.warning("dbt_ripple: %s: %s", self.job.name, error)

@@ -47,11 +47,11 @@ class Badge(msgspec.Struct, frozen=True):
     def svg(self, of: str = "") -> str:
         """The picture; ``of`` is whose it is, for who cannot see it."""
         colour = "unknown" if self.value is None else "bad" if self.is_bad else "good"
-        said = self.text
-        left, right = (_width(side) + 2 * _MARGIN for side in (self.figure, said))
+        label = self.text
+        left, right = (_width(side) + 2 * _MARGIN for side in (self.figure, label))
         width = left + right
         whose = f"{shortened(of, 120)}: " if of else ""
-        title = escape(f"{whose}{self.figure} {said}")
+        title = escape(f"{whose}{self.figure} {label}")
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{_HEIGHT}" role="img" '
             f'aria-label="{title}"><title>{title}</title>'
@@ -60,7 +60,7 @@ class Badge(msgspec.Struct, frozen=True):
             '<g fill="#fff" text-anchor="middle" font-size="11" '
             'font-family="Verdana,DejaVu Sans,sans-serif">'
             f'<text x="{left / 2:g}" y="14" textLength="{left - 2 * _MARGIN}">{self.figure}</text>'
-            f'<text x="{left + right / 2:g}" y="14" textLength="{right - 2 * _MARGIN}">{escape(said)}</text>'
+            f'<text x="{left + right / 2:g}" y="14" textLength="{right - 2 * _MARGIN}">{escape(label)}</text>'
             "</g></svg>\n"
         )
 
@@ -91,19 +91,19 @@ def badges_of_health(health: Health, red_below: RedBelow) -> list[Badge]:
 
 def badges_of_node(node: DescribedNode, red_below: RedBelow) -> list[Badge]:
     """The badges of a dataset; coverage only of what has a query."""
-    found = []
+    badges = []
     if node.status != "leaf":
         followed = sum(column.is_followed for column in node.columns)
         covered = share(followed, len(node.columns)) if node.status == "analysed" else 0.0
-        found.append(_badge("coverage", covered, red_below.coverage))
+        badges.append(_badge("coverage", covered, red_below.coverage))
     if node.certified:
-        said = "yes" if node.path_is_complete else "path unknown"
+        certified = "yes" if node.path_is_complete else "path unknown"
         value = float(node.path_is_complete)
-        found.append(Badge("certified", value, said, value < red_below.certified))
+        badges.append(Badge("certified", value, certified, value < red_below.certified))
     else:
-        found.append(Badge("certified", None, "no", False))
-    found.append(_badge("slo", node.slos.share, red_below.slo))
-    return found
+        badges.append(Badge("certified", None, "no", False))
+    badges.append(_badge("slo", node.slos.share, red_below.slo))
+    return badges
 
 
 def _badge(figure: Figure, value: float | None, least: float) -> Badge:

@@ -165,13 +165,13 @@ class Descriptions:
         document = self._document
         if node.owner:
             yield "Owner", self._owner(node)
-        said = [
+        criticality = [
             text(node.criticality) if node.criticality else None,
             "certified" if node.certified else None,
             "canonical" if node.canonical else None,
         ]
-        if any(said):
-            yield "Criticality", ", ".join(filter(None, said))
+        if any(criticality):
+            yield "Criticality", ", ".join(filter(None, criticality))
         if node.domain:
             yield "Domain", text(node.domain)
         if node.contract_version or node.contract_enforced or node.contract_versions:
@@ -212,13 +212,13 @@ class Descriptions:
         return text(name) + (f" ({', '.join(others)})" if others else "")
 
     def _contract(self, node: DescribedNode) -> str:
-        said = f"version {text(node.contract_version)}" if node.contract_version else "no version"
+        line = f"version {text(node.contract_version)}" if node.contract_version else "no version"
         if node.contract_enforced:
-            said += ", enforced"
+            line += ", enforced"
         others = [self._version(version) for version in node.contract_versions]
         if len(others) > 1 or any(v.since or v.until for v in node.contract_versions):
-            said += f". History: {_listed(others, '; ')}"
-        return said
+            line += f". History: {_listed(others, '; ')}"
+        return line
 
     def _version(self, version: ContractVersion) -> str:
         document = self._document
@@ -226,7 +226,7 @@ class Descriptions:
         if version.unique_id in document.nodes:
             node = document.nodes[version.unique_id]
             name = link(version.version, node.unique_id, node.resource_type)
-        said = [
+        details = [
             f"since {_day(version.since)}" if version.since else None,
             f"until {_day(version.until)}" if version.until else None,
             "latest" if version.is_latest else None,
@@ -234,25 +234,25 @@ class Descriptions:
             if version.deprecation_date
             else None,
         ]
-        return f"{name} ({', '.join(filter(None, said))})" if any(said) else name
+        return f"{name} ({', '.join(filter(None, details))})" if any(details) else name
 
     def _blast_radius(self, node: DescribedNode) -> str:
         if not node.blast_radius:
             return "nothing is below"
-        said = f"{count(node.blast_radius, 'node')} below"
+        size = f"{count(node.blast_radius, 'node')} below"
         consumers = self._consumers.get(node.unique_id, ())
-        return f"{said}, with {self._nodes(consumers)}" if consumers else said
+        return f"{size}, with {self._nodes(consumers)}" if consumers else size
 
     def _tests(self, unique_ids: Sequence[str]) -> str:
         tests = [self._document.tests[unique_id] for unique_id in unique_ids]
         ends = Counter(_ended(test) for test in tests)
-        said = ", ".join(f"{ends[end]} {end}" for end in _ENDS if ends[end])
+        counts = ", ".join(f"{ends[end]} {end}" for end in _ENDS if ends[end])
         ordered = sorted(tests, key=lambda test: _ENDS.index(_ended(test)))
         names = [
             f"{link(test.name, test.unique_id, _kind(test))} ({_ended(test)}{_when(test)})"
             for test in ordered
         ]
-        return f"{said}: {_listed(names)}" if names else said
+        return f"{counts}: {_listed(names)}" if names else counts
 
     # --- the overview ------------------------------------------------------------------------------
 
@@ -368,16 +368,16 @@ def _status(node: DescribedNode) -> str:
 
 def _slos(node: DescribedNode) -> str:
     slos = node.slos
-    said = [(slos.met, "met"), (slos.violated, "violated"), (slos.unknown, "unknown")]
-    return ", ".join(f"{number} {word}" for number, word in said if number)
+    counts = [(slos.met, "met"), (slos.violated, "violated"), (slos.unknown, "unknown")]
+    return ", ".join(f"{number} {word}" for number, word in counts if number)
 
 
 def _last_success(node: DescribedNode) -> str:
-    said = _moment(node.last_success) if node.last_success else "none in the runs at hand"
+    line = _moment(node.last_success) if node.last_success else "none in the runs at hand"
     run = node.last_run
     if run is not None and not run.succeeded:
-        said += f"; the last run ({_moment(run.at)}) ended with {text(run.status)}"
-    return said
+        line += f"; the last run ({_moment(run.at)}) ended with {text(run.status)}"
+    return line
 
 
 _ENDS: Final = ("failed", "warned", "could not run", "not run", "without a known result", "passed")

@@ -34,15 +34,15 @@ _SPECIAL: Final = re.compile(
 _MARKUP: Final = re.compile(r"[`]|<(?=[A-Za-z/!?])")
 
 
-def text(said: str, longest: int = LONGEST_NAME) -> str:
+def text(value: str, longest: int = LONGEST_NAME) -> str:
     r"""What somebody wrote, in one line, so that it is shown and means nothing.
 
     Example:
         >>> text("a*b of <c>"), text("fct_orders")
         ('a&#42;b of &#60;c&#62;', 'fct_orders')
     """
-    line = one_line(shown(said), longest)
-    escaped = _SPECIAL.sub(lambda found: "".join(f"&#{ord(c)};" for c in found[0]), line)
+    line = one_line(shown(value), longest)
+    escaped = _SPECIAL.sub(lambda match: "".join(f"&#{ord(c)};" for c in match[0]), line)
     if any(unicodedata.bidirectional(char) in ("R", "AL", "AN") for char in line):
         # Read from the right on its own, so that what stands beside it keeps its place.
         return f"&#8296;{escaped}&#8297;"

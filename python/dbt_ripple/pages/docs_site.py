@@ -79,15 +79,15 @@ def enriched_site(
     manifest = _decoded(original, folder / "manifest.json")
     _enrich(manifest, _decoded(catalog, folder / "catalog.json"), document, red_below)
     made = msgspec.json.encode(manifest)
-    found = {
+    contents = {
         "index.html": _only_own_scripts(index),
         "manifest.json": made,
         "catalog.json": catalog,
         **badges,
     }
     if static:
-        found[STATIC] = _static(index, made, catalog, badges)
-    return DocsSite(found)
+        contents[STATIC] = _static(index, made, catalog, badges)
+    return DocsSite(contents)
 
 
 def copy_assets(project_dir: Path, target: Path, output: Path) -> None:
@@ -117,15 +117,15 @@ def _read(folder: Path, name: str) -> bytes:
 
 def _decoded(content: bytes, file: Path) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(without_lone_surrogates(content))
+        artifact = msgspec.json.decode(without_lone_surrogates(content))
     except msgspec.DecodeError as error:
         raise RippleError(f"is no JSON ({error})", str(file), "run `dbt docs generate`") from None
-    if not isinstance(found, dict) or not isinstance(found.get("metadata"), dict):
+    if not isinstance(artifact, dict) or not isinstance(artifact.get("metadata"), dict):
         raise RippleError("is no artifact of dbt", str(file), "run `dbt docs generate`")
-    if MARK in found["metadata"]:
+    if MARK in artifact["metadata"]:
         fix = "name the target folder of dbt: --target-path"
         raise RippleError("is enriched already", str(file), fix)
-    return found
+    return artifact
 
 
 def _enrich(
@@ -134,7 +134,7 @@ def _enrich(
     document: ProjectDocument,
     red_below: RedBelow,
 ) -> None:
-    said = Descriptions(document, red_below, pictures=True)
+    descriptions = Descriptions(document, red_below, pictures=True)
     manifest["metadata"][MARK] = {"version": __version__}
     spelled = {
         unique_id: {str(name).lower(): str(name) for name in relation.get("columns") or ()}
@@ -145,21 +145,24 @@ def _enrich(
         for unique_id, node in (manifest.get(section) or {}).items():
             described = document.nodes.get(unique_id)
             if described is not None:
-                node["description"] = said.of_node(described, node.get("description") or "")
+                node["description"] = descriptions.of_node(described, node.get("description") or "")
                 if section in ("nodes", "sources"):
-                    _enrich_columns(node, described, spelled.get(unique_id, {}), said)
-    _enrich_overview(manifest, document, said)
+                    _enrich_columns(node, described, spelled.get(unique_id, {}), descriptions)
+    _enrich_overview(manifest, document, descriptions)
 
 
 def _enrich_columns(
-    node: dict[str, Any], described: DescribedNode, catalog: dict[str, str], said: Descriptions
+    node: dict[str, Any],
+    described: DescribedNode,
+    catalog: dict[str, str],
+    descriptions: Descriptions,
 ) -> None:
     columns: dict[str, Any] = node.get("columns") or {}
     keys = {name.lower(): name for name in columns}
     for column in described.columns:
         key = keys.get(column.name.lower())
         own = columns[key] if key is not None else None
-        text = said.of_column(described, column, (own or {}).get("description") or "")
+        text = descriptions.of_column(described, column, (own or {}).get("description") or "")
         if own is not None:
             own["description"] = text
         elif text:
@@ -177,7 +180,7 @@ def _enrich_columns(
 
 
 def _enrich_overview(
-    manifest: dict[str, Any], document: ProjectDocument, said: Descriptions
+    manifest: dict[str, Any], document: ProjectDocument, descriptions: Descriptions
 ) -> None:
     """Put the health before what the site's first page says: the last overview that is not dbt's own."""
     docs = manifest.setdefault("docs", {})
@@ -196,7 +199,7 @@ def _enrich_overview(
             "unique_id": unique_id,
             "block_contents": "",
         }
-    shown["block_contents"] = said.overview(shown.get("block_contents") or "")
+    shown["block_contents"] = descriptions.overview(shown.get("block_contents") or "")
 
 
 def _badges(document: ProjectDocument, red_below: RedBelow) -> Iterator[tuple[str, str]]:
@@ -213,10 +216,10 @@ def _static(index: bytes, manifest: bytes, catalog: bytes, badges: dict[str, byt
     """The site in one file, with its pictures in it."""
     page = index.decode()
 
-    def picture(found: re.Match[str]) -> str:
-        svg = badges.get(f"{BADGES}/{found[1]}")
+    def picture(match: re.Match[str]) -> str:
+        svg = badges.get(f"{BADGES}/{match[1]}")
         if svg is None:
-            return found[0]
+            return match[0]
         return f"(data:image/svg+xml;base64,{base64.b64encode(svg).decode()})"
 
     data = {
@@ -226,8 +229,8 @@ def _static(index: bytes, manifest: bytes, catalog: bytes, badges: dict[str, byt
         ).decode(),
     }
     for name, place in _PLACES.items():
-        before, found, after = page.partition(place)
-        if not found:
+        before, separator, after = page.partition(place)
+        if not separator:
             raise RippleError(
                 f"index.html has no place for {name.lower()}.json",
                 "--static",

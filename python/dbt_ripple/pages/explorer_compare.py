@@ -128,19 +128,19 @@ def compared(
     _stopped(states, document, judged)
     _tests(states, selection, document)
     notes = [note.message for note in (*comparison.everything, *difference.notes)]
-    found = Compared(base, states, {}, notes)
+    result = Compared(base, states, {}, notes)
     gone = [node.unique_id for node in difference.nodes if node.change == "removed"]
     if gone:
-        _removed(found, gone, document, describe_base())
-    for state in found.states.values():
-        found.counts[state.state] = found.counts.get(state.state, 0) + 1
-    found.counts |= {
+        _removed(result, gone, document, describe_base())
+    for state in result.states.values():
+        result.counts[state.state] = result.counts.get(state.state, 0) + 1
+    result.counts |= {
         "tests_to_run": len(selection.tests) + len(selection.unit_tests),
         "tests_proven": len(selection.proven),
         "tests_blocked": len(selection.blocked),
         "tests": selection.counts.all_tests,
     }
-    return found
+    return result
 
 
 def _differing(node: NodeDiff) -> NodeState:
@@ -190,17 +190,17 @@ def _tests(states: dict[str, NodeState], selection: Selection, document: Project
 
 
 def _removed(
-    found: Compared, gone: list[str], document: ProjectDocument, base: ProjectDocument
+    result: Compared, gone: list[str], document: ProjectDocument, base: ProjectDocument
 ) -> None:
-    found.removed = {u: base.nodes[u] for u in gone if u in base.nodes}
-    for unique_id in found.removed:
+    result.removed = {u: base.nodes[u] for u in gone if u in base.nodes}
+    for unique_id in result.removed:
         why = "Base has it, and head has not."
-        found.states[unique_id] = NodeState(unique_id=unique_id, state="removed", why=why)
-    there = document.nodes.keys() | found.removed.keys()
-    found.removed_links = [
+        result.states[unique_id] = NodeState(unique_id=unique_id, state="removed", why=why)
+    there = document.nodes.keys() | result.removed.keys()
+    result.removed_links = [
         link
         for link in base.links
-        if (link.parent_id in found.removed or link.child_id in found.removed)
+        if (link.parent_id in result.removed or link.child_id in result.removed)
         and link.parent_id in there
         and link.child_id in there
     ]

@@ -158,8 +158,8 @@ def unpacked(document: ProjectDocument, compared: Compared | None = None) -> dic
             ends["parent"].append(vertex(*link.parent))
             ends["child"].append(vertex(*link.child))
             ends["class"].append(_class(link))
-            said = tuple((kind.type, kind.subtype, kind.masking) for kind in link.kinds)
-            ends["kinds"].append(kinds.setdefault(said, len(kinds)))
+            of_link = tuple((kind.type, kind.subtype, kind.masking) for kind in link.kinds)
+            ends["kinds"].append(kinds.setdefault(of_link, len(kinds)))
     return {
         "project": {
             "name": document.name,
@@ -208,10 +208,10 @@ def _named(links: Iterable[Link], compared: Compared | None) -> dict[str, dict[s
 
 def _class(link: Link) -> int:
     if ROWS in (link.parent_column, link.child_column):
-        known = OF_ROWS
+        base_class = OF_ROWS
     else:
-        known = VALUE if link.is_value else DECIDES
-    return known + MAY_READ if link.may_read else known
+        base_class = VALUE if link.is_value else DECIDES
+    return base_class + MAY_READ if link.may_read else base_class
 
 
 def _node_value(value: Any, texts: _Texts) -> Any:

@@ -64,7 +64,7 @@ class Failure:
 
 def runs_of(loads: Sequence[Load]) -> list[Run]:
     """Every run that the artifacts tell of, once."""
-    found: dict[tuple[str, str], Run] = {}
+    runs: dict[tuple[str, str], Run] = {}
     for load in sorted(loads, key=lambda load: load.seen_at):
         parents: dict[str, list[str]] = {}
         for edge in load.edges:
@@ -72,13 +72,13 @@ def runs_of(loads: Sequence[Load]) -> list[Run]:
         for result in load.project.executed:
             node = load.nodes.get(result.unique_id)
             key = (result.invocation_id, result.unique_id)
-            if node is None or node.package_name == _PACKAGE or key in found:
+            if node is None or node.package_name == _PACKAGE or key in runs:
                 continue
             above = parents.get(result.unique_id, [])
             at = result.completed_at or result.started_at or load.seen_at
             # A test with several parents does not say which one it is about.
             of = result.unique_id if node.resource_type not in CHECKS else None
-            found[key] = Run(
+            runs[key] = Run(
                 result.unique_id,
                 load.target,
                 result.invocation_id,
@@ -88,7 +88,7 @@ def runs_of(loads: Sequence[Load]) -> list[Run]:
                 result.message,
                 of or (above[0] if len(above) == 1 else None),
             )
-    return sorted(found.values(), key=lambda run: (run.ran_at, run.invocation_id, run.unique_id))
+    return sorted(runs.values(), key=lambda run: (run.ran_at, run.invocation_id, run.unique_id))
 
 
 def contract_refusals(runs: Iterable[Run]) -> list[Run]:
@@ -113,7 +113,7 @@ def incidents_of(runs: Sequence[Run], changes: Sequence[LoadPair], latest: Load)
     for number, failure in enumerate(failures):
         key: object = (failure.target, *failure.cause) if failure.cause else upper[number]
         groups.setdefault(key, []).append(number)
-    found = []
+    incidents = []
     for key, numbers in groups.items():
         first = min(
             numbers,
@@ -129,7 +129,7 @@ def incidents_of(runs: Sequence[Run], changes: Sequence[LoadPair], latest: Load)
         states = {_state(failure, latest) for failure in own}
         closed = [failure.closed_at for failure in own if failure.closed_at is not None]
         node = latest.nodes.get(failures[first].node_id or "")
-        found.append(
+        incidents.append(
             Incident(
                 (node.domain if node is not None else None) or NO_DOMAIN,
                 min(failure.opened_at for failure in own),
@@ -137,7 +137,7 @@ def incidents_of(runs: Sequence[Run], changes: Sequence[LoadPair], latest: Load)
                 "open" in states,
             )
         )
-    return sorted(found, key=lambda one: (one.opened_at, one.domain))
+    return sorted(incidents, key=lambda one: (one.opened_at, one.domain))
 
 
 def _state(failure: Failure, latest: Load) -> str:
@@ -229,10 +229,10 @@ def _upper(failures: Sequence[Failure], latest: Load) -> list[int]:
         if failure.cause is None and failure.node_id is not None:
             on_node.setdefault(failure.node_id, []).append(number)
     above = [_above(number, failures, on_node, parents, latest) for number in range(len(failures))]
-    found = list(range(len(failures)))
+    roots = list(range(len(failures)))
     for _ in range(_STEPS_UP):
-        found = [number if (up := above[number]) is None else up for number in found]
-    return found
+        roots = [number if (up := above[number]) is None else up for number in roots]
+    return roots
 
 
 def _above(
@@ -245,7 +245,7 @@ def _above(
     failure = failures[number]
     if failure.cause is not None or failure.node_id not in latest.nodes:
         return None
-    found: list[tuple[int, datetime, str, int]] = []
+    candidates: list[tuple[int, datetime, str, int]] = []
     for unique_id, depth in reach(failure.node_id, parents).items():
         for other in on_node.get(unique_id, ()):
             upper = failures[other]
@@ -266,5 +266,5 @@ def _above(
                 )
                 is_above = together and earlier
             if is_above:
-                found.append((-depth, upper.opened_at, upper.unique_id, other))
-    return min(found)[3] if found else None
+                candidates.append((-depth, upper.opened_at, upper.unique_id, other))
+    return min(candidates)[3] if candidates else None

@@ -76,27 +76,30 @@ def downtime_hours(incidents: Iterable[Incident], week: date, now: datetime) -> 
 
 
 def domain_weeks(
-    incidents: Sequence[Incident], weeks: Collection[date], known: Collection[date], now: datetime
+    incidents: Sequence[Incident],
+    weeks: Collection[date],
+    counted_weeks: Collection[date],
+    now: datetime,
 ) -> list[DomainWeek]:
     """Each domain that had an incident, in each of some weeks in which something of it was wrong.
 
     Args:
         incidents: all that there are.
         weeks: their Mondays.
-        known: those in which something ran: in another, what was open stayed open, and whether
+        counted_weeks: those in which something ran: in another, what was open stayed open, and whether
             anything else was is not known.
         now: until when what is open has been open.
     """
     by_domain: dict[str, list[Incident]] = {}
     for one in incidents:
         by_domain.setdefault(one.domain, []).append(one)
-    found = []
+    rows = []
     for domain, own in sorted(by_domain.items()):
         for week in sorted(weeks):
-            counted = incident_week(own, week) if week in known else None
+            counted = incident_week(own, week) if week in counted_weeks else None
             hours = downtime_hours(own, week, now)
             if hours or (counted and (counted.opened or counted.closed)):
-                found.append(
+                rows.append(
                     DomainWeek(
                         domain=domain,
                         week=week,
@@ -106,7 +109,7 @@ def domain_weeks(
                         mttr_minutes=counted.mttr_minutes if counted else None,
                     )
                 )
-    return found
+    return rows
 
 
 def week_bounds(week: date) -> tuple[datetime, datetime]:

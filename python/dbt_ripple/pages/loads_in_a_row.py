@@ -62,10 +62,10 @@ class Load:
     @cached_property
     def columns(self) -> dict[str, list[ColumnRow]]:
         """The columns of each node."""
-        found: dict[str, list[ColumnRow]] = {}
+        columns: dict[str, list[ColumnRow]] = {}
         for row in cast("list[ColumnRow]", self.rows["columns"]):
-            found.setdefault(row.unique_id, []).append(row)
-        return found
+            columns.setdefault(row.unique_id, []).append(row)
+        return columns
 
     @property
     def edges(self) -> list[EdgeRow]:
@@ -80,21 +80,21 @@ class Load:
     @cached_property
     def reads(self) -> list[tuple[Vertex, Vertex]]:
         """Pairs of what is read and what reads it, tests included; names in lower case."""
-        found = [
+        edges = [
             ((e.parent_id, e.parent_column.lower()), (e.child_id, e.child_column.lower()))
             for e in self.column_edges
             if e.parent_id != e.child_id
         ]
-        found += [
+        edges += [
             ((row.unique_id, row.column_name.lower()), (row.test_id, ROWS))
             for row in cast("list[TestColumnRow]", self.rows["test_columns"])
         ]
-        return found
+        return edges
 
     @cached_property
     def definitions(self) -> dict[Vertex, _Definition]:
         """Every column and every set of rows; of a test, the rows are what it returns."""
-        found = {
+        definitions = {
             (row.unique_id, row.column_name.lower()): _Definition(
                 row.fingerprint, row.own_fingerprint, row.data_type, row.expression
             )
@@ -105,8 +105,8 @@ class Load:
             if node.package_name != _PACKAGE:
                 print_ = node.test_fingerprint or node.rows_fingerprint
                 own = node.own_rows_fingerprint
-                found[node.unique_id, ROWS] = _Definition(print_, own, None, None)
-        return found
+                definitions[node.unique_id, ROWS] = _Definition(print_, own, None, None)
+        return definitions
 
 
 @dataclass(frozen=True)
@@ -159,19 +159,19 @@ class LoadPair:
                 yield vertex, "removed"
 
     def _edges(self, kinds: dict[Vertex, str]) -> dict[Vertex, set[Vertex]]:
-        found: dict[Vertex, set[Vertex]] = {}
+        parents: dict[Vertex, set[Vertex]] = {}
         for parent, child in (*self.head.reads, *self.base.reads):
             if parent in kinds and child in kinds:
-                found.setdefault(child, set()).add(parent)
+                parents.setdefault(child, set()).add(parent)
         # An aggregate or a window is made of the rows it runs over, which no edge says.
         for vertex, kind in kinds.items():
             rows = (vertex[0], ROWS)
-            if vertex == rows or kind != "redefined" or rows not in kinds or vertex in found:
+            if vertex == rows or kind != "redefined" or rows not in kinds or vertex in parents:
                 continue
             old, new = self.base.definitions[vertex], self.head.definitions[vertex]
             if old.own_fingerprint is not None and old.own_fingerprint == new.own_fingerprint:
-                found[vertex] = {rows}
-        return found
+                parents[vertex] = {rows}
+        return parents
 
     def _is_origin(self, vertex: Vertex, kind: str) -> bool:
         if vertex not in self.edges:
@@ -199,7 +199,7 @@ class LoadPair:
 
     def broken_promises(self) -> list[str]:
         """The unique_id of each broken promise, as ``contract_violations`` lists them."""
-        found = []
+        broken = []
         for (unique_id, column), moved in self.changes.items():
             then = self.base.nodes.get(unique_id)
             if column == ROWS or then is None or not _promises(then):
@@ -208,11 +208,11 @@ class LoadPair:
             if (then.contract_version or "") != ((now.contract_version if now else None) or ""):
                 continue
             if moved.change in ("removed", "redefined"):
-                found.append(unique_id)
+                broken.append(unique_id)
             # A column that has another type often has another definition as well: two promises.
             if moved.old is not None and moved.new is not None and _retyped(moved.old, moved.new):
-                found.append(unique_id)
-        return found
+                broken.append(unique_id)
+        return broken
 
     def blast_radius(self) -> int:
         """How many assets the change broke or may have changed, as ``median_blast_radius`` counts."""
@@ -242,25 +242,25 @@ class LoadPair:
             if child is not None and child.resource_type in _CONSUMERS:
                 read.setdefault((edge.parent_id, edge.child_id), set()).add(edge.parent_column)
         parents = {vertex[0] for vertex in moved}
-        found = set()
+        consumers = set()
         for (parent, consumer), columns in read.items():
             if parent not in parents or consumer not in self.head.nodes:
                 continue
             any_ = columns == {ROWS}
             if any_ or any((parent, column.lower()) in moved for column in columns):
-                found.add(consumer)
-        return found
+                consumers.add(consumer)
+        return consumers
 
 
 def pairs(loads: Sequence[Load]) -> list[LoadPair]:
     """Each load with the one before it of the same target, in the order of their times."""
     last: dict[str, Load] = {}
-    found = []
+    pairs_of_loads = []
     for load in sorted(loads, key=lambda load: load.seen_at):
         if load.target in last:
-            found.append(LoadPair(last[load.target], load))
+            pairs_of_loads.append(LoadPair(last[load.target], load))
         last[load.target] = load
-    return found
+    return pairs_of_loads
 
 
 def _retyped(old: _Definition, new: _Definition) -> bool:

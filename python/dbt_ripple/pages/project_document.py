@@ -224,7 +224,7 @@ class ProjectDocument(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 def _by(links: Sequence[Link], end: str) -> dict[Vertex, list[Link]]:
-    found: dict[Vertex, list[Link]] = {}
+    by_vertex: dict[Vertex, list[Link]] = {}
     for link in links:
-        found.setdefault(getattr(link, end), []).append(link)
-    return found
+        by_vertex.setdefault(getattr(link, end), []).append(link)
+    return by_vertex

@@ -82,7 +82,7 @@ class Series:
     whole: float | None
     top: float | None = None
 
-    def said(self, value: float | None) -> str:
+    def as_text(self, value: float | None) -> str:
         """A value in words."""
         return NOT_KNOWN if value is None else self.spelled(value)
 
@@ -98,8 +98,8 @@ def series_of(report: ReportDocument) -> list[Series]:
         return next((value for value in reversed(values) if value is not None), None)
 
     def total(values: Sequence[float | None]) -> float | None:
-        known = [value for value in values if value is not None]
-        return sum(known) if known else None
+        numbers = [value for value in values if value is not None]
+        return sum(numbers) if numbers else None
 
     def state(title: str, meaning: str, name: str, top: float | None = 1.0) -> Series:
         values = column(name)
@@ -174,13 +174,13 @@ def series_of(report: ReportDocument) -> list[Series]:
 
 def _mttr(weeks: Sequence[WeekFigures]) -> float | None:
     """Over all incidents that were closed, each counted once."""
-    known = [
+    means = [
         (week.mttr_minutes, week.incidents_closed)
         for week in weeks
         if week.mttr_minutes is not None and week.incidents_closed
     ]
-    closed = sum(count for _, count in known)
-    return sum(mean * count for mean, count in known) / closed if closed else None
+    closed = sum(count for _, count in means)
+    return sum(mean * count for mean, count in means) / closed if closed else None
 
 
 def _downtime(report: ReportDocument) -> tuple[float | None, ...]:
@@ -202,27 +202,27 @@ def labels(report: ReportDocument) -> list[str]:
 
 def domains_of(report: ReportDocument) -> list[tuple[str, list[str]]]:
     """Each domain with what is said of it over all weeks, in the order of `DOMAIN_COLUMNS`."""
-    found: dict[str, list[DomainWeek]] = {}
+    by_domain: dict[str, list[DomainWeek]] = {}
     for one in report.domains:
-        found.setdefault(one.domain, []).append(one)
+        by_domain.setdefault(one.domain, []).append(one)
 
     def total(weeks: list[DomainWeek], name: str) -> float | None:
-        known = [getattr(week, name) for week in weeks if getattr(week, name) is not None]
-        return sum(known) if known else None
+        numbers = [getattr(week, name) for week in weeks if getattr(week, name) is not None]
+        return sum(numbers) if numbers else None
 
     rows = []
-    for domain, weeks in sorted(found.items()):
+    for domain, weeks in sorted(by_domain.items()):
         closed = [(w.mttr_minutes, w.incidents_closed) for w in weeks if w.mttr_minutes is not None]
         count = sum(n or 0 for _, n in closed)
         mttr = sum((m or 0) * (n or 0) for m, n in closed) / count if count else None
-        said: list[tuple[float | None, Callable[[float], str]]] = [
+        figures: list[tuple[float | None, Callable[[float], str]]] = [
             (total(weeks, "downtime_hours"), hours),
             (total(weeks, "incidents_opened"), number),
             (mttr, minutes),
             (total(weeks, "contract_violations"), number),
             (total(weeks, "changes"), number),
         ]
-        rows.append((domain, [NOT_KNOWN if v is None else spell(v) for v, spell in said]))
+        rows.append((domain, [NOT_KNOWN if v is None else spell(v) for v, spell in figures]))
     return rows
 
 
@@ -248,7 +248,7 @@ def html(report: ReportDocument) -> str:
     """The report as a page that needs no other file."""
     from markupsafe import Markup
 
-    found = series_of(report)
+    all_series = series_of(report)
     weeks = labels(report)
     return page(
         "report.html.jinja",
@@ -258,7 +258,7 @@ def html(report: ReportDocument) -> str:
             "report": report,
             "series": [
                 (one, Markup(trend(one.title, weeks, one.values, one.spelled, one.top)))
-                for one in found
+                for one in all_series
             ],
             "weeks": weeks,
             "domain_columns": DOMAIN_COLUMNS,
@@ -277,8 +277,8 @@ def markdown(report: ReportDocument) -> Iterator[str]:
     yield f"| figure | all weeks | trend | {' | '.join(weeks)} |"
     yield f"| --- | ---: | --- |{' ---: |' * len(weeks)}"
     for one in series_of(report):
-        cells = " | ".join(one.said(value) for value in one.values)
-        yield f"| {one.title} | {one.said(one.whole)} | {sparkline(one.values, one.top)} | {cells} |"
+        cells = " | ".join(one.as_text(value) for value in one.values)
+        yield f"| {one.title} | {one.as_text(one.whole)} | {sparkline(one.values, one.top)} | {cells} |"
     if report.domains:
         yield ""
         yield f"| domain | {' | '.join(name.lower() for name in DOMAIN_COLUMNS)} |"
@@ -295,15 +295,15 @@ def markdown(report: ReportDocument) -> Iterator[str]:
 
 def text(report: ReportDocument) -> Iterator[str]:
     """The report for a terminal, line by line."""
-    found = series_of(report)
+    all_series = series_of(report)
     yield title_of(report)
-    width = max(len(one.title) for one in found)
-    for one in found:
-        yield f"  {one.title:<{width}}  {sparkline(one.values, one.top)}  {one.said(one.whole)}"
+    width = max(len(one.title) for one in all_series)
+    for one in all_series:
+        yield f"  {one.title:<{width}}  {sparkline(one.values, one.top)}  {one.as_text(one.whole)}"
     for domain, cells in domains_of(report):
-        said = ", ".join(
+        figures = ", ".join(
             f"{name.lower()} {cell}" for name, cell in zip(DOMAIN_COLUMNS, cells, strict=True)
         )
-        yield f"  domain {domain}: {said}"
+        yield f"  domain {domain}: {figures}"
     for absent in report.absent:
         yield f"not known: {absent.what}: {absent.why}"

@@ -89,18 +89,18 @@ def _week(
     """What a week's newest artifacts, and its changes, say."""
     if load is not None:
         nodes = list(load.nodes.values())
-        found = health(
+        health_figures = health(
             nodes,
             load.columns,
             unknown_downstreams(nodes, load.edges, load.column_edges),
             incomplete_paths(nodes, load.edges),
             (),
         )
-        figures.node_coverage = found.node_coverage
-        figures.tier1_node_coverage = found.tier1_node_coverage
-        figures.tier1_column_coverage = found.tier1_column_coverage
-        figures.certified_path_integrity = found.certified_path_integrity
-        figures.unknown_downstreams = found.unknown_downstreams
+        figures.node_coverage = health_figures.node_coverage
+        figures.tier1_node_coverage = health_figures.tier1_node_coverage
+        figures.tier1_column_coverage = health_figures.tier1_column_coverage
+        figures.certified_path_integrity = health_figures.certified_path_integrity
+        figures.unknown_downstreams = health_figures.unknown_downstreams
     if changes is not None:
         radius = sorted(pair.blast_radius() for pair in changes if pair.changed_nodes)
         figures.changes = len(radius)

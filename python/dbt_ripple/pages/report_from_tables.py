@@ -44,7 +44,7 @@ def from_tables(
     radius = _by_week(rows.get("median_blast_radius", ()))
     incidents = [*_incidents(rows.get("incidents", ()))]
     of_domains = _domains(rows.get("domain_kpis", ()))
-    known = {week for week in weeks if "incidents" in rows and week in run_weeks}
+    counted_weeks = {week for week in weeks if "incidents" in rows and week in run_weeks}
     figures = []
     for week in weeks:
         row = kpis.get(week, {})
@@ -54,7 +54,7 @@ def from_tables(
         if "domain_kpis" in rows and (is_loaded or week in run_weeks):
             of_week = (one for (_, at), one in of_domains.items() if at == week)
             violations = sum(one.contract_violations or 0 for one in of_week)
-        counted = incident_week(incidents, week) if week in known else None
+        counted = incident_week(incidents, week) if week in counted_weeks else None
         figures.append(
             WeekFigures(
                 week=week,
@@ -82,7 +82,7 @@ def from_tables(
         first_week=weeks[0],
         last_week=weeks[-1],
         weeks=figures,
-        domains=united(of_domains, domain_weeks(incidents, weeks, known, now), weeks),
+        domains=united(of_domains, domain_weeks(incidents, weeks, counted_weeks, now), weeks),
         absent=[
             *absent,
             *weeks_without(figures, "no lineage was loaded in", "no run was recorded in"),
@@ -124,19 +124,19 @@ def _incidents(rows: Iterable[Mapping[str, Plain]]) -> Iterable[Incident]:
 
 def _domains(rows: Iterable[Mapping[str, Plain]]) -> dict[tuple[str, date], DomainWeek]:
     """What domain_kpis says of contracts and changes, by domain and week."""
-    found = {}
+    by_domain_and_week = {}
     for row in rows:
         week = week_in(row.get("week"))
         if week is not None:
             domain = str(row.get("domain"))
-            found[domain, week] = DomainWeek(
+            by_domain_and_week[domain, week] = DomainWeek(
                 domain=domain,
                 week=week,
                 contract_violations=_whole(row.get("contract_violations")),
                 changes=_whole(row.get("changes")),
                 change_failure_rate=_number(row.get("change_failure_rate")),
             )
-    return found
+    return by_domain_and_week
 
 
 def united(
@@ -145,10 +145,10 @@ def united(
     weeks: Collection[date],
 ) -> list[DomainWeek]:
     """What is said of contracts and changes, and what is said of incidents, of some weeks in one."""
-    found = {key: one for key, one in of_domains.items() if key[1] in weeks}
+    by_domain_and_week = {key: one for key, one in of_domains.items() if key[1] in weeks}
     for one in of_incidents:
-        other = found.get((one.domain, one.week))
-        found[one.domain, one.week] = (
+        other = by_domain_and_week.get((one.domain, one.week))
+        by_domain_and_week[one.domain, one.week] = (
             one
             if other is None
             else msgspec.structs.replace(
@@ -158,14 +158,14 @@ def united(
                 change_failure_rate=other.change_failure_rate,
             )
         )
-    return [found[key] for key in sorted(found)]
+    return [by_domain_and_week[key] for key in sorted(by_domain_and_week)]
 
 
 def _by_week(rows: Iterable[Mapping[str, Plain]]) -> dict[date, Mapping[str, Plain]]:
     return {week: row for row in rows if (week := week_in(row.get("week"))) is not None}
 
 
-def week_in(said: Plain) -> date | None:
+def week_in(value: Plain) -> date | None:
     """The Monday that a model's column ``week`` means.
 
     It is midnight in the session's time zone, whatever that is: the nearest Monday.
@@ -174,13 +174,13 @@ def week_in(said: Plain) -> date | None:
         >>> str(week_in("2026-11-22T23:00:00+00:00")), str(week_in("2026-11-23T05:00:00+00:00"))
         ('2026-11-23', '2026-11-23')
     """
-    moment = _moment(said)
+    moment = _moment(value)
     return None if moment is None else monday_of(moment + timedelta(days=3, hours=12))
 
 
-def _moment(said: Plain) -> datetime | None:
+def _moment(value: Plain) -> datetime | None:
     try:
-        return as_utc(datetime.fromisoformat(str(said)))
+        return as_utc(datetime.fromisoformat(str(value)))
     except ValueError:
         return None
 

@@ -84,7 +84,7 @@ def _changes(
 ) -> Iterator[DefinitionChange]:
     before, after = expressions_of(comparison.base), expressions_of(comparison.head)
 
-    def said(
+    def definition_change(
         unique_id: str, column: str | None, change: str, began: bool, was: str | None = None
     ) -> DefinitionChange:
         old = None if change == "added" or column is None else before((unique_id, was or column))
@@ -107,21 +107,21 @@ def _changes(
     for unique_id in sorted({*unique_ids} & {*comparison.changed, *comparison.removed}):
         change = comparison.changed.get(unique_id)
         if change is None:
-            yield said(unique_id, None, "removed", True)
+            yield definition_change(unique_id, None, "removed", True)
             continue
         if change.kind == "added":
-            yield said(unique_id, None, "added", True)
+            yield definition_change(unique_id, None, "added", True)
             continue
         if change.rows:
-            yield said(unique_id, None, "redefined", began(unique_id, "*rows*"))
+            yield definition_change(unique_id, None, "redefined", began(unique_id, "*rows*"))
         for name in change.redefined:
-            yield said(unique_id, name, "redefined", began(unique_id, name))
+            yield definition_change(unique_id, name, "redefined", began(unique_id, name))
         for name in change.added:
             if (was := change.renamed.get(name)) is not None:
-                yield said(unique_id, name, "renamed", began(unique_id, name), was)
+                yield definition_change(unique_id, name, "renamed", began(unique_id, name), was)
             else:
-                yield said(unique_id, name, "added", began(unique_id, name))
+                yield definition_change(unique_id, name, "added", began(unique_id, name))
         renamed = set(change.renamed.values())
         for name in change.removed:
             if name not in renamed:
-                yield said(unique_id, name, "removed", True)
+                yield definition_change(unique_id, name, "removed", True)

@@ -37,9 +37,9 @@ def trend(
         >>> "not known" in trend("t", ["a", "b"], [1.0, None], str)
         True
     """
-    known = [value for value in values if value is not None]
-    highest = top if top is not None else max([*known, 0.0])
-    said = ", ".join(
+    numbers = [value for value in values if value is not None]
+    highest = top if top is not None else max([*numbers, 0.0])
+    label = ", ".join(
         f"{week}: {'not known' if value is None else spelled(value)}"
         for week, value in zip(weeks, values, strict=True)
     )
@@ -57,7 +57,7 @@ def trend(
     ]
     ground = _HEIGHT - _BOTTOM
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="trend" role="img" aria-label={quoteattr(f"{title}. {said}")}'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="trend" role="img" aria-label={quoteattr(f"{title}. {label}")}'
         f' viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" width="{_WIDTH:g}" height="{_HEIGHT:g}">',
         f"<style>{_STYLE}</style>",
         f'<path class="ground" d="M{_LEFT:g} {ground:g}H{_WIDTH - _LEFT:g}"/>',
@@ -103,8 +103,8 @@ def sparkline(values: Sequence[float | None], top: float | None = None) -> str:
         >>> sparkline([0.5, 1.0], top=1)
         '▅█'
     """
-    known = [value for value in values if value is not None]
-    highest = top if top is not None else max(known, default=0.0)
+    numbers = [value for value in values if value is not None]
+    highest = top if top is not None else max(numbers, default=0.0)
     return "".join(
         GAP
         if value is None

@@ -69,8 +69,8 @@ def sendable(incident: Incident, dialect: str) -> tuple[Incident, list[str]]:
             else:
                 change.before = without_values(change.before, dialect) if change.before else None
                 change.after = without_values(change.after, dialect) if change.after else None
-    said = f"the SQL of {count(left, 'change')} of what holds personal data" if left else ""
-    return made, [said] if said else []
+    left_out = f"the SQL of {count(left, 'change')} of what holds personal data" if left else ""
+    return made, [left_out] if left_out else []
 
 
 def webhook_body(incident: Incident, left_out: Sequence[str]) -> dict[str, Any]:

@@ -86,13 +86,13 @@ def read_models(
             continue
         try:
             frame = spark.table(relation)
-            found = [row.asDict(recursive=True) for row in _of_project(frame, project.name)]
+            records = [row.asDict(recursive=True) for row in _of_project(frame, project.name)]
         except Exception as error:  # of Spark, by what it works on
             unread[model] = (
                 f"it cannot be read ({first_line(error)[:200]}): `dbt-ripple build` makes it"
             )
             continue
-        plain = [{name: _plain(value) for name, value in row.items()} for row in found]
+        plain = [{name: _plain(value) for name, value in row.items()} for row in records]
         rows[model] = sorted(plain, key=_order)
     return rows, unread
 
@@ -118,10 +118,10 @@ def weeks_of(
     try:
         frame = session().table(relation)
         frame = frame.filter(frame["project_name"] == project.name)
-        found = frame.selectExpr(f"date_trunc('week', `{column}`) as week").distinct().collect()
+        weeks = frame.selectExpr(f"date_trunc('week', `{column}`) as week").distinct().collect()
     except Exception:  # of Spark, by what it works on
         return None
-    return sorted(str(_plain(row["week"])) for row in found if row["week"] is not None)
+    return sorted(str(_plain(row["week"])) for row in weeks if row["week"] is not None)
 
 
 def about(rows: Rows, columns: Sequence[str], unique_ids: Collection[str]) -> Rows:

@@ -209,13 +209,13 @@ class _Walk:
 
     def attributes(self, node: Node, source: Callable[[Node], Deps]) -> Plan:
         """A leaf: its output attributes and what each stands for."""
-        found = [_tree(a) for a in node.fields["output"]] if "output" in node.fields else []
+        trees = [_tree(a) for a in node.fields["output"]] if "output" in node.fields else []
         if node.kind == "Range":
-            found = [_tree(a) for a in node.fields.get("output", [])]
+            trees = [_tree(a) for a in node.fields.get("output", [])]
         return Plan(
-            [_id(a) for a in found],
-            [a.fields["name"] for a in found],
-            [source(a) for a in found],
+            [_id(a) for a in trees],
+            [a.fields["name"] for a in trees],
+            [source(a) for a in trees],
             {},
         )
 
@@ -248,13 +248,13 @@ class _Walk:
         return self.outputs(node.fields["projectList"], scope, dict(child.rows))
 
     def outputs(self, expressions: list[list[dict[str, Any]]], scope: _Scope, rows: Deps) -> Plan:
-        found = [_tree(e) for e in expressions]
+        trees = [_tree(e) for e in expressions]
         # A column of the outer query shown as it is stands there under its own id.
-        named = [_tree(e.fields["e"]) if e.kind == "OuterReference" else e for e in found]
+        named = [_tree(e.fields["e"]) if e.kind == "OuterReference" else e for e in trees]
         return Plan(
             [_id(e) for e in named],
             [e.fields["name"] for e in named],
-            [scope.deps(e, IDENTITY) for e in found],
+            [scope.deps(e, IDENTITY) for e in trees],
             rows,
         )
 
@@ -380,10 +380,10 @@ class _Walk:
         """What column `i` of a generator comes from; STACK says it cell by cell."""
         if generator.kind != "Stack":
             return scope.deps(generator, TRANSFORMATION)
-        found: Deps = {}
+        deps: Deps = {}
         for cell in generator.children[1 + i :: width]:
-            add(found, scope.deps(cell, TRANSFORMATION))
-        return found
+            add(deps, scope.deps(cell, TRANSFORMATION))
+        return deps
 
     def plan_window(self, node: Node, outer: dict[int, Deps]) -> Plan:
         child = self.plan(node.children[0], outer)
@@ -451,14 +451,14 @@ class _Walk:
 
     def plan_cterelationref(self, node: Node, outer: dict[int, Deps]) -> Plan:
         number = int(node.fields["cteId"])
-        known = self.ctes.get(number)
-        if known is None:
+        definition_output = self.ctes.get(number)
+        if definition_output is None:
             definition = self.definitions.get(number)
             if definition is None:
                 raise PlanGapError(f"reference to CTE {number}, which is not defined here")
-            known = self.plan(definition.children[0], self.environments[number])
-            self.ctes[number] = known
-        return self.reference(node, known)
+            definition_output = self.plan(definition.children[0], self.environments[number])
+            self.ctes[number] = definition_output
+        return self.reference(node, definition_output)
 
     def reference(self, node: Node, target: Plan) -> Plan:
         """The same columns by position under new ids."""
@@ -527,94 +527,96 @@ class _Scope:
 
     def deps(self, node: Node, kind: int) -> Deps:
         """What an expression used in this kind depends on."""
-        found: Deps = {}
-        self.into(node, kind, found)
-        return found
+        result: Deps = {}
+        self.add_expression(node, kind, result)
+        return result
 
-    def each(self, nodes: Iterable[Node], kind: int, found: Deps) -> None:
+    def add_each(self, nodes: Iterable[Node], kind: int, result: Deps) -> None:
         for node in nodes:
-            self.into(node, kind, found)
+            self.add_expression(node, kind, result)
 
-    def column(self, attribute: Node, kind: int, found: Deps, env: dict[int, Deps]) -> None:
+    def add_column(self, attribute: Node, kind: int, result: Deps, env: dict[int, Deps]) -> None:
         number = _id(attribute)
         deps = env.get(number)
         if deps is None:
             deps = self.outer.get(number)
         if deps is None:
             raise PlanGapError(f"attribute {attribute.fields['name']}#{number} comes from nowhere")
-        add(found, deps, kind)
+        add(result, deps, kind)
 
-    def into(self, node: Node, kind: int, found: Deps) -> None:
+    def add_expression(self, node: Node, kind: int, result: Deps) -> None:
         name = node.kind
         if name == "AttributeReference":
-            self.column(node, kind, found, self.env)
+            self.add_column(node, kind, result, self.env)
         elif name == "OuterReference":
             inner_reference = node.fields["e"]
             if not isinstance(inner_reference, Node):
                 inner_reference = _tree(inner_reference)
-            self.column(inner_reference, kind, found, {})
+            self.add_column(inner_reference, kind, result, {})
         elif name in ("Alias", "Cast", "AnsiCast"):
-            self.into(node.children[0], kind, found)
+            self.add_expression(node.children[0], kind, result)
         elif name == "CaseWhen":
             # (condition, value) pairs, then ELSE.
             pairs = len(node.children) // 2 * 2
-            self.each(node.children[0:pairs:2], _test(kind), found)
-            self.each(node.children[1:pairs:2], _deeper(kind), found)
-            self.each(node.children[pairs:], _deeper(kind), found)
+            self.add_each(node.children[0:pairs:2], _test(kind), result)
+            self.add_each(node.children[1:pairs:2], _deeper(kind), result)
+            self.add_each(node.children[pairs:], _deeper(kind), result)
         elif name == "If":
-            self.into(node.children[0], _test(kind), found)
-            self.each(node.children[1:], _deeper(kind), found)
+            self.add_expression(node.children[0], _test(kind), result)
+            self.add_each(node.children[1:], _deeper(kind), result)
         elif name in ("NullIf", "NullIfZero", "Nvl2", "Decode"):
-            self.each(node.children, kind, found)  # what replaces it says what chooses
+            self.add_each(node.children, kind, result)  # what replaces it says what chooses
         elif name == "With" and len(node.children) == 2:
             # One common expression: every reference in the first child is to it.
             child, definition = node.children
             saved, self.common = self.common, definition.children[0]
-            self.into(child, kind, found)
+            self.add_expression(child, kind, result)
             self.common = saved
         elif name == "CommonExpressionRef" and self.common is not None:
-            self.into(self.common, kind, found)
+            self.add_expression(self.common, kind, result)
         elif name == "PivotFirst":
-            self.into(node.children[0], _test(kind), found)
-            self.into(node.children[1], self.aggregate(kind), found)
+            self.add_expression(node.children[0], _test(kind), result)
+            self.add_expression(node.children[1], self.aggregate(kind), result)
         elif name == "AggregateExpression":
-            self.into(node.children[0], self.aggregate(kind), found)
-            self.each(node.children[1:], _test(kind), found)  # FILTER (WHERE ...)
+            self.add_expression(node.children[0], self.aggregate(kind), result)
+            self.add_each(node.children[1:], _test(kind), result)  # FILTER (WHERE ...)
         elif name == "SortOrder":
-            self.each(node.children, SORT if kind & DIRECT else kind, found)
+            self.add_each(node.children, SORT if kind & DIRECT else kind, result)
         elif name == "WindowExpression":
             function, spec = node.children
             over = WINDOW if kind & DIRECT else kind
             if function.kind == "AggregateExpression" and function.children[0].kind in _PICKS:
-                self.each(function.children[0].children, _deeper(kind), found)
-                self.each(function.children[1:], _test(kind), found)
+                self.add_each(function.children[0].children, _deeper(kind), result)
+                self.add_each(function.children[1:], _test(kind), result)
             else:
-                self.into(function, over if function.kind in _RANKS else _deeper(kind), found)
+                self.add_expression(
+                    function, over if function.kind in _RANKS else _deeper(kind), result
+                )
             for part in spec.children:
-                self.each(part.children if part.kind == "SortOrder" else [part], over, found)
+                self.add_each(part.children if part.kind == "SortOrder" else [part], over, result)
         elif name == "ScalarSubquery":
             inner = self.subquery(node)
-            add(found, inner.columns[0], kind)
+            add(result, inner.columns[0], kind)
             # Which rows it saw is indirect already, whatever the value is used for.
-            add(found, inner.rows, kind)
+            add(result, inner.rows, kind)
         elif name == "Exists":
-            add(found, self.subquery(node).rows, _test(kind))
+            add(result, self.subquery(node).rows, _test(kind))
         elif name == "InSubquery":
-            self.each(node.children[:-1], _deeper(kind), found)
+            self.add_each(node.children[:-1], _deeper(kind), result)
             inner = self.subquery(node.children[-1])
             for deps in (*inner.columns, inner.rows):
-                add(found, deps, _test(kind))
+                add(result, deps, _test(kind))
         elif name == "FunctionTableSubqueryArgumentExpression":
             inner = self.subquery(node)
             for deps in (*inner.columns, inner.rows):
-                add(found, deps, kind)
+                add(result, deps, kind)
         elif "plan" in node.fields and _is_expression(node.fields["plan"]):
             raise PlanGapError(f"subquery {node.fields['class']}")
         elif "replacement" in node.fields and (parameters := self.parameters(node)):
             # A function Spark expands: its own arguments count, not how it is expanded.
-            self.each(parameters, _deeper(kind), found)
+            self.add_each(parameters, _deeper(kind), result)
         else:
-            self.each(node.children, _deeper(kind), found)
+            self.add_each(node.children, _deeper(kind), result)
 
     def aggregate(self, kind: int) -> int:
         return AGGREGATION if kind & DIRECT else kind
@@ -626,18 +628,18 @@ class _Scope:
         of the replacement (both sides of a self join): they are renumbered here, by name.
         Empty where that cannot be done: then the replacement has to be read.
         """
-        found: list[Node] = []
+        parameters: list[Node] = []
         for key, value in node.fields.items():
             if key == "replacement":
                 continue
             if _is_expression(value):
-                found.append(_tree(value))
+                parameters.append(_tree(value))
             elif isinstance(value, list) and value and all(map(_is_expression, value)):
-                found.extend(map(_tree, value))
-        if any(_subqueries(f) for f in found):
+                parameters.extend(map(_tree, value))
+        if any(_subqueries(f) for f in parameters):
             return []  # a subquery's plan would be an older one: read what replaced it
         fresh = {_id(a): a for c in node.children for a in _attributes(c)}
-        for attribute in (a for f in found for a in _attributes(f)):
+        for attribute in (a for f in parameters for a in _attributes(f)):
             if _id(attribute) not in fresh:
                 same = {i for i, a in fresh.items() if a.fields["name"] == attribute.fields["name"]}
                 if len(same) != 1:
@@ -646,7 +648,7 @@ class _Scope:
                     **attribute.fields,
                     "exprId": fresh[same.pop()].fields["exprId"],
                 }
-        return found
+        return parameters
 
     def subquery(self, node: Node) -> Plan:
         return self.walk.plan(_tree(node.fields["plan"]), self.outer | self.env)

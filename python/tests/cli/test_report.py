@@ -201,7 +201,7 @@ def test_a_model_that_cannot_be_read_makes_no_zero() -> None:
     assert {one.why for one in said.absent} > {"it was never built", "switched off"}
     words = " ".join(text(said))
     assert "it was never built" in words
-    figures = {one.title: one.said(one.whole) for one in series_of(said)}
+    figures = {one.title: one.as_text(one.whole) for one in series_of(said)}
     assert set(figures.values()) == {"not known"}
 
 

@@ -628,12 +628,12 @@ class AssetLineage:
 
     def _own(self) -> dict[str, Own]:
         """What assets say themselves, whatever they read: where that differs, the change was made there."""
-        found = {}
+        fingerprints = {}
         for unique_id, asset in self.graph.assets.items():
             own = digest(b"asset", text_of(asset.declared).encode()).hex()
             columns = self.linked[unique_id].analysis.columns
-            found[unique_id] = Own(dict.fromkeys(map(str.lower, columns), own), own)
-        return found
+            fingerprints[unique_id] = Own(dict.fromkeys(map(str.lower, columns), own), own)
+        return fingerprints
 
     def _assertions(self) -> list[tuple[str, str, str]]:
         """What the checks that events tell of read, as `Analysis.test_columns`."""
@@ -651,7 +651,7 @@ class AssetLineage:
 
     def _checks(self) -> dict[str, NodeAnalysis]:
         """These checks as tests, each with the fingerprint of what it reads."""
-        found = {}
+        analyses = {}
         for test, unique_id, column in self._assertions():
             seen = self.seen(unique_id)
             fps = {}
@@ -659,8 +659,8 @@ class AssetLineage:
                 fps = dict(zip(map(str.lower, seen.columns), seen.fingerprints, strict=False))
                 fps[ROWS] = seen.rows_fingerprint
             fp = digest(b"assertion", test.encode(), fps.get(column.lower(), "").encode()).hex()
-            found[test] = NodeAnalysis(test, "analysed", rows_fingerprint=fp)
-        return found
+            analyses[test] = NodeAnalysis(test, "analysed", rows_fingerprint=fp)
+        return analyses
 
     def moved_since(self, before: AssetLineage) -> dict[str, set[str]]:
         """What assets write otherwise than before into the sources of dbt: columns and rows, by source."""

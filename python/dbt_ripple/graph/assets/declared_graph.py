@@ -550,21 +550,21 @@ class DeclaredGraph:
                     assertions[assertion.unique_id] = msgspec.structs.replace(assertion, node=node)
         return assertions
 
-    def _test(self, said: Assertion) -> Node:
+    def _test(self, assertion: Assertion) -> Node:
         return Node(
-            unique_id=said.unique_id,
-            name=said.name,
+            unique_id=assertion.unique_id,
+            name=assertion.name,
             resource_type="test",
             package_name=self.project.name,
-            fqn=[self.project.name, "assets", said.name],
-            description=said.description,
-            config={} if said.severity is None else {"severity": said.severity},
+            fqn=[self.project.name, "assets", assertion.name],
+            description=assertion.description,
+            config={} if assertion.severity is None else {"severity": assertion.severity},
             compiled=True,
             compiled_code="",  # it is no query of dbt, and there is nothing to compile
-            attached_node=said.node,
-            column_name=said.column,
-            test_metadata=TestMetadata(name=said.kind),
-            depends_on=DependsOn(nodes=[said.node]),
+            attached_node=assertion.node,
+            column_name=assertion.column,
+            test_metadata=TestMetadata(name=assertion.kind),
+            depends_on=DependsOn(nodes=[assertion.node]),
         )
 
     def _node(self, asset: AssetNode) -> Node:

@@ -147,7 +147,7 @@ class _Collection:
         merged = {asset.id: asset for asset in self.declared}
         jobs = [self._job_asset(job) for job in self.jobs.values()]
         used = {flow.node for asset in jobs for flow in (*asset.reads, *asset.writes)}
-        used |= {said.node for asset in jobs for said in asset.assertions}
+        used |= {assertion.node for asset in jobs for assertion in asset.assertions}
         for name, unique_id in self.datasets.items():
             if unique_id in used:
                 asset = self._dataset_asset(name, unique_id)
@@ -192,13 +192,13 @@ class _Collection:
         for name, job in list(self.jobs.items()):
             job.declared = self._declared_job(job)
             job.id = job.declared.id if job.declared is not None else ids[name]
-            known = {d.id.casefold(): d for d in self.retired}.get(job.id.casefold())
-            if known is not None:
+            retired = {d.id.casefold(): d for d in self.retired}.get(job.id.casefold())
+            if retired is not None:
                 last = self.events.last.get(name)
-                if last is None or known.retired is None or last.date() <= known.retired:
+                if last is None or retired.retired is None or last.date() <= retired.retired:
                     del self.jobs[name]
                     continue
-                job.declared, job.id = known, known.id
+                job.declared, job.id = retired, retired.id
 
     def _named_by_others(self, name: JobName) -> None:
         if name not in self.jobs and name not in self.events.jobs:
@@ -207,8 +207,8 @@ class _Collection:
     def _is_own(self, name: JobName, lineage: JobLineage, told: Told) -> bool:
         """Whether a job of dbt is one of this project: what dbt's artifacts say, is said."""
         datasets = {*told.inputs, *told.outputs, *lineage.outputs}
-        known = [u for dataset in datasets for u in self.identities.relations(dataset)]
-        return not datasets or name.name in self.nodes or bool(known)
+        relations = [u for dataset in datasets for u in self.identities.relations(dataset)]
+        return not datasets or name.name in self.nodes or bool(relations)
 
     def _declared_job(self, job: _Job) -> DeclaredAsset | None:
         place = f"{job.name.namespace}/{job.name.name}"
@@ -264,8 +264,8 @@ class _Collection:
             if asset is not None:
                 self.datasets[first] = asset.unique_id
                 continue
-            said = facet(self._facets(first), "datasetType").get("datasetType")
-            wanted[first] = (self.identities.type_of(first, text(said)), first.name)
+            given_type = facet(self._facets(first), "datasetType").get("datasetType")
+            wanted[first] = (self.identities.type_of(first, text(given_type)), first.name)
         for first, id_ in self._ids(wanted).items():
             prefix, _, own = id_.partition(":")
             self.datasets[first] = f"asset.{prefix}.{own}"
@@ -278,9 +278,9 @@ class _Collection:
 
     def nodes_of(self, name: DatasetName) -> tuple[str, ...]:
         """The relations of dbt that a dataset is, or else the asset that it is."""
-        found = self.identities.relations(name)
-        if found:
-            return found
+        relations = self.identities.relations(name)
+        if relations:
+            return relations
         own = self.datasets.get(self.identities.representative(name))
         return (own,) if own is not None else ()
 
@@ -395,9 +395,9 @@ class _Collection:
         nodes = {node for name in read for node in self.nodes_of(name)} | job.more_reads
         flows = []
         for node in sorted(nodes):
-            said = tuple(sorted(columns.get(node, ()), key=repr))
-            is_told = all_told or (bool(said) and (by_sql or not outputs))
-            flows.append(Flow(node, said if is_told else None, _place(job.name)))
+            of_node = tuple(sorted(columns.get(node, ()), key=repr))
+            is_told = all_told or (bool(of_node) and (by_sql or not outputs))
+            flows.append(Flow(node, of_node if is_told else None, _place(job.name)))
         return flows
 
     def _writes(
@@ -425,15 +425,15 @@ class _Collection:
         for node in job.more_writes:
             if not self._is_built(node):
                 flows.setdefault(node, None)
-        for node, said in sorted(flows.items()):
-            columns = None if said is None else tuple(sorted(said, key=repr))
+        for node, mappings in sorted(flows.items()):
+            columns = None if mappings is None else tuple(sorted(mappings, key=repr))
             yield Flow(node, columns, _place(job.name))
 
     def _written(
         self, name: DatasetName, output: OutputLineage, several: bool
     ) -> Iterable[ColumnFlow]:
-        known = [column.name for column in self._columns_of(name)]
-        there = {column.casefold() for column in known}
+        of_relation = [column.name for column in self._columns_of(name)]
+        there = {column.casefold() for column in of_relation}
         told = {own.casefold() for own in output.fields}
         for own in output.fields:
             source = (_column(name, own, several),)
@@ -441,25 +441,25 @@ class _Collection:
                 yield ColumnFlow(source, own)
                 continue
             # What has another name than any column, or a number for a name, is one of the others.
-            for column in known:
+            for column in of_relation:
                 if column.casefold() not in told:
                     yield ColumnFlow(source, column, "transformation")
 
     def _is_built(self, node: str) -> bool:
-        found = self.nodes.get(node)
-        return found is not None and found.resource_type != "source"
+        relation = self.nodes.get(node)
+        return relation is not None and relation.resource_type != "source"
 
     def _columns_of(self, name: DatasetName) -> tuple[AssetColumn, ...]:
         return _columns(self._facets(self.identities.representative(name)))
 
     def _dialect(self, job: _Job) -> str:
-        said = text(facet(job.told.facets, "sql").get("dialect")).lower()
-        if said in dialects():
-            return said
+        of_job = text(facet(job.told.facets, "sql").get("dialect")).lower()
+        if of_job in dialects():
+            return of_job
         for name in sorted({*job.told.outputs, *job.told.inputs}):
-            found = dialect_of_namespace(name.namespace)
-            if found is not None and found in dialects():
-                return found
+            of_dataset = dialect_of_namespace(name.namespace)
+            if of_dataset is not None and of_dataset in dialects():
+                return of_dataset
         return "spark" if job.prefix == "spark" else self.dialect
 
     # -- checks -------------------------------------------------------------------------------------
@@ -469,12 +469,15 @@ class _Collection:
         made: dict[str, Assertion] = {}
         checks = self.checks.get(job.name, ())
         of_datasets = {
-            (check.run_id, text(check.said.get("name")) or text(check.said.get("assertion")))
+            (
+                check.run_id,
+                text(check.assertion.get("name")) or text(check.assertion.get("assertion")),
+            )
             for check in checks
             if check.dataset is not None
         }
         for check in checks:
-            name = text(check.said.get("name")) or text(check.said.get("assertion"))
+            name = text(check.assertion.get("name")) or text(check.assertion.get("assertion"))
             about = check.dataset
             if about is None:
                 if (check.run_id, name) in of_datasets:
@@ -484,16 +487,16 @@ class _Collection:
             if not name or not nodes:
                 continue
             for node in nodes[:1]:
-                said = _assertion(job, check, name, node)
-                made[said.unique_id] = said
-                result, rank = _check_result(said, check)
-                runs = results.setdefault(said.unique_id, {})
-                known = runs.get(check.run_id)
-                if known is None or known[0] < rank:
+                assertion = _assertion(job, check, name, node)
+                made[assertion.unique_id] = assertion
+                result, rank = _check_result(assertion, check)
+                runs = results.setdefault(assertion.unique_id, {})
+                earlier = runs.get(check.run_id)
+                if earlier is None or earlier[0] < rank:
                     runs[check.run_id] = (rank, result)
-        for unique_id, said in sorted(made.items()):
+        for unique_id, assertion in sorted(made.items()):
             of_runs = sorted(results[unique_id].values(), key=lambda pair: pair[0])
-            yield msgspec.structs.replace(said, results=tuple(result for _, result in of_runs))
+            yield msgspec.structs.replace(assertion, results=tuple(result for _, result in of_runs))
 
     def _only_input(self, job: _Job) -> DatasetName | None:
         read = sorted({self.identities.representative(name) for name in job.told.inputs})
@@ -502,12 +505,12 @@ class _Collection:
 
 def _order(check: Checked) -> tuple[Any, ...]:
     """One order of checks, whatever the order of events."""
-    return check.at, check.run_id, repr(check.dataset), repr(check.said)
+    return check.at, check.run_id, repr(check.dataset), repr(check.assertion)
 
 
 def _assertion(job: _Job, check: Checked, name: str, node: str) -> Assertion:
-    column = text(check.said.get("column")) or None
-    kind = text(check.said.get("assertion")) or text(check.said.get("type")) or name
+    column = text(check.assertion.get("column")) or None
+    kind = text(check.assertion.get("assertion")) or text(check.assertion.get("type")) or name
     key = (job.id, node, (column or "").casefold(), kind, name)
     parts = (*job.id.split(":", 1), node.split(".", 1)[1], *([column] if column else ()), name)
     words = ".".join(_spelled(part) for part in parts)
@@ -517,29 +520,29 @@ def _assertion(job: _Job, check: Checked, name: str, node: str) -> Assertion:
         kind=kind,
         node=node,
         column=column,
-        severity=text(check.said.get("severity")).lower() or None,
-        description=text(check.said.get("description"), None),
+        severity=text(check.assertion.get("severity")).lower() or None,
+        description=text(check.assertion.get("description"), None),
     )
 
 
-def _check_result(said: Assertion, check: Checked) -> tuple[RunResult, tuple[Any, ...]]:
-    success = check.said.get("success")
-    status = text(check.said.get("status")).lower()
+def _check_result(assertion: Assertion, check: Checked) -> tuple[RunResult, tuple[Any, ...]]:
+    success = check.assertion.get("success")
+    status = text(check.assertion.get("status")).lower()
     if isinstance(success, bool):
         status = "pass" if success else "fail"
     elif status in _PASSED:
         status = "pass"
     elif status in _FAILED:
         status = "fail"
-    if status == "fail" and said.severity == "warn":
+    if status == "fail" and assertion.severity == "warn":
         status = "warn"
     seen = [
         f"{word} {value}"
         for word in ("expected", "actual")
-        if (value := text(check.said.get(word), None))
+        if (value := text(check.assertion.get(word), None))
     ]
     result = RunResult(
-        unique_id=said.unique_id,
+        unique_id=assertion.unique_id,
         invocation_id=check.run_id,
         status=status or "unknown",
         timing=[Timing(name="execute", started_at=check.at, completed_at=check.at)],
@@ -564,8 +567,8 @@ def _result(unique_id: str, run: Run) -> RunResult:
 
 def _both(declared: DeclaredAsset, collected: DeclaredAsset) -> DeclaredAsset:
     """One asset of a declaration, or an asset of one name, and what was collected of it."""
-    known = {column.name.casefold() for column in declared.columns}
-    more = [column for column in collected.columns if column.name.casefold() not in known]
+    declared_names = {column.name.casefold() for column in declared.columns}
+    more = [column for column in collected.columns if column.name.casefold() not in declared_names]
     sql, dialect = declared.sql, declared.dialect
     if sql is None:
         sql, dialect = collected.sql, collected.dialect
@@ -610,9 +613,9 @@ def _can_be_followed(sql: str, dialect: str) -> bool:
 
 def _prefix(told: Told) -> str:
     """Who ran a job, as the prefix of its id."""
-    said = text(facet(told.facets, "jobType").get("integration")).lower()
-    if said:
-        return said
+    integration = text(facet(told.facets, "jobType").get("integration")).lower()
+    if integration:
+        return integration
     producer = told.producer.lower()
     return next((word for word in _PRODUCERS if word in producer), "job")
 
@@ -641,15 +644,15 @@ def _columns(facets: Facets) -> tuple[AssetColumn, ...]:
         if text(tag.get("key")).lower() == "pii" and text(tag.get("field"))
     }
     columns: dict[str, AssetColumn] = {}
-    for said in dicts(facet(facets, "schema").get("fields")):
-        name = text(said.get("name"))
+    for entry in dicts(facet(facets, "schema").get("fields")):
+        name = text(entry.get("name"))
         if name:
             columns.setdefault(
                 name.casefold(),
                 AssetColumn(
                     name=name,
-                    type=text(said.get("type"), None) or None,
-                    description=text(said.get("description"), None),
+                    type=text(entry.get("type"), None) or None,
+                    description=text(entry.get("description"), None),
                     pii=pii.get(name.casefold()) or None,
                 ),
             )
@@ -657,8 +660,8 @@ def _columns(facets: Facets) -> tuple[AssetColumn, ...]:
 
 
 def _owner(facets: Facets) -> dict[str, str]:
-    for said in dicts(facet(facets, "ownership").get("owners")):
-        name = text(said.get("name"))
+    for owner in dicts(facet(facets, "ownership").get("owners")):
+        name = text(owner.get("name"))
         if name:
             return {"email" if "@" in name else "name": name}
     return {}
@@ -666,8 +669,8 @@ def _owner(facets: Facets) -> dict[str, str]:
 
 def _tags(facets: Facets) -> tuple[str, ...]:
     tags = []
-    for said in dicts(facet(facets, "tags").get("tags")):
-        key, value = text(said.get("key")), text(said.get("value"))
-        if key and not text(said.get("field")):
+    for tag in dicts(facet(facets, "tags").get("tags")):
+        key, value = text(tag.get("key")), text(tag.get("value"))
+        if key and not text(tag.get("field")):
             tags.append(key if value.lower() in ("", "true") else f"{key}:{value}")
     return tuple(dict.fromkeys(tags))

@@ -103,15 +103,15 @@ def dialect_of_namespace(namespace: str) -> str | None:
     return _DIALECTS.get(scheme(namespace))
 
 
-def dataset_type(name: DatasetName, said: str = "") -> str:
+def dataset_type(name: DatasetName, given_type: str = "") -> str:
     """The type of asset that a dataset is.
 
     Args:
         name: of the dataset.
-        said: what its facet `datasetType` says.
+        given_type: the value of its facet `datasetType`.
     """
-    if said.upper() in _TYPES:
-        return _TYPES[said.upper()]
+    if given_type.upper() in _TYPES:
+        return _TYPES[given_type.upper()]
     kind = scheme(name.namespace)
     return "topic" if kind in _TOPICS else "file" if kind in _FILES else "table"
 
@@ -155,7 +155,7 @@ class DatasetIdentities:
         namespace: str | None = None,
     ) -> None:
         self._same = _Same(sorted(events.same))
-        self._tables_said = events.tables
+        self._table_datasets = events.tables
         self._declared = [d for d in declared if d.type in DATASETS or d.type == "ml_model"]
         self._namespace = namespace
         adapter = projects[0].metadata.adapter_type or ""
@@ -189,11 +189,15 @@ class DatasetIdentities:
         return min(self.names(name), key=lambda n: (self._is_of_files(n), n.namespace, n.name))
 
     def _is_of_files(self, name: DatasetName) -> bool:
-        return scheme(name.namespace) in _FILES and name not in self._tables_said
+        return scheme(name.namespace) in _FILES and name not in self._table_datasets
 
-    def type_of(self, name: DatasetName, said: str = "") -> str:
-        """The type of asset that a dataset is; `said` is what its facet `datasetType` says."""
-        return "table" if name in self._tables_said and not said else dataset_type(name, said)
+    def type_of(self, name: DatasetName, given_type: str = "") -> str:
+        """The type of asset that a dataset is; `given_type` is the value of its facet `datasetType`."""
+        return (
+            "table"
+            if name in self._table_datasets and not given_type
+            else dataset_type(name, given_type)
+        )
 
     def names(self, name: DatasetName) -> set[DatasetName]:
         """All names of a dataset."""
@@ -205,15 +209,15 @@ class DatasetIdentities:
         Several sources may be one table; and a name without its database may be a table of any.
         """
         representative = self.representative(name)
-        known = self._relations.get(representative)
-        if known is None:
-            found: dict[str, None] = {}
+        relations = self._relations.get(representative)
+        if relations is None:
+            matches: dict[str, None] = {}
             for one in sorted(self.names(name)):
                 for unique_id in self._matching(one):
-                    found[unique_id] = None
+                    matches[unique_id] = None
                     self.hosts.setdefault(unique_id, set()).add(one.namespace)
-            known = self._relations[representative] = tuple(found)
-        return known
+            relations = self._relations[representative] = tuple(matches)
+        return relations
 
     def _matching(self, name: DatasetName) -> Iterable[str]:
         places = self._places.get(name)
@@ -228,7 +232,7 @@ class DatasetIdentities:
         elif kind in _KNOWN:
             # Without a metastore Spark says where its warehouse is, and what the table is called there.
             engines = self._engines or _KNOWN - _TOPICS - _FILES
-            of_spark = "spark" in engines and name in self._tables_said
+            of_spark = "spark" in engines and name in self._table_datasets
             if kind not in engines and not of_spark:
                 return ()
         text = name.name
@@ -238,13 +242,13 @@ class DatasetIdentities:
         if len(parts) < min(2, self._longest):
             return ()
         key = tuple(part.casefold() for part in parts)
-        found = self._tables.get(key, {})
-        if not found and len(parts) > self._longest >= 2:  # a catalog that dbt does not say
+        matches = self._tables.get(key, {})
+        if not matches and len(parts) > self._longest >= 2:  # a catalog that dbt does not say
             parts = parts[-self._longest :]
-            found = self._tables.get(key[-self._longest :], {})
-        exact = [u for u, own in found.items() if own[-len(parts) :] == parts]
-        spellings = set(found.values())
-        return exact if exact and len(spellings) > 1 else found
+            matches = self._tables.get(key[-self._longest :], {})
+        exact = [u for u, own in matches.items() if own[-len(parts) :] == parts]
+        spellings = set(matches.values())
+        return exact if exact and len(spellings) > 1 else matches
 
     def asset(self, name: DatasetName) -> DeclaredAsset | None:
         """The declared asset that a dataset is."""

@@ -158,7 +158,7 @@ class Checked(NamedTuple):
     run_id: str
     at: datetime
     dataset: DatasetName | None
-    said: dict[str, Any]
+    assertion: dict[str, Any]
 
 
 @dataclass
@@ -277,12 +277,12 @@ class _Reader:
                 if not line.strip():
                     continue
                 total += 1
-                found = _head(line)
-                if found is None:
+                head = _head(line)
+                if head is None:
                     bad, first = bad + 1, first or number
                     continue
                 self.different.add(hash(line))
-                self._see(*found)
+                self._see(*head)
         except OSError as error:
             raise RippleError(
                 f"cannot be read: {error.strerror}", place, "give a readable file"
@@ -307,8 +307,8 @@ class _Reader:
         """The run whose word counts, or the time of the event without a run that does."""
         runs = list(self.events.runs.get(job, {}).values())
 
-        def newest(found: Iterable[tuple[datetime, str]]) -> tuple[datetime, str] | None:
-            return max(found, default=None)
+        def newest(candidates: Iterable[tuple[datetime, str]]) -> tuple[datetime, str] | None:
+            return max(candidates, default=None)
 
         complete = newest(
             (r._complete, r.run_id) for r in runs if r._complete and r._names_datasets
@@ -329,10 +329,10 @@ class _Reader:
         of_datasets: list[tuple[datetime, bytes, bool, DatasetName, Facets]] = []
         for _, lines in self.places:
             for line in lines():
-                found = _head(line) if line.strip() else None
-                if found is None:
+                head_and_time = _head(line) if line.strip() else None
+                if head_and_time is None:
                     continue
-                head, at = found
+                head, at = head_and_time
                 if head.job is None:
                     if head.dataset is not None:
                         name = DatasetName(head.dataset.namespace, head.dataset.name)
@@ -366,13 +366,13 @@ class _Reader:
 
     def _of_dataset(self, name: DatasetName, facets: Facets) -> None:
         self.events.datasets.setdefault(name, {}).update(facets)
-        for said in dicts(facet(facets, "symlinks").get("identifiers")):
-            other = DatasetName(text(said.get("namespace")), text(said.get("name")))
+        for identifier in dicts(facet(facets, "symlinks").get("identifiers")):
+            other = DatasetName(text(identifier.get("namespace")), text(identifier.get("name")))
             if not other.name or not other.namespace:
                 continue
             if other != name:
                 self.events.same.add((name, other))
-            if text(said.get("type")).upper() == "TABLE":
+            if text(identifier.get("type")).upper() == "TABLE":
                 self.events.tables.add(other)
 
     def _of_run(self, job: JobName, run_id: str, events: Sequence[_Reduced]) -> None:
@@ -385,10 +385,10 @@ class _Reader:
                 if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 2**63:
                     rows[name] = count
             for name, facets in (*event.inputs, *event.outputs):
-                for said in dicts(facet(facets, "dataQualityAssertions").get("assertions")):
-                    self.events.checks.append(Checked(job, run_id, event.at, name, said))
-            for said in dicts(facet(event.run, "test").get("tests")):
-                self.events.checks.append(Checked(job, run_id, event.at, None, said))
+                for assertion in dicts(facet(facets, "dataQualityAssertions").get("assertions")):
+                    self.events.checks.append(Checked(job, run_id, event.at, name, assertion))
+            for assertion in dicts(facet(event.run, "test").get("tests")):
+                self.events.checks.append(Checked(job, run_id, event.at, None, assertion))
         total = sum(rows.values())
         run.rows = total if rows and total < 2**63 else None
 
@@ -443,14 +443,14 @@ def _reduced(head: _Head, at: datetime, line: bytes) -> _Reduced:
     )
 
 
-def _datasets(said: object) -> Iterator[tuple[DatasetName, Facets]]:
-    for one in dicts(said):
-        name = DatasetName(text(one.get("namespace")), text(one.get("name")))
+def _datasets(datasets: object) -> Iterator[tuple[DatasetName, Facets]]:
+    for dataset in dicts(datasets):
+        name = DatasetName(text(dataset.get("namespace")), text(dataset.get("name")))
         if name.namespace and name.name:
             facets = {
-                **facet(one, "facets"),
-                **facet(one, "inputFacets"),
-                **facet(one, "outputFacets"),
+                **facet(dataset, "facets"),
+                **facet(dataset, "inputFacets"),
+                **facet(dataset, "outputFacets"),
             }
             yield name, _kept(facets, _OF_DATASETS)
 
@@ -461,25 +461,25 @@ def _dataset_facets(event: dict[str, Any]) -> Facets:
 
 def _kept(facets: Facets, names: frozenset[str]) -> Facets:
     return {
-        name: said
-        for name, said in facets.items()
-        if name in names and isinstance(said, dict) and not said.get("_deleted")
+        name: content
+        for name, content in facets.items()
+        if name in names and isinstance(content, dict) and not content.get("_deleted")
     }
 
 
 def facet(of: Mapping[str, Any], name: str) -> dict[str, Any]:
     """A part of an event that is an object; empty where it is not there, or anything else."""
-    said = of.get(name)
-    return said if isinstance(said, dict) else {}
+    content = of.get(name)
+    return content if isinstance(content, dict) else {}
 
 
-def dicts(said: object) -> list[dict[str, Any]]:
+def dicts(value: object) -> list[dict[str, Any]]:
     """The objects of a list; none of anything else."""
-    return [one for one in said if isinstance(one, dict)] if isinstance(said, list) else []
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
 
 
-def text(said: object, longest: int | None = _LONGEST) -> str:
+def text(value: object, longest: int | None = _LONGEST) -> str:
     """A text without white space around it; empty of anything else, and of what is too long for a name."""
-    if not isinstance(said, str) or (longest is not None and len(said) > longest):
+    if not isinstance(value, str) or (longest is not None and len(value) > longest):
         return ""
-    return said.strip()
+    return value.strip()

@@ -84,29 +84,29 @@ class JobLineage:
 
 def job_lineage(job: JobName, told: Told) -> JobLineage:
     """What the events of a job tell of columns."""
-    found = JobLineage()
+    lineage = JobLineage()
     for name, facets in told.outputs.items():
-        found.outputs[name] = dataset_lineage(facets)
+        lineage.outputs[name] = dataset_lineage(facets)
     for entry in dicts(facet(told.facets, "lineage").get("entries")):
         target = (text(entry.get("namespace")), text(entry.get("name")))
         if entry.get("type") == "JOB":
-            _of_job(found, job, JobName(*target) if all(target) else job, entry)
+            _of_job(lineage, job, JobName(*target) if all(target) else job, entry)
         elif all(target):
-            _of_entry(found, job, DatasetName(*target), entry)
-    return found
+            _of_entry(lineage, job, DatasetName(*target), entry)
+    return lineage
 
 
 def dataset_lineage(facets: Facets) -> OutputLineage:
     """What the facets of a dataset tell of its columns."""
     output = OutputLineage()
     told = facet(facets, "columnLineage")
-    for name, said in facet(told, "fields").items():
-        if not isinstance(said, dict) or not text(name):
+    for name, entry in facet(told, "fields").items():
+        if not isinstance(entry, dict) or not text(name):
             continue
         into = output.fields.setdefault(name, {})
         # What it was called before there were transformations.
-        old = text(said.get("transformationType")).upper()
-        for source in dicts(said.get("inputFields")):
+        old = text(entry.get("transformationType")).upper()
+        for source in dicts(entry.get("inputFields")):
             _add(output, into, source, old)
     for source in dicts(told.get("dataset")):
         _add(output, output.rows, source, "", of_rows=True)
@@ -115,46 +115,46 @@ def dataset_lineage(facets: Facets) -> OutputLineage:
 
 
 def _of_entry(
-    found: JobLineage, job: JobName, target: DatasetName, entry: Mapping[str, Any]
+    lineage: JobLineage, job: JobName, target: DatasetName, entry: Mapping[str, Any]
 ) -> None:
-    output = found.outputs.setdefault(target, OutputLineage())
+    output = lineage.outputs.setdefault(target, OutputLineage())
     _add_entry(output, entry)
     inputs = dicts(entry.get("inputs"))
-    for said in facet(entry, "fields").values():
-        inputs += dicts(said.get("inputs")) if isinstance(said, dict) else []
+    for of_field in facet(entry, "fields").values():
+        inputs += dicts(of_field.get("inputs")) if isinstance(of_field, dict) else []
     for source in inputs:
         name = (text(source.get("namespace")), text(source.get("name")))
         if source.get("type") == "JOB":
             if all(name) and JobName(*name) != job:
-                found.of_jobs.append((JobName(*name), False, target))
+                lineage.of_jobs.append((JobName(*name), False, target))
         elif all(name):
-            found.reads.setdefault(DatasetName(*name), {})
+            lineage.reads.setdefault(DatasetName(*name), {})
 
 
-def _of_job(found: JobLineage, own: JobName, job: JobName, entry: Mapping[str, Any]) -> None:
+def _of_job(lineage: JobLineage, own: JobName, job: JobName, entry: Mapping[str, Any]) -> None:
     for source in dicts(entry.get("inputs")):
         name = (text(source.get("namespace")), text(source.get("name")))
         if not all(name):
             continue
         if source.get("type") == "JOB":
             if JobName(*name) != job:
-                found.between_jobs.append((JobName(*name), job))
+                lineage.between_jobs.append((JobName(*name), job))
         elif job != own:
-            found.of_jobs.append((job, True, DatasetName(*name)))
+            lineage.of_jobs.append((job, True, DatasetName(*name)))
         else:
             read = OutputLineage()
             _add(read, read.rows, source, "", of_rows=True)
-            found.reads.setdefault(DatasetName(*name), {}).update(
+            lineage.reads.setdefault(DatasetName(*name), {}).update(
                 {one: None for one in read.rows if one.field is not None}
             )
 
 
 def _add_entry(output: OutputLineage, entry: Mapping[str, Any]) -> None:
     """What the newer facet says of a dataset."""
-    for name, said in facet(entry, "fields").items():
-        if isinstance(said, dict) and text(name):
+    for name, of_field in facet(entry, "fields").items():
+        if isinstance(of_field, dict) and text(name):
             into = output.fields.setdefault(name, {})
-            for source in dicts(said.get("inputs")):
+            for source in dicts(of_field.get("inputs")):
                 _add(output, into, source, "")
     for source in dicts(entry.get("inputs")):
         if text(source.get("field")):
@@ -164,16 +164,16 @@ def _add_entry(output: OutputLineage, entry: Mapping[str, Any]) -> None:
 def _add(
     output: OutputLineage,
     into: dict[Source, None],
-    said: Mapping[str, Any],
+    input_field: Mapping[str, Any],
     old: str,
     *,
     of_rows: bool = False,
 ) -> None:
-    name = DatasetName(text(said.get("namespace")), text(said.get("name")))
-    if said.get("type") == "JOB" or not name.namespace or not name.name:
+    name = DatasetName(text(input_field.get("namespace")), text(input_field.get("name")))
+    if input_field.get("type") == "JOB" or not name.namespace or not name.name:
         return
-    column = text(said.get("field")) or None
-    told = dicts(said.get("transformations"))
+    column = text(input_field.get("field")) or None
+    told = dicts(input_field.get("transformations"))
     output.tells_kinds |= bool(told)
     for one in told or ({},):
         subtype = text(one.get("subtype")).upper().replace(" ", "_")
