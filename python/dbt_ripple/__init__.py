@@ -9,7 +9,7 @@ __version__ = "0.1.0"
 
 TYPE_CHECKING = False  # as type checkers know it; importing `typing` takes longer than all of this
 if TYPE_CHECKING:
-    from dbt_ripple.openlineage.declared import ColumnLineage, Dataset
+    from dbt_ripple.openlineage.declared_lineage import ColumnLineage, Dataset
     from dbt_ripple.openlineage.track import track
 
 __all__ = ["ColumnLineage", "Dataset", "track"]
@@ -21,7 +21,7 @@ def __getattr__(name: str) -> object:
 
         return track
     if name in ("ColumnLineage", "Dataset"):
-        from dbt_ripple.openlineage import declared
+        from dbt_ripple.openlineage import declared_lineage
 
-        return getattr(declared, name)
+        return getattr(declared_lineage, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -280,7 +280,7 @@ def parse_assets(text: str, where: str) -> list[DeclaredAsset]:
     document, tree = _yaml(text, where)
     if document is None:
         return []
-    reader = _Reader(where, tree)
+    reader = _AssetsParser(where, tree)
     if not isinstance(document, dict):
         raise reader.error("is no mapping", (), "begin with `assets:`, and list them below it")
     if document.get("assets", ()) is None:
@@ -322,7 +322,7 @@ def _tab(text: str, mark: Any) -> bool:
 _Path = tuple[str | int, ...]
 
 
-class _Reader:
+class _AssetsParser:
     """Turns what a file says into assets, and knows on which line each thing stands."""
 
     def __init__(self, where: str, tree: YamlNode | None) -> None:

@@ -277,8 +277,8 @@ def _is_called(fqn: Sequence[str], name: str, versioned: bool) -> bool:
         if _WILD.search(part):
             if fnmatchcase(".".join(flat[at:]), ".".join(parts[at:])):
                 return True
-            leaf = fqn[-2] if versioned and len(fqn) > 1 else fqn[-1]
-            return len(parts) == 1 and fnmatchcase(leaf, name)
+            own_name = fqn[-2] if versioned and len(fqn) > 1 else fqn[-1]
+            return len(parts) == 1 and fnmatchcase(own_name, name)
         if flat[at] != part:
             return False
     return True

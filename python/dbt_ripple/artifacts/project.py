@@ -473,12 +473,12 @@ class Project:
         """
         fields = vars(self)
         assert changes.keys() <= fields.keys(), changes.keys()
-        made = copy.copy(self)
+        changed = copy.copy(self)
         for name, value in fields.items():
             if callable(value):  # a `Later` that nobody has asked for: both ask it once
-                vars(made)[name] = partial(getattr, self, name)
-        vars(made).update(changes)
-        return made
+                vars(changed)[name] = partial(getattr, self, name)
+        vars(changed).update(changes)
+        return changed
 
     def with_compiled(self, texts: Mapping[str, str | None]) -> Project:
         """The same project with other compiled SQL of some nodes, by unique_id."""

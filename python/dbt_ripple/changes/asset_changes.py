@@ -22,7 +22,7 @@ from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.traversal import reach_all
 
 
-class Moved(NamedTuple):
+class HypotheticalResult(NamedTuple):
     """What is supposed, carried through dbt's project and the assets around it.
 
     Attributes:
@@ -35,37 +35,39 @@ class Moved(NamedTuple):
 
 
 def carried_through(
-    before: AssetLineage, supposed: Mapping[str, Supposed], cache: Cache | None = None
-) -> Moved:
+    before: AssetLineage, changes: Mapping[str, Supposed], cache: Cache | None = None
+) -> HypotheticalResult:
     """What a supposed change does in dbt's project, in the assets that read it, and in what these write.
 
     Args:
         before: the assets as they are.
-        supposed: of relations and assets, by unique_id.
+        changes: of relations and assets, by unique_id.
         cache: for the analyses that are made here.
 
     Returns:
         Both, once nothing more moves: of a cycle each source is gone through once for what it moves.
     """
     project = before.graph.project
-    own = {u: s for u, s in supposed.items() if u in project.nodes}
-    moved: dict[str, set[str]] = {}
+    own = {u: s for u, s in changes.items() if u in project.nodes}
+    changed: dict[str, set[str]] = {}
     while True:
         written = {
             u: written_otherwise(u, before.dbt.nodes[u], names, u in before.dbt.unlisted)
-            for u, names in moved.items()
+            for u, names in changed.items()
             if u in before.dbt.nodes
         }
         now = before.dbt
         if own or written:
             now = analyse(project, cache=cache, hypothetical={**written, **own})
-        assets = AssetLineage(before.graph, now, cache, {**written, **supposed})
+        assets = AssetLineage(before.graph, now, cache, {**written, **changes})
         moved_columns = assets.moved_since(before)
-        fresh = {u: names for u, names in moved_columns.items() if not names <= moved.get(u, set())}
+        fresh = {
+            u: names for u, names in moved_columns.items() if not names <= changed.get(u, set())
+        }
         if not fresh:
-            return Moved(now, assets)
+            return HypotheticalResult(now, assets)
         for unique_id, names in fresh.items():
-            moved[unique_id] = moved.get(unique_id, set()) | names
+            changed[unique_id] = changed.get(unique_id, set()) | names
 
 
 def declared_otherwise(

@@ -17,8 +17,8 @@ def change_paths(comparison: Comparison) -> dict[Vertex, Vertex | None]:
     One walk, breadth first from the vertices that moved while nothing they depend on did, along
     the edges between vertices that moved.
     """
-    moved, changed = comparison.changed_vertices, comparison.changed
-    if not moved:
+    vertices, changed = comparison.changed_vertices, comparison.changed
+    if not vertices:
         return {}
     children: dict[Vertex, list[Vertex]] = {}
     below: set[Vertex] = set()
@@ -31,7 +31,7 @@ def change_paths(comparison: Comparison) -> dict[Vertex, Vertex | None]:
     for edge in edges_into(edges, changed):
         if edge[0] in changed and not goes_back(edges, edge):
             parent, child = (edge[0], edge[1]), (edge[2], edge[3])
-            if parent in moved and child in moved:
+            if parent in vertices and child in vertices:
                 lead(parent, child)
     for unique_id, change in changed.items():
         for looked_at in comparison.head_analysis.nodes[unique_id].introspects:

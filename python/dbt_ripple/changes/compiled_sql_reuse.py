@@ -109,14 +109,14 @@ class CompileConditions:
         environment: environment variables.
         target: the target of the profile, all of it.
         command: the dbt command and its flags.
-        looks: what is looked at while compiling: the warehouse, and properties of the node itself.
+        introspection: what Jinja queries while compiling: the warehouse, and properties of the node itself.
     """
 
     variables: bool = False
     environment: bool = False
     target: bool = False
     command: bool = False
-    looks: bool = False
+    introspection: bool = False
 
 
 NOTHING_PROVED: Final = CompileConditions()
@@ -129,12 +129,12 @@ class ReusedSql:
     Attributes:
         head: with base's compiled SQL where that is proved to be head's.
         taken: the unique_ids of the nodes that have it.
-        rest: head's other nodes without compiled SQL, each with the reason why not.
+        left_to_compile: head's other nodes without compiled SQL, each with the reason why not.
     """
 
     head: Project
     taken: list[str] = field(default_factory=list)
-    rest: dict[str, Reason] = field(default_factory=dict)
+    left_to_compile: dict[str, Reason] = field(default_factory=dict)
 
 
 def reuse_compiled_sql(
@@ -164,20 +164,20 @@ def reuse_compiled_sql_of_artifacts(base: Project, head: Project) -> ReusedSql:
 
 def _taken(head: Project, sides: _Sides) -> ReusedSql:
     texts: dict[str, str | None] = {}
-    rest: dict[str, Reason] = {}
+    to_compile: dict[str, Reason] = {}
     for node in head.uncompiled():
         text = sides.text_of(node.unique_id)
-        if isinstance(text, _Text):
+        if isinstance(text, _MacroText):
             texts[node.unique_id] = text.sql
         else:
-            rest[node.unique_id] = text
+            to_compile[node.unique_id] = text
     reused = head.with_compiled(texts)
     nodes = dict(reused.nodes)
     for unique_id in texts:  # dbt notes some macros only as it compiles, and base's hold head's
         noted = {*nodes[unique_id].depends_on.macros}
         if not noted.issuperset(of_base := sides.base.nodes[unique_id].depends_on.macros):
             nodes[unique_id] = nodes[unique_id].calling(noted.union(of_base))
-    return ReusedSql(reused.having(nodes=nodes), list(texts), rest)
+    return ReusedSql(reused.having(nodes=nodes), list(texts), to_compile)
 
 
 @dataclass
@@ -223,12 +223,12 @@ def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> AgreedText
                 continue
         if sides is None:
             sides = _sides_of_artifacts(base, head)
-        if sides.otherwise or sides.differs(unique_id):
+        if sides.dbt_differs or sides.differs(unique_id):
             continue
         back = before.compiled_code is None
         of, to = (now, before) if back else (before, now)
         text = sides.renamed(unique_id, of.compiled_code or "", back=back)
-        if isinstance(text, _Text) and text.sql != to.compiled_code:
+        if isinstance(text, _MacroText) and text.sql != to.compiled_code:
             (done.base if back else done.head)[unique_id] = text.sql
     return done
 
@@ -239,7 +239,7 @@ def _sides_of_artifacts(base: Project, head: Project) -> _Sides:
         environment=base.same_environment and head.same_environment,
         target=variables.same_target,
         command=True,
-        looks=True,
+        introspection=True,
     )
     return _Sides(base, head, conditions, variables)
 
@@ -290,8 +290,8 @@ def as_not_deferred(base: Project, head: Project) -> Project:
             for unique_id in _inlined_parents(head, node)
             if (then := base.nodes.get(unique_id)) and (name := then.relation_name) in names
         }
-        moved = {name: names[name] for name in sorted(read - own)}
-        if moved and (sql := rename(node.compiled_code, moved)) != node.compiled_code:
+        renamed = {name: names[name] for name in sorted(read - own)}
+        if renamed and (sql := rename(node.compiled_code, renamed)) != node.compiled_code:
             texts[node.unique_id] = sql
     return head.with_compiled(texts)
 
@@ -304,7 +304,7 @@ def _inlined_parents(project: Project, node: Node) -> set[str]:
 
 
 @dataclass(frozen=True)
-class _Text:
+class _MacroText:
     sql: str
 
 
@@ -327,11 +327,11 @@ class _Sides:
         self.macro_names = self.macros[0].keys() | self.macros[1].keys()
         self.reaches: dict[frozenset[str], _Reach] = {}
         self.compared: dict[str, Reason | None] = {}
-        self.otherwise = _other_dbt(base, head)
+        self.dbt_differs = _other_dbt(base, head)
 
-    def text_of(self, unique_id: str) -> _Text | Reason:
+    def text_of(self, unique_id: str) -> _MacroText | Reason:
         """The compiled SQL, or the reason why base's is not proved to be it."""
-        reason = self.otherwise or self.differs(unique_id)
+        reason = self.dbt_differs or self.differs(unique_id)
         if reason:
             return reason
         before = self.base.nodes[unique_id]
@@ -362,7 +362,7 @@ class _Sides:
         ):
             return Code.REFERENCES_CHANGED()
         reach = self.reach(now)
-        if reason := reach.reason or self.asks(now, reach.words):
+        if reason := reach.reason or self.own_condition(now, reach.words):
             return reason
         # What one side has compiled or run, dbt has noted besides what both sides' parsing found.
         less, more = now.depends_on.macros, before.depends_on.macros
@@ -389,12 +389,12 @@ class _Sides:
             for text in _strings(node.test_metadata.kwargs):
                 words |= _jinja_words(text)
         words.update(_IN_A_STRING + macro.rpartition(".")[2] for macro in node.depends_on.macros)
-        key = frozenset(filter(self.tells, words))
+        key = frozenset(filter(self.may_matter, words))
         if key not in self.reaches:
             self.reaches[key] = self._reach(key)
         return self.reaches[key]
 
-    def tells(self, word: str) -> bool:
+    def may_matter(self, word: str) -> bool:
         """Whether a word of Jinja can be a macro, or a name of dbt's context that may vary."""
         plain = word.lstrip(_IN_A_STRING)
         return plain in self.macro_names or plain in _OF_MORE or word.partition(".")[0] in _CONTEXT
@@ -415,13 +415,13 @@ class _Sides:
                     reasons.append(Code.MACRO_CHANGED(name=macro.name))
                 if unique_id in _ANSWERED_AS_ON_BASE:
                     continue
-                if self.conditions.looks and macro.package_name in INTERNAL:
+                if self.conditions.introspection and macro.package_name in INTERNAL:
                     plain = dispatched(macro.name)
                     if plain in _ONLY_LOOK:
                         seen.add(f"adapter.{plain}")
                         continue
                 texts.append(macro.macro_sql)
-                further = [w for w in _macro_words(macro.macro_sql) - seen if self.tells(w)]
+                further = [w for w in _macro_words(macro.macro_sql) - seen if self.may_matter(w)]
                 seen.update(further)
                 waiting += sorted(further)
         reasons += filter(None, map(self.condition, sorted(seen)))
@@ -432,7 +432,7 @@ class _Sides:
         if word in _PURE:
             return None
         name = word.partition(".")[0]
-        if name in _WAREHOUSE | _NODE and self.conditions.looks:
+        if name in _WAREHOUSE | _NODE and self.conditions.introspection:
             return None  # of each node it is asked apart
         if word.startswith("adapter."):
             return Code.LOOKS_WHILE_COMPILING(word=word)
@@ -454,7 +454,7 @@ class _Sides:
             for key in {*before.config, *now.config}
             if before.config.get(key, missing) != now.config.get(key, missing)
         }
-        if not (self.conditions.looks and differ <= _UNSEEN):
+        if not (self.conditions.introspection and differ <= _UNSEEN):
             return False
         macros = self.macros_of_head
         called = macros.closure([*now.depends_on.macros, *macros.named_in(now.raw_code)])
@@ -468,7 +468,7 @@ class _Sides:
         """Head's macros, by what can call them."""
         return Macros(self.head)
 
-    def asks(self, node: Node, words: frozenset[str]) -> Reason | None:
+    def own_condition(self, node: Node, words: frozenset[str]) -> Reason | None:
         """Why what a node asks for by itself may be answered otherwise than on base.
 
         Its vars are those of its package; what it looks at is compared apart where that is known.
@@ -479,7 +479,7 @@ class _Sides:
             and not (self.variables is not None and self.variables.same(node.package_name))
         ):
             return Code.READS_UNKNOWN_VALUE(word="var")
-        if not self.conditions.looks:
+        if not self.conditions.introspection:
             return None
         if "flags" in words and (
             more := {w.lstrip(_IN_A_STRING).upper() for w in words} & _OF_MORE
@@ -504,7 +504,7 @@ class _Sides:
 
     # -- names of relations -----------------------------------------------------------------------
 
-    def renamed(self, unique_id: str, sql: str, *, back: bool = False) -> _Text | Reason:
+    def renamed(self, unique_id: str, sql: str, *, back: bool = False) -> _MacroText | Reason:
         """Base's SQL with head's names of relations, or the reason why they cannot be mapped.
 
         ``back`` is the other way round: head's SQL with base's names.
@@ -514,7 +514,7 @@ class _Sides:
         if isinstance(names, _NameOfTwo):
             return Code.NAME_OF_TWO(name=names.name, side="base" if back else "head")
         if not names:
-            return _Text(sql)
+            return _MacroText(sql)
         node = self.head.nodes[unique_id]
         reach = self.reach(node)
         if parts := reach.words & _PARTS_OF_NAMES:
@@ -523,7 +523,7 @@ class _Sides:
         for name in names:
             if name in written:
                 return Code.NAME_IN_CODE(name=name)
-        return _Text(rename(sql, names))
+        return _MacroText(rename(sql, names))
 
 
 @dataclass(frozen=True)

@@ -43,14 +43,14 @@ class _Parsed(msgspec.Struct):
     created_at: float | None = None
 
 
-class _Manifest(msgspec.Struct):
+class _ManifestVars(msgspec.Struct):
     """What both the manifest and partial_parse.msgpack say."""
 
     metadata: _Metadata = msgspec.field(default_factory=_Metadata)
     nodes: dict[str, _Parsed] = {}
 
 
-class _PartialParse(_Manifest):
+class _PartialParse(_ManifestVars):
     state_check: _StateCheck = msgspec.field(default_factory=_StateCheck)
 
 
@@ -150,7 +150,7 @@ class _Side:
             partial_parse = msgspec.msgpack.decode(content, type=_PartialParse)
             if partial_parse.metadata.invocation_id != self.project.metadata.invocation_id:
                 content = (folder / "manifest.json").read_bytes()
-                there = msgspec.json.decode(content, type=_Manifest)
+                there = msgspec.json.decode(content, type=_ManifestVars)
                 if there.metadata.invocation_id != self.project.metadata.invocation_id:
                     return _StateCheck()  # of a command that has run since the project was read
                 nodes = there.nodes
@@ -191,9 +191,13 @@ class _Side:
         digest = self.digest(package)
         if digest is not None:
             return _vars_of(text, file) if _has_digest(text, digest) else None
-        made = self.project.metadata.generated_at
+        generated_at = self.project.metadata.generated_at
         written = file.stat().st_mtime
-        return _vars_of(text, file) if made and written <= made.timestamp() + _SLACK else None
+        return (
+            _vars_of(text, file)
+            if generated_at and written <= generated_at.timestamp() + _SLACK
+            else None
+        )
 
     def vars_in_git(self, file: Path | None, package: str) -> str | None:
         """The same of the commit of a file that has the digest of what dbt has read."""

@@ -36,7 +36,7 @@ def prove_equivalent(comparison: Comparison, cache: Cache | None = None) -> bool
         Whether any relation is now known to be more the same than its fingerprints said.
     """
     base, head = comparison.base_analysis, comparison.head_analysis
-    moved = [
+    changed = [
         unique_id
         for unique_id, change in comparison.changed.items()
         if change.kind == "changed"
@@ -54,7 +54,7 @@ def prove_equivalent(comparison: Comparison, cache: Cache | None = None) -> bool
     ]
     edited = {
         unique_id
-        for unique_id in (*moved, *tests)
+        for unique_id in (*changed, *tests)
         if comparison.base.nodes[unique_id].compiled_code
         != comparison.head.nodes[unique_id].compiled_code
     }
@@ -71,7 +71,7 @@ def prove_equivalent(comparison: Comparison, cache: Cache | None = None) -> bool
             == (now.status, now.order, now.incidental, now.columns)
         )
     one, other = _in_canonical_form(comparison, unmoved, edited, cache)
-    nodes = _nodes(comparison, one, other, moved)
+    nodes = _nodes(comparison, one, other, changed)
     proven = _tests(comparison, one, other, tests, nodes)
     if nodes or proven:
         comparison.head_analysis = dataclasses.replace(
@@ -138,13 +138,13 @@ def _is_followed(seen: NodeAnalysis | None) -> bool:
 
 
 def _nodes(
-    comparison: Comparison, one: CanonicalMode, other: CanonicalMode, moved: list[str]
+    comparison: Comparison, one: CanonicalMode, other: CanonicalMode, changed: list[str]
 ) -> dict[str, NodeAnalysis]:
     """The nodes of which less has moved than their plain fingerprints say, as head has them now."""
     from dbt_ripple.changes.compare import node_change
 
     nodes: dict[str, NodeAnalysis] = {}
-    for unique_id in moved:
+    for unique_id in changed:
         if not _may_be_less(unique_id, comparison, one, nodes):
             continue
         then = comparison.base_analysis.nodes[unique_id]

@@ -24,7 +24,7 @@ from dbt_ripple.changes.compiled_sql_reuse import other_names, rename
 from dbt_ripple.graph.config_fingerprints import hooks_of
 from dbt_ripple.graph.hook_statements import arguments_in
 from dbt_ripple.graph.jinja import Tag, tagged
-from dbt_ripple.graph.jinja_branches import Known, given_to
+from dbt_ripple.graph.jinja_branches import KnownValues, given_to
 from dbt_ripple.graph.macros import INTERNAL, Macros
 
 _IN_MACRO: Final = re.compile(r"^\s*> (?:in|called by) macro (\w+) \((.*)\)\s*$", re.M)
@@ -168,7 +168,7 @@ def _config_is_refused(base: Project, head: Project, then: Node, now: Node, mess
     return True
 
 
-ALL: Final[Known] = {"*": ""}
+ALL: Final[KnownValues] = {"*": ""}
 """What is handed over by what reads the config only."""
 
 
@@ -180,9 +180,9 @@ def _only_one(base: Project, head: Project, name: str, path: str) -> Macro | Non
     return now[0] if now[0].original_file_path.replace("\\", "/") == path else None
 
 
-def _handed_over_always(text: str, callee: Macro) -> Known | None:
+def _handed_over_always(text: str, callee: Macro) -> KnownValues | None:
     """What a materialization hands to a macro that it calls whatever it finds; None where it may not."""
-    handed_over: Known | None = None
+    handed_over: KnownValues | None = None
     open_ = 0
     for tag in _inside(text):
         statement = _STATEMENT.match(tag.inside) if tag.kind == "{%" else None
@@ -206,7 +206,7 @@ def _handed_over_always(text: str, callee: Macro) -> Known | None:
     return handed_over
 
 
-def _reads_only_config(text: str, callee: str | None, known_parameters: Known) -> bool:
+def _reads_only_config(text: str, callee: str | None, known_parameters: KnownValues) -> bool:
     """Whether all that a macro reads up to its last call of another is known, or config.
 
     Args:

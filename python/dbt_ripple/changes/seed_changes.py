@@ -117,7 +117,7 @@ def _too_large(node: Node, before: Node, base: Project) -> tuple[bool, Reason]:
         written = file.stat().st_mtime
     except OSError:
         return False, Code.SEED_FILE_MISSING()
-    made = base.metadata.generated_at
-    if file == then and made is not None and written > made.timestamp():
+    generated_at = base.metadata.generated_at
+    if file == then and generated_at is not None and written > generated_at.timestamp():
         return True, Code.SEED_FILE_NEWER()
     return False, Code.SEED_TAKEN_AS_UNCHANGED()

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.asset_options import AssetOptions, open_assets, with_asset_options
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
@@ -15,7 +16,6 @@ from dbt_ripple.cli.options import (
     project_options,
     say_notes,
 )
-from dbt_ripple.cli.surroundings import Surroundings, open_assets, surroundings_options
 from dbt_ripple.rendering.analysis_coverage import render
 from dbt_ripple.rendering.output import answer, count, warn
 
@@ -36,13 +36,13 @@ Examples:
     type=click.Path(path_type=Path),
     help="Also write the column edges to FILE; its suffix says how: .jsonl, .csv or .parquet.",
 )
-@surroundings_options
+@with_asset_options
 @analysis_options
 @project_options
 def analyze(
     style: str,
     edges_file: Path | None,
-    assets: Surroundings,
+    assets: AssetOptions,
     cache_dir: Path | None,
     no_cache: bool,
     threads: int | None,
@@ -66,17 +66,17 @@ def analyze(
         summary = target.summary()
         if not target.was_read:
             say_notes(summary.notes, summary.notes_count)
-        made = target.analysis(tests=False, expressions=True) if write else None
+        with_expressions = target.analysis(tests=False, expressions=True) if write else None
         declared = open_assets(project_dir, assets, lambda: target.project)
         if declared is not None:
             from dbt_ripple.graph.analysis_coverage import with_assets
             from dbt_ripple.graph.assets.asset_lineage import AssetLineage
 
-            analysis = made or target.analysis(tests=False)
+            analysis = with_expressions or target.analysis(tests=False)
             lineage = AssetLineage(declared, analysis, cache)
             summary = with_assets(summary, declared.whole, lineage.analysis)
-            made = lineage.analysis if write else None
-    if write and edges_file and made is not None:
-        write(edges_file, made.edges, expressions_of(made))
-        warn(f"wrote {count(len(made.edges), 'edge')} to {edges_file}")
+            with_expressions = lineage.analysis if write else None
+    if write and edges_file and with_expressions is not None:
+        write(edges_file, with_expressions.edges, expressions_of(with_expressions))
+        warn(f"wrote {count(len(with_expressions.edges), 'edge')} to {edges_file}")
     answer(render(summary, style), fit="wrap" if style == "text" else None)

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.asset_options import DEFAULT, AssetOptions, with_asset_options
+from dbt_ripple.cli.assets_of_both_sides import with_declared
 from dbt_ripple.cli.dbt_options import connection_options
-from dbt_ripple.cli.declared_sides import with_declared
 from dbt_ripple.cli.options import open_target
-from dbt_ripple.cli.surroundings import DEFAULT, Surroundings, surroundings_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import count, warn
@@ -63,7 +63,7 @@ def sides_options(command: _Command) -> _Command:
         help="Compile base from this commit and head from the working copy; no artifacts are "
         "needed. A --state is then used only by --run, to defer to.",
     )
-    return state_option(base_ref(surroundings_options(connection_options(command))))
+    return state_option(base_ref(with_asset_options(connection_options(command))))
 
 
 def facts_options(command: _Command) -> _Command:
@@ -92,7 +92,7 @@ def open_sides(
     threads: int | None,
     *,
     or_count: bool = False,
-    assets: Surroundings = DEFAULT,
+    assets: AssetOptions = DEFAULT,
 ) -> Iterator[tuple[TargetFolder, TargetFolder]]:
     """Base and head, from artifacts or (``base_ref``) compiled here; base's files stay meanwhile.
 
@@ -115,8 +115,8 @@ def open_sides(
         RippleError: as `load_sides`, `dbt_runner.base_ref.both_sides` and `read_assets`.
     """
     if base_ref is None:
-        rest = partial(_compile_rest, project_dir, options, state, or_count=or_count)
-        base, head = load_sides(project_dir, target_path, state, cache, threads, rest)
+        compile_others = partial(_compile_rest, project_dir, options, state, or_count=or_count)
+        base, head = load_sides(project_dir, target_path, state, cache, threads, compile_others)
         folder = None if state is None else state_folder(project_dir, state)
         yield base, with_declared(base, head, project_dir, assets, folder, None)
         return
@@ -159,20 +159,20 @@ def _compile_rest(
     from dbt_ripple.dbt_runner.run_selection import compile_against
 
     assert state is not None
-    rest = [node.unique_id for node in head.uncompiled()]
+    uncompiled = [node.unique_id for node in head.uncompiled()]
     with tempfile.TemporaryDirectory(prefix="dbt-ripple-") as folder:
         try:
             dbt = Dbt(project_dir.resolve(), Path(folder), options, says="none")
-            return compile_against(base, head, rest, dbt, state_folder(project_dir, state))
+            return compile_against(base, head, uncompiled, dbt, state_folder(project_dir, state))
         except RippleError as error:
             if or_count:
                 warn(
-                    f"{count(len(rest), 'node')} of head {'is' if len(rest) == 1 else 'are'} not "
+                    f"{count(len(uncompiled), 'node')} of head {'is' if len(uncompiled) == 1 else 'are'} not "
                     f"compiled, and dbt could not compile here: {error.what} ({error.where})"
                 )
                 return None
             raise RippleError(
-                f"{count(len(rest), 'node')} of head {'is' if len(rest) == 1 else 'are'} parsed but "
+                f"{count(len(uncompiled), 'node')} of head {'is' if len(uncompiled) == 1 else 'are'} parsed but "
                 f"not compiled, and could not be compiled here: {error.what} ({error.where})",
                 str(Path(head.target_path) / "manifest.json"),
                 "compile the project: `dbt compile`",
@@ -182,7 +182,7 @@ def _compile_rest(
 def _complete(
     base: TargetFolder,
     head: TargetFolder,
-    rest: Callable[[Project, Project], Project | None] | None,
+    compile_others: Callable[[Project, Project], Project | None] | None,
 ) -> TargetFolder | None:
     """Head with base's compiled SQL where it is proved to be head's, too; None if it is nowhere."""
     from dbt_ripple.changes.compiled_sql_reuse import reuse_compiled_sql_of_artifacts
@@ -190,14 +190,18 @@ def _complete(
 
     taken = reuse_compiled_sql_of_artifacts(base.project, head.project)
     project = taken.head
-    if taken.rest and rest is not None and (whole := rest(base.project, project)) is not None:
+    if (
+        taken.left_to_compile
+        and compile_others is not None
+        and (whole := compile_others(base.project, project)) is not None
+    ):
         project = whole
         _say_taken(taken, "base")
     elif not taken.taken:
         return None
     else:
-        left = f"{'has' if len(taken.rest) == 1 else 'have'} to be compiled: "
-        _say_taken(taken, "base", left + _compiles(project, taken.rest))
+        left = f"{'has' if len(taken.left_to_compile) == 1 else 'have'} to be compiled: "
+        _say_taken(taken, "base", left + _compiles(project, taken.left_to_compile))
     return TargetFolder.of(project, head.cache, processes=head.processes)
 
 
@@ -217,9 +221,9 @@ def _say_taken(taken: ReusedSql, base: str, rest: str | None = None) -> None:
     message = (
         f"{count(len(taken.taken), 'node')} unchanged in code, taken over as {base} compiled them"
     )
-    if taken.rest:
-        rest = rest or f"{'was' if len(taken.rest) == 1 else 'were'} compiled"
-        message += f"; {count(len(taken.rest), 'other')} {rest}"
+    if taken.left_to_compile:
+        rest = rest or f"{'was' if len(taken.left_to_compile) == 1 else 'were'} compiled"
+        message += f"; {count(len(taken.left_to_compile), 'other')} {rest}"
     warn(message)
 
 
@@ -327,10 +331,10 @@ def newer_than_artifacts(project: Project, project_dir: Path) -> Iterator[str]:
     A file that is newer than the manifest, but of the content dbt read, is not among them: a
     checkout touches files.
     """
-    made = project.metadata.generated_at
-    if made is None or not (project_dir / "dbt_project.yml").is_file():
+    generated_at = project.metadata.generated_at
+    if generated_at is None or not (project_dir / "dbt_project.yml").is_file():
         return
-    limit = made.timestamp() + _SLACK
+    limit = generated_at.timestamp() + _SLACK
     nodes_of_file: dict[str, list[Node]] = {}
     folders: dict[str, None] = {}
     for node in project.nodes.values():
@@ -366,16 +370,16 @@ def newer_than_artifacts(project: Project, project_dir: Path) -> Iterator[str]:
 
 def _files(project_dir: Path, folders: Iterable[str], limit: float) -> Iterator[Path]:
     """The files of a project that were written after a moment."""
-    waiting = [str(project_dir / folder) for folder in reversed(list(folders))]
-    while waiting:
+    folders_to_read = [str(project_dir / folder) for folder in reversed(list(folders))]
+    while folders_to_read:
         try:
-            entries = list(os.scandir(waiting.pop()))
+            entries = list(os.scandir(folders_to_read.pop()))
         except OSError:
             continue
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 if not entry.name.startswith("."):
-                    waiting.append(entry.path)
+                    folders_to_read.append(entry.path)
             elif entry.name.endswith((".sql", ".yml", ".yaml", ".py", ".csv")):
                 with suppress(OSError):
                     if entry.stat().st_mtime > limit:

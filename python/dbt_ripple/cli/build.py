@@ -19,6 +19,7 @@ import click
 
 from dbt_ripple.artifacts.read_artifacts import own_nodes_shown
 from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.asset_options import AssetOptions, with_asset_options
 from dbt_ripple.cli.dbt_options import dbt_options
 from dbt_ripple.cli.emit import EventSettings, events_of
 from dbt_ripple.cli.load import (
@@ -37,7 +38,6 @@ from dbt_ripple.cli.options import (
     open_target,
     project_options,
 )
-from dbt_ripple.cli.surroundings import Surroundings, surroundings_options
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.openlineage.client import (
@@ -68,14 +68,14 @@ Examples:
 )
 @dbt_options
 @format_option("text", "json", help="Output format; dbt's own output goes to stderr.")
-@surroundings_options
+@with_asset_options
 @spark_options
 @cache_options
 @project_options
 def build(
     emit: bool,
     style: str,
-    assets: Surroundings,
+    assets: AssetOptions,
     master: str | None,
     remote: str | None,
     cache_dir: Path | None,

@@ -184,13 +184,13 @@ def _document(lineage: AssetLineage, unique_id: str, id_: str) -> dict[str, Any]
         return f"{node.source_name}.{node.name}" if node.source_name else node.spoken_name
 
     linked = lineage.linked[unique_id]
-    made = dict(zip(linked.analysis.columns, linked.deps, strict=False))
+    deps_of_columns = dict(zip(linked.analysis.columns, linked.deps, strict=False))
     columns = []
     for edge in lineage.edges:
-        if edge.parent_id == unique_id and edge.parent_column in made:
+        if edge.parent_id == unique_id and edge.parent_column in deps_of_columns:
             sources = [
                 {"table": name(table), "column": column}
-                for table, column in made[edge.parent_column]
+                for table, column in deps_of_columns[edge.parent_column]
             ]
             columns.append(
                 {"table": name(edge.child_id), "column": edge.child_column, "from": sources}

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.asset_options import AssetOptions, assets_option, open_assets
 from dbt_ripple.cli.options import (
     analysis_options,
     open_cache,
     open_target,
     project_options,
 )
-from dbt_ripple.cli.surroundings import Surroundings, assets_option, open_assets
 from dbt_ripple.datahub.client import require_client, send, write
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, count, warn
@@ -65,7 +65,7 @@ def datahub(
     platform_instance: str | None,
     env: str,
     lowercase: bool | None,
-    assets: Surroundings,
+    assets: AssetOptions,
     cache_dir: Path | None,
     no_cache: bool,
     threads: int | None,
@@ -103,11 +103,11 @@ def datahub(
         where = f"--output {output}"
         try:
             with Path(output).open("w", encoding="utf-8") as file:
-                told = write(proposals, file, where)
+                sent = write(proposals, file, where)
         except OSError as error:
             what = f"cannot be written ({error.strerror})"
             raise RippleError(what, where, "name another file") from error
-        answer([f"wrote {count(told, 'proposal')} to {output}"])
+        answer([f"wrote {count(sent, 'proposal')} to {output}"])
     if untyped:
         warn(
             f"the schemas of {count(untyped, 'relation')} are left out, because not all columns and types"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from dbt_ripple.cli.diagnosed import diagnosed
+from dbt_ripple.cli.asset_options import AssetOptions, with_asset_options
+from dbt_ripple.cli.diagnosis_with_changes import diagnose_with_changes
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
@@ -15,7 +16,6 @@ from dbt_ripple.cli.options import (
     project_options,
 )
 from dbt_ripple.cli.shell_completion import node_names
-from dbt_ripple.cli.surroundings import Surroundings, surroundings_options
 from dbt_ripple.rendering.diagnosis import diagnosis_markdown, diagnosis_text
 from dbt_ripple.rendering.output import answer, as_document
 
@@ -38,7 +38,7 @@ Examples:
     help="Folder with the artifacts of when the number was right: what changed since then on the "
     "way is in the answer. Once for each project that is to be compared.",
 )
-@surroundings_options
+@with_asset_options
 @other_projects_option("the answer goes on where this one reads what that one builds")
 @format_option("text", "json", "markdown")
 @analysis_options
@@ -47,7 +47,7 @@ def diagnose(
     node: str,
     states: tuple[Path, ...],
     others: tuple[Path, ...],
-    assets: Surroundings,
+    assets: AssetOptions,
     style: str,
     cache_dir: Path | None,
     no_cache: bool,
@@ -62,7 +62,7 @@ def diagnose(
     tests guard it and how they ended, and who answers for it.
     """
     with open_cache(cache_dir, no_cache) as cache:
-        steps_up = diagnosed(
+        steps_up = diagnose_with_changes(
             node, states, others, assets, cache, threads, project_dir, target_path
         ).diagnosis
     if style == "json":

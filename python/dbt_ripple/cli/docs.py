@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.asset_options import AssetOptions, open_assets, with_asset_options
 from dbt_ripple.cli.options import (
     analysis_options,
     open_cache,
     open_target,
     project_options,
 )
-from dbt_ripple.cli.surroundings import Surroundings, open_assets, surroundings_options
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, count, warn
 
@@ -42,14 +42,14 @@ Examples:
     help="Artifacts of an earlier run, or of an earlier version of the project: they tell when a model was"
     " last built, how its tests ended and which versions its contract had. May be repeated.",
 )
-@surroundings_options
+@with_asset_options
 @analysis_options
 @project_options
 def docs(
     output: Path | None,
     static: bool,
     states: tuple[Path, ...],
-    assets: Surroundings,
+    assets: AssetOptions,
     cache_dir: Path | None,
     no_cache: bool,
     threads: int | None,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.asset_options import DEFAULT, AssetOptions, assets_option, open_assets
 from dbt_ripple.cli.dbt_options import connection_options
 from dbt_ripple.cli.options import (
     analysis_options,
@@ -21,7 +22,6 @@ from dbt_ripple.cli.options import (
     open_target,
     project_options,
 )
-from dbt_ripple.cli.surroundings import DEFAULT, Surroundings, assets_option, open_assets
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.openlineage.client import (
@@ -104,7 +104,7 @@ def emit(
     nominal_time: str | None,
     follow: bool,
     command: tuple[str, ...],
-    assets: Surroundings,
+    assets: AssetOptions,
     cache_dir: Path | None,
     no_cache: bool,
     threads: int | None,
@@ -143,13 +143,15 @@ def emit(
         if follow:
             from dbt_ripple.cli.follow import run_and_tell
 
-            told, code = run_and_tell(command, folder, settings, sender, cache, threads)
+            sent, code = run_and_tell(command, folder, settings, sender, cache, threads)
         else:
             target = open_target(folder, cache, threads)
-            made = static_of(target, settings, assets, cache) if static else None
-            told = send_all(events_of(target, settings) if made is None else made, sender)
+            of_project = static_of(target, settings, assets, cache) if static else None
+            sent = send_all(
+                events_of(target, settings) if of_project is None else of_project, sender
+            )
     if not disabled:
-        tell(told, sender, output)
+        tell(sent, sender, output)
     return code
 
 
@@ -258,7 +260,7 @@ def lineage_of(project: Project, analysis: Analysis | None, wanted: Iterable[str
 def static_of(
     target: TargetFolder,
     settings: EventSettings,
-    assets: Surroundings = DEFAULT,
+    assets: AssetOptions = DEFAULT,
     cache: Cache | None = None,
 ) -> list[Event]:
     """The events of a project without runs, its declared assets included.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.asset_options import AssetOptions, open_assets, with_asset_options
 from dbt_ripple.cli.load import open_session, spark_options
 from dbt_ripple.cli.options import (
     analysis_options,
@@ -18,7 +19,6 @@ from dbt_ripple.cli.options import (
 )
 from dbt_ripple.cli.select_option import as_typed
 from dbt_ripple.cli.shell_completion import node_names
-from dbt_ripple.cli.surroundings import Surroundings, open_assets, surroundings_options
 from dbt_ripple.rendering.output import answer, as_document, count
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ Examples:
     help="Namespace of the jobs in OpenLineage events.",
 )
 @format_option("text", "json")
-@surroundings_options
+@with_asset_options
 @spark_options
 @analysis_options
 @project_options
@@ -77,7 +77,7 @@ def evidence(
     tables: bool,
     namespace: str,
     style: str,
-    assets: Surroundings,
+    assets: AssetOptions,
     master: str | None,
     remote: str | None,
     cache_dir: Path | None,
@@ -97,9 +97,9 @@ def evidence(
     """
     from dbt_ripple.artifacts.node_selection import named
     from dbt_ripple.graph.traversal import column_graph
+    from dbt_ripple.pages.checksummed_folder import check_empty, seal
     from dbt_ripple.pages.evidence_pack import definition_files, events_of, files_of, summary
     from dbt_ripple.pages.gather_evidence import gather, lineage_of
-    from dbt_ripple.pages.sealed_folder import check_empty, seal
     from dbt_ripple.rendering.page_documents import WrittenEvidence
     from dbt_ripple.rendering.trace import column_of
 
@@ -162,7 +162,7 @@ def _at_hand(
     folder: Path,
     project_dir: Path,
     states: tuple[Path, ...],
-    assets: Surroundings,
+    assets: AssetOptions,
     cache: Cache | None,
     threads: int | None,
 ) -> Gathering:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.asset_options import open_assets
+from dbt_ripple.cli.assets_of_both_sides import assets_around
 from dbt_ripple.cli.base_and_head import open_sides, sides_options
-from dbt_ripple.cli.declared_sides import assets_around
 from dbt_ripple.cli.options import (
     analysis_options,
     open_cache,
     open_target,
     project_options,
 )
-from dbt_ripple.cli.surroundings import open_assets
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, count, warn

@@ -15,7 +15,7 @@ from dbt_ripple.errors import RippleError
 from dbt_ripple.openlineage.background import Background
 from dbt_ripple.openlineage.client import Sender
 from dbt_ripple.openlineage.invocation import read_invocation
-from dbt_ripple.openlineage.live import LiveEvents
+from dbt_ripple.openlineage.live_events import LiveEvents
 from dbt_ripple.rendering.output import count, warn
 
 if TYPE_CHECKING:

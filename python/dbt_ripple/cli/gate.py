@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.assets_of_both_sides import assets_around
 from dbt_ripple.cli.base_and_head import open_sides, sides_options, state_folder
-from dbt_ripple.cli.declared_sides import assets_around
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.asset_options import AssetOptions, open_assets, with_asset_options
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
@@ -19,7 +20,6 @@ from dbt_ripple.cli.options import (
 )
 from dbt_ripple.cli.select_option import as_typed
 from dbt_ripple.cli.shell_completion import column_names, node_names
-from dbt_ripple.cli.surroundings import Surroundings, open_assets, surroundings_options
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.impact import impact_markdown, impact_text
 from dbt_ripple.rendering.output import answer, as_document, count, warn
@@ -97,7 +97,7 @@ Examples:
     help="Take the changes from FILE, JSON with `proposed_changes`; NODE may be its `asset_id`.",
 )
 @other_projects_option("who there reads what this project builds is in the answer, too")
-@surroundings_options
+@with_asset_options
 @format_option("text", "json", "markdown")
 @analysis_options
 @project_options
@@ -112,7 +112,7 @@ def impact(
     remove: bool,
     file: Path | None,
     others: tuple[Path, ...],
-    assets: Surroundings,
+    assets: AssetOptions,
     style: str,
     cache_dir: Path | None,
     no_cache: bool,
@@ -142,7 +142,7 @@ def impact(
     if ends and not deprecate:
         raise click.UsageError("--date is the day of a deprecation: give --deprecate, too")
     if file is not None:
-        from dbt_ripple.governance.proposed import read_proposed
+        from dbt_ripple.governance.proposed_changes import read_proposed
 
         asset, proposed = read_proposed(file)
         changes += proposed

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from dbt_ripple.cli.asset_options import AssetOptions, with_asset_options
 from dbt_ripple.cli.dbt_options import connection_options
-from dbt_ripple.cli.diagnosed import diagnosed
+from dbt_ripple.cli.diagnosis_with_changes import diagnose_with_changes
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
@@ -21,7 +22,6 @@ from dbt_ripple.cli.options import (
 )
 from dbt_ripple.cli.send_incident import destination, send
 from dbt_ripple.cli.shell_completion import node_names
-from dbt_ripple.cli.surroundings import Surroundings, surroundings_options
 from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, as_document, as_json, warn
@@ -78,7 +78,7 @@ Examples:
     type=click.Path(path_type=Path, exists=True, file_okay=False),
     help="The same in the dbt project in DIR, where that one has the package dbt_ripple.",
 )
-@surroundings_options
+@with_asset_options
 @other_projects_option("the answer goes on where this one reads what that one builds")
 @click.option("--html", metavar="FILE", type=click.Path(path_type=Path), help="Write a page, too.")
 @click.option(
@@ -106,7 +106,7 @@ def incident(
     states: tuple[Path, ...],
     tables: bool,
     tables_project: Path | None,
-    assets: Surroundings,
+    assets: AssetOptions,
     others: tuple[Path, ...],
     html: Path | None,
     service: str | None,
@@ -134,14 +134,16 @@ def incident(
     to = destination(service) if service else None
     options = DbtOptions.taken(dbt_arguments)
     with open_cache(cache_dir, no_cache) as cache:
-        asked = diagnosed(node, states, others, assets, cache, threads, project_dir, target_path)
-        told = None
+        asked = diagnose_with_changes(
+            node, states, others, assets, cache, threads, project_dir, target_path
+        )
+        from_tables = None
         if tables or tables_project is not None:
             from dbt_ripple.dbt_runner.incident_tables import ask_tables
 
             own = {result.unique_id: result for result in asked.own.executed}
             last = own.get(asked.root.unique_id)
-            told = ask_tables(
+            from_tables = ask_tables(
                 tables_project or project_dir,
                 options,
                 asked.own,
@@ -158,7 +160,7 @@ def incident(
             lambda unique_ids: dbt_words(unique_ids, asked.own),
             own=asked.own,
             past=asked.past,
-            tables=told,
+            tables=from_tables,
             since=since,
             messages=messages,
             project_of=asked.whose,
@@ -193,12 +195,12 @@ def _body(
         webhook_body,
     )
 
-    made, left_out = sendable(document, dialect_of(own.metadata.adapter_type))
+    shown, left_out = sendable(document, dialect_of(own.metadata.adapter_type))
     if service == "slack":
-        return slack_body(made, left_out, look)
+        return slack_body(shown, left_out, look)
     if service == "pagerduty":
-        return pagerduty_body(made, left_out, key)
-    return webhook_body(made, left_out)
+        return pagerduty_body(shown, left_out, key)
+    return webhook_body(shown, left_out)
 
 
 def _commit_of(own: Project, project_dir: Path) -> Callable[[Node], tuple[str, datetime] | None]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.asset_options import DEFAULT, AssetOptions, open_assets, with_asset_options
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
@@ -19,7 +20,6 @@ from dbt_ripple.cli.options import (
     open_target,
     project_options,
 )
-from dbt_ripple.cli.surroundings import DEFAULT, Surroundings, open_assets, surroundings_options
 from dbt_ripple.graph.lineage_tables import TABLES
 from dbt_ripple.rendering import terminal
 from dbt_ripple.rendering.escaping import styled
@@ -79,7 +79,7 @@ Examples:
     "[default: 5,000,000]",
 )
 @format_option("text", "json", help="Output format.")
-@surroundings_options
+@with_asset_options
 @spark_options
 @analysis_options
 @project_options
@@ -87,7 +87,7 @@ def load(
     schema: str | None,
     file_format: str | None,
     max_closure: int | None,
-    assets: Surroundings,
+    assets: AssetOptions,
     style: str,
     master: str | None,
     remote: str | None,
@@ -151,7 +151,7 @@ def snapshot_of(
     *,
     target_name: str | None = None,
     max_closure: int | None = None,
-    assets: Surroundings = DEFAULT,
+    assets: AssetOptions = DEFAULT,
 ) -> LineageSnapshot:
     """Analyse a project and make its rows; a closure that was cut is said on stderr.
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.asset_options import AssetOptions, open_assets, with_asset_options
 from dbt_ripple.cli.load import open_session, spark_options
 from dbt_ripple.cli.options import (
     analysis_options,
@@ -18,14 +19,13 @@ from dbt_ripple.cli.options import (
     open_target,
     project_options,
 )
-from dbt_ripple.cli.surroundings import Surroundings, open_assets, surroundings_options
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, as_document
 
 if TYPE_CHECKING:
     from dbt_ripple.graph.cache import Cache
     from dbt_ripple.graph.target_folder import TargetFolder
-    from dbt_ripple.pages.loads_in_a_row import Load
+    from dbt_ripple.pages.consecutive_loads import Load
     from dbt_ripple.rendering.page_documents import ReportDocument
 
 
@@ -67,7 +67,7 @@ Examples:
     "--output", "-o", metavar="FILE", type=click.Path(path_type=Path), help="Write it to FILE."
 )
 @format_option("text", "html", "markdown", "json")
-@surroundings_options
+@with_asset_options
 @spark_options
 @analysis_options
 @project_options
@@ -78,7 +78,7 @@ def report(
     history: Path | None,
     output: Path | None,
     style: str,
-    assets: Surroundings,
+    assets: AssetOptions,
     master: str | None,
     remote: str | None,
     cache_dir: Path | None,
@@ -159,7 +159,7 @@ def _of_artifacts(
     weeks: Sequence[date],
     now: datetime,
     project_dir: Path,
-    assets: Surroundings,
+    assets: AssetOptions,
     cache: Cache | None,
     threads: int | None,
 ) -> ReportDocument:
@@ -183,11 +183,11 @@ def _of_artifacts(
 
 
 def _load(
-    target: TargetFolder, project_dir: Path, assets: Surroundings, cache: Cache | None
+    target: TargetFolder, project_dir: Path, assets: AssetOptions, cache: Cache | None
 ) -> Load:
     """A project's rows, with the assets that are declared around it, as `load` writes them."""
     from dbt_ripple.artifacts import check_compiled
-    from dbt_ripple.pages.loads_in_a_row import Load
+    from dbt_ripple.pages.consecutive_loads import Load
 
     project = of_dbt = target.project
     check_compiled(project)

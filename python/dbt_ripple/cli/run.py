@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
+from dbt_ripple.cli.asset_options import AssetOptions
 from dbt_ripple.cli.base_and_head import facts_options, sides_options
 from dbt_ripple.cli.options import analysis_options, format_option, project_options
 from dbt_ripple.cli.select import choice_options, select
-from dbt_ripple.cli.surroundings import Surroundings
 
 
 @click.command(
@@ -28,7 +28,7 @@ Examples:
 @project_options
 @click.pass_context
 def run(
-    context: click.Context, /, style: str, project_dir: Path, assets: Surroundings, **given: Any
+    context: click.Context, /, style: str, project_dir: Path, assets: AssetOptions, **given: Any
 ) -> Any:
     """Build and test what the change from base to this project affects.
 

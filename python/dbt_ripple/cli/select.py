@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.assets_of_both_sides import assets_around
 from dbt_ripple.cli.base_and_head import (
     facts_options,
     open_sides,
     sides_options,
     state_folder,
 )
-from dbt_ripple.cli.declared_sides import assets_around
 from dbt_ripple.cli.options import analysis_options, format_option, open_cache, project_options
 from dbt_ripple.dbt_runner.dbt_ls import chosen_by_dbt
 from dbt_ripple.dbt_runner.invoke import DbtOptions

@@ -33,7 +33,7 @@ LONGEST_WAIT: Final = 20.0
 _AGAIN: Final = (429, 500, 502, 503, 504)
 
 
-class Destination(NamedTuple):
+class IncidentReceiver(NamedTuple):
     """Where something is sent.
 
     Attributes:
@@ -51,7 +51,7 @@ class Destination(NamedTuple):
     key: str = ""
 
 
-def destination(service: str, environment: Mapping[str, str] = os.environ) -> Destination:
+def destination(service: str, environment: Mapping[str, str] = os.environ) -> IncidentReceiver:
     """Where an incident goes, by the environment.
 
     Raises:
@@ -85,7 +85,7 @@ def destination(service: str, environment: Mapping[str, str] = os.environ) -> De
                 )
             headers["Authorization"] = f"Bearer {token}"
     _check(url, variable, secret_in_body=service != "webhook" or bool(headers))
-    return Destination(service, url, variable, headers, key)
+    return IncidentReceiver(service, url, variable, headers, key)
 
 
 def _required(environment: Mapping[str, str], name: str, what: str) -> str:
@@ -108,7 +108,7 @@ def _check(url: str, variable: str, *, secret_in_body: bool) -> None:
         raise RippleError("would send a secret unencrypted", variable, "give an https address")
 
 
-def send(to: Destination, body: bytes) -> int:
+def send(to: IncidentReceiver, body: bytes) -> int:
     """Send a body, and return the status with which it was taken.
 
     It is tried up to `TRIES` times where the server cannot be reached, is too busy, or fails itself. So it may

@@ -79,7 +79,7 @@ def _matching(names: Iterable[str], typed: str) -> list[str]:
 _ONE_WORD: Final = re.compile(r"""[^\s'"`$\\!;&|<>(){}*?\[\]~#]+""").fullmatch
 
 
-class _Node:
+class _CompletedNode:
     """What a node's names are made of."""
 
     def __init__(self, unique_id: str, content: Any) -> None:
@@ -106,7 +106,7 @@ class _Node:
         ]
 
 
-def _nodes(context: click.Context) -> list[_Node]:
+def _nodes(context: click.Context) -> list[_CompletedNode]:
     import msgspec
 
     element = msgspec.defstruct("Element", [("name", str)])
@@ -126,7 +126,7 @@ def _nodes(context: click.Context) -> list[_Node]:
     content = (_folder(context) / "manifest.json").read_bytes()
     sections = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
     return [
-        _Node(unique_id, content)
+        _CompletedNode(unique_id, content)
         for section in _SECTIONS
         if section in sections
         for unique_id, content in msgspec.json.decode(
@@ -148,7 +148,7 @@ def _assets(context: click.Context) -> dict[str, list[str]]:
     return {a.id: [c.name for c in a.columns] for a in declared if a.retired is None}
 
 
-def _columns(context: click.Context, node: _Node) -> list[str]:
+def _columns(context: click.Context, node: _CompletedNode) -> list[str]:
     """What yml files list, and what the catalog knows."""
     import msgspec
 

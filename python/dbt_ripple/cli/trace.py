@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.asset_options import AssetOptions, open_assets, with_asset_options
 from dbt_ripple.cli.options import (
     analysis_options,
     format_option,
@@ -20,7 +21,6 @@ from dbt_ripple.cli.options import (
 )
 from dbt_ripple.cli.select_option import as_typed, chosen, selection_options
 from dbt_ripple.cli.shell_completion import node_names
-from dbt_ripple.cli.surroundings import Surroundings, open_assets, surroundings_options
 from dbt_ripple.rendering import terminal
 from dbt_ripple.rendering.output import answer
 from dbt_ripple.rendering.trace import TraceView, column_view, node_view, render
@@ -57,7 +57,7 @@ Examples:
     "--depth", type=click.IntRange(min=0), help="Number of steps to follow.  [default: all]"
 )
 @other_projects_option("the trace goes on where it reads what this one builds, or the reverse")
-@surroundings_options
+@with_asset_options
 @click.option("--include-tests", is_flag=True, help="Show data tests, unit tests and hooks, too.")
 @format_option(
     "tree", "text", "json", "mermaid", "markdown", help="Output format; text is the same as tree."
@@ -72,7 +72,7 @@ def trace(
     selected: tuple[str, ...],
     excluded: tuple[str, ...],
     others: tuple[Path, ...],
-    assets: Surroundings,
+    assets: AssetOptions,
     style: str,
     cache_dir: Path | None,
     no_cache: bool,
@@ -131,16 +131,18 @@ def trace(
 
 def _way(asked: Operators, direction: Direction, depth: int | None) -> tuple[Direction, int | None]:
     """Which way to go, and how far: what stands around the name says it, or else the options."""
-    ways = [steps for steps in (asked.up, asked.down) if steps is not None]
-    if not ways:
+    depths = [steps for steps in (asked.up, asked.down) if steps is not None]
+    if not depths:
         return direction, depth
     context = click.get_current_context()
     for option in ("direction", "depth"):
         given = context.get_parameter_source(option) is click.core.ParameterSource.COMMANDLINE
-        if given and (option == "direction" or max(ways) >= 0):
+        if given and (option == "direction" or max(depths) >= 0):
             raise click.UsageError(f"+ and --{option} both say how to go: give one of them")
-    if len(set(ways)) > 1:
+    if len(set(depths)) > 1:
         raise click.UsageError("one depth for both ways: say +NODE+ and --depth")
-    if max(ways) >= 0:
-        depth = ways[0]
-    return "both" if len(ways) > 1 else "upstream" if asked.up is not None else "downstream", depth
+    if max(depths) >= 0:
+        depth = depths[0]
+    if len(depths) > 1:
+        return "both", depth
+    return "upstream" if asked.up is not None else "downstream", depth

@@ -30,8 +30,8 @@ def verify(folder: Path, digest: str | None, style: str) -> int:
     Finds every file that was changed, added, removed or renamed, and changes of SHA256SUMS. Exit code 0
     means unchanged, 1 changed, 2 that it could not be compared.
     """
-    from dbt_ripple.pages.sealed_folder import given_digest
-    from dbt_ripple.pages.sealed_folder import verify as compare
+    from dbt_ripple.pages.checksummed_folder import given_digest
+    from dbt_ripple.pages.checksummed_folder import verify as compare
 
     comparison = compare(folder, given_digest(digest) if digest is not None else None)
     if style == "json":

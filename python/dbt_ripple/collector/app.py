@@ -22,7 +22,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from dbt_ripple.collector.event_schemas import Problem
+from dbt_ripple.collector.event_schemas import EventProblem
 from dbt_ripple.collector.event_store import StoreError
 from dbt_ripple.collector.event_writer import EventWriter
 from dbt_ripple.collector.intake import Limits, RefusedError, Taken, read_batch, read_event
@@ -61,7 +61,7 @@ class _Answer(Exception):  # noqa: N818  an answer is no error of ours
     status: int
     reason: str
     detail: str
-    problems: Iterable[Problem] = ()
+    problems: Iterable[EventProblem] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
     further: Mapping[str, Any] = field(default_factory=dict)
 

@@ -36,7 +36,7 @@ _MOST_MESSAGES: Final = 10
 _LONGEST_MESSAGE: Final = 300
 
 
-class Problem(NamedTuple):
+class EventProblem(NamedTuple):
     """Something wrong with an event.
 
     Attributes:
@@ -61,7 +61,7 @@ def documents() -> dict[str, dict[str, Any]]:
     return {schema["$id"]: schema for schema in read}
 
 
-def problems_of(event: object) -> list[Problem]:
+def problems_of(event: object) -> list[EventProblem]:
     """What is wrong with an event, as far as its schemas say; at most ten, nothing if it is valid.
 
     Args:
@@ -83,9 +83,9 @@ def problems_of(event: object) -> list[Problem]:
     return problems[:_MOST_MESSAGES]
 
 
-def _core_problems(event: object) -> list[Problem]:
+def _core_problems(event: object) -> list[EventProblem]:
     if not isinstance(event, dict):
-        return [Problem("", f"an event is an object, not {_kind(event)}")]
+        return [EventProblem("", f"an event is an object, not {_kind(event)}")]
     if _core("").is_valid(event):
         return []
     # A list of three schemas, none of which holds, would say nothing: it is told by the kind of
@@ -93,13 +93,13 @@ def _core_problems(event: object) -> list[Problem]:
     if "run" in event:
         kind = "RunEvent"
     elif "job" in event and "dataset" in event:
-        return [Problem("", "an event without a run is of a job or of a dataset, not of both")]
+        return [EventProblem("", "an event without a run is of a job or of a dataset, not of both")]
     elif "job" in event:
         kind = "JobEvent"
     elif "dataset" in event:
         kind = "DatasetEvent"
     else:
-        return [Problem("", "an event has run and job, or job, or dataset")]
+        return [EventProblem("", "an event has run and job, or job, or dataset")]
     return _problems(_core(f"#/$defs/{kind}"), event, ())
 
 
@@ -170,15 +170,15 @@ def _is_judged(facet: Any, published: _Facet) -> bool:
 
 def _problems(
     validator: jsonschema_rs.Draft202012Validator, value: Any, path: tuple[str | int, ...]
-) -> list[Problem]:
-    problems: list[Problem] = []
+) -> list[EventProblem]:
+    problems: list[EventProblem] = []
     for error in validator.iter_errors(value):
         for deepest in _deepest(error):
             message = deepest.message
             if len(message) > _LONGEST_MESSAGE:
                 # The value comes first and the rule last.
                 message = f"{message[:100]} ... {message[100 - _LONGEST_MESSAGE :]}"
-            problem = Problem(pointer((*path, *deepest.instance_path)), message)
+            problem = EventProblem(pointer((*path, *deepest.instance_path)), message)
             if problem not in problems:
                 problems.append(problem)
         if len(problems) >= _MOST_MESSAGES:

@@ -64,20 +64,20 @@ def collect(
         OSError: the file cannot be read.
         StoreError: an event cannot be written.
     """
-    waiting: list[bytes] = []
+    batch: list[bytes] = []
     size = 0
     for where, event in _events(file, limits):
         if isinstance(event, RefusedError):
             collected.refused += 1
             yield Refused(where, str(event))
             continue
-        waiting.append(event)
+        batch.append(event)
         size += len(event)
-        if len(waiting) >= _COMMIT_EVENTS or size >= _COMMIT_BYTES:
-            collected.add(*store.append([waiting]))
-            waiting, size = [], 0
-    if waiting:
-        collected.add(*store.append([waiting]))
+        if len(batch) >= _COMMIT_EVENTS or size >= _COMMIT_BYTES:
+            collected.add(*store.append([batch]))
+            batch, size = [], 0
+    if batch:
+        collected.add(*store.append([batch]))
 
 
 def _events(file: IO[bytes], limits: Limits) -> Iterator[tuple[str, bytes | RefusedError]]:

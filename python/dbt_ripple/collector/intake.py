@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from dbt_ripple.collector.event_schemas import Problem, problems_of
+from dbt_ripple.collector.event_schemas import EventProblem, problems_of
 
 Reason = Literal["json", "schema", "depth", "size", "batch_size"]
 """Why an event is refused; the values of the metric's label ``reason`` are these and those of `app`."""
@@ -38,7 +38,7 @@ class RefusedError(Exception):
         problems: where, if it can be said.
     """
 
-    def __init__(self, reason: Reason, detail: str, problems: Sequence[Problem] = ()) -> None:
+    def __init__(self, reason: Reason, detail: str, problems: Sequence[EventProblem] = ()) -> None:
         self.reason: Reason = reason
         self.detail = detail
         self.problems = problems
@@ -120,7 +120,7 @@ def read_event(body: bytes, limits: Limits) -> bytes:
     """
     event = parsed(body, limits)
     if isinstance(event, list):
-        problem = Problem("", "an array; the batch path takes arrays")
+        problem = EventProblem("", "an array; the batch path takes arrays")
         raise RefusedError("schema", "the body is not one event", [problem])
     return line_of(event)
 
@@ -133,7 +133,7 @@ def read_batch(body: bytes, limits: Limits) -> Taken:
     """
     events = parsed(body, limits)
     if not isinstance(events, list):
-        problem = Problem("", "a batch is an array of events")
+        problem = EventProblem("", "a batch is an array of events")
         raise RefusedError("schema", "the body is no array", [problem])
     if len(events) > limits.batch_events:
         raise RefusedError("batch_size", f"more than {limits.batch_events:,} events")

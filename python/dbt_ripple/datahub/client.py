@@ -58,8 +58,8 @@ def _as_object(proposal: Proposal) -> Any:
 
     if isinstance(proposal, MetadataChangeProposalWrapper):
         return proposal.to_obj(simplified_structure=True)
-    made = proposal.to_obj()
-    return made | {"aspect": {"json": json.loads(made["aspect"]["value"])}}
+    content = proposal.to_obj()
+    return content | {"aspect": {"json": json.loads(content["aspect"]["value"])}}
 
 
 def send(proposals: Sequence[Proposal], server: str | None) -> str:

@@ -61,7 +61,7 @@ from datahub.specific.dataset import DatasetPatchBuilder
 
 from dbt_ripple.artifacts import Node
 from dbt_ripple.datahub.dataset_urns import DatasetId, DatasetIds
-from dbt_ripple.openlineage.column_lineage import Dependency, LineageFinder, NodeLineage
+from dbt_ripple.openlineage.column_lineage import DatasetDependency, LineageFinder, NodeLineage
 from dbt_ripple.openlineage.dataset_names import is_job
 from dbt_ripple.openlineage.project_facts import ProjectFacts
 
@@ -135,14 +135,14 @@ class ProjectProposals:
 
     def all(self) -> Iterator[Proposal]:
         """Datasets, then dashboards, then the tags that they have."""
-        told: set[str] = set()
+        proposed: set[str] = set()
         for node in sorted(
             (n for n in self._project.nodes.values() if n.resource_type in _DATASETS),
             key=lambda node: _DATASETS.index(node.resource_type),
         ):
             urn = self._urns.of(node.unique_id)
-            if urn is not None and urn not in told:
-                told.add(urn)
+            if urn is not None and urn not in proposed:
+                proposed.add(urn)
                 yield from self._dataset(node, urn)
         for node in self._project.nodes.values():
             if node.resource_type == "exposure" or (is_job(node) and node.type in _REPORTS):
@@ -245,20 +245,24 @@ class ProjectProposals:
             for parent in parents
         ]
         fine = [
-            made
+            fine_grained
             for column, dependencies in of.columns.items()
-            for made in self._fine_grained(
+            for fine_grained in self._fine_grained(
                 node.unique_id, column, dependencies, of.expressions.get(column)
             )
         ]
         return UpstreamLineageClass(upstreams=upstreams, fineGrainedLineages=fine or None)
 
     def _fine_grained(
-        self, unique_id: str, column: str, dependencies: Iterable[Dependency], sql: str | None
+        self,
+        unique_id: str,
+        column: str,
+        dependencies: Iterable[DatasetDependency],
+        sql: str | None,
     ) -> Iterator[FineGrainedLineageClass]:
         """What a column depends on, one entry for each way in which it does; a count of rows on a dataset."""
         target = self._urns.field_urn(unique_id, column)
-        ways: dict[tuple[str, str], list[str]] = {}
+        by_kind: dict[tuple[str, str], list[str]] = {}
         for parent, parent_column, kinds in dependencies:
             if parent_column is None:
                 source = self._urns.of(parent)
@@ -271,8 +275,8 @@ class ProjectProposals:
                     f"{kind.type} {kind.subtype}" + (" (masking)" if kind.masking else "")
                     for kind in kinds
                 )
-                ways.setdefault((what, how), []).append(source)
-        for (what, how), sources in ways.items():
+                by_kind.setdefault((what, how), []).append(source)
+        for (what, how), sources in by_kind.items():
             yield FineGrainedLineageClass(
                 upstreamType=what,
                 upstreams=list(dict.fromkeys(sources)),

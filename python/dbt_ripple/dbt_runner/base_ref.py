@@ -101,12 +101,12 @@ def both_sides(
         _temporary_folder() as folder,
         worktree(project_dir, ref, folder / "base") as (base_dir, notes),
     ):
-        here = Dbt(project_dir, folder / "head-target", options, says="none", side="head")
-        manifest = here("parse").result
+        dbt_of_head = Dbt(project_dir, folder / "head-target", options, says="none", side="head")
+        manifest = dbt_of_head("parse").result
         config = connection_config(manifest)
-        there = Dbt(base_dir, folder / "base-target", options, says="none", side="base")
-        linked = _provide_packages(project_dir, base_dir, config, partial(there, "deps"))
-        there("compile", *_AS_BUILT_ANEW, *_NO_HOOKS)
+        dbt_of_base = Dbt(base_dir, folder / "base-target", options, says="none", side="base")
+        linked = _provide_packages(project_dir, base_dir, config, partial(dbt_of_base, "deps"))
+        dbt_of_base("compile", *_AS_BUILT_ANEW, *_NO_HOOKS)
         base = read_project(folder / "base-target")
         head = read_project(folder / "head-target")
         conditions = CompileConditions(
@@ -116,7 +116,9 @@ def both_sides(
             command=True,
         )
         taken = reuse_compiled_sql(base, head, conditions)
-        head = compile_rest(here, manifest, taken.head, taken.rest, *_AS_BUILT_ANEW)
+        head = compile_nodes(
+            dbt_of_head, manifest, taken.head, taken.left_to_compile, *_AS_BUILT_ANEW
+        )
         base, head = (
             # The environment is this process's.
             _with_source_columns(side, catalog).having(same_environment=True)
@@ -157,8 +159,8 @@ def choose(manifest: Any, unique_ids: Collection[str]) -> Any:
     return manifest
 
 
-def compile_rest(
-    dbt: Dbt, manifest: Any, head: Project, rest: Collection[str], *arguments: str
+def compile_nodes(
+    dbt: Dbt, manifest: Any, head: Project, unique_ids: Collection[str], *arguments: str
 ) -> Project:
     """Head with some of its nodes compiled, and no others.
 
@@ -166,19 +168,19 @@ def compile_rest(
         dbt: on head.
         manifest: dbt's own, as it parsed head.
         head: what is compiled.
-        rest: their unique_ids.
+        unique_ids: of these nodes.
         arguments: more of them for ``dbt compile``.
 
     Raises:
         RippleError: dbt could not compile them.
     """
-    if not rest:
+    if not unique_ids:
         return head
-    dbt.on(choose(manifest, rest))(
+    dbt.on(choose(manifest, unique_ids))(
         *("compile", "--select", f"tag:{CHOSEN}", "--indirect-selection", "empty", *arguments)
     )
     nodes = dict(head.nodes)
-    for unique_id in rest:
+    for unique_id in unique_ids:
         compiled = manifest.nodes[unique_id]
         text = getattr(compiled, "compiled_code", None)
         nodes[unique_id] = msgspec.structs.replace(
@@ -226,14 +228,14 @@ def worktree(project_dir: Path, ref: str, folder: Path) -> Iterator[tuple[Path, 
         )
     try:
         # The user's hooks are for the user's checkouts.
-        made = _run_git(
+        result = _run_git(
             project_dir,
             *("-c", f"core.hooksPath={os.devnull}"),
             *("worktree", "add", "--quiet", "--detach", str(folder), commit),
         )
-        if made.returncode:
+        if result.returncode:
             raise RippleError(
-                f"git could not check out {ref} ({_one_line(made.stderr)})",
+                f"git could not check out {ref} ({_one_line(result.stderr)})",
                 str(project_dir),
                 "mend that and try again",
             )

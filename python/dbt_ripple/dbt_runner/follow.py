@@ -12,7 +12,7 @@ from typing import Any
 
 from dbt_ripple.dbt_runner.invoke import Dbt
 from dbt_ripple.openlineage.invocation import Invocation
-from dbt_ripple.openlineage.live import LiveEvents, result_of
+from dbt_ripple.openlineage.live_events import LiveEvents, result_of
 from dbt_ripple.rendering.output import warn
 
 _BEGIN = frozenset({"MainReportVersion"})

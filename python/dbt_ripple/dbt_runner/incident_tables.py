@@ -49,25 +49,28 @@ def ask_tables(
     Raises:
         RippleError: dbt is not installed here, the package is not in that project, or its tables are not there.
     """
-    with tempfile.TemporaryDirectory() as made:
-        target = Path(made)
+    with tempfile.TemporaryDirectory() as temporary:
+        target = Path(temporary)
         kept = folder / "target" / "partial_parse.msgpack"
         if kept.is_file():
             (target / kept.name).write_bytes(kept.read_bytes())
-        told = FromTables()
+        from_tables = FromTables()
         about = _Tables(folder, target, options, own.name)
         failures = about.rows(_FAILURE, of=root)
         for row in failures:
-            told.opened_at = _moment(row["opened_at"])
-            told.last_status, told.last_failed_at = row["status"], _moment(row["failed_at"])
+            from_tables.opened_at = _moment(row["opened_at"])
+            from_tables.last_status, from_tables.last_failed_at = (
+                row["status"],
+                _moment(row["failed_at"]),
+            )
         for row in about.rows(_LAST_PASSED, of=None):
             at = _moment(row["passed_at"])
-            told.passed[str(row["unique_id"])] = LastSuccess(
+            from_tables.passed[str(row["unique_id"])] = LastSuccess(
                 at=at, invocation_id=row["invocation_id"] or None, told_by="tables"
             )
-        end = told.opened_at or opened_at or datetime.now(UTC)
+        end = from_tables.opened_at or opened_at or datetime.now(UTC)
         begin = end - since
-        passed = told.passed.get(root.unique_id)
+        passed = from_tables.passed.get(root.unique_id)
         if passed is not None and passed.at is not None:
             # What came into use after it last passed may be the cause, however long ago that was.
             begin = min(begin, passed.at)
@@ -78,12 +81,12 @@ def ask_tables(
         }
         for row in about.analysis("changed_upstream", variables):
             if row["project_name"] == own.name:
-                told.changes.append(_change(row))
+                from_tables.changes.append(_change(row))
         for row in about.rows(_VIOLATIONS, of=None):
             at = _moment(row["found_at"])
             if at is not None and at >= begin:
-                told.violations.append(_violation(row, at))
-    return told
+                from_tables.violations.append(_violation(row, at))
+    return from_tables
 
 
 class _Tables:

@@ -40,7 +40,7 @@ from dbt_ripple.selection.cutoff import (
     unequal_rows,
 )
 from dbt_ripple.selection.relation_hashes import (
-    Column,
+    HashedColumn,
     NotHashed,
     engines,
     hashes_of,
@@ -246,7 +246,7 @@ class Comparer:
         """A row of a relation as text, over the columns that are asked for."""
         columns = question.columns
         listed = [
-            Column(name, type_)
+            HashedColumn(name, type_)
             for name, type_ in sorted(types.items())
             if columns is None or name.lower() in columns
         ]
@@ -264,12 +264,12 @@ class Comparer:
         names = {}
         for parent in cutoff.base_parents(unique_id):
             if parent in cutoff.decided.built:
-                made = self._base(adapter, parent)
-                if made is None:
+                relation_of_parent = self._base(adapter, parent)
+                if relation_of_parent is None:
                     name = cutoff.base.nodes[parent].display_name
                     self.failed[unique_id] = f"{name} of base could not be built"
                     return None
-                names[parent] = made.render()
+                names[parent] = relation_of_parent.render()
         relation = self.warehouse.beside(adapter, node)
         try:
             self.warehouse.make(adapter, relation, node, cutoff.base_text(unique_id, names))

@@ -20,7 +20,7 @@ import msgspec
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.changes.compiled_sql_reuse import other_names, rename
-from dbt_ripple.dbt_runner.base_ref import CHOSEN, choose, compile_rest
+from dbt_ripple.dbt_runner.base_ref import CHOSEN, choose, compile_nodes
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, why
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import count, warn
@@ -48,10 +48,14 @@ def compile_against(
     """
     if not rest:
         return head
-    made = compile_rest(dbt, dbt("parse").result, head, rest, *deferred_to(state))
-    moved = other_names(base, head)
-    return made.with_compiled(
-        {u: rename(text, moved) for u in rest if (text := made.nodes[u].compiled_code) is not None}
+    compiled = compile_nodes(dbt, dbt("parse").result, head, rest, *deferred_to(state))
+    renamed = other_names(base, head)
+    return compiled.with_compiled(
+        {
+            u: rename(text, renamed)
+            for u in rest
+            if (text := compiled.nodes[u].compiled_code) is not None
+        }
     )
 
 

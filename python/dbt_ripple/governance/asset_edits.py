@@ -83,10 +83,10 @@ class Edited(msgspec.Struct, kw_only=True):
             mode = target.stat().st_mode & 0o777 if target.exists() else 0o644
             handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
             try:
-                with os.fdopen(handle, "w", encoding="utf-8") as made:
-                    made.write(self.text)
-                    made.flush()
-                    os.fsync(made.fileno())
+                with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                    stream.write(self.text)
+                    stream.flush()
+                    os.fsync(stream.fileno())
                 Path(name).chmod(mode)
                 Path(name).replace(target)
             except BaseException:
@@ -147,9 +147,9 @@ def registered(
             entry.pop("retired", None)
         _fill(entry, one)
         entry["last_seen"] = _copied(day)
-    made = _dumped(document, text)
-    _check(made, str(file), registrations, project, analysis, others)
-    return Edited(file=file, text=made, changed=changed)
+    text_after = _dumped(document, text)
+    _check(text_after, str(file), registrations, project, analysis, others)
+    return Edited(file=file, text=text_after, changed=changed)
 
 
 def pruned(
@@ -198,9 +198,9 @@ def pruned(
     for entry in document["assets"]:
         if str(entry["id"]) in stale:
             entry["retired"] = _copied(day)
-    made = _dumped(document, text)
-    parse_assets(made, str(file))
-    return Edited(file=file, text=made, changed=dict.fromkeys(sorted(stale), "retired")), kept
+    text_after = _dumped(document, text)
+    parse_assets(text_after, str(file))
+    return Edited(file=file, text=text_after, changed=dict.fromkeys(sorted(stale), "retired")), kept
 
 
 def _copied(day: date) -> date:
@@ -226,29 +226,29 @@ def _fill(entry: Any, one: Registration) -> None:
         lines = [line.rstrip() for line in one.sql.strip().expandtabs(4).splitlines()]
         entry["sql"] = LiteralScalarString("\n".join(lines) + "\n")
     if one.tags:
-        there = entry.get("tags") or []
-        there = [there] if isinstance(there, str) else there
-        there += [tag for tag in one.tags if tag not in there]
-        entry["tags"] = there
+        present = entry.get("tags") or []
+        present = [present] if isinstance(present, str) else present
+        present += [tag for tag in one.tags if tag not in present]
+        entry["tags"] = present
     for key, flows in (("reads", one.reads), ("writes", one.writes)):
         if flows:
-            there = entry.get(key)
-            if there is None:
-                there = entry[key] = []
+            present = entry.get(key)
+            if present is None:
+                present = entry[key] = []
             for flow in flows:
-                _add_flow(there, flow)
+                _add_flow(present, flow)
 
 
-def _add_flow(there: Any, flow: str | Mapping[str, Any]) -> None:
+def _add_flow(flows: Any, flow: str | Mapping[str, Any]) -> None:
     """Add what is read or written, in the place of what is said of the same node."""
     node = flow if isinstance(flow, str) else str(flow["node"])
-    for i, other in enumerate(there):
+    for i, other in enumerate(flows):
         same = other if isinstance(other, str) else other.get("node")
         if str(same).casefold() == node.casefold():
             if not isinstance(flow, str):
-                there[i] = _map(flow)
+                flows[i] = _map(flow)
             return
-    there.append(flow if isinstance(flow, str) else _map(flow))
+    flows.append(flow if isinstance(flow, str) else _map(flow))
 
 
 def _map(content: Mapping[str, Any]) -> Any:
@@ -293,9 +293,9 @@ def _read(file: Path) -> tuple[Any, str]:
 
 
 def _dumped(document: Any, text: str) -> str:
-    made = io.StringIO()
-    _yaml(text).dump(document, made)
-    return made.getvalue()
+    stream = io.StringIO()
+    _yaml(text).dump(document, stream)
+    return stream.getvalue()
 
 
 def _check(

@@ -297,11 +297,11 @@ def _against_declaration(project: Project, unique_id: str) -> dict[str, Reason]:
     catalog = project.catalog.get(unique_id)
     if node is None or not catalog:
         return {}
-    there = {column.name.lower() for column in catalog}
+    present = {column.name.lower() for column in catalog}
     reasons = {
         (column.name or name).lower(): Code.DECLARED_BUT_ABSENT()
         for name, column in node.columns.items()
-        if (column.name or name).lower() not in there
+        if (column.name or name).lower() not in present
     }
     types = catalog_types(project, unique_id)
     dialect = dialect_of(project.metadata.adapter_type)

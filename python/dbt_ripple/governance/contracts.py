@@ -175,10 +175,10 @@ def _columns(
                 Code.MAY_BE_REDEFINED(),
             )
         return
-    moved: list[tuple[str | None, Vertex]] = [(c, (unique_id, c)) for c in change.redefined]
+    changed: list[tuple[str | None, Vertex]] = [(c, (unique_id, c)) for c in change.redefined]
     if change.rows:
-        moved.append((None, (unique_id, ROWS)))
-    for column, vertex in moved:
+        changed.append((None, (unique_id, ROWS)))
+    for column, vertex in changed:
         start = began(comparison, vertex)
         if start[0] in broken:
             continue

@@ -181,13 +181,13 @@ class Diagnosis(msgspec.Struct, kw_only=True):
             unique_id = step.unique_id if joined is None else joined(step.unique_id)
             if unique_id is not None:
                 # An asset may read several projects, of which each may have changed.
-                told = {(change.column, change.change) for change in step.changes}
+                listed = {(change.column, change.change) for change in step.changes}
                 step.changes = [
                     *step.changes,
                     *(
                         change
                         for change in _changes(comparison, step, unique_id, now, then, own)
-                        if (change.column, change.change) not in told
+                        if (change.column, change.change) not in listed
                     ),
                 ]
 

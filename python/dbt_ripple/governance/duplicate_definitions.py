@@ -70,19 +70,19 @@ class Definitions:
             return
         handed_on: set[Vertex] = set()
         of_themselves: set[str] = set()
-        made: dict[str, set[str]] = {unique_id: set() for unique_id in wanted}
+        defined: dict[str, set[str]] = {unique_id: set() for unique_id in wanted}
         for edge in edges_into(self.analysis.edges, wanted):
             child, column = edge.child_id, edge.child_column.lower()
             if edge.parent_id == child:
                 of_themselves.add(child)
             if edge.child_column == ROWS:
                 continue
-            made[child].add(column)
+            defined[child].add(column)
             if edge.type == "DIRECT":
                 self._made_of.setdefault((child, column), set()).add(edge.parent_id)
             if (edge.type, edge.subtype) == ("DIRECT", "IDENTITY") and edge.parent_column != ROWS:
                 handed_on.add((child, column))
-        for unique_id, columns in made.items():
+        for unique_id, columns in defined.items():
             kept = set() if unique_id in of_themselves else columns
             self._computed[unique_id] = {c for c in kept if (unique_id, c) not in handed_on}
 
@@ -129,10 +129,10 @@ def twin_breaches(comparison: Comparison) -> Iterator[Breach]:
 
 
 def _duplicates(comparison: Comparison, base: Definitions, head: Definitions) -> Iterator[Breach]:
-    moved = {
+    changed = {
         (unique_id, column.lower()): column for unique_id, column in comparison.changed_vertices
     }
-    for vertex, spelled in moved.items():
+    for vertex, spelled in changed.items():
         if vertex not in head.fingerprints:
             continue
         # A pair of which both moved is named once, and one that moved together is no new one.
@@ -142,7 +142,7 @@ def _duplicates(comparison: Comparison, base: Definitions, head: Definitions) ->
                 and other in base.fingerprints
                 and base.fingerprints[vertex] == base.fingerprints[other]
             )
-            first = other not in moved or _rank(head.project, other) < _rank(head.project, vertex)
+            first = other not in changed or _rank(head.project, other) < _rank(head.project, vertex)
             if first and not old:
                 name = head.project.nodes[other[0]].display_name
                 reason = Code.COMPUTED_TWICE(name=name, column=_spelled(head, other))

@@ -162,28 +162,28 @@ def gate_from(
         elsewhere = Elsewhere(joined, reached_projects(joined, comparison, ripple))
     affected = elsewhere.and_here(ripple.assets())
     nodes = {**elsewhere.nodes, **comparison.head.nodes}
-    theirs = joined.project_of if joined is not None else {}
+    of_others = joined.project_of if joined is not None else {}
     personal = list(elsewhere.personal_data(comparison))
-    here = [
-        *(breach for breach in personal if breach.unique_id not in theirs),
+    own_breaches = [
+        *(breach for breach in personal if breach.unique_id not in of_others),
         *_breaches(comparison, config, origins, affected, nodes),
     ]
-    there = [
-        *(breach for breach in personal if breach.unique_id in theirs),
+    other_breaches = [
+        *(breach for breach in personal if breach.unique_id in of_others),
         *(
             msgspec.structs.replace(breach, unique_id=unique_id)
             for unique_id, breaches in elsewhere.broken.items()
             for breach in breaches
-            if unique_id in theirs
+            if unique_id in of_others
         ),
     ]
     findings = [
         finding
-        for breach in here
+        for breach in own_breaches
         if (finding := _finding(breach, config, approved_by, comparison)) is not None
     ]
     if joined is not None:
-        findings += _elsewhere(joined, there, config, approved_by, comparison)
+        findings += _elsewhere(joined, other_breaches, config, approved_by, comparison)
     place = {name: i for i, name in enumerate(RULES)}
     findings.sort(
         key=lambda f: (place[f.rule], f.unique_id or "", f.column or "", f.reason.message)

@@ -198,12 +198,12 @@ def impact(
             project, seen = assets.whole, before.analysis
         node = _relation(project, seen, node)
         hypothetical = _supposed(project, seen, node, changes)
-        supposed = {node.unique_id: hypothetical}
+        hypothetical_changes = {node.unique_id: hypothetical}
         if before is None:
-            then = analyse(project, cache=cache, hypothetical=supposed)
+            then = analyse(project, cache=cache, hypothetical=hypothetical_changes)
             comparison = compare(project, project, base_analysis=seen, head_analysis=then)
         else:
-            moved = carried_through(before, supposed, cache)
+            moved = carried_through(before, hypothetical_changes, cache)
             comparison = with_assets(
                 compare(own, own, base_analysis=of_dbt, head_analysis=moved.analysis),
                 (project, seen),

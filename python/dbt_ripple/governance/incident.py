@@ -32,7 +32,7 @@ from dbt_ripple.artifacts import (
 from dbt_ripple.artifacts.project import as_utc
 from dbt_ripple.changes import Comparison
 from dbt_ripple.governance.affected_assets import matters
-from dbt_ripple.governance.containment import Words, containment
+from dbt_ripple.governance.containment_commands import Words, containment
 from dbt_ripple.governance.diagnose import Diagnosis
 from dbt_ripple.governance.incident_document import (
     Failure,
@@ -134,10 +134,12 @@ def incident(
     """
     column, whose = diagnosis.column, project_of or {}
     results = {result.unique_id: result for result in project.executed}
-    held = {c.unique_id for c in pii_columns(project, analysis) if c.origin != "declassified"}
+    with_personal_data = {
+        c.unique_id for c in pii_columns(project, analysis) if c.origin != "declassified"
+    }
     about = _about(project, analysis, root)
     on_the_way = {step.unique_id for step in diagnosis.steps} | {root.unique_id, *about}
-    sensitive = sorted(on_the_way & held)
+    sensitive = sorted(on_the_way & with_personal_data)
     passed = _passed(results, past, tables)
     failed = _failed(project, root, about, column, diagnosis, results, passed, tables)
     withheld = None
@@ -247,11 +249,11 @@ def _passed(
     results: Mapping[str, RunResult], past: Sequence[Past], tables: FromTables | None
 ) -> dict[str, LastSuccess]:
     """When each node was last well, as the newest of what is at hand tells."""
-    told: dict[str, list[LastSuccess]] = {}
+    successes: dict[str, list[LastSuccess]] = {}
 
     def add(unique_id: str, result: RunResult, told_by: ToldBy) -> None:
         if result.status in PASSED:
-            told.setdefault(unique_id, []).append(
+            successes.setdefault(unique_id, []).append(
                 LastSuccess(
                     at=result.completed_at,
                     invocation_id=result.invocation_id or None,
@@ -265,8 +267,8 @@ def _passed(
         for result in one.results:
             add(one.back(result.unique_id), result, "state")
     for unique_id, success in (tables.passed if tables is not None else {}).items():
-        told.setdefault(unique_id, []).append(success)
-    return {u: max(all_, key=lambda s: _order(s.at)) for u, all_ in told.items()}
+        successes.setdefault(unique_id, []).append(success)
+    return {u: max(all_, key=lambda s: _order(s.at)) for u, all_ in successes.items()}
 
 
 def _order(at: datetime | None) -> datetime:

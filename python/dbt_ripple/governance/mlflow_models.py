@@ -73,7 +73,7 @@ def registrations_of(
 def _registrations(
     client: Any, id_of: Callable[[str], str | None], columns_of: Callable[[str], set[str] | None]
 ) -> Iterator[Registration]:
-    made: set[str] = set()
+    registered: set[str] = set()
     for model in _models(client):
         version = _version(client, model)
         reads: list[Any] = []
@@ -83,18 +83,18 @@ def _registrations(
             node = next(
                 (n for name in logged_dataset.names if (n := id_of(name)) is not None), None
             )
-            there = columns_of(node) if node is not None else None
+            columns_of_node = columns_of(node) if node is not None else None
             if node is None:
                 kind = "table" if logged_dataset.is_table else "file"
                 node = f"{kind}:{_as_id(logged_dataset.names[0])}"
-                if node not in made:
-                    made.add(node)
+                if node not in registered:
+                    registered.add(node)
                     yield Registration(id=node, type=kind, source_ref=logged_dataset.place)
             columns = logged_dataset.columns
             if (
                 columns is not None
-                and there is not None
-                and not there.issuperset(map(str.lower, columns))
+                and columns_of_node is not None
+                and not columns_of_node.issuperset(map(str.lower, columns))
             ):
                 columns = None  # it was made of the table: any column of that may be in it
             reads.append(node if columns is None else {"node": node, "columns": columns})

@@ -19,7 +19,7 @@ from dbt_ripple.governance.affected_assets import Affected, Ripple, newly_broken
 from dbt_ripple.governance.checks import Sides, pii_breaches, pii_breaches_of, reader_breaches
 from dbt_ripple.governance.contracts import Breach
 from dbt_ripple.graph.hypothetical import BuiltElsewhere, Supposed
-from dbt_ripple.graph.joined_projects import JoinedProjects, Member, Place
+from dbt_ripple.graph.joined_projects import JoinedProjects, Member, ProjectNode
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.traversal import Vertex
 from dbt_ripple.reasons import Code, Reason
@@ -89,7 +89,7 @@ def reached_projects(
     projects: list[ReachedProject] = []
     paths = {asset.unique_id: asset.path for asset in ripple.assets()}
     waves = [_Wave(0, comparison, ripple, paths, hypothetical)]
-    done: set[tuple[Place, frozenset[str]]] = set()
+    done: set[tuple[ProjectNode, frozenset[str]]] = set()
     for _ in range(_ROUNDS):
         following = []
         for number, readers in _readers_of(joined, waves, done).items():
@@ -104,33 +104,33 @@ def reached_projects(
 
 
 @dataclass
-class _Reader:
+class _SourceOfWave:
     """A source, and what of its relation moved."""
 
     unique_id: str
-    builder: Place
+    builder: ProjectNode
     wave: _Wave
     built: BuiltElsewhere
 
 
 def _readers_of(
-    joined: JoinedProjects, waves: Sequence[_Wave], done: set[tuple[Place, frozenset[str]]]
-) -> dict[int, list[_Reader]]:
+    joined: JoinedProjects, waves: Sequence[_Wave], done: set[tuple[ProjectNode, frozenset[str]]]
+) -> dict[int, list[_SourceOfWave]]:
     """The sources that stand for what moved, by their project, unless that was looked at before."""
-    readers: dict[int, list[_Reader]] = {}
+    readers: dict[int, list[_SourceOfWave]] = {}
     for wave in waves:
         finder = None
         for unique_id in (*wave.comparison.changed, *wave.comparison.removed):
-            builder = Place(wave.number, unique_id)
+            builder = ProjectNode(wave.number, unique_id)
             for place in joined.read_by.get(builder, ()):
-                moved = place, frozenset(wave.ripple.reached(unique_id))
-                if moved in done:
+                reached = place, frozenset(wave.ripple.reached(unique_id))
+                if reached in done:
                     continue
-                done.add(moved)
+                done.add(reached)
                 finder = finder or joined.finder(wave.comparison.head, wave.hypothetical)
                 built = joined.built(builder, wave.comparison.head_analysis, finder)
                 readers.setdefault(place.project, []).append(
-                    _Reader(place.unique_id, builder, wave, built)
+                    _SourceOfWave(place.unique_id, builder, wave, built)
                 )
     return readers
 
@@ -138,7 +138,7 @@ def _readers_of(
 def _handed_to(
     joined: JoinedProjects,
     number: int,
-    readers: list[_Reader],
+    readers: list[_SourceOfWave],
     before: list[Analysis],
     contract_types: Callable[[int, Comparison], Collection[str]],
 ) -> _Wave | None:

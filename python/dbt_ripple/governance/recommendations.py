@@ -125,11 +125,11 @@ def _before_adding(
         ),
         ("look at", [u for u, n in passing if n.resource_type != "exposure"]),
     ]
-    told: set[str] = set()
+    named: set[str] = set()
     for what, of in kinds:
-        if not_told := [names[u] for u in of if u not in told]:
+        if not_told := [names[u] for u in of if u not in named]:
             steps.append(f"{what} {listed(not_told)}")
-        told |= set(of)
+        named |= set(of)
     if required := [change.column for change in changes if change.required]:
         writes = f"what writes to {node.spoken_name}"
         steps.append(f"let {writes} fill {listed(required)} first, because a row needs it")

@@ -40,7 +40,7 @@ class _Select(msgspec.Struct, forbid_unknown_fields=True):
     critical: str | None = None
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
+class _RippleYml(msgspec.Struct, forbid_unknown_fields=True):
     select: _Select = msgspec.field(default_factory=_Select)
     rules: dict[str, Any] = {}
     exceptions: list[Excepted] | str = []
@@ -123,7 +123,7 @@ def _of_file(file: Path, project_dir: Path) -> Config:
     where = str(file)
     document = _yaml(file)
     try:
-        said_of = msgspec.convert({} if document is None else document, _File)
+        said_of = msgspec.convert({} if document is None else document, _RippleYml)
     except msgspec.ValidationError as error:
         raise RippleError(
             str(error), where, "see docs/gate.md: it has `rules:`, `exceptions:` and `select:`"
@@ -166,8 +166,8 @@ def config_of_vars(project_dir: Path) -> Config | None:
                 f"{EXCEPTIONS_VAR}: {error}", where, "an entry has rule, unique_id and reason"
             ) from None
     # The var may name tests of other packages' rules, too.
-    mine = {name: level for name, level in rules.items() if name in RULES}
-    return _config(mine, [e for e in exceptions if e.rule in RULES], where, place)
+    levels = {name: level for name, level in rules.items() if name in RULES}
+    return _config(levels, [e for e in exceptions if e.rule in RULES], where, place)
 
 
 def package_vars(project_dir: Path) -> dict[str, Any]:

@@ -147,13 +147,13 @@ def _saved_query(node: Node, changes: Sequence[Change]) -> Node:
                 f"--rename {change.column}:{change.to}",
                 "rename the metric or the dimension, or --drop it here",
             )
-        there = {key: list_of(params.get(key)) for key in ("metrics", "group_by")}
+        names_of = {key: list_of(params.get(key)) for key in ("metrics", "group_by")}
         kept = {
-            "metrics": [m for m in there["metrics"] if m != change.column],
-            "group_by": [g for g in there["group_by"] if _grouped(g) != change.column],
+            "metrics": [m for m in names_of["metrics"] if m != change.column],
+            "group_by": [g for g in names_of["group_by"] if _grouped(g) != change.column],
         }
-        if kept == there:
-            names = [*map(str, there["metrics"]), *map(_grouped, there["group_by"])]
+        if kept == names_of:
+            names = [*map(str, names_of["metrics"]), *map(_grouped, names_of["group_by"])]
             raise _no_element(node, change, names)
         params |= kept
     return msgspec.structs.replace(node, query_params=params)

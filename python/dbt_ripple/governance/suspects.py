@@ -209,9 +209,9 @@ def _definitions(
     window: Window,
     commit_of: Callable[[Node], tuple[str, datetime] | None] | None,
 ) -> list[Suspect]:
-    told: dict[str, list[TableChange]] = {}
+    table_changes: dict[str, list[TableChange]] = {}
     for change in from_tables:
-        told.setdefault(change.unique_id, []).append(change)
+        table_changes.setdefault(change.unique_id, []).append(change)
     promised: dict[str, list[Reason]] = {}
     for comparison, ids, _ in past:
         broken = broken_promises(comparison)
@@ -225,10 +225,10 @@ def _definitions(
                 if breach.column is not None:
                     reason = Code.OF_COLUMN(column=breach.column, because=reason)
                 promised.setdefault(step.unique_id, []).append(reason)
-    made = []
+    causes = []
     for step in diagnosis.steps:
         changes = [change for change in step.changes if change.began_here]
-        rows = told.get(step.unique_id, [])
+        rows = table_changes.get(step.unique_id, [])
         promises = promised.get(step.unique_id, [])
         if not (changes or rows or promises):
             continue
@@ -259,8 +259,8 @@ def _definitions(
         suspect.committed_at = commit[1] if commit else None
         suspect.recent = window.is_recent(at)
         suspect.ruled_out = window.ruled_out(at)
-        made.append(suspect)
-    return made
+        causes.append(suspect)
+    return causes
 
 
 def _why(changes: Sequence[StepChange], promises: Sequence[Reason]) -> Reason:
@@ -299,7 +299,7 @@ def _removed(
     project: Project, root: Node, diagnosis: Diagnosis, past: Sequence[Compared]
 ) -> list[Suspect]:
     """Relations that are gone, and that it came from before."""
-    made = []
+    causes = []
     for comparison, ids, back in past:
         if not comparison.removed:
             continue
@@ -320,8 +320,8 @@ def _removed(
             suspect.changes = [
                 StepChange(column=None, change="removed", began_here=True, before=None, after=None)
             ]
-            made.append(suspect)
-    return made
+            causes.append(suspect)
+    return causes
 
 
 def _depths(project: Project, node: Node) -> dict[str, int]:
@@ -384,14 +384,14 @@ def _failures(
             steps.setdefault(unique_id, _beside(node, project, depth))
             below = project.children.get(unique_id, ())
             guards[unique_id] = [u for u in below if u in tests]
-    made = []
+    causes = []
     for unique_id, step in steps.items():
         if unique_id == root.unique_id:
             continue
         own = results.get(unique_id)
         if own is not None and own.status in FAILED:
             reason = Code.SUSPECT_FAILED(status=own.status)
-            made.append(_suspect(step, "failure", reason, ["run_results"]))
+            causes.append(_suspect(step, "failure", reason, ["run_results"]))
             continue
         failed = [
             project.nodes[test].name
@@ -403,8 +403,8 @@ def _failures(
         # Another test of what a test is on fails beside it, and not before it.
         if failed and unique_id != root.attached_node:
             reason = Code.SUSPECT_TESTS_FAILED(tests=failed)
-            made.append(_suspect(step, "failure", reason, ["run_results"]))
-    return made
+            causes.append(_suspect(step, "failure", reason, ["run_results"]))
+    return causes
 
 
 def _beside(node: Node, project: Project, depth: int) -> Step:
@@ -427,14 +427,14 @@ def _beside(node: Node, project: Project, depth: int) -> Step:
 
 
 def _stale(diagnosis: Diagnosis) -> list[Suspect]:
-    made = []
+    causes = []
     for step in diagnosis.steps:
         fresh = step.freshness
         if fresh is not None and fresh.status in _STALE:
             newest = _moment(fresh.max_loaded_at) if fresh.max_loaded_at else "unknown"
             reason = Code.SUSPECT_STALE(status=fresh.status, newest=newest)
-            made.append(_suspect(step, "freshness", reason, ["sources"]))
-    return made
+            causes.append(_suspect(step, "freshness", reason, ["sources"]))
+    return causes
 
 
 def _suspect(

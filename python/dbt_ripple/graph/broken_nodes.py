@@ -223,10 +223,10 @@ class BrokenNodeFinder(LinkingMode):
 
     def is_certain(self, unique_id: str) -> bool:
         """Whether all columns of a relation are known for sure, as far as it is looked at alone."""
-        supposed = self.linker.hypothetical.get(unique_id)
-        if isinstance(supposed, BuiltElsewhere):
-            return supposed.is_certain
-        return supposed is not None or self.has_the_columns_of_its_text(unique_id)
+        change = self.linker.hypothetical.get(unique_id)
+        if isinstance(change, BuiltElsewhere):
+            return change.is_certain
+        return change is not None or self.has_the_columns_of_its_text(unique_id)
 
     def has_the_columns_of_its_text(self, unique_id: str) -> bool:
         """Whether a relation's columns are those of its query, or of its file."""

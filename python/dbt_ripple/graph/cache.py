@@ -317,10 +317,10 @@ class Cache:
         connection.execute("pragma page_size = 16384")
         connection.execute("begin immediate")
         try:
-            made = _number(connection, "application_id")
-            if made == _APPLICATION:  # by another process, while we waited
+            application = _number(connection, "application_id")
+            if application == _APPLICATION:  # by another process, while we waited
                 return
-            if made or connection.execute("select 1 from sqlite_master").fetchone():
+            if application or connection.execute("select 1 from sqlite_master").fetchone():
                 raise _ForeignError
             for statement in _CREATE:
                 connection.execute(statement)
@@ -343,11 +343,11 @@ class Cache:
             self._mended = True
             # Another process may have mended it meanwhile.
             if self.path.stat().st_ino == self._inode:
-                aside = f"{self.path}.aside"
+                backup = f"{self.path}.aside"
                 for suffix in ("-wal", "-shm", ""):
                     with contextlib.suppress(FileNotFoundError):
-                        Path(f"{self.path}{suffix}").replace(f"{aside}{suffix}")
-                self._say(f"{'damaged' if damaged else 'not ours'}: moved to {aside}, made anew")
+                        Path(f"{self.path}{suffix}").replace(f"{backup}{suffix}")
+                self._say(f"{'damaged' if damaged else 'not ours'}: moved to {backup}, made anew")
             self._connection = self._open()
         except (_ForeignError, sqlite3.Error, OSError) as again:
             self._say(f"not used ({again})")

@@ -96,8 +96,8 @@ class Edges(Sequence[ColumnEdge], Generic[_T]):
                     for (parent, column), mask in own.items():  # as `edges_of_deps`, without a call
                         if parent != unique_id:
                             for kind, subtype, masking in _KINDS[mask]:
-                                made = (parent, column, unique_id, name, kind, subtype, masking)
-                                edges.append(_edge(made))
+                                fields = (parent, column, unique_id, name, kind, subtype, masking)
+                                edges.append(_edge(fields))
                 edges += edges_of_deps(rows, unique_id, ROWS)
         return edges
 
@@ -215,13 +215,13 @@ class PackedEdges(msgspec.Struct, array_like=True):
     exposures: list[ColumnEdge]
 
 
-class _Node(msgspec.Struct, array_like=True, gc=False):
+class _PackedNode(msgspec.Struct, array_like=True, gc=False):
     of: list[Key]
     deps: list[PackedDeps]
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(_Node).decode
+_decode: Final = msgspec.msgpack.Decoder(_PackedNode).decode
 
 
 def pack_edges(edges: Edges[Any]) -> PackedEdges:
@@ -231,7 +231,7 @@ def pack_edges(edges: Edges[Any]) -> PackedEdges:
         _, deps, rows = edges.opened(unique_id, how)
         of: dict[Key, int] = defaultdict(count().__next__)
         packed = pack_deps(of, (*deps, rows))
-        nodes[unique_id] = msgspec.Raw(_encode(_Node(list(of), packed)))
+        nodes[unique_id] = msgspec.Raw(_encode(_PackedNode(list(of), packed)))
     return PackedEdges(nodes, edges.exposures)
 
 

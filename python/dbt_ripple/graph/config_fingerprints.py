@@ -245,7 +245,7 @@ class ConfigFingerprints:
                 )
                 for text in self._texts(node)
             ]
-            looks_at_itself = any(looks for looks, _ in seen) and any(itself for _, itself in seen)
+            looks_at_itself = any(reads for reads, _ in seen) and any(itself for _, itself in seen)
             self._looking[node.unique_id] = looks_at_itself
         return looks_at_itself
 

@@ -243,7 +243,7 @@ class HookStatements:
         if (of, name, to_run) in self.looked:
             return True
         self.looked.add((of, name, to_run))
-        told = self.told_to_run if to_run else self.told
+        is_read = self.told_to_run if to_run else self.told
         for expression in self.values[of][name]:
             if expression is None:
                 if not self.arguments(name, of, to_run):
@@ -251,7 +251,7 @@ class HookStatements:
             elif expression.startswith(BRANCH):
                 if to_run and not self.block(expression[1:], of):
                     return False
-            elif not told(expression, of):
+            elif not is_read(expression, of):
                 return False
         return True
 
@@ -271,7 +271,7 @@ class HookStatements:
     def returned(self, macro: str, to_run: bool) -> bool:
         """Whether what the user's macros of a name write or return is put together from texts."""
         macros = self.macros.users_by_name.get(macro, ())
-        told = self.told_to_run if to_run else self.told
+        is_read = self.told_to_run if to_run else self.told
         for unique_id in macros:
             of = self.of_macro.get(unique_id)
             if of is None or (of, "return", to_run) in self.looked:
@@ -279,12 +279,12 @@ class HookStatements:
             self.looked.add((of, "return", to_run))
             for tag in self.tags[of]:
                 given = _RETURNED.search(tag.inside)
-                if given is not None and not told(given[1], of):
+                if given is not None and not is_read(given[1], of):
                     return False
             for tag, in_call in beginning(self.texts[of], self.tags[of]):
                 if in_call or _RETURNED.search(tag.inside):
                     continue
-                if not told(tag.inside, of):
+                if not is_read(tag.inside, of):
                     return False
         return bool(macros)
 
@@ -298,7 +298,7 @@ class HookStatements:
         names = [p.partition("=")[0].strip() for p in parameters]
         place = names.index(parameter) if parameter in names else -1
         name = dispatched(begin[1])
-        told = self.told_to_run if to_run else self.told
+        is_read = self.told_to_run if to_run else self.told
         called = re.compile(
             rf"\b{re.escape(name)}\s*\(|\bdispatch\s*\(\s*['\"]{re.escape(name)}['\"][^()]*\)\s*\("
         )
@@ -319,7 +319,7 @@ class HookStatements:
                         return False
                     given = given or by_place[place : place + 1]
                     given = given or [parameters[place].partition("=")[2] or "none"]
-                    if not told(given[0], where):
+                    if not is_read(given[0], where):
                         return False
         return calls > 0
 

@@ -100,7 +100,7 @@ _OURS: Final = frozenset({APPLY_TAGS})
 """Macros of this package: what they write is known."""
 
 
-class _Text(NamedTuple):
+class _HookText(NamedTuple):
     """A piece of SQL without its Jinja, with marks for the relations that Jinja names in it.
 
     Attributes:
@@ -147,8 +147,8 @@ class Hooks:
         for hook in self.all:
             for written in hook.writes:
                 self.writing.setdefault(written, []).append(hook)
-            for made in hook.makes:
-                self.making.setdefault(made, []).append(hook)
+            for relation in hook.makes:
+                self.making.setdefault(relation, []).append(hook)
         plain = "|".join(re.escape(name) for name in self.making if name != ANY_NAME)
         self._made = re.compile(rf"\b(?:{plain})\b", re.I) if plain else None
 
@@ -265,11 +265,11 @@ class Hooks:
                 writes.add(GIVEN)
         if UNKNOWN in writes or GIVEN in writes:  # one of those the hook names, or any
             anything = anything or UNKNOWN in writes or not (mentioned or passed)
-            told = (
+            all_read = (
                 run.told(self.sql.expressions[n][1], self.sql.expressions[n][0])
                 for n in self.sql.targets
             )
-            anything = anything or not all(told)
+            anything = anything or not all(all_read)
             writes |= mentioned | passed
             writes |= {u for t in (sql, *of_macros.values()) for u in self.named_in_strings(t)}
         fingerprint = digest(
@@ -291,7 +291,7 @@ class Hooks:
 
     # -- texts ------------------------------------------------------------------------------------
 
-    def _texts(self, text: str, of: int) -> Iterator[_Text]:
+    def _texts(self, text: str, of: int) -> Iterator[_HookText]:
         """The SQL of a piece of Jinja: around its tags, and in the strings within them.
 
         Args:
@@ -333,10 +333,10 @@ class Hooks:
                         passed |= self.sql.target(literal[1:-1])
         pieces.append(text[at:])
         plain = ";".join((*before, "".join(pieces)))
-        yield _Text(plain, mentioned, passed, acts, given)
+        yield _HookText(plain, mentioned, passed, acts, given)
         inner += blocks
         for piece in inner:
-            yield _Text(piece, set(), set(), False, True, True)
+            yield _HookText(piece, set(), set(), False, True, True)
 
     def named_in_strings(self, text: str) -> Iterator[str]:
         """The relations that strings in the Jinja of a text may mean."""

@@ -59,23 +59,23 @@ class BuiltElsewhere(msgspec.Struct, frozen=True):
 
 
 def written_otherwise(
-    unique_id: str, seen: NodeAnalysis, moved: Collection[str], is_open: bool
+    unique_id: str, seen: NodeAnalysis, rewritten: Collection[str], is_open: bool
 ) -> BuiltElsewhere:
     """A source of which some columns, or the rows, may hold something else than they did.
 
     Args:
         unique_id: of the source.
         seen: as it was analysed.
-        moved: columns in lower case, and ``*rows*``.
+        rewritten: columns in lower case, and ``*rows*``.
         is_open: whether it may have columns that nothing lists.
     """
     own = digest(b"written otherwise", unique_id.encode())
     fps = [
-        digest(own, bytes.fromhex(fp)).hex() if name.lower() in moved else fp
+        digest(own, bytes.fromhex(fp)).hex() if name.lower() in rewritten else fp
         for name, fp in zip(seen.columns, seen.fingerprints, strict=True)
     ]
     rows = bytes.fromhex(seen.rows_fingerprint)
-    rows_fp = digest(own, rows).hex() if ROWS in moved else seen.rows_fingerprint
+    rows_fp = digest(own, rows).hex() if ROWS in rewritten else seen.rows_fingerprint
     changed = dataclasses.replace(seen, fingerprints=fps, rows_fingerprint=rows_fp)
     return BuiltElsewhere(changed, is_open=is_open, is_certain=False)
 
@@ -99,10 +99,10 @@ def relation_of_builder(
     seen = built.seen
     names, fps = list(seen.columns), [bytes.fromhex(fp) for fp in seen.fingerprints]
     rows_fp = bytes.fromhex(seen.rows_fingerprint)
-    rest: list[UnlistedColumns] = []
+    unlisted: list[UnlistedColumns] = []
     if built.is_open:
         everything = digest(b"elsewhere", unique_id.encode(), rows_fp, *fps)
-        rest = [UnlistedSourceColumns(analyser, unique_id, everything)]
+        unlisted = [UnlistedSourceColumns(analyser, unique_id, everything)]
         # What this project knows of it besides.
         also = {name.lower() for name in names}
         more = [name for name in was.names if name.lower() not in also]
@@ -113,7 +113,7 @@ def relation_of_builder(
         keys=[fold_stored(name, analyser.dialect) for name in names],
         fps=fps,
         deps=[{(unique_id, name): IDENTITY} for name in names],
-        unlisted=rest,
+        unlisted=unlisted,
         rows_fp=rows_fp,
         rows={(unique_id, ROWS): IDENTITY},
         side_key=was.side_key,

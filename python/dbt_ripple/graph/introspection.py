@@ -139,13 +139,13 @@ class Introspection:
     def of(self, node: Node) -> WarehouseReads:
         """What a node looks at, as far as its own Jinja and the macros it reaches tell."""
         code = node.raw_code, *node.depends_on.macros  # the same for all tests of one kind
-        looks = self._of.get(code)
-        if looks is None:
-            looks = self._of[code] = self._looks(node.raw_code, node.depends_on.macros)
-        return looks
+        reads = self._of.get(code)
+        if reads is None:
+            reads = self._of[code] = self._looks(node.raw_code, node.depends_on.macros)
+        return reads
 
     def _looks(self, raw: str, reached: Sequence[str]) -> WarehouseReads:
-        sees, exist, more = IntrospectedParts.NOTHING, False, False
+        parts, exist, more = IntrospectedParts.NOTHING, False, False
         values: tuple[tuple[str, str], ...] = ()
         inside: str | None = None
         signs = tags_name(raw, _SIGNS)
@@ -158,7 +158,7 @@ class Introspection:
             if simple:
                 values = tuple(dict.fromkeys(simple))
                 inside = _COLUMN_VALUES.sub(" ", inside)
-            sees, exist = _seen(inside)
+            parts, exist = _seen(inside)
         words: set[str] | None = None
         for unique_id in reached:
             macro = self.macros.macros.get(unique_id)
@@ -175,12 +175,12 @@ class Introspection:
                 if plain not in words and macro.name not in words:
                     continue
             of_macro, asks, asks_more = self.of_macro(unique_id)
-            sees, exist, more = max(sees, of_macro), exist or asks, more or asks_more
-        if sees == IntrospectedParts.NAMES and inside is not None and names(inside) & _TYPES:
-            sees = IntrospectedParts.COLUMNS
+            parts, exist, more = max(parts, of_macro), exist or asks, more or asks_more
+        if parts == IntrospectedParts.NAMES and inside is not None and names(inside) & _TYPES:
+            parts = IntrospectedParts.COLUMNS
         if exist and (more or names(inside or insides) & _OF_A_RELATION):
-            sees = IntrospectedParts.EVERYTHING
-        return WarehouseReads(sees, values, exist and sees != IntrospectedParts.EVERYTHING)
+            parts = IntrospectedParts.EVERYTHING
+        return WarehouseReads(parts, values, exist and parts != IntrospectedParts.EVERYTHING)
 
     def named(self, node: Node) -> NamesInJinja:
         """The names of relations in the strings and the SQL of a node's Jinja and of its macros.
@@ -218,8 +218,8 @@ class Introspection:
                     continue
             inside = "\n".join(_insides(macro.macro_sql))
             words = names(inside)
-            sees, asks = _seen(inside)
-            parts, exist = max(parts, sees), exist or asks
+            parts_of_macro, asks = _seen(inside)
+            parts, exist = max(parts, parts_of_macro), exist or asks
             types = types or not words.isdisjoint(_TYPES)
             more = more or not words.isdisjoint(_OF_A_RELATION)
             stack += macro.depends_on.macros

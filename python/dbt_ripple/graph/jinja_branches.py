@@ -15,7 +15,7 @@ from dbt_ripple.graph.hook_statements import arguments_in
 from dbt_ripple.graph.jinja import Tag, names, tagged
 from dbt_ripple.graph.macros import OWN, Macros, dispatched
 
-Known = dict[str, str]
+KnownValues = dict[str, str]
 """Parameters of which the value is known, as it is written."""
 
 _LITERAL: Final = re.compile(r"""'[^'\\]*'|"[^"\\]*"|[Tt]rue|[Ff]alse|[Nn]one|\d+""")
@@ -39,7 +39,7 @@ def texts_taken(text: str, macros: Macros) -> list[str]:
         if unique_id not in macros.user:
             internal.setdefault(dispatched(macro.name), []).append(unique_id)
     seen: set[tuple[str, frozenset[tuple[str, str]]]] = set()
-    waiting: list[tuple[str, Known]] = [(text, {})]
+    waiting: list[tuple[str, KnownValues]] = [(text, {})]
     while waiting:
         taken = _taken(*waiting.pop())
         texts.append(taken[0])
@@ -51,7 +51,7 @@ def texts_taken(text: str, macros: Macros) -> list[str]:
     return texts
 
 
-def _taken(text: str, values: Known) -> tuple[str, Known]:
+def _taken(text: str, values: KnownValues) -> tuple[str, KnownValues]:
     """A text without the branches that are not taken, and what is known of its names to the end."""
     tags = list(tagged(text))
     values = dict(values)
@@ -101,7 +101,7 @@ def _in_a_loop(word: str, tags: list[Tag], start: int) -> bool:
     return word == "else" and bool(open_) and open_[-1] == "for"
 
 
-def _holds(condition: str, values: Known) -> bool | None:
+def _holds(condition: str, values: KnownValues) -> bool | None:
     """Whether a condition holds; None where that is not known."""
     if (compared := _IS.match(condition)) is not None and compared[1] in values:
         equal = values[compared[1]] == compared[3].replace('"', "'")
@@ -112,10 +112,10 @@ def _holds(condition: str, values: Known) -> bool | None:
 
 
 def _called(
-    text: str, values: Known, macros: Macros, internal: dict[str, list[str]]
-) -> list[tuple[str, Known]]:
+    text: str, values: KnownValues, macros: Macros, internal: dict[str, list[str]]
+) -> list[tuple[str, KnownValues]]:
     """The user's macros that a text calls or names, each with what is known of its parameters."""
-    reached: list[tuple[str, Known]] = []
+    reached: list[tuple[str, KnownValues]] = []
     for tag in tagged(text):
         inside = tag.inside
         if _MACRO.match(inside):
@@ -139,7 +139,7 @@ def _called(
     return reached
 
 
-def given_to(text: str, arguments: list[str], values_of_caller: Known) -> Known:
+def given_to(text: str, arguments: list[str], values_of_caller: KnownValues) -> KnownValues:
     """What is known of a macro's parameters where it is called so."""
     signature = next((t.inside for t in tagged(text) if _MACRO.match(t.inside)), "")
     begin = _MACRO.match(signature)

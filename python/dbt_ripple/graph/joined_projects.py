@@ -42,7 +42,7 @@ _ROUNDS: Final = 20
 """How often a change may go from one project to another: projects may read each other in turn."""
 
 
-class Place(NamedTuple):
+class ProjectNode(NamedTuple):
     """A node of one of the projects, which are numbered."""
 
     project: int
@@ -87,15 +87,15 @@ class JoinedProjects:
         self.cache = cache
         self.notes: list[str] = []
         self.names = _labels([member.project for member in members])
-        self.built_by: dict[Place, Place] = {}
-        self.read_by: dict[Place, list[Place]] = {}
+        self.built_by: dict[ProjectNode, ProjectNode] = {}
+        self.read_by: dict[ProjectNode, list[ProjectNode]] = {}
         self._known_finders: dict[int, BrokenNodeFinder] = {}
         self._formerly = formerly
         self._join(formerly)
 
     def _join(self, formerly: Project | None) -> None:
         names = [_names_of(member.project) for member in self.members]
-        builders: dict[tuple[str, str], list[Place]] = {}
+        builders: dict[tuple[str, str], list[ProjectNode]] = {}
         for number, member_names in enumerate(names):
             sides = [member_names]
             if number == 0 and formerly is not None:
@@ -104,10 +104,10 @@ class JoinedProjects:
                 for key, unique_id in _built(side):
                     places = builders.setdefault((_warehouse(side.project), key), [])
                     if all(place.project != number for place in places):
-                        places.append(Place(number, unique_id))
+                        places.append(ProjectNode(number, unique_id))
         for number, member_names in enumerate(names):
             for reader, keys in _readers(member_names):
-                at = Place(number, reader)
+                at = ProjectNode(number, reader)
                 builder = self._by_id(at) or self._by_name(at, keys, builders)
                 if builder is not None:
                     self.built_by[at] = builder
@@ -122,17 +122,17 @@ class JoinedProjects:
         first, *others = names
         own: dict[tuple[str, str], str] = {}
         for unique_id, keys in _readers(first):
-            for key in keys if Place(0, unique_id) not in self.built_by else ():
+            for key in keys if ProjectNode(0, unique_id) not in self.built_by else ():
                 own.setdefault((_warehouse(first.project), key), unique_id)
         for number, member_names in enumerate(others, start=1):
             for reader, keys in _readers(member_names):
                 same = [u for k in keys if (u := own.get((_warehouse(member_names.project), k)))]
-                at = Place(number, reader)
+                at = ProjectNode(number, reader)
                 if same and at not in self.built_by:
-                    self.built_by[at] = Place(0, same[0])
-                    self.read_by.setdefault(Place(0, same[0]), []).append(at)
+                    self.built_by[at] = ProjectNode(0, same[0])
+                    self.read_by.setdefault(ProjectNode(0, same[0]), []).append(at)
 
-    def _by_id(self, reader: Place) -> Place | None:
+    def _by_id(self, reader: ProjectNode) -> ProjectNode | None:
         """Of a node that was taken over from another project, that node."""
         node = self.node(reader)
         if node.resource_type == "source":
@@ -141,15 +141,15 @@ class JoinedProjects:
             if number != reader.project and member.project.name == node.package_name:
                 there = member.project.nodes.get(reader.unique_id)
                 if there is not None and not is_external(there, member.project):
-                    return Place(number, reader.unique_id)
+                    return ProjectNode(number, reader.unique_id)
         return None
 
     def _by_name(
         self,
-        reader: Place,
+        reader: ProjectNode,
         keys: Sequence[str],
-        builders: Mapping[tuple[str, str], Sequence[Place]],
-    ) -> Place | None:
+        builders: Mapping[tuple[str, str], Sequence[ProjectNode]],
+    ) -> ProjectNode | None:
         project = self.members[reader.project].project
         places = dict.fromkeys(
             place
@@ -178,7 +178,7 @@ class JoinedProjects:
             )
         return f"{what}; artifacts of another target have relations in other schemas"
 
-    def node(self, place: Place) -> Node:
+    def node(self, place: ProjectNode) -> Node:
         """The node at a place."""
         return self.members[place.project].project.nodes[place.unique_id]
 
@@ -215,16 +215,16 @@ class JoinedProjects:
     @cached_property
     def _builders_first(self) -> list[int]:
         """The projects, those that build what others read first, as far as there is such an order."""
-        waiting = list(range(len(self.members)))
+        left = list(range(len(self.members)))
         order: list[int] = []
-        while waiting:
+        while left:
             above = {
                 number: {b.project for r, b in self.built_by.items() if r.project == number}
-                & set(waiting) - {number}
-                for number in waiting
+                & set(left) - {number}
+                for number in left
             }
-            nearest = min(waiting, key=lambda number: len(above[number]))
-            waiting.remove(nearest)
+            nearest = min(left, key=lambda number: len(above[number]))
+            left.remove(nearest)
             order.append(nearest)
         return order
 
@@ -236,7 +236,7 @@ class JoinedProjects:
         return analyse(member.project, cache=self.cache, hypothetical=given)
 
     def built(
-        self, builder: Place, analysis: Analysis, finder: BrokenNodeFinder | None = None
+        self, builder: ProjectNode, analysis: Analysis, finder: BrokenNodeFinder | None = None
     ) -> BuiltElsewhere:
         """A relation as its readers in other projects see it.
 
@@ -274,34 +274,34 @@ class JoinedProjects:
     # -- one graph of all ---------------------------------------------------------------------------
 
     @cached_property
-    def _ids(self) -> dict[Place, str]:
+    def _ids(self) -> dict[ProjectNode, str]:
         """One id for each node: its own, unless a project before has a node of this id."""
-        ids: dict[Place, str] = {}
+        ids: dict[ProjectNode, str] = {}
         taken: set[str] = set()
         for number, member in enumerate(self.members):
             own = {
                 unique_id: f"{unique_id}@{self.names[number]}" if unique_id in taken else unique_id
                 for unique_id in member.project.nodes
             }
-            ids |= {Place(number, unique_id): id_ for unique_id, id_ in own.items()}
+            ids |= {ProjectNode(number, unique_id): id_ for unique_id, id_ in own.items()}
             taken |= own.keys()
         return ids
 
     def id_of(self, number: int, unique_id: str) -> str:
         """The id of a node among all projects; a relation that no project lists is the same in all."""
-        return self._ids.get(Place(number, unique_id), unique_id)
+        return self._ids.get(ProjectNode(number, unique_id), unique_id)
 
     @cached_property
     def project_of(self) -> dict[str, str]:
         """The name of the project of each node that is not of the first one, by its id among all."""
         return {id_: self.names[place.project] for place, id_ in self._ids.items() if place.project}
 
-    def place_of(self, id_: str) -> Place | None:
+    def place_of(self, id_: str) -> ProjectNode | None:
         """Where a node of `union` is; None of one that no project lists."""
         return self._places.get(id_)
 
     @cached_property
-    def _places(self) -> dict[str, Place]:
+    def _places(self) -> dict[str, ProjectNode]:
         return {id_: place for place, id_ in self._ids.items()}
 
     @cached_property
@@ -388,7 +388,7 @@ class JoinedProjects:
             unit_tests=unit_tests,
         )
 
-    def _joints(self) -> Iterator[tuple[Place, Place]]:
+    def _joints(self) -> Iterator[tuple[ProjectNode, ProjectNode]]:
         for reader, builder in self.built_by.items():
             yield builder, reader
 

@@ -56,7 +56,7 @@ class LineageTest(NamedTuple):
         return (self.kind, self.node, self.column.lower(), self.columns, self.only, self.pii)
 
 
-class Problem(NamedTuple):
+class LineageTestProblem(NamedTuple):
     """A place where what a test asks does not hold, or is not known to (`certain` is false)."""
 
     reason: Reason
@@ -77,14 +77,14 @@ class Verdict(NamedTuple):
         fingerprint: of the lineage that it is about; it differs wherever that does.
     """
 
-    problems: list[Problem]
+    problems: list[LineageTestProblem]
     fingerprint: bytes
 
 
 def is_lineage_test(node: Node) -> bool:
     """Whether a test asks where a column comes from, and nothing of its values."""
-    made = node.test_metadata
-    return made is not None and made.namespace == "dbt_ripple" and made.name in _KINDS
+    metadata = node.test_metadata
+    return metadata is not None and metadata.namespace == "dbt_ripple" and metadata.name in _KINDS
 
 
 def lineage_tests(project: Project, among: Iterable[Node] | None = None) -> list[LineageTest]:
@@ -97,18 +97,18 @@ def lineage_tests(project: Project, among: Iterable[Node] | None = None) -> list
 
 
 def _read(node: Node, project: Project) -> LineageTest | None:
-    made = node.test_metadata
+    metadata = node.test_metadata
     tested = node.attached_node or next(iter(project.parents.get(node.unique_id, ())), None)
-    if made is None or tested not in project.nodes:
+    if metadata is None or tested not in project.nodes:
         return None
-    pii = made.kwargs.get("pii")
+    pii = metadata.kwargs.get("pii")
     return LineageTest(
         unique_id=node.unique_id,
-        kind=made.name,
+        kind=metadata.name,
         node=tested,
-        column=str(node.column_name or made.kwargs.get("column_name") or "").strip('`"[] '),
-        columns=tuple(map(str, _listed(made.kwargs.get("columns")))),
-        only=made.kwargs.get("only") is True,
+        column=str(node.column_name or metadata.kwargs.get("column_name") or "").strip('`"[] '),
+        columns=tuple(map(str, _listed(metadata.kwargs.get("columns")))),
+        only=metadata.kwargs.get("only") is True,
         pii=(_ALL,) if pii is True else tuple(map(str, _listed(pii))),
         warns=str(node.config.get("severity") or "").lower() == "warn",
     )
@@ -158,19 +158,19 @@ class LineageJudge:
         """Whether what a test asks holds."""
         unique_id = self._built.get(test.node, test.node)
         start = (unique_id, test.column.lower())
-        problems: list[Problem] = []
+        problems: list[LineageTestProblem] = []
         if not test.columns and not test.pii:
-            return _verdict(test, [Problem(Code.LINEAGE_ASKS_NOTHING())], ())
+            return _verdict(test, [LineageTestProblem(Code.LINEAGE_ASKS_NOTHING())], ())
         if start[1] not in (names := {**self.names(test.node), **self.names(unique_id)}):
             name = f"{self.spoken(test.node)}.{test.column}"
             like = did_you_mean(test.column, names.values(), "no other is like it")
             hint = f"there is no such column; {like}"
-            return _verdict(test, [Problem(Code.NO_SUCH_NAME(name=name, hint=hint))], ())
+            return _verdict(test, [LineageTestProblem(Code.NO_SUCH_NAME(name=name, hint=hint))], ())
         wanted: list[tuple[str, Vertex]] = []
         for text in test.columns:
             named = self._means.get(text) or self._means.setdefault(text, self.named(text))
             if isinstance(named, Reason):
-                problems.append(Problem(named))
+                problems.append(LineageTestProblem(named))
             else:
                 wanted.append((text, named))
         walk = _Walk(self, start, stop=[v for _, v in wanted] if test.only else ())
@@ -189,56 +189,64 @@ class LineageJudge:
 
     # -- what is asked ----------------------------------------------------------------------------
 
-    def _missing(self, walk: _Walk, wanted: Sequence[tuple[str, Vertex]]) -> Iterator[Problem]:
+    def _missing(
+        self, walk: _Walk, wanted: Sequence[tuple[str, Vertex]]
+    ) -> Iterator[LineageTestProblem]:
         for text, vertex in wanted:
             if walk.first(vertex, certain=True) is not None:
                 continue
             maybe = walk.first(vertex, certain=False)
             if maybe is None:
-                yield Problem(Code.COMES_NOT_FROM(name=text))
+                yield LineageTestProblem(Code.COMES_NOT_FROM(name=text))
             else:
                 yield self._unread(walk, maybe, text)
 
-    def _others(self, walk: _Walk) -> Iterator[Problem]:
+    def _others(self, walk: _Walk) -> Iterator[LineageTestProblem]:
         for vertex in walk.certain:
             # Where a model's column is made of nothing, it is a constant, the time, or chance.
             if walk.stops(vertex) or not self._is_given(vertex[0]) or self.unseen(vertex[0]):
                 continue
-            yield Problem(self._comes(walk, vertex, Code.COMES_ALSO_FROM))
+            yield LineageTestProblem(self._comes(walk, vertex, Code.COMES_ALSO_FROM))
         yield from self._gaps(walk, "other columns")
 
-    def _origins(self, walk: _Walk, wanted: Sequence[tuple[str, Vertex]]) -> Iterator[Problem]:
+    def _origins(
+        self, walk: _Walk, wanted: Sequence[tuple[str, Vertex]]
+    ) -> Iterator[LineageTestProblem]:
         open_: list[str] = []
         for text, vertex in wanted:
             nearest = walk.first(vertex, certain=True)
             if nearest is not None:
-                yield Problem(self._comes(walk, nearest, Code.COMES_FROM))
+                yield LineageTestProblem(self._comes(walk, nearest, Code.COMES_FROM))
             else:
                 open_.append(text)
         if open_:
             yield from self._gaps(walk, ", ".join(open_))
 
-    def _personal(self, start: Vertex, kinds: Collection[str]) -> tuple[_Walk, list[Problem]]:
+    def _personal(
+        self, start: Vertex, kinds: Collection[str]
+    ) -> tuple[_Walk, list[LineageTestProblem]]:
         meant = {v: p for v, p in self._declared.items() if _ALL in kinds or p.pii in kinds}
         walk = _Walk(self, start, stop=[*self._declassified, *meant], unmasked=True)
         problems = []
         for vertex in walk.certain:
             pii = meant.get(vertex)
             if pii is not None and vertex == start:
-                problems.append(Problem(Code.IS_PII(pii=pii.pii)))
+                problems.append(LineageTestProblem(Code.IS_PII(pii=pii.pii)))
             elif pii is not None:
                 name, column = self.spoken(vertex[0]), self.spelled(vertex)
                 path = self.path(walk, vertex)
                 problems.append(
-                    Problem(Code.COMES_FROM_PII(pii=pii.pii, name=name, column=column, path=path))
+                    LineageTestProblem(
+                        Code.COMES_FROM_PII(pii=pii.pii, name=name, column=column, path=path)
+                    )
                 )
         return walk, [*problems, *self._gaps(walk, "personal data")]
 
-    def _gaps(self, walk: _Walk, what: str) -> Iterator[Problem]:
+    def _gaps(self, walk: _Walk, what: str) -> Iterator[LineageTestProblem]:
         """The nodes on the way that cannot be analysed, each once."""
         for unique_id in dict.fromkeys(v[0] for v, _ in walk.all() if not walk.stops(v)):
             if self.unseen(unique_id):
-                yield Problem(self._not_known(unique_id, what), certain=False)
+                yield LineageTestProblem(self._not_known(unique_id, what), certain=False)
 
     def _comes(self, walk: _Walk, vertex: Vertex, code: Code) -> Reason:
         name, path = self.spoken(vertex[0]), self.path(walk, vertex)
@@ -246,11 +254,11 @@ class LineageJudge:
             return Code.COMES_FROM_ROWS(name=name, path=path)
         return code(name=name, column=self.spelled(vertex), path=path)
 
-    def _unread(self, walk: _Walk, vertex: Vertex, what: str) -> Problem:
+    def _unread(self, walk: _Walk, vertex: Vertex, what: str) -> LineageTestProblem:
         """That what is asked of cannot be told, by the node where the way is lost."""
         way = walk.way(vertex)
         lost = next((v[0] for v in reversed(way) if self.unseen(v[0])), vertex[0])
-        return Problem(self._not_known(lost, what), certain=False)
+        return LineageTestProblem(self._not_known(lost, what), certain=False)
 
     def _not_known(self, unique_id: str, what: str) -> Reason:
         seen = self.analysis.nodes[unique_id]
@@ -467,7 +475,7 @@ class _Walk:
 
 
 def _verdict(
-    test: LineageTest, problems: list[Problem], reached: Iterable[tuple[str, ...]]
+    test: LineageTest, problems: list[LineageTestProblem], reached: Iterable[tuple[str, ...]]
 ) -> Verdict:
     messages = [problem.reason.message for problem in problems]
     parts = repr((test.asks, sorted(messages), sorted(reached)))

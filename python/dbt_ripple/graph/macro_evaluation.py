@@ -124,7 +124,7 @@ class Evaluator:
             "adapter": _Adapter(self, package),
             "api": _Api(self.adapter),
             "execute": True,
-            "graph": _Node(self.graph),
+            "graph": _NodeInGraph(self.graph),
             "return": _return,
             "tojson": _to_json,
         }
@@ -191,7 +191,7 @@ class _ReadByName:
     __hash__ = None  # type: ignore[assignment]
 
 
-class _Node(_ReadByName):
+class _NodeInGraph(_ReadByName):
     """A node (or ``graph``), of which only properties that the manifest lists can be read."""
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
@@ -257,9 +257,9 @@ class _Api(_ReadByName):
         return self._names.get(dtype.upper(), dtype)
 
 
-def _nodes(section: Mapping[str, Any], backwards: bool) -> dict[str, _Node]:
+def _nodes(section: Mapping[str, Any], backwards: bool) -> dict[str, _NodeInGraph]:
     in_order = sorted(section, reverse=backwards)
-    return {unique_id: _Node(section[unique_id]) for unique_id in in_order}
+    return {unique_id: _NodeInGraph(section[unique_id]) for unique_id in in_order}
 
 
 def _environment() -> Any:
@@ -271,7 +271,7 @@ def _environment() -> Any:
             return self._looked_up(obj, argument, super().getitem)
 
         def getattr(self, obj: Any, attribute: str) -> Any:
-            if attribute == "get" and isinstance(obj, _Node):
+            if attribute == "get" and isinstance(obj, _NodeInGraph):
                 return obj.get
             return self._looked_up(obj, attribute, super().getattr)
 

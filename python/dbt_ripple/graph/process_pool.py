@@ -52,7 +52,7 @@ def in_processes(processes: int, least: int = LEAST) -> LowerMany | None:
         if len(queries) < least:
             return []
         chunks = balanced(queries, processes * _CHUNKS_A_PROCESS)
-        made: list[bytes] = [b""] * len(queries)
+        lowered: list[bytes] = [b""] * len(queries)
         context = multiprocessing.get_context("spawn")
         try:
             with ProcessPoolExecutor(processes, context, relax_collector) as pool:
@@ -64,10 +64,10 @@ def in_processes(processes: int, least: int = LEAST) -> LowerMany | None:
                 ]
                 for chunk, future in zip(chunks, futures, strict=True):
                     for i, packed in zip(chunk, future.result(), strict=True):
-                        made[i] = packed
+                        lowered[i] = packed
         except (BrokenProcessPool, OSError, ImportError, RuntimeError):
             pass  # what is missing is lowered in its turn
-        return made
+        return lowered
 
     return lower_many
 

@@ -142,8 +142,8 @@ class QueryCache:
                 if not (cache.has(self._key(b"linked", sql)) or cache.has(self._key(b"query", sql)))
             ]
         start = time.perf_counter()
-        made = self.lower_many(wanted, self.dialect, self.expressions, self.masking)
-        for sql, packed in zip(wanted, made, strict=False):
+        lowered = self.lower_many(wanted, self.dialect, self.expressions, self.masking)
+        for sql, packed in zip(wanted, lowered, strict=False):
             if packed:
                 self._ready[sql] = packed
                 if cache is not None:

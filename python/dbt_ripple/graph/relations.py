@@ -226,9 +226,9 @@ def after_hooks(linked: LinkedNode, left: bytes, rows: Deps, reason: Reason) -> 
         fps=[digest(left, fp) for fp in was.fps],
         deps=was.deps,
         unlisted=[
-            rest.after(left)
-            for rest in was.unlisted
-            if isinstance(rest, (UnlistedSourceColumns, UnlistedNodeColumns, OpaqueNodeColumns))
+            columns.after(left)
+            for columns in was.unlisted
+            if isinstance(columns, (UnlistedSourceColumns, UnlistedNodeColumns, OpaqueNodeColumns))
         ],
         rows_fp=digest(left, was.rows_fp),
         rows=was.rows,
@@ -236,9 +236,9 @@ def after_hooks(linked: LinkedNode, left: bytes, rows: Deps, reason: Reason) -> 
         joins=was.joins,
         order=was.order,
         unresolved=[
-            rest.after(left)
-            for rest in was.unresolved
-            if isinstance(rest, (UnlistedSourceColumns, UnlistedNodeColumns, OpaqueNodeColumns))
+            columns.after(left)
+            for columns in was.unresolved
+            if isinstance(columns, (UnlistedSourceColumns, UnlistedNodeColumns, OpaqueNodeColumns))
         ],
         incidental=was.incidental,
     )
@@ -256,7 +256,8 @@ def digest_of_relation(unique_id: str, relation: Relation) -> bytes | None:
     columns that are found through another query.
     """
     if not all(
-        type(rest) is UnlistedSourceColumns for rest in (*relation.unlisted, *relation.unresolved)
+        type(columns) is UnlistedSourceColumns
+        for columns in (*relation.unlisted, *relation.unresolved)
     ):
         return None
     return digest(
@@ -266,8 +267,8 @@ def digest_of_relation(unique_id: str, relation: Relation) -> bytes | None:
                 relation.names,
                 relation.keys,
                 relation.fps,
-                [rest.fp() for rest in relation.unlisted],
-                [rest.fp() for rest in relation.unresolved],
+                [columns.fp() for columns in relation.unlisted],
+                [columns.fp() for columns in relation.unresolved],
                 relation.rows_fp,
                 relation.side_key,
                 relation.joins,

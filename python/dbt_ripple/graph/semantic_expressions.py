@@ -47,7 +47,7 @@ class Value:
     doubtful: list[str] = field(default_factory=list)
 
 
-class Expressions:
+class SemanticExpressions:
     """Reads the expressions of one project's semantic layer.
 
     Args:
@@ -112,8 +112,8 @@ class Expressions:
         lowered, follows = without_words(sql, self.dialect, unsure=surely)
         if lowered.rel is None or (surely and not follows):
             return []
-        live = checked(lowered, self.dialect, surely=surely)
-        linked: Linked = link(live, lambda *_: over, self.dialect)
+        executed = checked(lowered, self.dialect, surely=surely)
+        linked: Linked = link(executed, lambda *_: over, self.dialect)
         refused = (True,) if surely else (True, None)
         return [
             n for n in linked.missing if engine_says(linked, n, self.dialect, stored) in refused

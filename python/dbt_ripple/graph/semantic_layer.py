@@ -39,8 +39,8 @@ from dbt_ripple.graph.metric_queries import MetricQuery, measures_of, metrics_of
 from dbt_ripple.graph.relations import RELATIONS, LinkedNode, unchanged_relation
 from dbt_ripple.graph.semantic_expressions import (
     NO_RELATION,
-    Expressions,
     QueryLowerer,
+    SemanticExpressions,
     Value,
     alone,
 )
@@ -95,7 +95,7 @@ class SemanticLayer:
     ) -> None:
         self.project = project
         self.dialect = dialect
-        self.expressions = Expressions(dialect, queries)
+        self.expressions = SemanticExpressions(dialect, queries)
         self.relation_of = relation_of
         self.surely = surely
         self.models: dict[str, SemanticModel] = {}
@@ -396,8 +396,8 @@ class SemanticLayer:
             reading.row(b"group by", fp, through(GROUP_BY, deps))
             shown.append((element.name, fp, {k: m for k, m in deps.items() if m == IDENTITY}))
         self.filters(reading, "its where", params.get("where"))
-        rest = settings({key: params.get(key) for key in ("limit", "order_by")})
-        reading.parts.append(digest(b"rest", rest.encode()))
+        limits = settings({key: params.get(key) for key in ("limit", "order_by")})
+        reading.parts.append(digest(b"rest", limits.encode()))
         rows_fp = reading.rows_fp()
         for name, fp, deps in shown:
             fp = digest(b"shown", fp, rows_fp)

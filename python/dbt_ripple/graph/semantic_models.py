@@ -14,7 +14,7 @@ from dbt_ripple.flow.ir import AGGREGATION, IDENTITY, MASK_SHIFT, WINDOW
 from dbt_ripple.flow.relation import Deps, Relation, merge, through, union
 from dbt_ripple.graph.lineage import Status
 from dbt_ripple.graph.lineage_tables import ROWS
-from dbt_ripple.graph.semantic_expressions import Expressions, Value
+from dbt_ripple.graph.semantic_expressions import SemanticExpressions, Value
 from dbt_ripple.graph.semantic_references import listed, settings
 from dbt_ripple.reasons import Code, Reason, several
 
@@ -73,7 +73,7 @@ class SemanticModel:
 
 
 def semantic_model(
-    expressions: Expressions,
+    expressions: SemanticExpressions,
     node: Node,
     over: Relation,
     surely: Callable[[], Relation],
@@ -111,7 +111,7 @@ def semantic_model(
 
 
 def element_value(
-    expressions: Expressions,
+    expressions: SemanticExpressions,
     definition: dict[str, Any],
     over: Relation,
     surely: Callable[[], Relation],

@@ -153,8 +153,8 @@ class TargetFolder:
     def project(self) -> Project:
         """The project, decoded."""
         started = time.perf_counter()
-        held, self._held = self._held, {}
-        project = whole = read_project(self.folder, held, late=self._late)
+        preread, self._held = self._held, {}
+        project = whole = read_project(self.folder, preread, late=self._late)
         if self._sources_only:
             # It is decoded when it is asked for.
             project = project.having(
@@ -194,9 +194,9 @@ class TargetFolder:
             RippleError: as `summary`.
         """
         asked = tests, expressions, own
-        for made in (asked, (tests, True, own)):
-            if made in self._analyses:
-                return self._analyses[made]
+        for options in (asked, (tests, True, own)):
+            if options in self._analyses:
+                return self._analyses[options]
         kind = repr(("analysis", *asked)).encode()
         started = time.perf_counter()
         kept = self._kept(kind, _CachedRawAnalysis)

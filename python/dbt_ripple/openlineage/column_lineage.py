@@ -30,7 +30,7 @@ class Kind(NamedTuple):
     masking: bool
 
 
-class Dependency(NamedTuple):
+class DatasetDependency(NamedTuple):
     """What one column, or the rows, of a node depend on.
 
     Attributes:
@@ -57,8 +57,8 @@ class NodeLineage:
 
     parents: list[str]
     is_followed: bool = False
-    columns: dict[str, list[Dependency]] = field(default_factory=dict)
-    rows: list[Dependency] = field(default_factory=list)
+    columns: dict[str, list[DatasetDependency]] = field(default_factory=dict)
+    rows: list[DatasetDependency] = field(default_factory=list)
     expressions: dict[str, str] = field(default_factory=dict)
 
 
@@ -153,9 +153,9 @@ class LineageFinder:
         return result
 
 
-def _spelled(deps: _Deps) -> list[Dependency]:
+def _spelled(deps: _Deps) -> list[DatasetDependency]:
     return [
-        Dependency(
+        DatasetDependency(
             parent,
             None if column == ROWS else column,
             tuple(Kind(kind, how, masking) for bit, kind, how, masking in KINDS if mask & bit),

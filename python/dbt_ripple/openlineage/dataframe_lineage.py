@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from dbt_ripple.flow.ir import KINDS
-from dbt_ripple.openlineage.declared import ColumnLineage, Dataset, file_dataset
+from dbt_ripple.openlineage.declared_lineage import ColumnLineage, Dataset, file_dataset
 from dbt_ripple.spark.plan_lineage import Deps, PlanGapError, read_plan
 
 _JDBC: Final = re.compile(r"jdbc:(\w+):(?:\w+:)?//([^/?;]+)/?([^?;]*)")
@@ -28,7 +28,7 @@ _ENGINES: Final = {
 
 
 @dataclass(frozen=True)
-class Relation:
+class DataFrameRelation:
     """Something outside Spark that a plan reads.
 
     Attributes:
@@ -56,7 +56,7 @@ class DataFrameLineage:
         gap: why columns are not known; empty if they are.
     """
 
-    relations: dict[str, Relation] = field(default_factory=dict)
+    relations: dict[str, DataFrameRelation] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
     columns: dict[str, Deps] = field(default_factory=dict)
     rows: Deps = field(default_factory=dict)
@@ -150,24 +150,26 @@ def _each(seq: Any) -> Iterator[Any]:
 
 def _leaves(plan: Any) -> Iterator[Any]:
     """The leaves of a plan and of the subqueries in its expressions."""
-    waiting = [plan]
-    while waiting:
-        node = waiting.pop()
+    unread = [plan]
+    while unread:
+        node = unread.pop()
         children = [*_each(node.children())]
-        waiting += [*children, *_each(node.subqueries())]
+        unread += [*children, *_each(node.subqueries())]
         if not children:
             yield node
 
 
 def _is_relation(leaf: Any) -> bool:
     """Whether a leaf is data that lies outside Spark."""
-    return str(leaf.nodeName()).startswith(("LogicalRelation", "Relation", "HiveTable")) or (
+    return str(leaf.nodeName()).startswith(
+        ("LogicalRelation", "DataFrameRelation", "HiveTable")
+    ) or (
         str(leaf.getClass().getSimpleName())
         in ("LogicalRelation", "HiveTableRelation", "DataSourceV2Relation")
     )
 
 
-def _relation(leaf: Any, metastore: str) -> Relation | None:
+def _relation(leaf: Any, metastore: str) -> DataFrameRelation | None:
     columns = {each.name(): each.dataType().simpleString() for each in _each(leaf.output())}
     kind = str(leaf.getClass().getSimpleName())
     if kind == "DataSourceV2Relation":
@@ -180,17 +182,17 @@ def _relation(leaf: Any, metastore: str) -> Relation | None:
         name = f"{database}.{identifier.table()}"
         return _at(str(place) if place is not None else "", name, columns, metastore)
     relation = leaf.relation()
-    made = str(relation.getClass().getSimpleName())
-    if made == "HadoopFsRelation":
+    source = str(relation.getClass().getSimpleName())
+    if source == "HadoopFsRelation":
         paths = [str(path) for path in _each(relation.location().rootPaths())]
         return _at(paths[0], "", columns, metastore) if len(paths) == 1 else None
-    if made == "JDBCRelation":
+    if source == "JDBCRelation":
         options = relation.jdbcOptions()
         return jdbc_relation(str(options.url()), str(options.tableOrQuery()), columns)
     return None
 
 
-def _of_catalog(leaf: Any, columns: dict[str, str], metastore: str) -> Relation | None:
+def _of_catalog(leaf: Any, columns: dict[str, str], metastore: str) -> DataFrameRelation | None:
     """A table of a catalog of its own (Iceberg, Delta)."""
     identifier = _option(leaf.identifier())
     if identifier is None:
@@ -201,20 +203,20 @@ def _of_catalog(leaf: Any, columns: dict[str, str], metastore: str) -> Relation 
     return _at(str(place or ""), name, columns, metastore)
 
 
-def _at(place: str, name: str, columns: dict[str, str], metastore: str) -> Relation | None:
+def _at(place: str, name: str, columns: dict[str, str], metastore: str) -> DataFrameRelation | None:
     """A table, or files: called by its place if that is known."""
     dataset = file_dataset(re.sub(r"^s3[an]://", "s3://", place))
     if dataset is None:
-        return Relation(metastore, name, columns) if name else None
-    return Relation(*dataset, columns, (metastore, name) if name else None)
+        return DataFrameRelation(metastore, name, columns) if name else None
+    return DataFrameRelation(*dataset, columns, (metastore, name) if name else None)
 
 
-def jdbc_relation(url: str, table: str, columns: dict[str, str]) -> Relation | None:
+def jdbc_relation(url: str, table: str, columns: dict[str, str]) -> DataFrameRelation | None:
     """A table behind JDBC; None for a query, and for a URL that is not understood.
 
     Example:
         >>> jdbc_relation("jdbc:postgresql://db/shop?user=x", "raw.orders", {})
-        Relation(namespace='postgres://db:5432', name='shop.raw.orders', columns={}, table=None)
+        DataFrameRelation(namespace='postgres://db:5432', name='shop.raw.orders', columns={}, table=None)
     """
     match = _JDBC.match(url)
     if match is None or not re.fullmatch(r"[\w$.\"`]+", table):
@@ -227,7 +229,7 @@ def jdbc_relation(url: str, table: str, columns: dict[str, str]) -> Relation | N
         parts.insert(0, schema)
     if database and (len(parts) < (3 if schema else 2)):
         parts.insert(0, database)
-    return Relation(f"{scheme}://{host}", ".".join(parts), columns)
+    return DataFrameRelation(f"{scheme}://{host}", ".".join(parts), columns)
 
 
 def _metastore(session: Any) -> str:

@@ -18,7 +18,7 @@ from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.linking.sources import DATASET_PREFIX
 from dbt_ripple.graph.relations import RELATIONS
-from dbt_ripple.openlineage.declared import DatasetName, file_dataset
+from dbt_ripple.openlineage.declared_lineage import DatasetName, file_dataset
 
 OPTION: Final = "--dataset-namespace"
 

@@ -27,7 +27,7 @@ from openlineage.client.git import get_ci_pr_number
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.openlineage.client import faceted
-from dbt_ripple.openlineage.column_lineage import Dependency, NodeLineage
+from dbt_ripple.openlineage.column_lineage import DatasetDependency, NodeLineage
 from dbt_ripple.openlineage.dataset_names import DatasetNames, is_job
 from dbt_ripple.openlineage.project_facts import ProjectFacts
 from dbt_ripple.openlineage.source_location import Repository
@@ -167,7 +167,7 @@ class ProjectFacets:
         )
 
     def _input_fields(
-        self, dependencies: list[Dependency], expression: str | None
+        self, dependencies: list[DatasetDependency], expression: str | None
     ) -> list[column_lineage_dataset.InputField]:
         return [
             column_lineage_dataset.InputField(
@@ -199,7 +199,7 @@ class ProjectFacets:
         }
 
     def _inputs(
-        self, dependencies: list[Dependency], expression: str | None
+        self, dependencies: list[DatasetDependency], expression: str | None
     ) -> list[lineage.LineageInput]:
         """Dependencies as inputs; without a field it is the rows of a relation that count."""
         return [

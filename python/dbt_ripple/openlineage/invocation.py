@@ -25,15 +25,15 @@ _RUNS: Final = uuid.UUID("6d0a9f0e-6a56-5c0b-9d3a-0f6c5d1f2b17")
 """The namespace of our run ids."""
 
 
-class _Metadata(msgspec.Struct):
+class _RunResultsMetadata(msgspec.Struct):
     dbt_version: str | None = None
     generated_at: datetime | None = None
     invocation_id: str = ""
     invocation_started_at: datetime | None = None
 
 
-class _File(msgspec.Struct):
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+class _RunResults(msgspec.Struct):
+    metadata: _RunResultsMetadata = msgspec.field(default_factory=_RunResultsMetadata)
     elapsed_time: float = 0.0
     args: dict[str, Any] = {}
 
@@ -82,7 +82,7 @@ def read_invocation(target: Path, results: list[RunResult]) -> Invocation:
     """
     path = target / "run_results.json"
     try:
-        file = msgspec.json.decode(path.read_bytes(), type=_File)
+        file = msgspec.json.decode(path.read_bytes(), type=_RunResults)
     except FileNotFoundError:
         raise RippleError(
             "no run_results.json in this folder, so there is no run to tell of",

@@ -33,7 +33,7 @@ _TYPES: Final = {
 """Materialization -> type and sub-type of the dataset; of any other it is not said."""
 
 
-class DescribedColumn(NamedTuple):
+class RelationColumn(NamedTuple):
     """A column of a relation, by the name that the warehouse or the project has for it."""
 
     name: str
@@ -78,7 +78,7 @@ class ProjectFacts:
         seen = self._analysis.nodes.get(node.unique_id) if self._analysis else None
         return seen is not None and seen.status == "analysed"
 
-    def columns(self, unique_id: str) -> list[DescribedColumn]:
+    def columns(self, unique_id: str) -> list[RelationColumn]:
         """The columns of a relation in order; the types are the warehouse's, as far as they are known."""
         node = self.project.nodes.get(unique_id)
         catalog = {c.name.lower(): c for c in self.project.catalog.get(unique_id, ())}
@@ -93,7 +93,7 @@ class ProjectFacts:
                 there.comment if there else ""
             )
             data_type = data_type_of(declared_column, there.type if there else None)
-            columns.append(DescribedColumn(name, data_type, description or None))
+            columns.append(RelationColumn(name, data_type, description or None))
         return columns
 
     def owners(self, node: Node) -> list[tuple[str, str | None]]:

@@ -347,7 +347,7 @@ def _root(parent: Parent | None) -> Parent | None:
 def parent_facet(parent: Parent) -> parent_run.ParentRunFacet:
     """The facet ``parent`` of a run: who started it, and what is at the root."""
     root = parent.root or parent
-    made: parent_run.ParentRunFacet = faceted(
+    result: parent_run.ParentRunFacet = faceted(
         parent_run.ParentRunFacet,
         run=parent_run.Run(parent.run_id),
         job=parent_run.Job(parent.job_namespace, parent.job_name),
@@ -355,7 +355,7 @@ def parent_facet(parent: Parent) -> parent_run.ParentRunFacet:
             parent_run.RootRun(root.run_id), parent_run.RootJob(root.job_namespace, root.job_name)
         ),
     )
-    return made
+    return result
 
 
 def _event_time(invocation: Invocation) -> tuple[datetime, datetime | None] | None:

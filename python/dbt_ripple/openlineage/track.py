@@ -24,7 +24,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar, overload
 
 from dbt_ripple.openlineage.background import BACKGROUND, log
-from dbt_ripple.openlineage.declared import ColumnLineage, Dataset, Declared
+from dbt_ripple.openlineage.declared_lineage import ColumnLineage, Dataset, Declared
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -182,11 +182,11 @@ class Tracked:
     ) -> None:
         # One object may be entered several times, by several threads and tasks.
         entered = _entered.get()
-        mine = next((e for e in reversed(entered) if e[0] is self), None)
-        if mine is not None:
-            _entered.set(tuple(e for e in entered if e is not mine))
-            _current.set(mine[2])
-            run = mine[1]
+        own_entry = next((e for e in reversed(entered) if e[0] is self), None)
+        if own_entry is not None:
+            _entered.set(tuple(e for e in entered if e is not own_entry))
+            _current.set(own_entry[2])
+            run = own_entry[1]
             self._open.remove(run)
         else:  # it was entered in another context
             run = self._open.pop()

@@ -23,7 +23,7 @@ from openlineage.client.facet_v2 import (
 
 from dbt_ripple.errors import RippleError
 from dbt_ripple.openlineage.client import PRODUCER, faceted
-from dbt_ripple.openlineage.declared import Dataset, DatasetName, Declared, ResolvedColumns
+from dbt_ripple.openlineage.declared_lineage import Dataset, DatasetName, Declared, ResolvedColumns
 from dbt_ripple.openlineage.invocation import Parent, parent_in
 from dbt_ripple.openlineage.run_events import parent_facet, spelled
 from dbt_ripple.openlineage.source_location import Repository, SourceLocation

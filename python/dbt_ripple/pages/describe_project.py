@@ -185,8 +185,10 @@ class _Runs:
         self.results: dict[str, RunResult] = {}
         of_projects: list[tuple[datetime, RunResult]] = []
         for project in projects:
-            made = project.metadata.generated_at or _LONG_AGO
-            of_projects += ((result.completed_at or made, result) for result in project.executed)
+            generated_at = project.metadata.generated_at or _LONG_AGO
+            of_projects += (
+                (result.completed_at or generated_at, result) for result in project.executed
+            )
         for _, result in sorted(of_projects, key=lambda item: item[0]):
             self.results[result.unique_id] = result
             if result.status in _SUCCESS and result.completed_at is not None:
@@ -306,7 +308,7 @@ def _versions(
     histories: dict[tuple[str, str, str], dict[str, ContractVersion]] = {}
     contracts_before: set[tuple[str, str, str]] = set()
     for project in ordered:
-        made = project.metadata.generated_at
+        generated_at = project.metadata.generated_at
         there: dict[tuple[str, str, str], dict[str, Node]] = {}
         for node in project.nodes.values():
             if node.resource_type not in _CHECKS:
@@ -317,7 +319,7 @@ def _versions(
             history = histories.setdefault(contract, {})
             for version, node in versions.items():
                 standing = history.pop(version, None)
-                since = made if contract in contracts_before else None
+                since = generated_at if contract in contracts_before else None
                 if standing is not None and standing.until is None:
                     since = standing.since
                 history[version] = ContractVersion(
@@ -331,7 +333,7 @@ def _versions(
         for contract, history in histories.items():
             for version, standing in history.items():
                 if standing.until is None and version not in there.get(contract, {}):
-                    history[version] = _ended(standing, made)
+                    history[version] = _ended(standing, generated_at)
         contracts_before |= there.keys()
     return {contract: tuple(history.values()) for contract, history in histories.items()}
 

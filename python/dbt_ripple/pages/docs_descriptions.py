@@ -82,11 +82,11 @@ class Descriptions:
     def _links(self, links: Iterable[Link], end: str) -> str:
         """The other ends of links, values before what only decides."""
         ordered = sorted(links, key=lambda one: (not one.is_value, one.may_read))
-        told = []
+        lines = []
         for one in ordered:
             how = dict.fromkeys(_how(one))
-            told.append(f"{self._vertex(getattr(one, end))} ({', '.join(how)})")
-        return _listed(list(dict.fromkeys(told)))
+            lines.append(f"{self._vertex(getattr(one, end))} ({', '.join(how)})")
+        return _listed(list(dict.fromkeys(lines)))
 
     # --- columns -----------------------------------------------------------------------------------
 
@@ -177,11 +177,11 @@ class Descriptions:
         if node.contract_version or node.contract_enforced or node.contract_versions:
             yield "Contract", self._contract(node)
         if pii := [column for column in node.columns if column.pii]:
-            told = [
+            columns = [
                 f"{link(c.name, node.unique_id, node.resource_type, 'columns')}: {self._pii(c)}"
                 for c in pii
             ]
-            yield "Personal data", _listed(told, "; ")
+            yield "Personal data", _listed(columns, "; ")
         elif node.pii:
             yield "Personal data", "declared of the whole"
         if node.parents:
@@ -282,10 +282,10 @@ class Descriptions:
             key=lambda node: (-node.blast_radius, node.unique_id),
         )
         if bad:
-            told = [f"{self._node(n.unique_id)} ({_status(n)})" for n in bad]
-            parts += ["## Not followed", "\n".join(f"- {t}" for t in _cut(told))]
-        made = f"artifacts of {_moment(document.generated_at)}"
-        parts.append(f"*Made by dbt-ripple {document.ripple_version} of {made}.*")
+            lines = [f"{self._node(n.unique_id)} ({_status(n)})" for n in bad]
+            parts += ["## Not followed", "\n".join(f"- {t}" for t in _cut(lines))]
+        origin = f"artifacts of {_moment(document.generated_at)}"
+        parts.append(f"*Made by dbt-ripple {document.ripple_version} of {origin}.*")
         return "\n\n".join([*(part for part in parts if part), "---", written])
 
 

@@ -78,15 +78,15 @@ def enriched_site(
     badges = {f"{BADGES}/{name}": svg.encode() for name, svg in _badges(document, red_below)}
     manifest = _decoded(original, folder / "manifest.json")
     _enrich(manifest, _decoded(catalog, folder / "catalog.json"), document, red_below)
-    made = msgspec.json.encode(manifest)
+    enriched = msgspec.json.encode(manifest)
     contents = {
         "index.html": _only_own_scripts(index),
-        "manifest.json": made,
+        "manifest.json": enriched,
         "catalog.json": catalog,
         **badges,
     }
     if static:
-        contents[STATIC] = _static(index, made, catalog, badges)
+        contents[STATIC] = _static(index, enriched, catalog, badges)
     return DocsSite(contents)
 
 

@@ -163,8 +163,8 @@ def _stopped(
 
     Only what was judged: of a hook or an analysis nobody said that it is the same.
     """
-    moved = [unique_id for unique_id, state in states.items() if state.state != "stopped"]
-    for unique_id in moved:
+    reached = [unique_id for unique_id, state in states.items() if state.state != "stopped"]
+    for unique_id in reached:
         name = document.nodes[unique_id].name
         for child in document.nodes[unique_id].children:
             if child in judged and child not in states and child in document.nodes:

@@ -15,8 +15,8 @@ from typing import Final
 
 from dbt_ripple.artifacts.project import as_utc
 from dbt_ripple.graph.traversal import Vertex, reach
-from dbt_ripple.pages.incident_figures import NO_DOMAIN, Incident
-from dbt_ripple.pages.loads_in_a_row import CHECKS, Load, LoadPair
+from dbt_ripple.pages.consecutive_loads import CHECKS, Load, LoadPair
+from dbt_ripple.pages.incident_figures import NO_DOMAIN, IncidentRow
 
 _SUCCESS: Final = frozenset({"success", "pass"})
 _FAILURE: Final = frozenset({"error", "fail", "runtime error", "partial success"})
@@ -27,7 +27,7 @@ _STEPS_UP: Final = 4
 
 
 @dataclass(frozen=True)
-class Run:
+class NodeRun:
     """What one invocation said of one node: a row of ``fct_runs``; ``of_adapter`` are dbt's words."""
 
     unique_id: str
@@ -41,7 +41,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Failure:
+class FailuresInARow:
     """Failures of one node or test in a row.
 
     Attributes:
@@ -62,9 +62,9 @@ class Failure:
     distance: int | None
 
 
-def runs_of(loads: Sequence[Load]) -> list[Run]:
+def runs_of(loads: Sequence[Load]) -> list[NodeRun]:
     """Every run that the artifacts tell of, once."""
-    runs: dict[tuple[str, str], Run] = {}
+    runs: dict[tuple[str, str], NodeRun] = {}
     for load in sorted(loads, key=lambda load: load.seen_at):
         parents: dict[str, list[str]] = {}
         for edge in load.edges:
@@ -78,7 +78,7 @@ def runs_of(loads: Sequence[Load]) -> list[Run]:
             at = result.completed_at or result.started_at or load.seen_at
             # A test with several parents does not say which one it is about.
             of = result.unique_id if node.resource_type not in CHECKS else None
-            runs[key] = Run(
+            runs[key] = NodeRun(
                 result.unique_id,
                 load.target,
                 result.invocation_id,
@@ -91,7 +91,7 @@ def runs_of(loads: Sequence[Load]) -> list[Run]:
     return sorted(runs.values(), key=lambda run: (run.ran_at, run.invocation_id, run.unique_id))
 
 
-def contract_refusals(runs: Iterable[Run]) -> list[Run]:
+def contract_refusals(runs: Iterable[NodeRun]) -> list[NodeRun]:
     """The runs in which dbt refused to build what does not keep its contract."""
     text = "enforced contract that failed"
     return [
@@ -99,7 +99,9 @@ def contract_refusals(runs: Iterable[Run]) -> list[Run]:
     ]
 
 
-def incidents_of(runs: Sequence[Run], changes: Sequence[LoadPair], latest: Load) -> list[Incident]:
+def incidents_of(
+    runs: Sequence[NodeRun], changes: Sequence[LoadPair], latest: Load
+) -> list[IncidentRow]:
     """The incidents of some runs.
 
     Args:
@@ -130,7 +132,7 @@ def incidents_of(runs: Sequence[Run], changes: Sequence[LoadPair], latest: Load)
         closed = [failure.closed_at for failure in own if failure.closed_at is not None]
         node = latest.nodes.get(failures[first].node_id or "")
         incidents.append(
-            Incident(
+            IncidentRow(
                 (node.domain if node is not None else None) or NO_DOMAIN,
                 min(failure.opened_at for failure in own),
                 max(closed) if closed and "open" not in states else None,
@@ -140,22 +142,22 @@ def incidents_of(runs: Sequence[Run], changes: Sequence[LoadPair], latest: Load)
     return sorted(incidents, key=lambda one: (one.opened_at, one.domain))
 
 
-def _state(failure: Failure, latest: Load) -> str:
+def _state(failure: FailuresInARow, latest: Load) -> str:
     if failure.closed_at is not None:
         return "closed"
     is_gone = latest.seen_at > failure.last_failed_at and failure.unique_id not in latest.nodes
     return "gone" if is_gone else "open"
 
 
-def _failures(runs: Sequence[Run], changes: Sequence[LoadPair]) -> Iterable[Failure]:
-    by_node: dict[tuple[str, str], list[Run]] = {}
+def _failures(runs: Sequence[NodeRun], changes: Sequence[LoadPair]) -> Iterable[FailuresInARow]:
+    by_node: dict[tuple[str, str], list[NodeRun]] = {}
     for run in runs:
         if run.status in _SUCCESS | _FAILURE or (run.status == "warn" and run.is_slo):
             by_node.setdefault((run.target, run.unique_id), []).append(run)
     for of in by_node.values():
-        passed: Run | None = None
-        failed: list[Run] = []
-        ended: tuple[Run | None, ...] = (*of, None)
+        passed: NodeRun | None = None
+        failed: list[NodeRun] = []
+        ended: tuple[NodeRun | None, ...] = (*of, None)
         for one in ended:
             if one is not None and one.status not in _SUCCESS:
                 failed.append(one)
@@ -166,11 +168,14 @@ def _failures(runs: Sequence[Run], changes: Sequence[LoadPair]) -> Iterable[Fail
 
 
 def _failure(
-    failed: Sequence[Run], passed: Run | None, ended: Run | None, changes: Sequence[LoadPair]
-) -> Failure:
+    failed: Sequence[NodeRun],
+    passed: NodeRun | None,
+    ended: NodeRun | None,
+    changes: Sequence[LoadPair],
+) -> FailuresInARow:
     first = failed[0]
     cause = _cause(first, passed, changes)
-    return Failure(
+    return FailuresInARow(
         first.unique_id,
         first.target,
         first.node_id,
@@ -185,7 +190,7 @@ def _failure(
 
 
 def _cause(
-    first: Run, passed: Run | None, changes: Sequence[LoadPair]
+    first: NodeRun, passed: NodeRun | None, changes: Sequence[LoadPair]
 ) -> tuple[tuple[int, str], int] | None:
     """The nearest origin of the newest change that reaches it, made since it last passed."""
     reaching = [
@@ -217,7 +222,7 @@ def _cause(
     return (number, unique_id), far
 
 
-def _upper(failures: Sequence[Failure], latest: Load) -> list[int]:
+def _upper(failures: Sequence[FailuresInARow], latest: Load) -> list[int]:
     """Of each failure, the highest above it that it came of; itself where there is none."""
     parents: dict[str, list[str]] = {}
     for edge in latest.edges:
@@ -237,7 +242,7 @@ def _upper(failures: Sequence[Failure], latest: Load) -> list[int]:
 
 def _above(
     number: int,
-    failures: Sequence[Failure],
+    failures: Sequence[FailuresInARow],
     on_node: Mapping[str, list[int]],
     parents: Mapping[str, list[str]],
     latest: Load,
@@ -253,12 +258,12 @@ def _above(
                 continue
             together = upper.invocation_id == failure.invocation_id
             if depth:
-                stands = (
+                is_open = (
                     upper.opened_at <= failure.opened_at
                     and (failure.last_passed_at is None or failure.last_passed_at < upper.opened_at)
                     and (upper.closed_at is None or upper.closed_at > failure.opened_at)
                 )
-                is_above = together or stands
+                is_above = together or is_open
             else:
                 earlier = (upper.opened_at, upper.unique_id) < (
                     failure.opened_at,

@@ -19,7 +19,7 @@ NO_DOMAIN: Final = "no domain"
 
 
 @dataclass(frozen=True)
-class Incident:
+class IncidentRow:
     """An incident, as the model ``incidents`` has it.
 
     Attributes:
@@ -46,7 +46,7 @@ class IncidentWeek:
     mttr_minutes: float | None
 
 
-def incident_week(incidents: Iterable[Incident], week: date) -> IncidentWeek:
+def incident_week(incidents: Iterable[IncidentRow], week: date) -> IncidentWeek:
     """What a week was like; the week is named by its Monday."""
     begins, ends = week_bounds(week)
     opened = 0
@@ -58,7 +58,7 @@ def incident_week(incidents: Iterable[Incident], week: date) -> IncidentWeek:
     return IncidentWeek(opened, len(took), sum(took) / len(took) if took else None)
 
 
-def downtime_hours(incidents: Iterable[Incident], week: date, now: datetime) -> float:
+def downtime_hours(incidents: Iterable[IncidentRow], week: date, now: datetime) -> float:
     """Hours of a week in which at least one of some incidents was open."""
     begins, ends = week_bounds(week)
     spans = sorted(
@@ -76,7 +76,7 @@ def downtime_hours(incidents: Iterable[Incident], week: date, now: datetime) -> 
 
 
 def domain_weeks(
-    incidents: Sequence[Incident],
+    incidents: Sequence[IncidentRow],
     weeks: Collection[date],
     counted_weeks: Collection[date],
     now: datetime,
@@ -90,7 +90,7 @@ def domain_weeks(
             anything else was is not known.
         now: until when what is open has been open.
     """
-    by_domain: dict[str, list[Incident]] = {}
+    by_domain: dict[str, list[IncidentRow]] = {}
     for one in incidents:
         by_domain.setdefault(one.domain, []).append(one)
     rows = []

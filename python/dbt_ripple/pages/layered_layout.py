@@ -20,7 +20,7 @@ Edge = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Point:
     """Where a box is: its left upper corner, in pixels."""
 
     x: float
@@ -38,8 +38,8 @@ class Layout:
         returning: the arrows that go back to the left, since the graph has a cycle.
     """
 
-    boxes: dict[str, Place]
-    bends: dict[Edge, list[Place]] = field(default_factory=dict)
+    boxes: dict[str, Point]
+    bends: dict[Edge, list[Point]] = field(default_factory=dict)
     width: float = 0.0
     height: float = 0.0
     returning: set[Edge] = field(default_factory=set)
@@ -106,7 +106,7 @@ def layout(
     pairs = [edge for edge in dict.fromkeys(edges) if edge[0] != edge[1]]
     layer = layers_of(ids, pairs)
     forward = [edge for edge in pairs if layer[edge[0]] < layer[edge[1]]]
-    made = Layout({}, returning=set(pairs) - set(forward))
+    result = Layout({}, returning=set(pairs) - set(forward))
     rows: list[list[_Vertex]] = [[] for _ in range(max(layer.values(), default=-1) + 1)]
     for id_ in ids:
         rows[layer[id_]].append(id_)
@@ -129,19 +129,19 @@ def layout(
         + between_boxes * max(len(row) - 1, 0)
         for row in rows
     ]
-    made.height = max(tall, default=0.0)
-    made.width = max(len(rows) * (box_width + between_layers) - between_layers, 0.0)
+    result.height = max(tall, default=0.0)
+    result.width = max(len(rows) * (box_width + between_layers) - between_layers, 0.0)
     for number, row in enumerate(rows):
         x = number * (box_width + between_layers)
-        y = (made.height - tall[number]) / 2
+        y = (result.height - tall[number]) / 2
         for vertex in row:
             if isinstance(vertex, str):
-                made.boxes[vertex] = Place(x, y)
+                result.boxes[vertex] = Point(x, y)
                 y += heights[vertex]
             else:
-                made.bends.setdefault(vertex[:2], []).append(Place(x + box_width / 2, y))
+                result.bends.setdefault(vertex[:2], []).append(Point(x + box_width / 2, y))
             y += between_boxes
-    return made
+    return result
 
 
 _Vertex = str | tuple[str, str, int]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 from xml.sax.saxutils import escape, quoteattr
 
-from dbt_ripple.pages.layered_layout import Layout, Place, layout
+from dbt_ripple.pages.layered_layout import Layout, Point, layout
 from dbt_ripple.rendering.escaping import columns as columns_wide
 from dbt_ripple.rendering.escaping import shown
 
@@ -112,7 +112,7 @@ def _height(box: Box) -> float:
     return _HEAD + _ROW * len(box.rows) + (6.0 if box.rows else 0.0)
 
 
-def _box(box: Box, at: Place) -> Iterable[str]:
+def _box(box: Box, at: Point) -> Iterable[str]:
     warning = " warning" if box.warning else ""
     yield f'<g class="node {box.kind}{warning}" transform="translate({at.x:g} {at.y:g})">'
     yield f"<title>{_text(f'{box.title} ({box.subtitle})')}</title>"
@@ -125,12 +125,12 @@ def _box(box: Box, at: Place) -> Iterable[str]:
     yield "</g>"
 
 
-def _port(box: Box, at: Place, row: str | None, *, right: bool) -> Place:
+def _port(box: Box, at: Point, row: str | None, *, right: bool) -> Point:
     """Where an arrow leaves a box or comes in."""
     y = _HEAD / 2
     if row is not None and row in box.rows:
         y = _HEAD + _ROW * box.rows.index(row) + 8
-    return Place(at.x + (_WIDTH if right else 0.0), at.y + y)
+    return Point(at.x + (_WIDTH if right else 0.0), at.y + y)
 
 
 def _arrow(arrow: Arrow, by_id: dict[str, Box], places: Layout) -> str:
@@ -140,8 +140,8 @@ def _arrow(arrow: Arrow, by_id: dict[str, Box], places: Layout) -> str:
     for bend in places.bends.get((arrow.start, arrow.end), ()):
         # Across the layer in a line, so that no box is crossed.
         points += [
-            Place(bend.x - _WIDTH / 2, bend.y),
-            Place(bend.x + _WIDTH / 2, bend.y),
+            Point(bend.x - _WIDTH / 2, bend.y),
+            Point(bend.x + _WIDTH / 2, bend.y),
         ]
     points.append(end)
     path = f"M{start.x:g} {start.y:g}"

@@ -112,8 +112,8 @@ def series_of(report: ReportDocument) -> list[Series]:
 
     changes, violations = column("changes"), column("contract_violations")
     both = [(v, c) for v, c in zip(violations, changes, strict=True) if None not in (v, c)]
-    made = sum(c or 0 for _, c in both)
-    rate = sum(v or 0 for v, _ in both) / made if made else None
+    total_changes = sum(c or 0 for _, c in both)
+    rate = sum(v or 0 for v, _ in both) / total_changes if total_changes else None
     radius, down = column("median_blast_radius"), _downtime(report)
     known_radius = [value for value in radius if value is not None]
     return [

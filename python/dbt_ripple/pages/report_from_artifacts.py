@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date, datetime
 
+from dbt_ripple.pages.consecutive_loads import Load, LoadPair, pairs
 from dbt_ripple.pages.failures_of_runs import contract_refusals, incidents_of, runs_of
 from dbt_ripple.pages.health import health, incomplete_paths, unknown_downstreams
 from dbt_ripple.pages.incident_figures import NO_DOMAIN, domain_weeks, incident_week
-from dbt_ripple.pages.loads_in_a_row import Load, LoadPair, pairs
 from dbt_ripple.pages.report import monday_of
 from dbt_ripple.pages.report_from_tables import united, weeks_without
 from dbt_ripple.rendering.page_documents import Absent, DomainWeek, ReportDocument, WeekFigures
@@ -130,18 +130,18 @@ def _domains(
     for week, unique_id in violations:
         key = (domain_of(unique_id), week)
         broken[key] = broken.get(key, 0) + 1
-    made: dict[tuple[str, date], int] = {}
+    changes_of: dict[tuple[str, date], int] = {}
     for pair in changes:
         for domain in {domain_of(unique_id) for unique_id in pair.changed_nodes}:
             key = (domain, monday_of(pair.changed_at))
-            made[key] = made.get(key, 0) + 1
+            changes_of[key] = changes_of.get(key, 0) + 1
     return {
         key: DomainWeek(
             domain=key[0],
             week=key[1],
             contract_violations=broken.get(key, 0),
-            changes=made.get(key, 0),
+            changes=changes_of.get(key, 0),
         )
-        for key in sorted({*broken, *made})
+        for key in sorted({*broken, *changes_of})
         if key[1] in weeks
     }

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from dbt_ripple.artifacts.project import as_utc
-from dbt_ripple.pages.incident_figures import NO_DOMAIN, Incident, domain_weeks, incident_week
+from dbt_ripple.pages.incident_figures import NO_DOMAIN, IncidentRow, domain_weeks, incident_week
 from dbt_ripple.pages.report import monday_of
 from dbt_ripple.rendering.page_documents import Absent, DomainWeek, ReportDocument, WeekFigures
 from dbt_ripple.spark.package_models import Plain, Rows
@@ -110,11 +110,11 @@ def weeks_without(weeks: Sequence[WeekFigures], loads: str, runs: str) -> Iterab
             yield Absent(what=what, why=f"{why} {of}")
 
 
-def _incidents(rows: Iterable[Mapping[str, Plain]]) -> Iterable[Incident]:
+def _incidents(rows: Iterable[Mapping[str, Plain]]) -> Iterable[IncidentRow]:
     for row in rows:
         opened = _moment(row.get("opened_at"))
         if opened is not None:
-            yield Incident(
+            yield IncidentRow(
                 str(row.get("domain") or NO_DOMAIN),
                 opened,
                 _moment(row.get("closed_at")),

@@ -36,8 +36,8 @@ class State:
 
 def written_at(project: Project) -> datetime:
     """When dbt wrote the manifest; long ago where it does not say."""
-    made = project.metadata.generated_at
-    return as_utc(made) if made is not None else _LONG_AGO
+    generated_at = project.metadata.generated_at
+    return as_utc(generated_at) if generated_at is not None else _LONG_AGO
 
 
 def history(

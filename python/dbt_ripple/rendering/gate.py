@@ -15,7 +15,7 @@ from dbt_ripple.reasons import names_missing
 from dbt_ripple.rendering.diff import name_of
 from dbt_ripple.rendering.escaping import one_line, styled
 from dbt_ripple.rendering.output import as_document, as_json, count
-from dbt_ripple.rendering.source_locations import Place, Places
+from dbt_ripple.rendering.source_locations import Places, SourceLocation
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
@@ -184,15 +184,15 @@ def affected_lines(affected: list[Affected], *, expressions: bool = False) -> It
         reads = f"  {asset.verb()} {references}" if references else ""
         owner = styled(f"  ({asset.owner})", dim=True) if asset.owner else ""
         yield f"  {asset.severity:<8} {asset.full_name} [{asset.asset_type}]{reads}{owner}"
-        for made in asset.expressions[: _OF_ONE if expressions else 0]:
-            yield styled(f"{'':<11}{made.column} = {one_line(made.expression)}", dim=True)
+        for change in asset.expressions[: _OF_ONE if expressions else 0]:
+            yield styled(f"{'':<11}{change.column} = {one_line(change.expression)}", dim=True)
         if expressions and (more := len(asset.expressions) - _OF_ONE) > 0:
             yield styled(f"{'':<11}and {count(more, 'column')} more", dim=True)
     if len(affected) > SHOWN:
         yield f"  and {len(affected) - SHOWN:,} more (--format json has them all)"
 
 
-class Failure(NamedTuple):
+class FailedNode(NamedTuple):
     """A node that was run and did not pass."""
 
     unique_id: str
@@ -208,7 +208,7 @@ RUN_RULES: Final = {
 """What is asked of what was run (``--run``); the rules of the gate are about definitions."""
 
 
-def failures(gate_answer: GateAnswer) -> Iterator[Failure]:
+def failures(gate_answer: GateAnswer) -> Iterator[FailedNode]:
     """What was run and did not pass; what dbt skipped stands below one of these."""
     from dbt_ripple.selection.result import PASSED
 
@@ -219,19 +219,19 @@ def failures(gate_answer: GateAnswer) -> Iterator[Failure]:
             continue
         node = gate_answer.head.nodes.get(unique_id)
         is_test = node is None or node.resource_type in ("test", "unit_test")
-        told = " ".join(gate_answer.ran.messages.get(unique_id, "").split())
-        yield Failure(
+        message = " ".join(gate_answer.ran.messages.get(unique_id, "").split())
+        yield FailedNode(
             unique_id,
             "test_failed" if is_test else "build_failed",
             "warning" if status == "warn" else "error",
-            f"{name_of(unique_id, gate_answer.head, gate_answer.base)}: {status}{': ' if told else ''}{told}",
+            f"{name_of(unique_id, gate_answer.head, gate_answer.base)}: {status}{': ' if message else ''}{message}",
         )
 
 
 _PLAIN: Final = re.compile(r"[\w.]+")
 
 
-def place_of(finding: Finding, places: Places, unfound: MissingNames) -> Place | None:
+def place_of(finding: Finding, places: Places, unfound: MissingNames) -> SourceLocation | None:
     """The line that a finding is about; None where it is not certain."""
     if finding.rule == "syntax_error" and finding.unique_id:
         return places.of_compiled_line(

@@ -57,10 +57,10 @@ def sendable(incident: Incident, dialect: str) -> tuple[Incident, list[str]]:
     Returns:
         A copy: of nodes that hold personal data without SQL, of all others with an ellipsis for each value.
     """
-    made = copy.deepcopy(incident)
+    copied = copy.deepcopy(incident)
     sensitive = set(incident.sensitive)
     left = 0
-    for suspect in made.suspects:
+    for suspect in copied.suspects:
         for change in suspect.changes:
             had = bool(change.before or change.after)
             if suspect.unique_id in sensitive:
@@ -70,7 +70,7 @@ def sendable(incident: Incident, dialect: str) -> tuple[Incident, list[str]]:
                 change.before = without_values(change.before, dialect) if change.before else None
                 change.after = without_values(change.after, dialect) if change.after else None
     left_out = f"the SQL of {count(left, 'change')} of what holds personal data" if left else ""
-    return made, [left_out] if left_out else []
+    return copied, [left_out] if left_out else []
 
 
 def webhook_body(incident: Incident, left_out: Sequence[str]) -> dict[str, Any]:

@@ -212,15 +212,20 @@ def _counted(rule: str, number: int) -> str:
 def _parts(gate_answer: GateAnswer) -> Iterator[_Part]:
     findings = new_findings(gate_answer.report)
     broken = [f for f in findings if f.rule == "reader_broken"]
-    rest = [f for f in findings if f.rule != "reader_broken"]
+    others = [f for f in findings if f.rule != "reader_broken"]
     unfound = MissingNames(gate_answer.comparison)
     yield _changes(gate_answer)
     yield _Part(
         *("What breaks", broken, lambda shown: _broken(shown, gate_answer, unfound), "reader"),
     )
-    todo = {_to_do(f): None for f in rest if f.level != "approved" and f.rule in _TO_DO}
+    todo = {_to_do(f): None for f in others if f.level != "approved" and f.rule in _TO_DO}
     yield _Part(
-        *("What the rules say", list(_grouped(rest)), lambda g: _rules(g, gate_answer), "finding"),
+        *(
+            "What the rules say",
+            list(_grouped(others)),
+            lambda g: _rules(g, gate_answer),
+            "finding",
+        ),
         after=[f"What to do: {'; '.join(todo)}."] if todo else [],
     )
     if on_base_already := known_findings(gate_answer.report):
@@ -467,8 +472,10 @@ def _tests(selection: Selection, ran: SelectionRun | None, head: Project) -> Ite
             for unique_id, reason in shown_rows:
                 cells = [code(_cut(name_of(unique_id, head, head), _NAME)), prose(_cut(reason))]
                 if ran is not None:
-                    told = prose(_cut(messages.get(unique_id, "")))
-                    cells.append(f"{_result(statuses.get(unique_id))}{': ' if told else ''}{told}")
+                    message = prose(_cut(messages.get(unique_id, "")))
+                    cells.append(
+                        f"{_result(statuses.get(unique_id))}{': ' if message else ''}{message}"
+                    )
                 yield cells
 
         columns = ("test", "why", *(["what dbt said"] if ran is not None else []))

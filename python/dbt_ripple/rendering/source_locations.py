@@ -35,7 +35,7 @@ _COMMENT: Final = re.compile(r"\{#.*?#\}|/\*.*?\*/|--[^\n]*", re.DOTALL)
 _YML: Final = (".yml", ".yaml")
 
 
-class Place(NamedTuple):
+class SourceLocation(NamedTuple):
     """A line of a file; the file's name is relative to where the command is called."""
 
     file: str
@@ -62,7 +62,7 @@ class Places:
         column: str | None = None,
         rule: str = "",
         missing: Sequence[str] = (),
-    ) -> Place | None:
+    ) -> SourceLocation | None:
         """Where a finding stands; None where it is about no file of the project.
 
         Args:
@@ -96,7 +96,7 @@ class Places:
                 return self._at(declared, line)
         return self._at(file, line)
 
-    def _of_asset(self, node: Node) -> Place:
+    def _of_asset(self, node: Node) -> SourceLocation:
         """Where a declared asset begins. A file that is not beside the project is named as it was given."""
         beside = self.project_dir / node.original_file_path
         file = beside if node.original_file_path == FILE else Path(node.original_file_path)
@@ -108,12 +108,12 @@ class Places:
             rf"""[\s{{,-]*id:\s*["']?{re.escape(node.label or "")}["']?\s*(?:[,}}#]|$)"""
         )
         line_numbers = [at for at, line in enumerate(lines, 1) if begins.match(line)]
-        return Place(
+        return SourceLocation(
             self._at(str(file.resolve()), None).file,
             line_numbers[0] if len(line_numbers) == 1 else 1,
         )
 
-    def of_compiled_line(self, unique_id: str, line: int) -> Place | None:
+    def of_compiled_line(self, unique_id: str, line: int) -> SourceLocation | None:
         """Where a line of a node's compiled SQL stands: the only line that is the same as written."""
         place, node = self.of(unique_id), self.head.nodes.get(unique_id)
         content = self._text(node.original_file_path) if place is not None and node else None
@@ -125,12 +125,12 @@ class Places:
         same = sum(line.strip() == text for line in compiled)
         return place._replace(line=written[0]) if same == len(written) == 1 else place
 
-    def _at(self, file: str, line: int | None) -> Place:
+    def _at(self, file: str, line: int | None) -> SourceLocation:
         path = self.project_dir / file
         try:
-            return Place(path.resolve().relative_to(Path.cwd()).as_posix(), line or 1)
+            return SourceLocation(path.resolve().relative_to(Path.cwd()).as_posix(), line or 1)
         except ValueError:
-            return Place(path.as_posix(), line or 1)
+            return SourceLocation(path.as_posix(), line or 1)
 
     def _is_there(self, node: Node | None) -> bool:
         return node is not None and (self.project_dir / node.original_file_path).is_file()
@@ -196,14 +196,14 @@ def line_of_name(code: str, name: str) -> int | None:
         with_it = rf"(?<!\w){re.escape(qualifier)}\.{word}"
         occurrences = sum(len(re.findall(with_it, line, re.IGNORECASE)) for line in lines)
         return mentions[0] if occurrences == every else None
-    made = [i for i in mentions if re.search(rf"\bas\s+{word}", lines[i - 1], re.IGNORECASE)]
-    if not made:
-        made = [
+    definitions = [i for i in mentions if re.search(rf"\bas\s+{word}", lines[i - 1], re.IGNORECASE)]
+    if not definitions:
+        definitions = [
             i
             for i in mentions
             if re.fullmatch(rf"\s*,?\s*(\w+\.)?{word}\s*,?\s*", lines[i - 1], re.IGNORECASE)
         ]
-    return made[0] if len(made) == 1 else None
+    return definitions[0] if len(definitions) == 1 else None
 
 
 @cache

@@ -36,8 +36,8 @@ def cannot_be_built(comparison: Comparison, cache: Cache | None = None) -> dict[
         if seen.status != "broken" or (then is not None and then.status == "broken"):
             continue
         # An ephemeral model is not built: what it is inlined into is.
-        inlined = head.nodes[unique_id].is_ephemeral
-        broken.update(dict.fromkeys(inlined_by(head, unique_id)[0] if inlined else (unique_id,)))
+        ephemeral = head.nodes[unique_id].is_ephemeral
+        broken.update(dict.fromkeys(inlined_by(head, unique_id)[0] if ephemeral else (unique_id,)))
     if not broken:
         return {}
     context = comparison.head_context

@@ -642,18 +642,18 @@ class Cutoff:
 
     def base_text(self, relation: str, names: Mapping[str, str]) -> str:
         """Base's SQL of a model over relations in the place of base's, by unique_id."""
-        moved = {}
+        renamed = {}
         for parent in self.base_parents(relation):
             node = self.base.nodes.get(parent)
             if node is None or not node.relation_name:
                 continue
             if parent in names:
-                moved[node.relation_name] = names[parent]
+                renamed[node.relation_name] = names[parent]
             elif node.resource_type == "source" and parent in self.head.nodes:
                 # Under another target a source may lie elsewhere: read is what head reads.
                 now = self.head.nodes[parent].relation_name
-                moved[node.relation_name] = now or node.relation_name
-        return rename(self.base.nodes[relation].compiled_code or "", moved)
+                renamed[node.relation_name] = now or node.relation_name
+        return rename(self.base.nodes[relation].compiled_code or "", renamed)
 
     def unsettled(self, relation: str) -> str | None:
         """Why a relation may come out otherwise each time it is built."""

@@ -10,7 +10,7 @@ from dbt_ripple.artifacts import Node, Project, did_you_mean
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compare import Vertex
 from dbt_ripple.changes.diff import Texts
-from dbt_ripple.changes.given_types import GivenTypes
+from dbt_ripple.changes.fixture_types import FixtureTypes
 from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.lineage_tables import ROWS
@@ -213,7 +213,7 @@ def _unit_test_reason(comparison: Comparison, test: Node) -> Reason:
             was = before.types[parent, column]
             name = _name(comparison.head, parent)
             return Code.GIVEN_TYPE_CHANGED(name=name, column=column, was=was, now=type_)
-    if (given := GivenTypes(comparison).differ(now)) is not None:
+    if (given := FixtureTypes(comparison).differ(now)) is not None:
         return Code.GIVEN_TYPE_MAY_CHANGE(name=_name(comparison.head, given[0]), column=given[1])
     return Code.NOT_ANALYSED_ON_BOTH(model=str(test.model))
 
@@ -264,12 +264,12 @@ def _stopped(explanation: Explanation, comparison: Comparison, texts: Texts, tes
                 queue.append(parent)
     nearest_changed = changed[0]
     change = comparison.changed[nearest_changed]
-    moved = [column for _, column in change.vertices()] or change.removed or change.added
+    columns = [column for _, column in change.vertices()] or change.removed or change.added
     read = sorted({column for node, column in below if node == nearest_changed and column != ROWS})
-    explanation.path = [_step(texts, (nearest_changed, column)) for column in moved[:1]]
+    explanation.path = [_step(texts, (nearest_changed, column)) for column in columns[:1]]
     name = _name(head, nearest_changed)
-    what: list[str | Reason] = ["its rows" if column == ROWS else column for column in moved[:5]]
-    if not moved:
+    what: list[str | Reason] = ["its rows" if column == ROWS else column for column in columns[:5]]
+    if not columns:
         explanation.reason = Code.ONLY_REORDERED(name=name)
     elif read:
         explanation.reason = Code.READS_ONLY(name=name, changed=what, read=[*read])

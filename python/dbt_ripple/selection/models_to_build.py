@@ -61,16 +61,16 @@ def reordered(comparison: Comparison) -> Iterator[str]:
     ]
     if not others:
         return
-    moved = set(comparison.changed)
+    changed = set(comparison.changed)
     for test, seen in now.tests.items():
         then = before.tests.get(test)
         if then is not None and (
             then.rows_fingerprint != seen.rows_fingerprint or then.fingerprints != seen.fingerprints
         ):
-            moved.add(test)
+            changed.add(test)
     for unique_id in others:
         below = reach(unique_id, comparison.head.children)
-        if not moved.isdisjoint(below.keys() - {unique_id}):
+        if not changed.isdisjoint(below.keys() - {unique_id}):
             yield unique_id
 
 
@@ -220,11 +220,11 @@ def tests_to_try(comparison: Comparison, running: Collection[str]) -> dict[str, 
         now = head.nodes[unique_id].compiled_code or ""
         if same_but_for_names(then, now, dialect):
             continue
-        made, before = computed(now, dialect), computed(then, dialect)
+        after, before = computed(now, dialect), computed(then, dialect)
         if (
-            made is None
+            after is None
             or before is None
-            or not made <= before
+            or not after <= before
             or not is_plainly_written(now, dialect)
         ):
             chosen[unique_id] = Code.TEXT_CHANGED()

@@ -244,8 +244,10 @@ class _Proofs:
                     continue
                 names = other_names(base, head) if names is None else names
                 there_sql, here_sql = there.compiled_code or "", here.compiled_code or ""
-                moved = {base.nodes[u].relation_name for u in seen.introspects if u in base.nodes}
-                same_names = moved.isdisjoint(names)
+                introspected = {
+                    base.nodes[u].relation_name for u in seen.introspects if u in base.nodes
+                }
+                same_names = introspected.isdisjoint(names)
                 if (
                     then.introspection_fingerprint == seen.introspection_fingerprint
                     and then.introspects == seen.introspects
@@ -253,10 +255,10 @@ class _Proofs:
                     if same_names or rename(there_sql, names) == here_sql:
                         yield unique_id
                 elif same_names and unique_id in now.nodes:
-                    looks = comparison.head_context.introspection.of(here)
+                    reads = comparison.head_context.introspection.of(here)
                     if (
-                        looks.parts <= IntrospectedParts.COLUMNS
-                        and not looks.values
+                        reads.parts <= IntrospectedParts.COLUMNS
+                        and not reads.values
                         and self.was_there(unique_id)
                     ):
                         yield unique_id
@@ -535,12 +537,12 @@ class _Proofs:
         ahead = [test]
         while ahead:
             for step in proven[ahead.pop()].steps:
-                for ground in step.tests - looked:
-                    looked.add(ground)
-                    if ground in proven:
-                        ahead.append(ground)
+                for grounding_test in step.tests - looked:
+                    looked.add(grounding_test)
+                    if grounding_test in proven:
+                        ahead.append(grounding_test)
                     else:
-                        tests.add(ground)
+                        tests.add(grounding_test)
         return tests
 
     def in_words(

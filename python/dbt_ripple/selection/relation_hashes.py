@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 
-class Column(NamedTuple):
+class HashedColumn(NamedTuple):
     """A column as its engine describes it."""
 
     name: str
@@ -42,7 +42,7 @@ def engines() -> list[str]:
 
 
 def hash_sql(
-    adapter: str, relation: str, columns: Sequence[Column], *, in_order: bool = False
+    adapter: str, relation: str, columns: Sequence[HashedColumn], *, in_order: bool = False
 ) -> str:
     """A query of one row: how many rows a relation has, and what their hashes add up to.
 
@@ -58,7 +58,7 @@ def hash_sql(
     return hashes_sql(adapter, relation, [row_sql(adapter, columns, in_order=in_order)])
 
 
-def row_sql(adapter: str, columns: Sequence[Column], *, in_order: bool = False) -> str:
+def row_sql(adapter: str, columns: Sequence[HashedColumn], *, in_order: bool = False) -> str:
     """A row's text over some columns, as SQL; empty where none of them counts.
 
     Raises:

@@ -13,7 +13,7 @@ import msgspec
 
 from dbt_ripple.artifacts import Node, Project, criticality, referenced_columns
 from dbt_ripple.changes import Comparison, compare
-from dbt_ripple.changes.given_types import GivenTypes
+from dbt_ripple.changes.fixture_types import FixtureTypes
 from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.changes.state_modified import modified, modified_tests
 from dbt_ripple.graph.cache import Cache
@@ -111,17 +111,19 @@ def select_from(
     notes: list[Reason] = []
     missing: dict[str, Reason] = {}
     if facts:
-        moved = [test for test, own in impacted.items() if own is None and test not in wanted]
+        affected_tests = [
+            test for test, own in impacted.items() if own is None and test not in wanted
+        ]
         # What a test asks may hold, and its new words still be no query: only running them shows it.
-        anew = set(rewritten(comparison, (t for t in moved if t in comparison.modified)))
-        moved = [test for test in moved if test not in anew]
+        anew = set(rewritten(comparison, (t for t in affected_tests if t in comparison.modified)))
+        affected_tests = [test for test in affected_tests if test not in anew]
         chosen = None if only is None else frozenset(only)
         built = frozenset(models) if chosen is None else chosen.intersection(models)
-        blocked = blocked_tests(comparison, moved, built, cache)
+        blocked = blocked_tests(comparison, affected_tests, built, cache)
         skipped = {test.unique_id for test in blocked}
         proven, notes, missing = proven_tests(
             comparison,
-            [test for test in moved if test not in skipped],
+            [test for test in affected_tests if test not in skipped],
             assume_passed=assume_passed,
             runs=lambda test: test not in skipped and (chosen is None or test in chosen),
             built=built,
@@ -283,7 +285,7 @@ def impacted_tests(comparison: Comparison) -> dict[str, Reason | None]:
 def impacted_unit_tests(comparison: Comparison) -> Iterator[str]:
     """The unit tests to run, in head's order (rule 9)."""
     before, now = comparison.base_analysis.unit_tests, comparison.head_analysis.unit_tests
-    given = GivenTypes(comparison)
+    given = FixtureTypes(comparison)
     for unique_id, node in comparison.head.nodes.items():
         if node.resource_type != "unit_test":
             continue

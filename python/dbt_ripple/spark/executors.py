@@ -83,7 +83,7 @@ def lower_on_executors(
     """
     import pyarrow as pa
 
-    here = engine()
+    of_driver = engine()
 
     def lowered(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow
@@ -92,7 +92,7 @@ def lower_on_executors(
         from dbt_ripple.graph.cache import engine
         from dbt_ripple.spark.executors import NotTheSameError
 
-        if engine() != here:
+        if engine() != of_driver:
             raise NotTheSameError("they have another version of dbt-ripple or sqlglot")
         for batch in batches:
             ids, texts = batch.column(0), batch.column(1).to_pylist()

@@ -71,12 +71,12 @@ class Reading:
 
 
 @dataclass
-class Node:
+class PlanNode:
     """A node of a plan or an expression, out of the flat JSON."""
 
     kind: str
     fields: dict[str, Any]
-    children: list[Node] = field(default_factory=list)
+    children: list[PlanNode] = field(default_factory=list)
 
 
 @dataclass
@@ -104,19 +104,19 @@ def read_plan(flat: list[dict[str, Any]], relations: Mapping[int, str] | None = 
     Raises:
         PlanGapError: the plan has a node that is not known here.
     """
-    plan = _Walk(relations).plan(_tree(flat), {})
+    plan = _PlanWalk(relations).plan(_tree(flat), {})
     return Reading(plan.names, plan.columns, plan.rows)
 
 
-def _tree(flat: list[dict[str, Any]]) -> Node:
+def _tree(flat: list[dict[str, Any]]) -> PlanNode:
     """The tree of a pre-order list; `num-children` says how far each node reaches."""
     position = 0
 
-    def build() -> Node:
+    def build() -> PlanNode:
         nonlocal position
         raw = flat[position]
         position += 1
-        node = Node(raw["class"].rsplit(".", 1)[-1].rstrip("$"), raw)
+        node = PlanNode(raw["class"].rsplit(".", 1)[-1].rstrip("$"), raw)
         node.children = [build() for _ in range(raw["num-children"])]
         return node
 
@@ -132,7 +132,7 @@ def _is_expression(value: Any) -> bool:
     )
 
 
-def _id(node: Node) -> int:
+def _id(node: PlanNode) -> int:
     return int(node.fields["exprId"]["id"])
 
 
@@ -179,19 +179,19 @@ _LEAVES: Final = frozenset({"LocalRelation", "OneRowRelation", "Range", "Logical
 _TABLES: Final = frozenset({"LogicalRelation", "HiveTableRelation", "DataSourceV2Relation"})
 
 
-class _Walk:
+class _PlanWalk:
     """One statement: its CTEs and recursions by id."""
 
     def __init__(self, relations: Mapping[int, str] | None) -> None:
         self.relations = relations
-        self.definitions: dict[int, Node] = {}
+        self.definitions: dict[int, PlanNode] = {}
         self.ctes: dict[int, Plan] = {}
         self.loops: dict[int, Plan] = {}
         self.environments: dict[int, dict[int, Deps]] = {}
 
     # -- plans ----------------------------------------------------------------------------------
 
-    def plan(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         """Walk a plan; `outer` is what the query around it can see."""
         kind = node.kind
         if kind in _TABLES:
@@ -200,14 +200,14 @@ class _Walk:
             return self.attributes(node, lambda _: {})
         if kind in _PASSING and len(node.children) == 1:
             return self.plan(node.children[0], outer)
-        handler: Callable[[Node, dict[int, Deps]], Plan] | None = getattr(
+        handler: Callable[[PlanNode, dict[int, Deps]], Plan] | None = getattr(
             self, "plan_" + kind.lower(), None
         )
         if handler is None:
             raise PlanGapError(f"plan node {node.fields['class']}")
         return handler(node, outer)
 
-    def attributes(self, node: Node, source: Callable[[Node], Deps]) -> Plan:
+    def attributes(self, node: PlanNode, source: Callable[[PlanNode], Deps]) -> Plan:
         """A leaf: its output attributes and what each stands for."""
         trees = [_tree(a) for a in node.fields["output"]] if "output" in node.fields else []
         if node.kind == "Range":
@@ -219,35 +219,37 @@ class _Walk:
             {},
         )
 
-    def table(self, node: Node) -> Plan:
+    def table(self, node: PlanNode) -> Plan:
         if self.relations is not None:
             return self.relation(node, self.relations)
-        held = node.fields.get("catalogTable") or node.fields.get("tableMeta")
-        if held is None:
+        catalog_table = node.fields.get("catalogTable") or node.fields.get("tableMeta")
+        if catalog_table is None:
             raise PlanGapError(f"{node.kind} without a catalog table")
-        identifier = held["identifier"]
+        identifier = catalog_table["identifier"]
         name = ".".join(p for p in (identifier.get("database"), identifier["table"]) if p).lower()
         if node.kind == "HiveTableRelation":
             node.fields["output"] = [*node.fields["dataCols"], *node.fields["partitionCols"]]
         return self.attributes(node, lambda a: {(name, a.fields["name"].lower()): IDENTITY})
 
-    def relation(self, node: Node, relations: Mapping[int, str]) -> Plan:
+    def relation(self, node: PlanNode, relations: Mapping[int, str]) -> Plan:
         """A leaf that is looked up by its ids."""
         if node.kind == "HiveTableRelation":
             node.fields["output"] = [*node.fields["dataCols"], *node.fields["partitionCols"]]
 
-        def source(attribute: Node) -> Deps:
+        def source(attribute: PlanNode) -> Deps:
             name = relations.get(_id(attribute))
             return {} if name is None else {(name, attribute.fields["name"]): IDENTITY}
 
         return self.attributes(node, source)
 
-    def plan_project(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan_project(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         child = self.plan(node.children[0], outer)
-        scope = _Scope(self, child.env(), outer)
+        scope = _ExpressionScope(self, child.env(), outer)
         return self.outputs(node.fields["projectList"], scope, dict(child.rows))
 
-    def outputs(self, expressions: list[list[dict[str, Any]]], scope: _Scope, rows: Deps) -> Plan:
+    def outputs(
+        self, expressions: list[list[dict[str, Any]]], scope: _ExpressionScope, rows: Deps
+    ) -> Plan:
         trees = [_tree(e) for e in expressions]
         # A column of the outer query shown as it is stands there under its own id.
         named = [_tree(e.fields["e"]) if e.kind == "OuterReference" else e for e in trees]
@@ -258,10 +260,10 @@ class _Walk:
             rows,
         )
 
-    def plan_aggregate(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan_aggregate(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         child_node = node.children[0]
         child = self.plan(child_node, outer)
-        scope = _Scope(self, child.env(), outer)
+        scope = _ExpressionScope(self, child.env(), outer)
         outs = [_tree(e) for e in node.fields["aggregateExpressions"]]
         rows = dict(child.rows)
         if any(_find(o, "PivotFirst") for o in outs):
@@ -273,52 +275,52 @@ class _Walk:
             add(rows, scope.deps(_tree(e), GROUP_BY))
         return self.outputs(node.fields["aggregateExpressions"], scope, rows)
 
-    def plan_filter(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan_filter(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         child = self.plan(node.children[0], outer)
         rows = dict(child.rows)
         condition = _tree(node.fields["condition"])
-        add(rows, _Scope(self, child.env(), outer).deps(condition, FILTER))
+        add(rows, _ExpressionScope(self, child.env(), outer).deps(condition, FILTER))
         return Plan(child.ids, child.names, child.columns, rows)
 
-    def plan_sort(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan_sort(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         child = self.plan(node.children[0], outer)
         rows = dict(child.rows)
-        scope = _Scope(self, child.env(), outer)
+        scope = _ExpressionScope(self, child.env(), outer)
         for e in node.fields["order"]:
             add(rows, scope.deps(_tree(e), SORT))
         return Plan(child.ids, child.names, child.columns, rows)
 
-    def plan_repartitionbyexpression(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan_repartitionbyexpression(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         child = self.plan(node.children[0], outer)
         rows = dict(child.rows)
-        scope = _Scope(self, child.env(), outer)
+        scope = _ExpressionScope(self, child.env(), outer)
         for e in node.fields["partitionExpressions"]:
             add(rows, scope.deps(_tree(e), SORT))
         return Plan(child.ids, child.names, child.columns, rows)
 
     plan_rebalancepartitions = plan_repartitionbyexpression
 
-    def plan_distinct(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan_distinct(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         child = self.plan(node.children[0], outer)
         rows = dict(child.rows)
         for deps in child.columns:
             add(rows, deps, GROUP_BY)
         return Plan(child.ids, child.names, child.columns, rows)
 
-    def plan_deduplicate(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan_deduplicate(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         child = self.plan(node.children[0], outer)
         rows = dict(child.rows)
         for key in node.fields["keys"]:
-            add(rows, _Scope(self, child.env(), outer).deps(_tree(key), GROUP_BY))
+            add(rows, _ExpressionScope(self, child.env(), outer).deps(_tree(key), GROUP_BY))
         return Plan(child.ids, child.names, child.columns, rows)
 
-    def plan_join(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan_join(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         left, right = (self.plan(c, outer) for c in node.children)
         rows = dict(left.rows)
         add(rows, right.rows)
         both = left.env() | right.env()
         if node.fields.get("condition"):
-            scope = _Scope(self, both, outer)
+            scope = _ExpressionScope(self, both, outer)
             add(rows, scope.deps(_tree(node.fields["condition"]), JOIN))
         kind = json.dumps(node.fields["joinType"])
         if "LeftSemi" in kind or "LeftAnti" in kind:
@@ -327,19 +329,19 @@ class _Walk:
             left.ids + right.ids, left.names + right.names, left.columns + right.columns, rows
         )
 
-    def plan_lateraljoin(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan_lateraljoin(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         left = self.plan(node.children[0], outer)
         right = self.plan(_tree(_tree(node.fields["right"]).fields["plan"]), outer | left.env())
         rows = dict(left.rows)
         add(rows, right.rows)
         if node.fields.get("condition"):
-            scope = _Scope(self, left.env() | right.env(), outer)
+            scope = _ExpressionScope(self, left.env() | right.env(), outer)
             add(rows, scope.deps(_tree(node.fields["condition"]), JOIN))
         return Plan(
             left.ids + right.ids, left.names + right.names, left.columns + right.columns, rows
         )
 
-    def plan_union(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan_union(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         branches = [self.plan(c, outer) for c in node.children]
         columns: list[Deps] = [{} for _ in branches[0].columns]
         rows: Deps = {}
@@ -349,7 +351,7 @@ class _Walk:
                 add(into, deps)
         return Plan(branches[0].ids, branches[0].names, columns, rows)
 
-    def plan_except(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan_except(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         left, right = (self.plan(c, outer) for c in node.children)
         rows = dict(left.rows)
         add(rows, right.rows, FILTER)
@@ -359,24 +361,24 @@ class _Walk:
 
     plan_intersect = plan_except
 
-    def plan_generate(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan_generate(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         child = self.plan(node.children[0], outer)
         rows = dict(child.rows)
-        scope = _Scope(self, child.env(), outer)
+        scope = _ExpressionScope(self, child.env(), outer)
         generator = _tree(node.fields["generator"])
         add(rows, scope.deps(generator, JOIN))
-        made = [_tree(a) for a in node.fields["generatorOutput"]]
+        generated = [_tree(a) for a in node.fields["generatorOutput"]]
         left_out = set(node.fields.get("unrequiredChildIndex") or [])
         kept = [i for i in range(len(child.ids)) if i not in left_out]
         return Plan(
-            [child.ids[i] for i in kept] + [_id(a) for a in made],
-            [child.names[i] for i in kept] + [a.fields["name"] for a in made],
+            [child.ids[i] for i in kept] + [_id(a) for a in generated],
+            [child.names[i] for i in kept] + [a.fields["name"] for a in generated],
             [child.columns[i] for i in kept]
-            + [self.generated(generator, i, len(made), scope) for i in range(len(made))],
+            + [self.generated(generator, i, len(generated), scope) for i in range(len(generated))],
             rows,
         )
 
-    def generated(self, generator: Node, i: int, width: int, scope: _Scope) -> Deps:
+    def generated(self, generator: PlanNode, i: int, width: int, scope: _ExpressionScope) -> Deps:
         """What column `i` of a generator comes from; STACK says it cell by cell."""
         if generator.kind != "Stack":
             return scope.deps(generator, TRANSFORMATION)
@@ -385,35 +387,40 @@ class _Walk:
             add(deps, scope.deps(cell, TRANSFORMATION))
         return deps
 
-    def plan_window(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan_window(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         child = self.plan(node.children[0], outer)
-        scope = _Scope(self, child.env(), outer)
-        made = self.outputs(node.fields["windowExpressions"], scope, {})
+        scope = _ExpressionScope(self, child.env(), outer)
+        windows = self.outputs(node.fields["windowExpressions"], scope, {})
         return Plan(
-            child.ids + made.ids,
-            child.names + made.names,
-            child.columns + made.columns,
+            child.ids + windows.ids,
+            child.names + windows.names,
+            child.columns + windows.columns,
             child.rows,
         )
 
-    def plan_expand(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan_expand(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         child = self.plan(node.children[0], outer)
-        scope = _Scope(self, child.env(), outer)
-        made = [_tree(a) for a in node.fields["output"]]
-        columns: list[Deps] = [{} for _ in made]
+        scope = _ExpressionScope(self, child.env(), outer)
+        attributes = [_tree(a) for a in node.fields["output"]]
+        columns: list[Deps] = [{} for _ in attributes]
         projections = node.fields.get("projections")
-        if projections and all(len(p) == len(made) for p in projections):
+        if projections and all(len(p) == len(attributes) for p in projections):
             for projection in projections:
                 for into, e in zip(columns, projection, strict=True):
                     add(into, scope.deps(_tree(e), IDENTITY))
-        elif {a.fields["name"] for a in made[len(child.columns) :]} <= _GROUPING_NUMBERS:
+        elif {a.fields["name"] for a in attributes[len(child.columns) :]} <= _GROUPING_NUMBERS:
             # Grouping sets: the child's columns, each kept or nulled, then the grouping's number.
-            columns = [*child.columns, *({} for _ in made[len(child.columns) :])]
+            columns = [*child.columns, *({} for _ in attributes[len(child.columns) :])]
         else:
             raise PlanGapError("Expand without projections")
-        return Plan([_id(a) for a in made], [a.fields["name"] for a in made], columns, child.rows)
+        return Plan(
+            [_id(a) for a in attributes],
+            [a.fields["name"] for a in attributes],
+            columns,
+            child.rows,
+        )
 
-    def plan_scripttransformation(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan_scripttransformation(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         """A program that makes rows of rows: nobody knows of which columns it makes which."""
         rows: Deps = {}
         every: Deps = {}
@@ -422,26 +429,31 @@ class _Walk:
             for deps in child.columns:
                 add(every, deps, TRANSFORMATION)
                 add(rows, deps, JOIN)
-        made = [_tree(a) for a in node.fields["output"]]
+        attributes = [_tree(a) for a in node.fields["output"]]
         return Plan(
-            [_id(a) for a in made], [a.fields["name"] for a in made], [every for _ in made], rows
+            [_id(a) for a in attributes],
+            [a.fields["name"] for a in attributes],
+            [every for _ in attributes],
+            rows,
         )
 
     plan_mapinpandas = plan_mapinarrow = plan_pythonmapinarrow = plan_scripttransformation
     plan_flatmapgroupsinpandas = plan_flatmapgroupsinarrow = plan_scripttransformation
     plan_flatmapcogroupsinpandas = plan_flatmapcogroupsinarrow = plan_scripttransformation
 
-    def plan_createdatasourcetableasselectcommand(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan_createdatasourcetableasselectcommand(
+        self, node: PlanNode, outer: dict[int, Deps]
+    ) -> Plan:
         return self.plan(_tree(node.fields["query"]), outer)
 
     plan_createhivetableasselectcommand = plan_createdatasourcetableasselectcommand
 
-    def plan_createviewcommand(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan_createviewcommand(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         return self.plan(_tree(node.fields["plan"]), outer)
 
     # -- CTEs and recursion ---------------------------------------------------------------------
 
-    def plan_withcte(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan_withcte(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         definitions = [node.children[i] for i in node.fields["cteDefs"]]
         for definition in definitions:
             number = int(definition.fields["id"])
@@ -449,7 +461,7 @@ class _Walk:
             self.environments[number] = outer
         return self.plan(node.children[node.fields["plan"]], outer)
 
-    def plan_cterelationref(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan_cterelationref(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         number = int(node.fields["cteId"])
         definition_output = self.ctes.get(number)
         if definition_output is None:
@@ -460,19 +472,19 @@ class _Walk:
             self.ctes[number] = definition_output
         return self.reference(node, definition_output)
 
-    def reference(self, node: Node, target: Plan) -> Plan:
+    def reference(self, node: PlanNode, target: Plan) -> Plan:
         """The same columns by position under new ids."""
-        made = [_tree(a) for a in node.fields["output"]]
-        if len(made) != len(target.columns):
+        attributes = [_tree(a) for a in node.fields["output"]]
+        if len(attributes) != len(target.columns):
             raise PlanGapError(f"{node.kind} of another width than what it refers to")
         return Plan(
-            [_id(a) for a in made],
-            [a.fields["name"] for a in made],
+            [_id(a) for a in attributes],
+            [a.fields["name"] for a in attributes],
             target.columns,
             target.rows,
         )
 
-    def plan_unionloop(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan_unionloop(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         """A recursion: what the anchor and the step depend on, to a fixpoint."""
         number = int(node.fields["id"])
         anchor = self.plan(node.children[0], outer)
@@ -491,51 +503,53 @@ class _Walk:
         ids = [int(i["id"]) for i in node.fields["outputAttrIds"]]
         return Plan(ids, anchor.names, current.columns, current.rows)
 
-    def plan_unionloopref(self, node: Node, outer: dict[int, Deps]) -> Plan:
+    def plan_unionloopref(self, node: PlanNode, outer: dict[int, Deps]) -> Plan:
         return self.reference(node, self.loops[int(node.fields["loopId"])])
 
 
-def _find(node: Node, kind: str) -> bool:
+def _find(node: PlanNode, kind: str) -> bool:
     return node.kind == kind or any(_find(c, kind) for c in node.children)
 
 
-def _attributes(node: Node) -> Iterable[Node]:
+def _attributes(node: PlanNode) -> Iterable[PlanNode]:
     """The column references of an expression, those to an outer query included."""
     if node.kind == "AttributeReference":
         yield node
     elif node.kind == "OuterReference":
         # Read again where it is used: the tree of `e` is made here, so it is put back.
-        if not isinstance(node.fields["e"], Node):
+        if not isinstance(node.fields["e"], PlanNode):
             node.fields = {**node.fields, "e": _tree(node.fields["e"])}
         yield node.fields["e"]
     for child in node.children:
         yield from _attributes(child)
 
 
-def _subqueries(node: Node) -> bool:
+def _subqueries(node: PlanNode) -> bool:
     return _is_expression(node.fields.get("plan")) or any(map(_subqueries, node.children))
 
 
-class _Scope:
+class _ExpressionScope:
     """What expressions of one plan node can see."""
 
-    def __init__(self, walk: _Walk, env: dict[int, Deps], outer: dict[int, Deps]) -> None:
+    def __init__(self, walk: _PlanWalk, env: dict[int, Deps], outer: dict[int, Deps]) -> None:
         self.walk = walk
         self.env = env
         self.outer = outer
-        self.common: Node | None = None
+        self.common: PlanNode | None = None
 
-    def deps(self, node: Node, kind: int) -> Deps:
+    def deps(self, node: PlanNode, kind: int) -> Deps:
         """What an expression used in this kind depends on."""
         result: Deps = {}
         self.add_expression(node, kind, result)
         return result
 
-    def add_each(self, nodes: Iterable[Node], kind: int, result: Deps) -> None:
+    def add_each(self, nodes: Iterable[PlanNode], kind: int, result: Deps) -> None:
         for node in nodes:
             self.add_expression(node, kind, result)
 
-    def add_column(self, attribute: Node, kind: int, result: Deps, env: dict[int, Deps]) -> None:
+    def add_column(
+        self, attribute: PlanNode, kind: int, result: Deps, env: dict[int, Deps]
+    ) -> None:
         number = _id(attribute)
         deps = env.get(number)
         if deps is None:
@@ -544,13 +558,13 @@ class _Scope:
             raise PlanGapError(f"attribute {attribute.fields['name']}#{number} comes from nowhere")
         add(result, deps, kind)
 
-    def add_expression(self, node: Node, kind: int, result: Deps) -> None:
+    def add_expression(self, node: PlanNode, kind: int, result: Deps) -> None:
         name = node.kind
         if name == "AttributeReference":
             self.add_column(node, kind, result, self.env)
         elif name == "OuterReference":
             inner_reference = node.fields["e"]
-            if not isinstance(inner_reference, Node):
+            if not isinstance(inner_reference, PlanNode):
                 inner_reference = _tree(inner_reference)
             self.add_column(inner_reference, kind, result, {})
         elif name in ("Alias", "Cast", "AnsiCast"):
@@ -621,14 +635,14 @@ class _Scope:
     def aggregate(self, kind: int) -> int:
         return AGGREGATION if kind & DIRECT else kind
 
-    def parameters(self, node: Node) -> list[Node]:
+    def parameters(self, node: PlanNode) -> list[PlanNode]:
         """The arguments of a function that Spark replaces by others, as they were written.
 
         Spark keeps them for show and does not renumber their attributes where it renumbers those
         of the replacement (both sides of a self join): they are renumbered here, by name.
         Empty where that cannot be done: then the replacement has to be read.
         """
-        parameters: list[Node] = []
+        parameters: list[PlanNode] = []
         for key, value in node.fields.items():
             if key == "replacement":
                 continue
@@ -650,5 +664,5 @@ class _Scope:
                 }
         return parameters
 
-    def subquery(self, node: Node) -> Plan:
+    def subquery(self, node: PlanNode) -> Plan:
         return self.walk.plan(_tree(node.fields["plan"]), self.outer | self.env)

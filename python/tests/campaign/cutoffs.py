@@ -22,7 +22,7 @@ from dbt_ripple.selection.cutoff import (
     equal_columns,
     unequal_rows,
 )
-from dbt_ripple.selection.relation_hashes import Column, NotHashed, hash_sql
+from dbt_ripple.selection.relation_hashes import HashedColumn, NotHashed, hash_sql
 
 if TYPE_CHECKING:
     from world import Outcome, World
@@ -124,7 +124,7 @@ class Trial:
             hashes: list[tuple[Any, ...]] = []
             for name, types in ((then, base), (now, head)):
                 listed = [
-                    Column(*item)
+                    HashedColumn(*item)
                     for item in sorted(types.items())
                     if columns is None or item[0].lower() in columns
                 ]

@@ -77,7 +77,7 @@ def shop(raw: str, *macros: Macro, compiled: str = "text") -> Project:
 
 def why(base: Project, head: Project, conditions: CompileConditions = ALL) -> str | None:
     """Why the model `top` is compiled; None where it is taken over."""
-    reason = reuse_compiled_sql(base, head, conditions).rest.get("model.shop.top")
+    reason = reuse_compiled_sql(base, head, conditions).left_to_compile.get("model.shop.top")
     return reason and reason.message
 
 
@@ -111,7 +111,7 @@ def test_an_unchanged_project_is_taken_over_whole() -> None:
     head = parsed(base)
     taken = reuse_compiled_sql(base, head)
     assert taken.taken == ["model.shop.orders", "model.shop.top"]
-    assert taken.rest == {}
+    assert taken.left_to_compile == {}
     assert taken.head.nodes["model.shop.top"].compiled_code == "select * from prod.orders"
     assert taken.head.uncompiled() == []
     assert len(head.uncompiled()) == 2  # it stays as it was read
@@ -301,7 +301,9 @@ def test_another_dbt_or_a_base_that_is_not_compiled_gives_nothing() -> None:
     assert why(base, head) == "another dbt compiled base: 1.11.1, not 1.10.0"
     assert why(parsed(base), parsed(base)) == "base has not compiled it"
     new = project(*parsed(base).nodes.values(), node("new", "select 1", None))
-    assert reuse_compiled_sql(base, new).rest == {"model.shop.new": Code.NOT_ON_BASE_SIDE()}
+    assert reuse_compiled_sql(base, new).left_to_compile == {
+        "model.shop.new": Code.NOT_ON_BASE_SIDE()
+    }
 
 
 def test_what_head_has_compiled_stays() -> None:

@@ -16,7 +16,7 @@ from cli_shell import FIXTURE, Shell
 from test_schemas import valid
 from two_sides import FROM_RAW, NOT_NEGATIVE, STG, UNIQUE, V2, Sides
 
-from dbt_ripple.pages.sealed_folder import SUMS, verify
+from dbt_ripple.pages.checksummed_folder import SUMS, verify
 
 
 def evidence(folder: Path, pack: str = "pack") -> Any:

@@ -13,7 +13,7 @@ from cli_shell import FIXTURE, Shell
 from test_schemas import valid
 from two_sides import FROM_RAW, STG
 
-from dbt_ripple.pages.incident_figures import Incident, downtime_hours
+from dbt_ripple.pages.incident_figures import IncidentRow, downtime_hours
 from dbt_ripple.pages.report import domains_of, markdown, mondays, series_of, text
 from dbt_ripple.pages.report_from_tables import from_tables
 from dbt_ripple.pages.trend_svg import trend
@@ -210,11 +210,11 @@ def test_incidents_at_the_same_time_are_counted_once() -> None:
         return datetime(2026, 11, 10, tzinfo=UTC).replace(hour=int(hour), minute=int(hour % 1 * 60))
 
     overlapping = [
-        Incident("d", at(1), at(4), False),
-        Incident("d", at(2), at(3), False),
-        Incident("d", at(3.5), at(5), False),
-        Incident("d", at(8), at(9), False),
-        Incident("d", at(10), None, False),
+        IncidentRow("d", at(1), at(4), False),
+        IncidentRow("d", at(2), at(3), False),
+        IncidentRow("d", at(3.5), at(5), False),
+        IncidentRow("d", at(8), at(9), False),
+        IncidentRow("d", at(10), None, False),
     ]
     assert downtime_hours(overlapping, date(2026, 11, 9), NOW) == 5
     assert downtime_hours(overlapping, date(2026, 11, 16), NOW) == 0

@@ -58,7 +58,7 @@ def test_only_what_was_edited_is_compiled_and_nothing_of_the_users_changes(tiny:
     before = fingerprint(tiny)
 
     with sides(tiny) as compiled_sides:
-        assert {u: str(why) for u, why in compiled_sides.taken.rest.items()} == {
+        assert {u: str(why) for u, why in compiled_sides.taken.left_to_compile.items()} == {
             "model.tiny.staged": "base does not have it",
             "model.tiny.stg_orders": "its code changed",
             "model.tiny.pivoted": (
@@ -85,7 +85,7 @@ def test_vars_count_and_incremental_models_are_asked_the_same_question(tiny: Pat
     model = tiny / "models" / "inc_orders.sql"
     model.write_text(model.read_text().replace("incremental',", "incremental', alias='inc_2',"))
     with sides(tiny) as compiled_sides:
-        assert "`var`" in str(compiled_sides.taken.rest["model.tiny.big_orders"])
+        assert "`var`" in str(compiled_sides.taken.left_to_compile["model.tiny.big_orders"])
         assert "15" in (compiled_sides.head.nodes["model.tiny.big_orders"].compiled_code or "")
         texts = [
             side.nodes["model.tiny.inc_orders"].compiled_code
@@ -143,8 +143,10 @@ def test_a_project_in_a_folder_with_a_package_beside_it(tiny: Path, tmp_path: Pa
     write(repository / "dbt" / "package", {"macros/t.sql": total.replace("sum", "max")})
     before = fingerprint(repository)
     with both_sides(project, "HEAD", DbtOptions(profiles_dir=project)) as compiled_sides:
-        assert list(map(str, compiled_sides.taken.rest.values())) == ["macro total changed"]
-        assert list(compiled_sides.taken.rest) == ["model.tiny.fct_customers"]
+        assert list(map(str, compiled_sides.taken.left_to_compile.values())) == [
+            "macro total changed"
+        ]
+        assert list(compiled_sides.taken.left_to_compile) == ["model.tiny.fct_customers"]
         texts = [
             side.nodes["model.tiny.fct_customers"].compiled_code or ""
             for side in (compiled_sides.base, compiled_sides.head)
@@ -226,7 +228,7 @@ def test_base_equal_to_head_selects_nothing_and_an_interrupt_leaves_nothing(tiny
     before = fingerprint(tiny)
     with pytest.raises(KeyboardInterrupt), sides(tiny) as compiled_sides:
         assert names(compiled_sides) == []
-        assert list(compiled_sides.taken.rest) == ["model.tiny.pivoted"]
+        assert list(compiled_sides.taken.left_to_compile) == ["model.tiny.pivoted"]
         assert compiled_sides.notes == []
         os.kill(os.getpid(), signal.SIGINT)
         pytest.fail("it went on")

@@ -18,7 +18,7 @@ from dbt_ripple.dbt_runner.invoke import DbtOptions
 from dbt_ripple.graph.target_folder import TargetFolder
 from dbt_ripple.openlineage.client import as_json
 from dbt_ripple.openlineage.invocation import Invocation
-from dbt_ripple.openlineage.live import LiveEvents
+from dbt_ripple.openlineage.live_events import LiveEvents
 
 EGGS, HENS, TEST = "model.eggs.eggs", "model.eggs.hens", "test.eggs.no_heavy_eggs"
 BEGUN = datetime(2026, 11, 23, 6, tzinfo=UTC)

@@ -25,7 +25,7 @@ from hand_made import LISTED, RAW, check, node, orders, project
 
 from dbt_ripple.artifacts import Project, RunResult, Timing
 from dbt_ripple.graph.analyse_project import analyse
-from dbt_ripple.pages.loads_in_a_row import Load
+from dbt_ripple.pages.consecutive_loads import Load
 from dbt_ripple.pages.report import mondays
 from dbt_ripple.pages.report_from_artifacts import from_artifacts
 from dbt_ripple.rendering.page_documents import DomainWeek, ReportDocument, WeekFigures

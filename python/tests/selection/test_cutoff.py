@@ -23,7 +23,7 @@ from dbt_ripple.selection.cutoff import (
     equal_columns,
     unequal_rows,
 )
-from dbt_ripple.selection.relation_hashes import Column, hash_sql
+from dbt_ripple.selection.relation_hashes import HashedColumn, hash_sql
 
 # --- executed ------------------------------------------------------------------------------------
 
@@ -70,7 +70,7 @@ class Run:
             hashes = []
             for relation, types in ((f"kept.{name}", base), (name, head)):
                 listed = [
-                    Column(*c)
+                    HashedColumn(*c)
                     for c in sorted(types.items())
                     if question.columns is None or c[0].lower() in question.columns
                 ]

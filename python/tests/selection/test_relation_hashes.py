@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from dbt_ripple.selection.relation_hashes import (
-    Column,
+    HashedColumn,
     NotHashed,
     engines,
     hash_sql,
@@ -22,7 +22,7 @@ def hashed(rows: str, *, in_order: bool = False) -> tuple[Any, ...]:
     with duckdb.connect() as connection:
         connection.execute(f"create table t as {rows}")
         described = connection.execute("describe t").fetchall()
-        columns = [Column(name, type_) for name, type_, *_ in described]
+        columns = [HashedColumn(name, type_) for name, type_, *_ in described]
         sql = hash_sql("duckdb", "t", columns, in_order=in_order)
         return connection.execute(sql).fetchall()[0]
 
@@ -64,7 +64,7 @@ def test_other_bags_hash_otherwise(pair: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("where", ["true", "false"])
 def test_one_scan_gives_the_hashes_of_several_sets_of_columns(where: str) -> None:
-    a, b = Column("a", "INTEGER"), Column("b", "VARCHAR")
+    a, b = HashedColumn("a", "INTEGER"), HashedColumn("b", "VARCHAR")
     asked = [([a], False), ([a, b], False), ([], False), ([b], True), ([a], False)]
     rows = [row_sql("duckdb", columns, in_order=in_order) for columns, in_order in asked]
     with duckdb.connect() as connection:
@@ -91,7 +91,7 @@ def test_gaps_between_rows_are_no_order() -> None:
         connection.execute("create table u as from t")
         rows = [
             connection.execute(
-                hash_sql("duckdb", name, [Column("a", "BIGINT")], in_order=True)
+                hash_sql("duckdb", name, [HashedColumn("a", "BIGINT")], in_order=True)
             ).fetchall()
             for name in ("t", "u")
         ]
@@ -103,7 +103,7 @@ def test_gaps_between_rows_are_no_order() -> None:
 )
 def test_what_has_no_exact_text_is_not_hashed(type_: str) -> None:
     with pytest.raises(NotHashed, match="no exact hash of c"):
-        hash_sql("duckdb", "t", [Column("a", "INTEGER"), Column("c", type_)])
+        hash_sql("duckdb", "t", [HashedColumn("a", "INTEGER"), HashedColumn("c", type_)])
 
 
 def test_engines_that_round_floats_do_not_hash_them() -> None:
@@ -113,7 +113,7 @@ def test_engines_that_round_floats_do_not_hash_them() -> None:
         ("spark", "map<int,int>"),
     ):
         with pytest.raises(NotHashed):
-            hash_sql(adapter, "t", [Column("c", type_)])
+            hash_sql(adapter, "t", [HashedColumn("c", type_)])
     for adapter in engines():
         assert hash_sql(adapter, "t", []) == "select count(*) from t"
         if adapter != "duckdb":

@@ -40,9 +40,9 @@ from dbt_ripple.flow.link import Linked
 from dbt_ripple.flow.relation import Deps, Relation, merge, through
 from dbt_ripple.flow.statements import Statement
 from dbt_ripple.graph.assets.declared_graph import (
+    AssetLink,
     AssetNode,
     DeclaredGraph,
-    Link,
     dialect_note,
     text_of,
 )
@@ -125,7 +125,7 @@ class Columns:
 
 
 @dataclass
-class _Job:
+class _LinkedAsset:
     """An asset while it is linked.
 
     Attributes:
@@ -180,7 +180,7 @@ class AssetLineage:
         self._before: dict[str, LinkedNode] = {}
         self._queries: dict[str, QueryCache] = {}
         self._writers: dict[str, list[str]] = {}
-        self._jobs: dict[str, _Job] = {}
+        self._jobs: dict[str, _LinkedAsset] = {}
         self._guessed: set[tuple[str, str]] = set()
         for parent, child in graph.edges:
             if parent in graph.assets:
@@ -211,9 +211,9 @@ class AssetLineage:
         """An asset, or a relation that only SQL of assets names; what it comes of is linked already."""
         asset = self.graph.assets.get(unique_id)
         linked = self._asset(asset) if asset is not None else self._dataset(unique_id)
-        supposed = self.hypothetical.get(unique_id)
-        if isinstance(supposed, HypotheticalChange):
-            linked = relation_after(linked, supposed, self.graph.dialect)
+        change = self.hypothetical.get(unique_id)
+        if isinstance(change, HypotheticalChange):
+            linked = relation_after(linked, change, self.graph.dialect)
         return linked
 
     def seen(self, unique_id: str) -> NodeAnalysis | None:
@@ -235,7 +235,7 @@ class AssetLineage:
             return unknown_relation(fingerprint, {(unique_id, ROWS): IDENTITY})
         fps = [bytes.fromhex(fp) for fp in seen.fingerprints]
         rows_fp = bytes.fromhex(seen.rows_fingerprint)
-        rest = _Rest(unique_id, digest(b"rest", unique_id.encode(), rows_fp, *fps), seen)
+        unlisted = _Rest(unique_id, digest(b"rest", unique_id.encode(), rows_fp, *fps), seen)
         gone = seen.reason == Code.GONE()
         # How one engine stores a name says nothing of how another one spells it.
         own = dialect == self.graph.dialect
@@ -244,18 +244,20 @@ class AssetLineage:
             keys=[fold(name, own, dialect) for name in seen.columns],
             fps=fps,
             deps=[{(unique_id, name): IDENTITY} for name in seen.columns],
-            unlisted=[rest] if self.is_open(unique_id) and not gone else [],
+            unlisted=[unlisted] if self.is_open(unique_id) and not gone else [],
             rows_fp=rows_fp,
             rows={(unique_id, ROWS): IDENTITY},
             side_key=digest(b"asset reads", unique_id.encode()),
-            unresolved=[rest],
+            unresolved=[unlisted],
         )
 
     @cached_property
     def _certain(self) -> BrokenNodeFinder:
         project = self.graph.project
-        supposed = {u: s for u, s in self.hypothetical.items() if u in project.nodes}
-        return BrokenNodeFinder(ProjectContext(project), believed(project), self.cache, supposed)
+        hypothetical = {u: s for u, s in self.hypothetical.items() if u in project.nodes}
+        return BrokenNodeFinder(
+            ProjectContext(project), believed(project), self.cache, hypothetical
+        )
 
     def lacks(self, unique_id: str, column: str) -> bool:
         """Whether a relation certainly has no column of this name."""
@@ -286,7 +288,7 @@ class AssetLineage:
     # -- assets -------------------------------------------------------------------------------------
 
     def _asset(self, asset: AssetNode) -> LinkedNode:
-        job = self._jobs[asset.unique_id] = _Job()
+        job = self._jobs[asset.unique_id] = _LinkedAsset()
         declared_asset = asset.declared
         for declared in declared_asset.columns:
             type_ = (declared.type or "").lower()
@@ -313,7 +315,9 @@ class AssetLineage:
         ]
         return self._linked(asset, job, silent, bool(asset.above() or writers or silent))
 
-    def _linked(self, asset: AssetNode, job: _Job, silent: list[str], follows: bool) -> LinkedNode:
+    def _linked(
+        self, asset: AssetNode, job: _LinkedAsset, silent: list[str], follows: bool
+    ) -> LinkedNode:
         unique_id = asset.unique_id
         declared_asset = asset.declared
         own = digest(
@@ -342,7 +346,7 @@ class AssetLineage:
         asset = self.graph.declared.get(unique_id)
         return asset.id if asset is not None else unique_id.partition(".")[2]
 
-    def _read(self, asset: AssetNode, link: Link, job: _Job) -> None:
+    def _read(self, asset: AssetNode, link: AssetLink, job: _LinkedAsset) -> None:
         """What the declaration says that it reads."""
         unique_id, flow = link
         seen = self.seen(unique_id)
@@ -385,10 +389,12 @@ class AssetLineage:
         for column, fp in zip(seen.columns, seen.fingerprints, strict=False):
             if column.lower() == name.lower():
                 return bytes.fromhex(fp), {(unique_id, column): IDENTITY}
-        rest = _Rest(unique_id, digest(b"rest", unique_id.encode(), seen.rows_fingerprint.encode()))
-        return rest.get(name.lower(), name)
+        unlisted = _Rest(
+            unique_id, digest(b"rest", unique_id.encode(), seen.rows_fingerprint.encode())
+        )
+        return unlisted.get(name.lower(), name)
 
-    def _sql(self, asset: AssetNode, job: _Job) -> None:
+    def _sql(self, asset: AssetNode, job: _LinkedAsset) -> None:
         """What its SQL reads and writes, statement by statement."""
         declared_asset = asset.declared
         if isinstance(asset.statements, Reason):
@@ -397,7 +403,7 @@ class AssetLineage:
             return
         targets = asset.sql_targets()
         several = len(set(targets.values())) > 1
-        made: dict[str, Relation] = {}
+        built: dict[str, Relation] = {}
         for statement in asset.statements:
             word = statement.first_word
             sets = word in _SETS and not statement.reads
@@ -405,7 +411,7 @@ class AssetLineage:
                 text = statement.sql.encode("utf-8", "surrogatepass")
                 job.own.rows.parts.append(digest(b"rows", text))
                 continue
-            reader = _Reader(self, asset, made)
+            reader = _AssetTableResolver(self, asset, built)
             followed: tuple[dict[str, str], Linked] | Reason
             if statement.is_query:
                 followed = self.queries(asset.dialect).follow(statement.sql, reader)
@@ -417,13 +423,13 @@ class AssetLineage:
                 )
             target = targets.get(statement.writes.key) if statement.writes else None
             if isinstance(followed, Reason):
-                self._not_followed(asset, job, statement, followed, made, target)
+                self._not_followed(asset, job, statement, followed, built, target)
                 continue
             linked = followed[1]
-            job.missing += self._certainly(asset, statement, linked, made)
+            job.missing += self._certainly(asset, statement, linked, built)
             relation = linked.relation
             if statement.writes is not None:
-                made[statement.writes.key] = relation
+                built[statement.writes.key] = relation
                 if statement.temporary:
                     continue
             prefix = f"{self._called(target)}." if several and target is not None else ""
@@ -458,24 +464,24 @@ class AssetLineage:
         return list(columns_of_target.values()) if len(columns_of_target) == len(names) else None
 
     def _certainly(
-        self, asset: AssetNode, statement: Statement, linked: Linked, made: Mapping[str, Relation]
+        self, asset: AssetNode, statement: Statement, linked: Linked, built: Mapping[str, Relation]
     ) -> list[str]:
         """The names that its SQL certainly looks for in vain."""
         if not linked.missing:
             return []
-        reader = _Reader(self, asset, made, certainly=True)
+        reader = _AssetTableResolver(self, asset, built, certainly=True)
         again = self.queries(asset.dialect).follow(statement.sql, reader)
         if isinstance(again, Reason):
             return []
         missing = list(again[1].missing)
         if asset.dialect != self.graph.dialect:
-            there = {
+            columns = {
                 column.lower()
                 for name in statement.reads
                 if name.key in asset.named and (seen := self.seen(asset.named[name.key]))
                 for column in seen.columns
             }
-            missing = [n for n in missing if n.rpartition(".")[2].strip('"').lower() not in there]
+            missing = [n for n in missing if n.rpartition(".")[2].strip('"').lower() not in columns]
         return missing
 
     def certain_relation(self, unique_id: str, dialect: str) -> Relation:
@@ -492,17 +498,17 @@ class AssetLineage:
     def _not_followed(
         self,
         asset: AssetNode,
-        job: _Job,
+        job: _LinkedAsset,
         statement: Statement,
         why: Reason,
-        made: dict[str, Relation],
+        built: dict[str, Relation],
         target: str | None,
     ) -> None:
         job.unseen.append(Code.SQL_NOT_FOLLOWED(because=why))
         job.texts.append(statement.sql)
         for name in statement.reads:
-            if name.key in made:
-                job.everything |= dict.fromkeys(u for u, _ in made[name.key].rows)
+            if name.key in built:
+                job.everything |= dict.fromkeys(u for u, _ in built[name.key].rows)
             elif name.key in asset.named:
                 job.everything[asset.named[name.key]] = None
         for unique_id in job.everything:
@@ -512,7 +518,7 @@ class AssetLineage:
         if target is not None:
             job.into[target] = None
         elif statement.writes is not None:
-            made[statement.writes.key] = unknown_relation(
+            built[statement.writes.key] = unknown_relation(
                 digest(b"made", statement.sql.encode("utf-8", "surrogatepass")),
                 {(unique_id, ROWS): TRANSFORMATION for unique_id in job.everything},
             )
@@ -527,19 +533,19 @@ class AssetLineage:
         return _as_relation(unique_id, own, columns, self.graph.dialect, "leaf", None)
 
     def _write(
-        self, writer: str, unique_id: str, columns: Columns, job: _Job | None = None
+        self, writer: str, unique_id: str, columns: Columns, job: _LinkedAsset | None = None
     ) -> None:
         """Add what one asset writes into a relation to the columns of that."""
         asset = self.graph.assets[writer]
-        made = self.seen(writer)
-        if made is None:  # it comes of this, and is linked later
+        analysis = self.seen(writer)
+        if analysis is None:  # it comes of this, and is linked later
             columns.rows.add(digest(b"cycle", writer.encode()), {(writer, ROWS): IDENTITY})
             return
         fps = {
             n.lower(): (n, bytes.fromhex(fp))
-            for n, fp in zip(made.columns, made.fingerprints, strict=False)
+            for n, fp in zip(analysis.columns, analysis.fingerprints, strict=False)
         }
-        rows_fp = bytes.fromhex(made.rows_fingerprint)
+        rows_fp = bytes.fromhex(analysis.rows_fingerprint)
         columns.rows.add(rows_fp, {(writer, ROWS): IDENTITY})
         into = self._jobs[writer].into
         places: dict[str, str] | None = {}
@@ -664,14 +670,14 @@ class AssetLineage:
 
     def moved_since(self, before: AssetLineage) -> dict[str, set[str]]:
         """What assets write otherwise than before into the sources of dbt: columns and rows, by source."""
-        moved: dict[str, set[str]] = {}
+        changed: dict[str, set[str]] = {}
         for unique_id in {**before.written, **self.written}:
             then = _fingerprints(before.written.get(unique_id, Columns()))
             now = _fingerprints(self.written.get(unique_id, Columns()))
             names = {name for name in {**then, **now} if then.get(name) != now.get(name)}
             if names:
-                moved[unique_id] = names
-        return moved
+                changed[unique_id] = names
+        return changed
 
 
 _RELATIONS: Final = ("model", "seed", "snapshot", "source")
@@ -682,7 +688,7 @@ def _fingerprints(columns: Columns) -> dict[str, list[bytes]]:
     return {**by_name, ROWS: sorted(columns.rows.parts)}
 
 
-def _depend_on_everything(lineage: AssetLineage, job: _Job) -> None:
+def _depend_on_everything(lineage: AssetLineage, job: _LinkedAsset) -> None:
     """Each of its columns, and its rows, may come of all that some relations hold."""
     everything: Deps = {}
     parts = []
@@ -707,9 +713,9 @@ def _as_relation(
     status: Status,
     reason: Reason | None,
 ) -> LinkedNode:
-    made = list(columns.by_name.values())
-    names = [column.name for column in made]
-    fps = [digest(own, c.name.lower().encode(), *sorted(c.parts)) for c in made]
+    declared = list(columns.by_name.values())
+    names = [column.name for column in declared]
+    fps = [digest(own, c.name.lower().encode(), *sorted(c.parts)) for c in declared]
     rows_fp = digest(own, b"rows", *sorted(columns.rows.parts))
     relation = Relation(
         names=list(names),
@@ -730,7 +736,7 @@ def _as_relation(
         expressions=[None] * len(names),
         rows_fingerprint=rows_fp.hex(),
     )
-    return LinkedNode(analysis, relation, [column.deps for column in made], columns.rows.deps)
+    return LinkedNode(analysis, relation, [column.deps for column in declared], columns.rows.deps)
 
 
 def _star(relation: Relation) -> Reason:
@@ -770,7 +776,7 @@ class _Rest:
         return {(self.unique_id, ROWS): TRANSFORMATION}
 
 
-class _Reader:
+class _AssetTableResolver:
     """An asset whose SQL is followed, to `QueryCache`."""
 
     def __init__(

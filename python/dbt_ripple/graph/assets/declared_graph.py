@@ -51,7 +51,7 @@ _CALL: Final = re.compile(
 )
 
 
-class Link(NamedTuple):
+class AssetLink(NamedTuple):
     """What an asset reads or writes, by its unique_id."""
 
     unique_id: str
@@ -73,8 +73,8 @@ class AssetNode:
 
     declared: DeclaredAsset
     dialect: str
-    reads: list[Link]
-    writes: list[Link]
+    reads: list[AssetLink]
+    writes: list[AssetLink]
     statements: list[Statement] | Reason
     named: dict[str, str]
     gone: list[str]
@@ -352,10 +352,10 @@ class DeclaredGraph:
 
     def _links(
         self, flows: Iterable[Flow], gone: list[str], lenient: bool, *, writes: bool = False
-    ) -> Iterator[Link]:
+    ) -> Iterator[AssetLink]:
         for flow in flows:
             try:
-                yield Link(self.find(flow.node, flow.place, writes=writes), flow)
+                yield AssetLink(self.find(flow.node, flow.place, writes=writes), flow)
             except RippleError:
                 if self._was_there(flow.node):
                     gone.append(flow.node)
@@ -383,11 +383,11 @@ class DeclaredGraph:
         own: Sequence[str],
     ) -> dict[str, str]:
         named: dict[str, str] = {}
-        made: set[str] = set()
+        built: set[str] = set()
         lenient = self._lenient or asset.collected
         for statement in parsed:
             for name in statement.reads:
-                if name.key in made or name.key in named:
+                if name.key in built or name.key in named:
                     continue
                 unique_id = self._one_of(own, name) or self.relation_named(name, dialect)
                 if unique_id is None and name.key in statement.ctes:
@@ -407,7 +407,7 @@ class DeclaredGraph:
             if target is None:
                 continue
             if statement.temporary:
-                made.add(target.key)
+                built.add(target.key)
                 continue
             unique_id = self._one_of(own, target) or self.relation_named(target, dialect)
             if unique_id is not None and not lenient:
@@ -640,10 +640,14 @@ def _goes_round(project: Project, edges: Iterable[tuple[str, str]]) -> bool:
     return any(waiting.values())
 
 
-def _best_told(links: list[Link]) -> list[Link]:
+def _best_told(links: list[AssetLink]) -> list[AssetLink]:
     """Of what is both declared and collected, the word that says more: one on columns."""
-    told = {link.unique_id for link in links if link.flow.columns is not None}
-    return [link for link in links if link.flow.columns is not None or link.unique_id not in told]
+    with_columns = {link.unique_id for link in links if link.flow.columns is not None}
+    return [
+        link
+        for link in links
+        if link.flow.columns is not None or link.unique_id not in with_columns
+    ]
 
 
 def _names_of(node: Node) -> set[str]:

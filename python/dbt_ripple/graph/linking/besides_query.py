@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from dbt_ripple.graph.linking.linker import Linker
 
 
-def besides_query(linker: Linker, unique_id: str, node: Node, looks: WarehouseReads) -> bytes:
+def besides_query(linker: Linker, unique_id: str, node: Node, reads: WarehouseReads) -> bytes:
     """A fingerprint of what Jinja, hooks and functions add to a node's query; empty for nothing."""
     if unique_id in linker.mode.settled:
         return b""
@@ -49,39 +49,41 @@ def besides_query(linker: Linker, unique_id: str, node: Node, looks: WarehouseRe
         called = context.macros.fingerprint(node.depends_on.macros)
         code = normalised(node.raw_code).encode("utf-8", "surrogatepass")
         parts += [b"as written", code, called]
-    sees = IntrospectedParts.EVERYTHING if context.settings.hooks_read(node) else looks.parts
-    if sees:
+    introspected = (
+        IntrospectedParts.EVERYTHING if context.settings.hooks_read(node) else reads.parts
+    )
+    if introspected:
         for parent in sorted(relations_above(linker, unique_id)):
             relation = linker.node(parent).relation
             parts.append(parent.encode())
             if (
-                sees == IntrospectedParts.COLUMNS
+                introspected == IntrospectedParts.COLUMNS
                 and (types := types_of_seed_file(linker, parent)) is not None
             ):
                 parts.append(types)
-            elif sees == IntrospectedParts.NAMES:
+            elif introspected == IntrospectedParts.NAMES:
                 parts += [key.encode() for key in relation.keys]
                 parts.append(unlisted_fp(relation.unlisted))
             else:
                 parts.append(relation.all_fp())
-            if sees == IntrospectedParts.EVERYTHING:
+            if introspected == IntrospectedParts.EVERYTHING:
                 parts.append(relation.rows_fp)
-    if looks.exist and sees != IntrospectedParts.EVERYTHING:
+    if reads.exist and introspected != IntrospectedParts.EVERYTHING:
         for parent in sorted(relations_above(linker, unique_id)):
             parts += [parent.encode(), repr(kind_of_relation(nodes[parent])).encode()]
     for other in named_by_hooks(linker, unique_id, node):
         relation = linker.node(other).relation
         parts += [other.encode(), relation.all_fp(), relation.rows_fp]
-    for other in named_by_jinja(linker, unique_id, node, looks):
+    for other in named_by_jinja(linker, unique_id, node, reads):
         parts += [other.encode(), repr(kind_of_relation(nodes[other])).encode()]
-        if looks.parts == IntrospectedParts.EVERYTHING:
+        if reads.parts == IntrospectedParts.EVERYTHING:
             relation = linker.node(other).relation
             parts += [relation.all_fp(), relation.rows_fp]
-    if looks.parts == IntrospectedParts.EVERYTHING:
+    if reads.parts == IntrospectedParts.EVERYTHING:
         named = context.introspection.named(node)
         if named.catalog:
             parts.append(context.all_code if named.columns else context.all_places)
-    for name, column in looks.values:
+    for name, column in reads.values:
         parents = relations_above(linker, unique_id)
         for parent in [p for p in parents if nodes[p].name == name] or parents:
             relation = linker.node(parent).relation
@@ -91,17 +93,17 @@ def besides_query(linker: Linker, unique_id: str, node: Node, looks: WarehouseRe
     return digest(*parts) if parts else b""
 
 
-def looked_at(linker: Linker, unique_id: str, node: Node, looks: WarehouseReads) -> list[str]:
+def looked_at(linker: Linker, unique_id: str, node: Node, reads: WarehouseReads) -> list[str]:
     """The relations that may be part of what `besides_query` tells."""
     return [
         *relations_above(linker, unique_id),
         *named_by_hooks(linker, unique_id, node),
-        *named_by_jinja(linker, unique_id, node, looks),
+        *named_by_jinja(linker, unique_id, node, reads),
     ]
 
 
 def unnamed_reads(
-    linker: Linker, unique_id: str, node: Node, looks: WarehouseReads
+    linker: Linker, unique_id: str, node: Node, reads: WarehouseReads
 ) -> UnnamedReads | None:
     """What a node's query may read besides the relations it names; None where that is nothing.
 
@@ -118,7 +120,7 @@ def unnamed_reads(
     unnamed = [p for p in relations_above(linker, unique_id) if p not in named]
     if node.resource_type == "test" and not named and not called:
         unnamed = [] if reads_nothing(node.compiled_code or "") else unnamed
-    if unnamed and not _counts_whole_anyway(linker, node, looks):
+    if unnamed and not _counts_whole_anyway(linker, node, reads):
         apart = not_read(node)
         whole.update((p, None) for p in unnamed if project.nodes[p].name not in apart)
     strange = [u.removeprefix(DATASET_PREFIX) for u in named if u.startswith(DATASET_PREFIX)]
@@ -128,18 +130,18 @@ def unnamed_reads(
             maybe |= names.by_identifier.get(key.strip('"'), set())
     for other in not_below(project, unique_id, maybe - {unique_id, *linker.in_progress}):
         whole.setdefault(other)
-    made = [u for key in strange if (u := key.rpartition(".")[2]) in hooks.writing]
-    made += [f"{name}()" for name in hooks.called_in(node.compiled_code or "")]
+    built_by_hooks = [u for key in strange if (u := key.rpartition(".")[2]) in hooks.writing]
+    built_by_hooks += [f"{name}()" for name in hooks.called_in(node.compiled_code or "")]
     catalog = any(CATALOG.search(text) for text in (*strange, *called))
-    if not whole and not made and not catalog:
+    if not whole and not built_by_hooks and not catalog:
         return None
-    linker.above.setdefault(unique_id, set()).update(whole, made)
-    return UnnamedReads(whole, sorted(made), catalog)
+    linker.above.setdefault(unique_id, set()).update(whole, built_by_hooks)
+    return UnnamedReads(whole, sorted(built_by_hooks), catalog)
 
 
-def _counts_whole_anyway(linker: Linker, node: Node, looks: WarehouseReads) -> bool:
+def _counts_whole_anyway(linker: Linker, node: Node, reads: WarehouseReads) -> bool:
     """Whether all that a node refers to counts whole because of its Jinja or its hooks."""
-    return looks.parts == IntrospectedParts.EVERYTHING or linker.context.settings.hooks_read(node)
+    return reads.parts == IntrospectedParts.EVERYTHING or linker.context.settings.hooks_read(node)
 
 
 def unnamed_fingerprint(linker: Linker, unnamed: UnnamedReads | None) -> bytes:

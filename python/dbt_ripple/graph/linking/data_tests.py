@@ -75,15 +75,15 @@ def _link_query(linker: Linker, unique_id: str, node: Node, query: Linked) -> Li
         fps.append(unlisted_fp(relation.unlisted).hex())
     rows_fp = relation.rows_fp
     config = linker.context.settings.of(node)
-    looks = linker.context.introspection.of(node)
-    besides = besides_query(linker, unique_id, node, looks)
-    unnamed = unnamed_reads(linker, unique_id, node, looks)
+    warehouse_reads = linker.context.introspection.of(node)
+    besides = besides_query(linker, unique_id, node, warehouse_reads)
+    unnamed = unnamed_reads(linker, unique_id, node, warehouse_reads)
     if config or besides or unnamed:
         of_unnamed = unnamed_fingerprint(linker, unnamed)
         rows_fp = digest(b"aside", rows_fp, config, besides, of_unnamed)
     introspects: list[str] = []
     if besides:
-        introspects += looked_at(linker, unique_id, node, looks)
+        introspects += looked_at(linker, unique_id, node, warehouse_reads)
     reason: Reason | None = None
     if unnamed:
         reads.update(dict.fromkeys(whole_relations(linker, unnamed.whole)))

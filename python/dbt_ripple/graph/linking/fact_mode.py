@@ -134,11 +134,11 @@ class FactMode(LinkingMode):
         relation = linked.relation
         if linked.missing or linked.unknown or relation.unlisted or relation.facts is None:
             return None
-        looks = linker.context.introspection.of(node)
+        reads = linker.context.introspection.of(node)
         if (
             linker.context.settings.of(node)
-            or besides_query(linker, unique_id, node, looks)
-            or unnamed_reads(linker, unique_id, node, looks)
+            or besides_query(linker, unique_id, node, reads)
+            or unnamed_reads(linker, unique_id, node, reads)
         ):
             return None
         return TestRows(relation.facts, relation.fps, frozenset(self._steps[unique_id]))

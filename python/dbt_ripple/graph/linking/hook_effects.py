@@ -45,12 +45,12 @@ def settle_hooks(linker: Linker) -> None:
         return
     for _ in range(1 + len(hooks.writing) + len(hooks.making)):
         left = {key: _left_by(linker, key, writing) for key, writing in hooks.writing.items()}
-        left |= {f"{name}()": _left_by(linker, name, made) for name, made in hooks.making.items()}
-        moved = {key for key, fingerprint in left.items() if linker.left.get(key) != fingerprint}
-        if not moved:
+        left |= {f"{name}()": _left_by(linker, name, by) for name, by in hooks.making.items()}
+        changed = {key for key, fingerprint in left.items() if linker.left.get(key) != fingerprint}
+        if not changed:
             return
         linker.left = left
-        again = _reached_from(linker, moved)
+        again = _reached_from(linker, changed)
         for unique_id in again:
             linker.linked_nodes.pop(unique_id, None)
             linker.views.pop(unique_id, None)
@@ -85,12 +85,12 @@ def _reached_from(linker: Linker, changed: set[str]) -> list[str]:
     for unique_id in linker.linked_nodes:
         if unique_id in nodes:
             node = nodes[unique_id]
-            looks = linker.context.introspection.of(node)
+            reads = linker.context.introspection.of(node)
             for parent in (
                 *refers_to(linker, unique_id),
                 *functions_above(linker, unique_id),
                 *named_by_hooks(linker, unique_id, node),
-                *named_by_jinja(linker, unique_id, node, looks),
+                *named_by_jinja(linker, unique_id, node, reads),
             ):
                 children.setdefault(parent, []).append(unique_id)
     reached = reach_all(changed, children)

@@ -130,11 +130,11 @@ class Linker:
             linked = _LINK[node.resource_type](self, unique_id, node)
             if unique_id in self.context.hooks.writing and (left := self.left_in(unique_id)):
                 linked = as_hooks_leave_it(self, unique_id, linked, left)
-            supposed = self.hypothetical.get(unique_id)
-            if isinstance(supposed, BuiltElsewhere):
-                linked = relation_of_builder(linked, supposed, self)
-            elif supposed is not None:
-                linked = relation_after(linked, supposed, self.dialect)
+            change = self.hypothetical.get(unique_id)
+            if isinstance(change, BuiltElsewhere):
+                linked = relation_of_builder(linked, change, self)
+            elif change is not None:
+                linked = relation_after(linked, change, self.dialect)
             del self.in_progress[unique_id]
         self.linked_nodes[unique_id] = linked
         self.mode.after(self, unique_id, linked)
@@ -194,11 +194,11 @@ class Linker:
         if linked is None:
             fingerprint = digest(b"leaf", unique_id.encode())
             linked = unlisted_relation(self, unique_id, fingerprint, [], False)
-            supposed = self.hypothetical.get(unique_id)
-            if moved := self.project.written_otherwise.get(unique_id):
-                supposed = written_otherwise(unique_id, linked.analysis, moved, True)
-            if isinstance(supposed, BuiltElsewhere):
-                linked = relation_of_builder(linked, supposed, self)
+            change = self.hypothetical.get(unique_id)
+            if changed := self.project.written_otherwise.get(unique_id):
+                change = written_otherwise(unique_id, linked.analysis, changed, True)
+            if isinstance(change, BuiltElsewhere):
+                linked = relation_of_builder(linked, change, self)
             self.linked_nodes[unique_id] = linked
         return linked
 

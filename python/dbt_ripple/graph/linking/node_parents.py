@@ -49,9 +49,9 @@ def named_by_hooks(linker: Linker, unique_id: str, node: Node) -> list[str]:
     return not_below(linker.project, unique_id, unique_ids)
 
 
-def named_by_jinja(linker: Linker, unique_id: str, node: Node, looks: WarehouseReads) -> list[str]:
+def named_by_jinja(linker: Linker, unique_id: str, node: Node, reads: WarehouseReads) -> list[str]:
     """The relations that Jinja which looks at the warehouse names in its strings, as above."""
-    if not looks.exist and looks.parts != IntrospectedParts.EVERYTHING:
+    if not reads.exist and reads.parts != IntrospectedParts.EVERYTHING:
         return []
     named = linker.context.introspection.named(node)
     if not named.dotted and not named.bare:

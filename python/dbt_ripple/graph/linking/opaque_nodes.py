@@ -72,13 +72,13 @@ def link_opaque(linker: Linker, unique_id: str, node: Node, reason: Reason) -> L
         for d in r.deps:
             merge(rows, through(TRANSFORMATION, d))
     keys = [fold_stored(n, linker.dialect) for n in names]
-    rest = OpaqueNodeColumns(linker, unique_id, fingerprint, everything)
+    unlisted = OpaqueNodeColumns(linker, unique_id, fingerprint, everything)
     relation = Relation(
         names=list(names),
         keys=keys,
         fps=[digest(fingerprint, k.encode()) for k in keys],
         deps=[{(unique_id, n): IDENTITY} for n in names],
-        unlisted=[] if closed else [rest],
+        unlisted=[] if closed else [unlisted],
         rows_fp=digest(fingerprint, b"rows"),
         rows={(unique_id, ROWS): IDENTITY},
         side_key=digest(b"leaf", unique_id.encode()),
@@ -99,11 +99,13 @@ def _left_for(linker: Linker, unique_id: str, node: Node) -> list[bytes]:
     """What hooks make or write, and the catalog, where a node that was not analysed names it."""
     hooks = linker.context.hooks
     text = node.compiled_code or node.raw_code
-    made = [f"{name}()" for name in hooks.called_in(text)]
+    written_by_hooks = [f"{name}()" for name in hooks.called_in(text)]
     if hooks.writing:
-        made += hooks.writing.keys() & set(re.findall(r"\w+", text.lower()))
-    linker.above.setdefault(unique_id, set()).update(made)
-    parts = [part for key in sorted(made) for part in (key.encode(), linker.left_in(key))]
+        written_by_hooks += hooks.writing.keys() & set(re.findall(r"\w+", text.lower()))
+    linker.above.setdefault(unique_id, set()).update(written_by_hooks)
+    parts = [
+        part for key in sorted(written_by_hooks) for part in (key.encode(), linker.left_in(key))
+    ]
     return [*parts, linker.context.all_code] if CATALOG.search(text) else parts
 
 

@@ -171,14 +171,14 @@ class QueryResult:
     def add_what_it_reads_besides(self) -> None:
         """So is what its query does not name: see `linking.besides_query`. After `add_config`."""
         linker, unique_id, node = self.linker, self.unique_id, self.node
-        looks = linker.context.introspection.of(node)
-        besides = self.introspection_fingerprint = besides_query(linker, unique_id, node, looks)
-        unnamed = unnamed_reads(linker, unique_id, node, looks)
+        reads = linker.context.introspection.of(node)
+        besides = self.introspection_fingerprint = besides_query(linker, unique_id, node, reads)
+        unnamed = unnamed_reads(linker, unique_id, node, reads)
         if self.config or besides or unnamed:
             of_unnamed = unnamed_fingerprint(linker, unnamed)
             self.wrapped = digest(b"aside", self.wrapped, self.config, besides, of_unnamed)
         if besides:
-            self.introspects += looked_at(linker, unique_id, node, looks)
+            self.introspects += looked_at(linker, unique_id, node, reads)
         if unnamed:
             self.rows = union(self.rows, whole_relations(linker, unnamed.whole))
             self.introspects += unnamed.whole
@@ -203,13 +203,13 @@ class QueryResult:
         if wrapped:
             fps = [digest(wrapped, fp) for fp in fps]
             rows_fp = digest(wrapped, rows_fp)
-        rest = UnlistedNodeColumns(self.linker, unique_id, of_query, wrapped)
+        unlisted = UnlistedNodeColumns(self.linker, unique_id, of_query, wrapped)
         relation = Relation(
             names=list(names),
             keys=list(self.keys),
             fps=fps,
             deps=[{(unique_id, n): IDENTITY} for n in names],
-            unlisted=[rest] if self.is_open else [],
+            unlisted=[unlisted] if self.is_open else [],
             rows_fp=rows_fp,
             rows={(unique_id, ROWS): IDENTITY},
             side_key=of_query.side_key,

@@ -38,8 +38,8 @@ def link_source(linker: Linker, unique_id: str, node: Node) -> LinkedNode:
         names = [c.name for c in node.columns.values()]
     linked = unlisted_relation(linker, unique_id, fingerprint, names, closed)
     linked.relation.fields = struct_fields(linker, node, linked.relation.fields)
-    if moved := linker.project.written_otherwise.get(unique_id):
-        changed = written_otherwise(unique_id, linked.analysis, moved, not closed)
+    if rewritten := linker.project.written_otherwise.get(unique_id):
+        changed = written_otherwise(unique_id, linked.analysis, rewritten, not closed)
         linked = relation_of_builder(linked, changed, linker)
     return linked
 
@@ -51,17 +51,17 @@ def unlisted_relation(
     keys = [fold_stored(n, linker.dialect) for n in names]
     prefix = fingerprint + b"\x00"
     fps = [hashed(prefix + k.encode()) for k in keys]  # what `digest` of the two gives
-    rest: list[UnlistedColumns] = [UnlistedSourceColumns(linker, unique_id, fingerprint)]
+    unlisted: list[UnlistedColumns] = [UnlistedSourceColumns(linker, unique_id, fingerprint)]
     relation = Relation(
         names=list(names),
         keys=keys,
         fps=fps,
         deps=[{(unique_id, n): IDENTITY} for n in names],
-        unlisted=[] if closed else rest,
+        unlisted=[] if closed else unlisted,
         rows_fp=digest(fingerprint, b"rows"),
         rows={(unique_id, ROWS): IDENTITY},
         side_key=fingerprint,
-        unresolved=rest if closed else None,
+        unresolved=unlisted if closed else None,
     )
     analysis = NodeAnalysis(
         unique_id,

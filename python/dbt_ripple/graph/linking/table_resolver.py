@@ -36,8 +36,8 @@ class NodeTableResolver:
         """Note once more what linking noted before; whether it came out the same."""
         unique_id, key, name, noted = note
         relation = self.linker.linked_nodes[unique_id].relation
-        (rest,) = relation.unlisted or relation.unresolved
-        column = rest.get(key, name)
+        (unlisted,) = relation.unlisted or relation.unresolved
+        column = unlisted.get(key, name)
         return column is not None and (unique_id, noted) in column[1]
 
 

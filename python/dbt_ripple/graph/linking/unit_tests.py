@@ -47,8 +47,8 @@ def link_unit_test(linker: Linker, unique_id: str, node: Node) -> UnitTestAnalys
     query: Linked | Reason | None = why_unreadable(model)
     if query is None:
         query = _over_fixtures(linker, model)
-        looks = context.introspection.of(model)
-        unnamed = unnamed_reads(linker, model.unique_id, model, looks)
+        warehouse_reads = context.introspection.of(model)
+        unnamed = unnamed_reads(linker, model.unique_id, model, warehouse_reads)
         # No fixture stands in for what is read unnamed.
         parts.append(unnamed_fingerprint(linker, unnamed))
     if isinstance(query, Reason) or node.overrides:
@@ -112,16 +112,16 @@ class _FixtureResolver(NodeTableResolver):
         unique_id = self.linker.names.node_of(key)
         if unique_id is None or unique_id == self.unique_id:
             return relation
-        leaf = digest(b"given", unique_id.encode())
+        fixture = digest(b"given", unique_id.encode())
         given = Relation(
             names=relation.names,
             keys=relation.keys,
             fps=[digest(b"given", unique_id.encode(), k.encode()) for k in relation.keys],
             deps=relation.deps,
             unlisted=[_UnlistedFixtureColumns(unique_id)] if relation.unlisted else [],
-            rows_fp=leaf,
+            rows_fp=fixture,
             rows=relation.rows,
-            side_key=leaf,
+            side_key=fixture,
         )
         given.fields = relation.fields
         return given

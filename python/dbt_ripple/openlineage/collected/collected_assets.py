@@ -38,24 +38,24 @@ from dbt_ripple.openlineage.collected.dataset_identities import (
     DatasetIdentities,
     dialect_of_namespace,
 )
-from dbt_ripple.openlineage.collected.stored_events import (
-    Checked,
-    Facets,
-    JobName,
-    Run,
-    StoredEvents,
-    Told,
-    dicts,
-    facet,
-    text,
-)
-from dbt_ripple.openlineage.collected.told_lineage import (
+from dbt_ripple.openlineage.collected.lineage_facets import (
     JobLineage,
     OutputLineage,
     dataset_lineage,
     job_lineage,
 )
-from dbt_ripple.openlineage.declared import DatasetName
+from dbt_ripple.openlineage.collected.stored_events import (
+    CollectedRun,
+    Facets,
+    JobName,
+    ReportedAssertion,
+    ReportedJob,
+    StoredEvents,
+    dicts,
+    facet,
+    text,
+)
+from dbt_ripple.openlineage.declared_lineage import DatasetName
 from dbt_ripple.reasons import Code, Reason
 
 _NO_NAME: Final = re.compile(r"[\s:+@,'\"\x00-\x1f\x7f]+")
@@ -93,15 +93,15 @@ def with_collected(
         projects: the project; then, of a comparison, the other side of it.
         namespace: of dbt's own datasets, where it is known.
     """
-    return _Collection(declared, events, projects, namespace).made()
+    return _Collection(declared, events, projects, namespace).assets()
 
 
 @dataclass
-class _Job:
+class _CollectedJob:
     """A job that becomes an asset."""
 
     name: JobName
-    told: Told
+    told: ReportedJob
     lineage: JobLineage
     prefix: str
     id: str = ""
@@ -111,7 +111,7 @@ class _Job:
 
 
 class _Collection:
-    """The assets while they are made."""
+    """The assets, while they are put together."""
 
     def __init__(
         self,
@@ -133,14 +133,14 @@ class _Collection:
         for project in projects:
             for unique_id, above in project.parents.items():
                 self.parents.setdefault(unique_id, set()).update(above)
-        self.jobs: dict[JobName, _Job] = {}
+        self.jobs: dict[JobName, _CollectedJob] = {}
         self.datasets: dict[DatasetName, str] = {}
         self.over_dbt: list[str] = []
-        self.checks: dict[JobName, list[Checked]] = {}
+        self.checks: dict[JobName, list[ReportedAssertion]] = {}
         for check in sorted(events.checks, key=_order):
             self.checks.setdefault(check.job, []).append(check)
 
-    def made(self) -> CollectedAssets:
+    def assets(self) -> CollectedAssets:
         self._find_jobs()
         self._find_datasets()
         self._others_of_jobs()
@@ -167,20 +167,20 @@ class _Collection:
     # -- who is who ---------------------------------------------------------------------------------
 
     def _find_jobs(self) -> None:
-        for name, told in sorted(self.events.jobs.items()):
-            lineage = job_lineage(name, told)
-            prefix = _prefix(told)
-            if prefix == "dbt" and self._is_own(name, lineage, told):
+        for name, reported in sorted(self.events.jobs.items()):
+            lineage = job_lineage(name, reported)
+            prefix = _prefix(reported)
+            if prefix == "dbt" and self._is_own(name, lineage, reported):
                 continue
             prefix = prefix if prefix in _JOBS else "job"
-            self.jobs[name] = _Job(name, told, lineage, prefix)
+            self.jobs[name] = _CollectedJob(name, reported, lineage, prefix)
         for dataset, facets in sorted(self.events.lineage_events.items()):
             lineage_of = dataset_lineage(facets)
             if lineage_of.is_told:
                 name = JobName(dataset.namespace, f"lineage/{dataset.name}")
-                told = Told(outputs={dataset: facets})
+                reported = ReportedJob(outputs={dataset: facets})
                 self.jobs.setdefault(
-                    name, _Job(name, told, JobLineage({dataset: lineage_of}), "job")
+                    name, _CollectedJob(name, reported, JobLineage({dataset: lineage_of}), "job")
                 )
         for job in list(self.jobs.values()):
             for other, _, _ in job.lineage.of_jobs:
@@ -202,15 +202,15 @@ class _Collection:
 
     def _named_by_others(self, name: JobName) -> None:
         if name not in self.jobs and name not in self.events.jobs:
-            self.jobs[name] = _Job(name, Told(), JobLineage(), "job")
+            self.jobs[name] = _CollectedJob(name, ReportedJob(), JobLineage(), "job")
 
-    def _is_own(self, name: JobName, lineage: JobLineage, told: Told) -> bool:
+    def _is_own(self, name: JobName, lineage: JobLineage, reported: ReportedJob) -> bool:
         """Whether a job of dbt is one of this project: what dbt's artifacts say, is said."""
-        datasets = {*told.inputs, *told.outputs, *lineage.outputs}
+        datasets = {*reported.inputs, *reported.outputs, *lineage.outputs}
         relations = [u for dataset in datasets for u in self.identities.relations(dataset)]
         return not datasets or name.name in self.nodes or bool(relations)
 
-    def _declared_job(self, job: _Job) -> DeclaredAsset | None:
+    def _declared_job(self, job: _CollectedJob) -> DeclaredAsset | None:
         place = f"{job.name.namespace}/{job.name.name}"
         type_ = OF_PREFIX[job.prefix]
         for asset in self.live:
@@ -303,7 +303,7 @@ class _Collection:
     def _dataset_asset(self, name: DatasetName, unique_id: str) -> DeclaredAsset:
         facets = self._facets(name)
         _, prefix, own = unique_id.split(".", 2)
-        made = DeclaredAsset(
+        assertions = DeclaredAsset(
             id=f"{prefix}:{own}",
             type=prefix,
             place=_place(name),
@@ -316,16 +316,16 @@ class _Collection:
         )
         for asset in self.live:
             if asset.unique_id == unique_id:
-                return _both(asset, made)
-        return made
+                return _both(asset, assertions)
+        return assertions
 
-    def _job_asset(self, job: _Job) -> DeclaredAsset:
-        told, lineage = job.told, job.lineage
+    def _job_asset(self, job: _CollectedJob) -> DeclaredAsset:
+        reported, lineage = job.told, job.lineage
         outputs = {
             name: lineage.outputs.get(name, OutputLineage())
-            for name in sorted({*told.outputs, *lineage.outputs})
+            for name in sorted({*reported.outputs, *lineage.outputs})
         }
-        sql, dialect = text(facet(told.facets, "sql").get("query"), None), self._dialect(job)
+        sql, dialect = text(facet(reported.facets, "sql").get("query"), None), self._dialect(job)
         every = list(outputs.values())
         complete = bool(every) and all(o.is_told and o.tells_kinds for o in every)
         if sql and not complete and _can_be_followed(sql, dialect):
@@ -340,9 +340,9 @@ class _Collection:
             type=job.declared.type if job.declared is not None else OF_PREFIX[job.prefix],
             place=_place(job.name),
             source_ref=f"{job.name.namespace}/{job.name.name}",
-            description=text(facet(told.facets, "documentation").get("description"), None),
-            owner=_owner(told.facets),
-            tags=_tags(told.facets),
+            description=text(facet(reported.facets, "documentation").get("description"), None),
+            owner=_owner(reported.facets),
+            tags=_tags(reported.facets),
             reads=tuple(reads),
             writes=tuple(
                 self._writes(job, outputs, {flow.node for flow in reads}, _takes_away(sql, dialect))
@@ -359,7 +359,11 @@ class _Collection:
         return msgspec.structs.replace(asset, runs=tuple(ended))
 
     def _reads(
-        self, job: _Job, outputs: dict[DatasetName, OutputLineage], all_told: bool, by_sql: bool
+        self,
+        job: _CollectedJob,
+        outputs: dict[DatasetName, OutputLineage],
+        all_told: bool,
+        by_sql: bool,
     ) -> list[Flow]:
         several = len(outputs) > 1
         columns: dict[str, dict[ColumnFlow, None]] = {}
@@ -402,7 +406,7 @@ class _Collection:
 
     def _writes(
         self,
-        job: _Job,
+        job: _CollectedJob,
         outputs: dict[DatasetName, OutputLineage],
         reads: set[str],
         only_rows: bool,
@@ -434,7 +438,7 @@ class _Collection:
     ) -> Iterable[ColumnFlow]:
         of_relation = [column.name for column in self._columns_of(name)]
         there = {column.casefold() for column in of_relation}
-        told = {own.casefold() for own in output.fields}
+        reported = {own.casefold() for own in output.fields}
         for own in output.fields:
             source = (_column(name, own, several),)
             if not there or own.casefold() in there:
@@ -442,7 +446,7 @@ class _Collection:
                 continue
             # What has another name than any column, or a number for a name, is one of the others.
             for column in of_relation:
-                if column.casefold() not in told:
+                if column.casefold() not in reported:
                     yield ColumnFlow(source, column, "transformation")
 
     def _is_built(self, node: str) -> bool:
@@ -452,7 +456,7 @@ class _Collection:
     def _columns_of(self, name: DatasetName) -> tuple[AssetColumn, ...]:
         return _columns(self._facets(self.identities.representative(name)))
 
-    def _dialect(self, job: _Job) -> str:
+    def _dialect(self, job: _CollectedJob) -> str:
         of_job = text(facet(job.told.facets, "sql").get("dialect")).lower()
         if of_job in dialects():
             return of_job
@@ -464,9 +468,9 @@ class _Collection:
 
     # -- checks -------------------------------------------------------------------------------------
 
-    def _assertions(self, job: _Job) -> Iterable[Assertion]:
+    def _assertions(self, job: _CollectedJob) -> Iterable[Assertion]:
         results: dict[str, dict[str, tuple[Any, RunResult]]] = {}
-        made: dict[str, Assertion] = {}
+        assertions: dict[str, Assertion] = {}
         checks = self.checks.get(job.name, ())
         of_datasets = {
             (
@@ -488,27 +492,27 @@ class _Collection:
                 continue
             for node in nodes[:1]:
                 assertion = _assertion(job, check, name, node)
-                made[assertion.unique_id] = assertion
+                assertions[assertion.unique_id] = assertion
                 result, rank = _check_result(assertion, check)
                 runs = results.setdefault(assertion.unique_id, {})
                 earlier = runs.get(check.run_id)
                 if earlier is None or earlier[0] < rank:
                     runs[check.run_id] = (rank, result)
-        for unique_id, assertion in sorted(made.items()):
+        for unique_id, assertion in sorted(assertions.items()):
             of_runs = sorted(results[unique_id].values(), key=lambda pair: pair[0])
             yield msgspec.structs.replace(assertion, results=tuple(result for _, result in of_runs))
 
-    def _only_input(self, job: _Job) -> DatasetName | None:
+    def _only_input(self, job: _CollectedJob) -> DatasetName | None:
         read = sorted({self.identities.representative(name) for name in job.told.inputs})
         return read[0] if len(read) == 1 else None
 
 
-def _order(check: Checked) -> tuple[Any, ...]:
+def _order(check: ReportedAssertion) -> tuple[Any, ...]:
     """One order of checks, whatever the order of events."""
     return check.at, check.run_id, repr(check.dataset), repr(check.assertion)
 
 
-def _assertion(job: _Job, check: Checked, name: str, node: str) -> Assertion:
+def _assertion(job: _CollectedJob, check: ReportedAssertion, name: str, node: str) -> Assertion:
     column = text(check.assertion.get("column")) or None
     kind = text(check.assertion.get("assertion")) or text(check.assertion.get("type")) or name
     key = (job.id, node, (column or "").casefold(), kind, name)
@@ -525,7 +529,9 @@ def _assertion(job: _Job, check: Checked, name: str, node: str) -> Assertion:
     )
 
 
-def _check_result(assertion: Assertion, check: Checked) -> tuple[RunResult, tuple[Any, ...]]:
+def _check_result(
+    assertion: Assertion, check: ReportedAssertion
+) -> tuple[RunResult, tuple[Any, ...]]:
     success = check.assertion.get("success")
     status = text(check.assertion.get("status")).lower()
     if isinstance(success, bool):
@@ -551,7 +557,7 @@ def _check_result(assertion: Assertion, check: Checked) -> tuple[RunResult, tupl
     return result, (check.at, check.run_id, status != "pass", status, result.message or "")
 
 
-def _result(unique_id: str, run: Run) -> RunResult:
+def _result(unique_id: str, run: CollectedRun) -> RunResult:
     start = min(run.first_seen, run.ended_at) if run.ended_at is not None else run.first_seen
     end = run.ended_at
     return RunResult(
@@ -611,12 +617,12 @@ def _can_be_followed(sql: str, dialect: str) -> bool:
     return all(statement.is_query or statement.writes is None for statement in parsed)
 
 
-def _prefix(told: Told) -> str:
+def _prefix(job: ReportedJob) -> str:
     """Who ran a job, as the prefix of its id."""
-    integration = text(facet(told.facets, "jobType").get("integration")).lower()
+    integration = text(facet(job.facets, "jobType").get("integration")).lower()
     if integration:
         return integration
-    producer = told.producer.lower()
+    producer = job.producer.lower()
     return next((word for word in _PRODUCERS if word in producer), "job")
 
 

@@ -22,7 +22,7 @@ from dbt_ripple.artifacts.assets_file import DATASETS, OF_PREFIX, DeclaredAsset
 from dbt_ripple.graph.relations import RELATIONS
 from dbt_ripple.openlineage.collected.stored_events import StoredEvents
 from dbt_ripple.openlineage.dataset_names import DatasetNames
-from dbt_ripple.openlineage.declared import DatasetName, file_dataset
+from dbt_ripple.openlineage.declared_lineage import DatasetName, file_dataset
 
 _ENGINES: Final[Mapping[str, frozenset[str]]] = {
     adapter: frozenset(schemes.split())
@@ -116,7 +116,7 @@ def dataset_type(name: DatasetName, given_type: str = "") -> str:
     return "topic" if kind in _TOPICS else "file" if kind in _FILES else "table"
 
 
-class _Same:
+class _SameDatasets:
     """Names of one thing, joined pair by pair (union-find)."""
 
     def __init__(self, pairs: Iterable[tuple[DatasetName, DatasetName]]) -> None:
@@ -154,7 +154,7 @@ class DatasetIdentities:
         declared: Sequence[DeclaredAsset],
         namespace: str | None = None,
     ) -> None:
-        self._same = _Same(sorted(events.same))
+        self._same = _SameDatasets(sorted(events.same))
         self._table_datasets = events.tables
         self._declared = [d for d in declared if d.type in DATASETS or d.type == "ml_model"]
         self._namespace = namespace
@@ -289,11 +289,11 @@ def _is_asset(declared: DeclaredAsset, name: DatasetName) -> bool:
     alike = {kind, declared_kind}
     if kind != declared_kind and alike not in ({"topic", "stream"}, {"file", "table"}):
         return False
-    theirs = [part.casefold() for part in _parts(name.name)]
-    ours = [part.casefold() for part in _parts(own)]
+    collected_parts = [part.casefold() for part in _parts(name.name)]
+    declared_parts = [part.casefold() for part in _parts(own)]
     if kind != "table" or declared_kind != "table":
         return own.casefold() == name.name.casefold()
-    return theirs[-len(ours) :] == ours
+    return collected_parts[-len(declared_parts) :] == declared_parts
 
 
 def _parts(name: str) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ import msgspec
 
 from dbt_ripple.collector.event_store import segments, stored_lines
 from dbt_ripple.errors import RippleError
-from dbt_ripple.openlineage.declared import DatasetName
+from dbt_ripple.openlineage.declared_lineage import DatasetName
 
 OPTION: Final = "--events"
 
@@ -56,11 +56,11 @@ class JobName(NamedTuple):
     name: str
 
 
-class _Run(msgspec.Struct, rename="camel"):
+class _EventRun(msgspec.Struct, rename="camel"):
     run_id: str
 
 
-class _Job(msgspec.Struct):
+class _EventJob(msgspec.Struct):
     namespace: str
     name: str
     facets: msgspec.Raw = msgspec.Raw(b"")
@@ -71,9 +71,9 @@ class _Head(msgspec.Struct, rename="camel"):
 
     event_time: str
     event_type: str | None = None
-    run: _Run | None = None
-    job: _Job | None = None
-    dataset: _Job | None = None
+    run: _EventRun | None = None
+    job: _EventJob | None = None
+    dataset: _EventJob | None = None
     inputs: msgspec.Raw = msgspec.Raw(b"")
     outputs: msgspec.Raw = msgspec.Raw(b"")
 
@@ -81,12 +81,12 @@ class _Head(msgspec.Struct, rename="camel"):
     def names_datasets(self) -> bool:
         """Whether it says anything of what the job reads or writes."""
         empty = (b"", b"[]", b"null")
-        told = self.job is not None and b'"lineage"' in bytes(self.job.facets)
-        return told or bytes(self.inputs) not in empty or bytes(self.outputs) not in empty
+        has_lineage = self.job is not None and b'"lineage"' in bytes(self.job.facets)
+        return has_lineage or bytes(self.inputs) not in empty or bytes(self.outputs) not in empty
 
 
 @dataclass
-class Run:
+class CollectedRun:
     """One run of a job.
 
     Attributes:
@@ -127,7 +127,7 @@ class Run:
 
 
 @dataclass
-class Told:
+class ReportedJob:
     """What events say of a job, or of one of its runs, put together.
 
     Attributes:
@@ -151,7 +151,7 @@ class Told:
                 into.setdefault(name, {}).update(facets)
 
 
-class Checked(NamedTuple):
+class ReportedAssertion(NamedTuple):
     """What one run says that it has checked of a dataset; None where it does not say of which."""
 
     job: JobName
@@ -178,13 +178,13 @@ class StoredEvents:
         notes: what was left out.
     """
 
-    jobs: dict[JobName, Told] = field(default_factory=dict)
-    runs: dict[JobName, dict[str, Run]] = field(default_factory=dict)
+    jobs: dict[JobName, ReportedJob] = field(default_factory=dict)
+    runs: dict[JobName, dict[str, CollectedRun]] = field(default_factory=dict)
     datasets: dict[DatasetName, Facets] = field(default_factory=dict)
     lineage_events: dict[DatasetName, Facets] = field(default_factory=dict)
     same: set[tuple[DatasetName, DatasetName]] = field(default_factory=set)
     tables: set[DatasetName] = field(default_factory=set)
-    checks: list[Checked] = field(default_factory=list)
+    checks: list[ReportedAssertion] = field(default_factory=list)
     count: int = 0
     last: dict[JobName, datetime] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -212,7 +212,7 @@ def read_events(places: Sequence[Path]) -> StoredEvents:
     Raises:
         RippleError: a place is not there, or cannot be read.
     """
-    return _Reader([(str(place), _lines_of(place)) for place in places]).read()
+    return _EventReader([(str(place), _lines_of(place)) for place in places]).read()
 
 
 def _lines_of(place: Path) -> Callable[[], Iterator[bytes]]:
@@ -248,7 +248,7 @@ def _file_lines(file: Path) -> Iterator[bytes]:
             yield line.rstrip(b"\r\n")
 
 
-class _Reader:
+class _EventReader:
     """Reads some stores."""
 
     def __init__(self, places: Sequence[tuple[str, Callable[[], Iterator[bytes]]]]) -> None:
@@ -300,7 +300,7 @@ class _Reader:
             self.job_events[name] = max(at, self.job_events.get(name, at))
             return
         runs = self.events.runs.setdefault(name, {})
-        run = runs.setdefault(head.run.run_id, Run(head.run.run_id))
+        run = runs.setdefault(head.run.run_id, CollectedRun(head.run.run_id))
         run._see(at, (head.event_type or "OTHER").upper(), head.names_datasets)
 
     def _winner(self, job: JobName) -> str | datetime | None:
@@ -343,18 +343,18 @@ class _Reader:
                 job = JobName(head.job.namespace, head.job.name)
                 run_id = head.run.run_id if head.run is not None else None
                 counts = winners[job] == (run_id if run_id is not None else at)
-                tells = run_id is not None and any(word in line for word in _TOLD_OF_RUNS)
-                if not counts and not tells:
+                has_reports = run_id is not None and any(word in line for word in _TOLD_OF_RUNS)
+                if not counts and not has_reports:
                     continue
                 event = _reduced(head, at, line)
                 if counts:
                     of_jobs.setdefault(job, {})[event.key] = event
-                if tells and run_id is not None:
+                if has_reports and run_id is not None:
                     of_runs.setdefault((job, run_id), {})[event.key] = event
         for job in sorted(winners):
-            told = self.events.jobs[job] = Told()
+            reported = self.events.jobs[job] = ReportedJob()
             for event in sorted(of_jobs.get(job, {}).values()):
-                told.add(event)
+                reported.add(event)
                 for name, facets in (*event.inputs, *event.outputs):
                     of_datasets.append((event.at, event.key, False, name, facets))
         for _, _, alone, name, facets in sorted(of_datasets, key=lambda one: (one[0], one[1])):
@@ -386,9 +386,11 @@ class _Reader:
                     rows[name] = count
             for name, facets in (*event.inputs, *event.outputs):
                 for assertion in dicts(facet(facets, "dataQualityAssertions").get("assertions")):
-                    self.events.checks.append(Checked(job, run_id, event.at, name, assertion))
+                    self.events.checks.append(
+                        ReportedAssertion(job, run_id, event.at, name, assertion)
+                    )
             for assertion in dicts(facet(event.run, "test").get("tests")):
-                self.events.checks.append(Checked(job, run_id, event.at, None, assertion))
+                self.events.checks.append(ReportedAssertion(job, run_id, event.at, None, assertion))
         total = sum(rows.values())
         run.rows = total if rows and total < 2**63 else None
 

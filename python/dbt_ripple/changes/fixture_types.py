@@ -26,7 +26,7 @@ _OF_A_QUERY: Final = frozenset({"ephemeral", "incremental", "materialized_view",
 _OF_LOADING: Final = ("column_types", "delimiter", "quote_columns")
 
 
-class GivenTypes:
+class FixtureTypes:
     """The types by which dbt types fixtures, on head beside base."""
 
     def __init__(self, comparison: Comparison) -> None:

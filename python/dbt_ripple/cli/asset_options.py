@@ -1,4 +1,4 @@
-"""What stands around a dbt project, for commands: declared assets, and what collected events tell."""
+"""The options `--assets`, `--events` and `--dataset-namespace`, and the assets that they name."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ STORE: Final = "openlineage_events"
 """Where `dbt-ripple collect` keeps events by default."""
 
 
-class Surroundings(NamedTuple):
-    """What the options say of what stands around a project.
+class AssetOptions(NamedTuple):
+    """What the options for declared assets and collected events say.
 
     Attributes:
         files: what ``--assets`` names.
@@ -36,22 +36,22 @@ class Surroundings(NamedTuple):
     namespace: str | None = None
 
 
-DEFAULT: Final = Surroundings()
+DEFAULT: Final = AssetOptions()
 """What is read where no option says anything: ripple_assets.yml and the store beside the project."""
 
 
 def assets_option(command: _Command) -> _Command:
-    """Add ``--assets``, handed on as ``assets``: `Surroundings` without events."""
+    """Add ``--assets``, handed on as ``assets``: `AssetOptions` without events."""
 
     @functools.wraps(command)
     def with_files(*args: Any, assets: tuple[Path, ...], **more: Any) -> Any:
-        return command(*args, assets=Surroundings(assets, None), **more)
+        return command(*args, assets=AssetOptions(assets, None), **more)
 
     return cast("_Command", _assets(with_files))
 
 
-def surroundings_options(command: _Command) -> _Command:
-    """Add ``--assets``, ``--events`` and ``--dataset-namespace``, handed on as ``assets``: `Surroundings`."""
+def with_asset_options(command: _Command) -> _Command:
+    """Add ``--assets``, ``--events`` and ``--dataset-namespace``, handed on as ``assets``: `AssetOptions`."""
 
     @functools.wraps(command)
     def with_events(
@@ -61,7 +61,7 @@ def surroundings_options(command: _Command) -> _Command:
         dataset_namespace: str | None,
         **more: Any,
     ) -> Any:
-        around = Surroundings(assets, events, dataset_namespace)
+        around = AssetOptions(assets, events, dataset_namespace)
         return command(*args, assets=around, **more)
 
     namespace = click.option(
@@ -96,7 +96,7 @@ def _assets(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def open_assets(
-    project_dir: Path, given: Surroundings, project: Callable[[], Project]
+    project_dir: Path, given: AssetOptions, project: Callable[[], Project]
 ) -> DeclaredGraph | None:
     """The assets of a project, declared and collected, over it; None where there is none.
 
@@ -125,7 +125,7 @@ def open_assets(
 
 
 def collected_around(
-    project_dir: Path, given: Surroundings, projects: Callable[[], Sequence[Project]]
+    project_dir: Path, given: AssetOptions, projects: Callable[[], Sequence[Project]]
 ) -> Callable[[Sequence[DeclaredAsset]], list[DeclaredAsset]] | None:
     """Adds what collected events tell to declared assets; None where there are no events.
 

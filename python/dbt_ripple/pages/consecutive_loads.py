@@ -110,7 +110,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Moved:
+class DefinitionChange:
     """A definition that is not the same in two loads in a row: a row of ``definition_changes``."""
 
     vertex: Vertex
@@ -134,7 +134,7 @@ class LoadPair:
         kinds = dict(self._moved())
         self.edges = self._edges(kinds)
         self.changes = {
-            vertex: Moved(
+            vertex: DefinitionChange(
                 vertex,
                 kind,
                 self._is_origin(vertex, kind),
@@ -192,62 +192,66 @@ class LoadPair:
     def changed_nodes(self) -> set[str]:
         """The nodes where a change began; tests are none."""
         return {
-            moved.vertex[0]
-            for moved in self.changes.values()
-            if moved.is_origin and self.type_of(moved.vertex[0]) not in CHECKS
+            change.vertex[0]
+            for change in self.changes.values()
+            if change.is_origin and self.type_of(change.vertex[0]) not in CHECKS
         }
 
     def broken_promises(self) -> list[str]:
         """The unique_id of each broken promise, as ``contract_violations`` lists them."""
         broken = []
-        for (unique_id, column), moved in self.changes.items():
+        for (unique_id, column), definition_change in self.changes.items():
             then = self.base.nodes.get(unique_id)
             if column == ROWS or then is None or not _promises(then):
                 continue
             now = self.head.nodes.get(unique_id)
             if (then.contract_version or "") != ((now.contract_version if now else None) or ""):
                 continue
-            if moved.change in ("removed", "redefined"):
+            if definition_change.change in ("removed", "redefined"):
                 broken.append(unique_id)
             # A column that has another type often has another definition as well: two promises.
-            if moved.old is not None and moved.new is not None and _retyped(moved.old, moved.new):
+            if (
+                definition_change.old is not None
+                and definition_change.new is not None
+                and _retyped(definition_change.old, definition_change.new)
+            ):
                 broken.append(unique_id)
         return broken
 
     def blast_radius(self) -> int:
         """How many assets the change broke or may have changed, as ``median_blast_radius`` counts."""
         of_data = {
-            vertex: moved
-            for vertex, moved in self.changes.items()
+            vertex: change
+            for vertex, change in self.changes.items()
             if self.type_of(vertex[0]) not in CHECKS
         }
         new_or_gone = {
             vertex[0]
-            for vertex, moved in of_data.items()
-            if vertex[1] == ROWS and moved.change in ("added", "removed")
+            for vertex, change in of_data.items()
+            if vertex[1] == ROWS and change.change in ("added", "removed")
         }
         reached = {
             vertex[0]
-            for vertex, moved in of_data.items()
-            if not moved.is_origin and vertex[0] not in new_or_gone and moved.change != "retyped"
+            for vertex, change in of_data.items()
+            if not change.is_origin and vertex[0] not in new_or_gone and change.change != "retyped"
         }
-        gone = {v for v, moved in of_data.items() if moved.change in ("removed", "redefined")}
+        gone = {v for v, change in of_data.items() if change.change in ("removed", "redefined")}
         return len(reached | self._consumers(gone))
 
-    def _consumers(self, moved: set[Vertex]) -> set[str]:
+    def _consumers(self, changed: set[Vertex]) -> set[str]:
         """Consumers of what moved: of the columns they declare to read, or of any if they declare none."""
         read: dict[tuple[str, str], set[str]] = {}
         for edge in self.base.column_edges:
             child = self.base.nodes.get(edge.child_id)
             if child is not None and child.resource_type in _CONSUMERS:
                 read.setdefault((edge.parent_id, edge.child_id), set()).add(edge.parent_column)
-        parents = {vertex[0] for vertex in moved}
+        parents = {vertex[0] for vertex in changed}
         consumers = set()
         for (parent, consumer), columns in read.items():
             if parent not in parents or consumer not in self.head.nodes:
                 continue
             any_ = columns == {ROWS}
-            if any_ or any((parent, column.lower()) in moved for column in columns):
+            if any_ or any((parent, column.lower()) in changed for column in columns):
                 consumers.add(consumer)
         return consumers
 

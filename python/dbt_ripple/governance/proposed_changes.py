@@ -83,7 +83,7 @@ TYPES: Final = (
 )
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
+class _ChangesFile(msgspec.Struct, forbid_unknown_fields=True):
     proposed_changes: list[_Proposed]
     asset_id: str | None = None
 
@@ -108,7 +108,7 @@ def read_proposed(file: Path) -> tuple[str | None, list[Change]]:
             fix = did_you_mean(str(kind), TYPES, f"say {', '.join(TYPES)}")
             raise RippleError(f"no change is a {kind!r}", where, fix)
     try:
-        content = msgspec.convert(document, _File)
+        content = msgspec.convert(document, _ChangesFile)
     except msgspec.ValidationError as error:
         raise RippleError(
             str(error), where, "see docs/impact.md: it has `proposed_changes`, a list"

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbt_ripple.artifacts.target_path import artifacts_folder
+from dbt_ripple.cli.asset_options import AssetOptions, open_assets
 from dbt_ripple.cli.options import open_joined, open_target
 from dbt_ripple.cli.select_option import as_typed
-from dbt_ripple.cli.surroundings import Surroundings, open_assets
 from dbt_ripple.errors import RippleError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Diagnosed:
+class DiagnosisWithChanges:
     """A question about a node, a column or a test, and what it comes from.
 
     Attributes:
@@ -47,16 +47,16 @@ class Diagnosed:
     past: list[Past] = field(default_factory=list)
 
 
-def diagnosed(
+def diagnose_with_changes(
     node: str,
     states: Sequence[Path],
     others: Sequence[Path],
-    assets: Surroundings,
+    assets: AssetOptions,
     cache: Cache | None,
     threads: int | None,
     project_dir: Path,
     target_path: Path | None,
-) -> Diagnosed:
+) -> DiagnosisWithChanges:
     """Find what is meant, what it comes from, and what of that is not as it was; arguments are the options'.
 
     Raises:
@@ -95,7 +95,7 @@ def diagnosed(
     diagnosis_of_node = diagnosis(
         everything, analysis, root, column, expressions_of(everything), whose
     )
-    asked = Diagnosed(projects[0], everything, analysis, root, diagnosis_of_node, whose)
+    asked = DiagnosisWithChanges(projects[0], everything, analysis, root, diagnosis_of_node, whose)
     for folder in states:
         base = open_target(state_folder(project_dir, folder), cache, threads)
         number = _number_of(base.project, projects, folder)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dbt_ripple.errors import RippleError
-from dbt_ripple.pages.sealed_folder import SUMS, given_digest, seal, sums_of, verify
+from dbt_ripple.pages.checksummed_folder import SUMS, given_digest, seal, sums_of, verify
 
 FILES = {
     "index.html": b"<!doctype html>\n" + b"a page " * 200,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dbt_ripple.artifacts.assets_file import FILE, assets_files, parse_assets, read_assets
-from dbt_ripple.cli.surroundings import Surroundings, collected_around
+from dbt_ripple.cli.asset_options import AssetOptions, collected_around
 from dbt_ripple.graph.git_history import content_at
 from dbt_ripple.rendering.output import warn
 
@@ -20,7 +20,7 @@ def with_declared(
     base: TargetFolder,
     head: TargetFolder,
     project_dir: Path,
-    given: Surroundings,
+    given: AssetOptions,
     state: Path | None,
     base_ref: str | None,
 ) -> TargetFolder:

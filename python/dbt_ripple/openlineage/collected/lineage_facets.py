@@ -9,17 +9,17 @@ from typing import Any, Final, NamedTuple
 from dbt_ripple.openlineage.collected.stored_events import (
     Facets,
     JobName,
-    Told,
+    ReportedJob,
     dicts,
     facet,
     text,
 )
-from dbt_ripple.openlineage.declared import DIRECT, INDIRECT, DatasetName
+from dbt_ripple.openlineage.declared_lineage import DIRECT, INDIRECT, DatasetName
 
 _OF_ROWS: Final = frozenset({"FILTER", "GROUP_BY", "JOIN", "SORT"})
 
 
-class Source(NamedTuple):
+class InputField(NamedTuple):
     """What something comes of.
 
     Attributes:
@@ -49,8 +49,8 @@ class OutputLineage:
             OpenLineage that Airflow uses, for one) leaves out what filters and joins rows.
     """
 
-    fields: dict[str, dict[Source, None]] = field(default_factory=dict)
-    rows: dict[Source, None] = field(default_factory=dict)
+    fields: dict[str, dict[InputField, None]] = field(default_factory=dict)
+    rows: dict[InputField, None] = field(default_factory=dict)
     tells_kinds: bool = False
 
     @property
@@ -58,7 +58,7 @@ class OutputLineage:
         """Whether anything is said of columns."""
         return bool(self.fields or self.rows)
 
-    def sources(self) -> Iterator[Source]:
+    def sources(self) -> Iterator[InputField]:
         """All that it comes of."""
         for of_field in self.fields.values():
             yield from of_field
@@ -77,17 +77,17 @@ class JobLineage:
     """
 
     outputs: dict[DatasetName, OutputLineage] = field(default_factory=dict)
-    reads: dict[DatasetName, dict[Source, None]] = field(default_factory=dict)
+    reads: dict[DatasetName, dict[InputField, None]] = field(default_factory=dict)
     of_jobs: list[tuple[JobName, bool, DatasetName]] = field(default_factory=list)
     between_jobs: list[tuple[JobName, JobName]] = field(default_factory=list)
 
 
-def job_lineage(job: JobName, told: Told) -> JobLineage:
+def job_lineage(job: JobName, reported: ReportedJob) -> JobLineage:
     """What the events of a job tell of columns."""
     lineage = JobLineage()
-    for name, facets in told.outputs.items():
+    for name, facets in reported.outputs.items():
         lineage.outputs[name] = dataset_lineage(facets)
-    for entry in dicts(facet(told.facets, "lineage").get("entries")):
+    for entry in dicts(facet(reported.facets, "lineage").get("entries")):
         target = (text(entry.get("namespace")), text(entry.get("name")))
         if entry.get("type") == "JOB":
             _of_job(lineage, job, JobName(*target) if all(target) else job, entry)
@@ -99,8 +99,8 @@ def job_lineage(job: JobName, told: Told) -> JobLineage:
 def dataset_lineage(facets: Facets) -> OutputLineage:
     """What the facets of a dataset tell of its columns."""
     output = OutputLineage()
-    told = facet(facets, "columnLineage")
-    for name, entry in facet(told, "fields").items():
+    column_lineage = facet(facets, "columnLineage")
+    for name, entry in facet(column_lineage, "fields").items():
         if not isinstance(entry, dict) or not text(name):
             continue
         into = output.fields.setdefault(name, {})
@@ -108,7 +108,7 @@ def dataset_lineage(facets: Facets) -> OutputLineage:
         old = text(entry.get("transformationType")).upper()
         for source in dicts(entry.get("inputFields")):
             _add(output, into, source, old)
-    for source in dicts(told.get("dataset")):
+    for source in dicts(column_lineage.get("dataset")):
         _add(output, output.rows, source, "", of_rows=True)
     _add_entry(output, facet(facets, "lineage"))
     return output
@@ -163,7 +163,7 @@ def _add_entry(output: OutputLineage, entry: Mapping[str, Any]) -> None:
 
 def _add(
     output: OutputLineage,
-    into: dict[Source, None],
+    into: dict[InputField, None],
     input_field: Mapping[str, Any],
     old: str,
     *,
@@ -173,17 +173,17 @@ def _add(
     if input_field.get("type") == "JOB" or not name.namespace or not name.name:
         return
     column = text(input_field.get("field")) or None
-    told = dicts(input_field.get("transformations"))
-    output.tells_kinds |= bool(told)
-    for one in told or ({},):
+    transformations = dicts(input_field.get("transformations"))
+    output.tells_kinds |= bool(transformations)
+    for one in transformations or ({},):
         subtype = text(one.get("subtype")).upper().replace(" ", "_")
         indirect = text(one.get("type")).upper() == "INDIRECT"
-        if not told and old == "IDENTITY":
+        if not transformations and old == "IDENTITY":
             subtype = "IDENTITY"
         if of_rows and subtype in (*DIRECT, ""):
             subtype = "FILTER"  # what bears on all of a dataset decides which rows it has, at least
         elif subtype not in DIRECT | INDIRECT:
             subtype = "CONDITIONAL" if indirect else "TRANSFORMATION"
-        masking = one.get("masking") is True or (not told and old == "MASKED")
-        source = Source(name, column, subtype, masking and subtype in DIRECT)
+        masking = one.get("masking") is True or (not transformations and old == "MASKED")
+        source = InputField(name, column, subtype, masking and subtype in DIRECT)
         into[source] = None
