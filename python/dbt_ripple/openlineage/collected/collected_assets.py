@@ -11,8 +11,6 @@ unless it reads just what dbt reads for it.
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +18,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from dbt_ripple.artifacts import Project, RunResult, Timing
+from dbt_ripple.artifacts import Project, RunResult
 from dbt_ripple.artifacts.assets_file import (
     COLLECTED,
     DATASETS,
@@ -34,9 +32,24 @@ from dbt_ripple.artifacts.assets_file import (
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.statements import KNOWN, dialects, statements
 from dbt_ripple.graph.lineage_tables import ROWS
+from dbt_ripple.openlineage.collected.asset_ids import short_hash, spelled
+from dbt_ripple.openlineage.collected.collected_assertions import (
+    assertion_of,
+    order_of_check,
+    result_of_check,
+    result_of_run,
+)
 from dbt_ripple.openlineage.collected.dataset_identities import (
     DatasetIdentities,
     dialect_of_namespace,
+)
+from dbt_ripple.openlineage.collected.facet_values import (
+    Facets,
+    columns_of_schema,
+    facet,
+    owner_of,
+    tags_of,
+    text,
 )
 from dbt_ripple.openlineage.collected.lineage_facets import (
     JobLineage,
@@ -45,24 +58,16 @@ from dbt_ripple.openlineage.collected.lineage_facets import (
     job_lineage,
 )
 from dbt_ripple.openlineage.collected.stored_events import (
-    CollectedRun,
-    Facets,
     JobName,
     ReportedAssertion,
     ReportedJob,
     StoredEvents,
-    dicts,
-    facet,
-    text,
 )
 from dbt_ripple.openlineage.declared_lineage import DatasetName
 from dbt_ripple.reasons import Code, Reason
 
-_NO_NAME: Final = re.compile(r"[\s:+@,'\"\x00-\x1f\x7f]+")
 _PRODUCERS: Final = ("airflow", "dagster", "dbt", "flink", "prefect", "spark")
 _JOBS: Final = frozenset(OF_PREFIX) - DATASETS - {"ml_model", "model", "mlflow", "kafka"}
-_PASSED: Final = frozenset({"ok", "pass", "passed", "success", "succeeded"})
-_FAILED: Final = frozenset({"error", "fail", "failed", "failure"})
 _Name = TypeVar("_Name", JobName, DatasetName)
 
 
@@ -137,7 +142,7 @@ class _Collection:
         self.datasets: dict[DatasetName, str] = {}
         self.over_dbt: list[str] = []
         self.checks: dict[JobName, list[ReportedAssertion]] = {}
-        for check in sorted(events.checks, key=_order):
+        for check in sorted(events.checks, key=order_of_check):
             self.checks.setdefault(check.job, []).append(check)
 
     def assets(self) -> CollectedAssets:
@@ -220,7 +225,7 @@ class _Collection:
             alike = job.prefix in kinds or type_ in kinds or "job" in (*kinds, job.prefix)
             if asset.source_ref == place:
                 return asset
-            if alike and asset.name.casefold() == _spelled(job.name.name).casefold():
+            if alike and asset.name.casefold() == spelled(job.name.name).casefold():
                 return asset
         return None
 
@@ -230,17 +235,17 @@ class _Collection:
         for node in self.nodes.values():
             for kind in ("table", node.resource_type):
                 taken.add(f"{kind}:{node.name}".casefold())
-        short = {key: f"{prefix}:{_spelled(name)}" for key, (prefix, name) in wanted.items()}
+        short = {key: f"{prefix}:{spelled(name)}" for key, (prefix, name) in wanted.items()}
         often = Counter(id_.casefold() for id_ in short.values())
         ids = {
             key: id_
             if often[id_.casefold()] == 1 and id_.casefold() not in taken
-            else f"{wanted[key][0]}:{_spelled(key[0])}/{_spelled(wanted[key][1])}"
+            else f"{wanted[key][0]}:{spelled(key[0])}/{spelled(wanted[key][1])}"
             for key, id_ in short.items()
         }
         often = Counter(id_.casefold() for id_ in ids.values())
         return {
-            key: id_ if often[id_.casefold()] == 1 else f"{id_}~{_short_hash(key)}"
+            key: id_ if often[id_.casefold()] == 1 else f"{id_}~{short_hash(key)}"
             for key, id_ in ids.items()
         }
 
@@ -309,9 +314,9 @@ class _Collection:
             place=_place(name),
             source_ref=f"{name.namespace}/{name.name}",
             description=text(facet(facets, "documentation").get("description"), None),
-            owner=_owner(facets),
-            tags=_tags(facets),
-            columns=_columns(facets),
+            owner=owner_of(facets),
+            tags=tags_of(facets),
+            columns=columns_of_schema(facets),
             collected=True,
         )
         for asset in self.live:
@@ -341,8 +346,8 @@ class _Collection:
             place=_place(job.name),
             source_ref=f"{job.name.namespace}/{job.name.name}",
             description=text(facet(reported.facets, "documentation").get("description"), None),
-            owner=_owner(reported.facets),
-            tags=_tags(reported.facets),
+            owner=owner_of(reported.facets),
+            tags=tags_of(reported.facets),
             reads=tuple(reads),
             writes=tuple(
                 self._writes(job, outputs, {flow.node for flow in reads}, _takes_away(sql, dialect))
@@ -354,7 +359,7 @@ class _Collection:
             assertions=tuple(self._assertions(job)),
         )
         runs = self.events.runs.get(job.name, {}).values()
-        ended = [_result(asset.unique_id, run) for run in runs if run.status is not None]
+        ended = [result_of_run(asset.unique_id, run) for run in runs if run.status is not None]
         ended.sort(key=lambda run: (run.timing[0].completed_at, run.invocation_id))
         return msgspec.structs.replace(asset, runs=tuple(ended))
 
@@ -454,7 +459,7 @@ class _Collection:
         return relation is not None and relation.resource_type != "source"
 
     def _columns_of(self, name: DatasetName) -> tuple[AssetColumn, ...]:
-        return _columns(self._facets(self.identities.representative(name)))
+        return columns_of_schema(self._facets(self.identities.representative(name)))
 
     def _dialect(self, job: _CollectedJob) -> str:
         of_job = text(facet(job.told.facets, "sql").get("dialect")).lower()
@@ -491,9 +496,9 @@ class _Collection:
             if not name or not nodes:
                 continue
             for node in nodes[:1]:
-                assertion = _assertion(job, check, name, node)
+                assertion = assertion_of(job.id, check, name, node)
                 assertions[assertion.unique_id] = assertion
-                result, rank = _check_result(assertion, check)
+                result, rank = result_of_check(assertion, check)
                 runs = results.setdefault(assertion.unique_id, {})
                 earlier = runs.get(check.run_id)
                 if earlier is None or earlier[0] < rank:
@@ -505,70 +510,6 @@ class _Collection:
     def _only_input(self, job: _CollectedJob) -> DatasetName | None:
         read = sorted({self.identities.representative(name) for name in job.told.inputs})
         return read[0] if len(read) == 1 else None
-
-
-def _order(check: ReportedAssertion) -> tuple[Any, ...]:
-    """One order of checks, whatever the order of events."""
-    return check.at, check.run_id, repr(check.dataset), repr(check.assertion)
-
-
-def _assertion(job: _CollectedJob, check: ReportedAssertion, name: str, node: str) -> Assertion:
-    column = text(check.assertion.get("column")) or None
-    kind = text(check.assertion.get("assertion")) or text(check.assertion.get("type")) or name
-    key = (job.id, node, (column or "").casefold(), kind, name)
-    parts = (*job.id.split(":", 1), node.split(".", 1)[1], *([column] if column else ()), name)
-    words = ".".join(_spelled(part) for part in parts)
-    return Assertion(
-        unique_id=f"test.{words}.{_short_hash(key)}",
-        name=name,
-        kind=kind,
-        node=node,
-        column=column,
-        severity=text(check.assertion.get("severity")).lower() or None,
-        description=text(check.assertion.get("description"), None),
-    )
-
-
-def _check_result(
-    assertion: Assertion, check: ReportedAssertion
-) -> tuple[RunResult, tuple[Any, ...]]:
-    success = check.assertion.get("success")
-    status = text(check.assertion.get("status")).lower()
-    if isinstance(success, bool):
-        status = "pass" if success else "fail"
-    elif status in _PASSED:
-        status = "pass"
-    elif status in _FAILED:
-        status = "fail"
-    if status == "fail" and assertion.severity == "warn":
-        status = "warn"
-    seen = [
-        f"{word} {value}"
-        for word in ("expected", "actual")
-        if (value := text(check.assertion.get(word), None))
-    ]
-    result = RunResult(
-        unique_id=assertion.unique_id,
-        invocation_id=check.run_id,
-        status=status or "unknown",
-        timing=[Timing(name="execute", started_at=check.at, completed_at=check.at)],
-        message=", ".join(seen) or None,
-    )
-    return result, (check.at, check.run_id, status != "pass", status, result.message or "")
-
-
-def _result(unique_id: str, run: CollectedRun) -> RunResult:
-    start = min(run.first_seen, run.ended_at) if run.ended_at is not None else run.first_seen
-    end = run.ended_at
-    return RunResult(
-        unique_id=unique_id,
-        invocation_id=run.run_id,
-        status=run.status or "",
-        execution_time=(end - start).total_seconds() if end is not None else None,
-        timing=[Timing(name="execute", started_at=start, completed_at=end)],
-        message=run.message if run.status != "success" else None,
-        adapter_response={} if run.rows is None else {"rows_affected": run.rows},
-    )
 
 
 def _both(declared: DeclaredAsset, collected: DeclaredAsset) -> DeclaredAsset:
@@ -626,57 +567,9 @@ def _prefix(job: ReportedJob) -> str:
     return next((word for word in _PRODUCERS if word in producer), "job")
 
 
-def _spelled(name: str) -> str:
-    """A name as it may stand in an id."""
-    return _NO_NAME.sub("_", name).strip("_") or "_"
-
-
-def _short_hash(key: object) -> str:
-    return hashlib.sha256(repr(key).encode("utf-8", "surrogatepass")).hexdigest()[:8]
-
-
 def _column(dataset: DatasetName, own: str, several: bool) -> str:
     return f"{dataset.name}.{own}" if several else own
 
 
 def _place(name: JobName | DatasetName) -> str:
     return f"{COLLECTED}{name.namespace}/{name.name}"
-
-
-def _columns(facets: Facets) -> tuple[AssetColumn, ...]:
-    pii = {
-        text(tag.get("field")).casefold(): text(tag.get("value"))
-        for tag in dicts(facet(facets, "tags").get("tags"))
-        if text(tag.get("key")).lower() == "pii" and text(tag.get("field"))
-    }
-    columns: dict[str, AssetColumn] = {}
-    for entry in dicts(facet(facets, "schema").get("fields")):
-        name = text(entry.get("name"))
-        if name:
-            columns.setdefault(
-                name.casefold(),
-                AssetColumn(
-                    name=name,
-                    type=text(entry.get("type"), None) or None,
-                    description=text(entry.get("description"), None),
-                    pii=pii.get(name.casefold()) or None,
-                ),
-            )
-    return tuple(columns.values())
-
-
-def _owner(facets: Facets) -> dict[str, str]:
-    for owner in dicts(facet(facets, "ownership").get("owners")):
-        name = text(owner.get("name"))
-        if name:
-            return {"email" if "@" in name else "name": name}
-    return {}
-
-
-def _tags(facets: Facets) -> tuple[str, ...]:
-    tags = []
-    for tag in dicts(facet(facets, "tags").get("tags")):
-        key, value = text(tag.get("key")), text(tag.get("value"))
-        if key and not text(tag.get("field")):
-            tags.append(key if value.lower() in ("", "true") else f"{key}:{value}")
-    return tuple(dict.fromkeys(tags))

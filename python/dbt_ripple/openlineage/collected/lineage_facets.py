@@ -6,14 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from dbt_ripple.openlineage.collected.stored_events import (
-    Facets,
-    JobName,
-    ReportedJob,
-    dicts,
-    facet,
-    text,
-)
+from dbt_ripple.openlineage.collected.facet_values import Facets, dicts, facet, text
+from dbt_ripple.openlineage.collected.stored_events import JobName, ReportedJob
 from dbt_ripple.openlineage.declared_lineage import DIRECT, INDIRECT, DatasetName
 
 _OF_ROWS: Final = frozenset({"FILTER", "GROUP_BY", "JOIN", "SORT"})

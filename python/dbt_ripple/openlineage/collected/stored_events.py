@@ -21,12 +21,11 @@ import msgspec
 
 from dbt_ripple.collector.event_store import segments, stored_lines
 from dbt_ripple.errors import RippleError
+from dbt_ripple.openlineage.collected.facet_values import LONGEST_NAME, Facets, dicts, facet, text
 from dbt_ripple.openlineage.declared_lineage import DatasetName
 
 OPTION: Final = "--events"
 
-_LONGEST: Final = 2_000
-"""Characters of a name; what is longer is no name."""
 
 _ENDS: Final[Mapping[str, str]] = {"COMPLETE": "success", "FAIL": "error", "ABORT": "error"}
 """Event types that end a run, and dbt's word for how it ended."""
@@ -45,8 +44,6 @@ _OF_DATASETS: Final = frozenset(
 _OF_RUNS: Final = frozenset({"errorMessage", "test"})
 _TOLD_OF_RUNS: Final = (b"errorMessage", b"outputStatistics", b"dataQualityAssertions", b'"tests"')
 """What stands in an event that says more of its run than that it ran."""
-
-Facets = dict[str, Any]
 
 
 class JobName(NamedTuple):
@@ -419,7 +416,7 @@ def _key(line: bytes) -> bytes:
 
 
 def _is_name(name: str) -> bool:
-    return bool(name.strip()) and len(name) <= _LONGEST
+    return bool(name.strip()) and len(name) <= LONGEST_NAME
 
 
 def _decoded(line: bytes) -> dict[str, Any]:
@@ -467,21 +464,3 @@ def _kept(facets: Facets, names: frozenset[str]) -> Facets:
         for name, content in facets.items()
         if name in names and isinstance(content, dict) and not content.get("_deleted")
     }
-
-
-def facet(of: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """A part of an event that is an object; empty where it is not there, or anything else."""
-    content = of.get(name)
-    return content if isinstance(content, dict) else {}
-
-
-def dicts(value: object) -> list[dict[str, Any]]:
-    """The objects of a list; none of anything else."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def text(value: object, longest: int | None = _LONGEST) -> str:
-    """A text without white space around it; empty of anything else, and of what is too long for a name."""
-    if not isinstance(value, str) or (longest is not None and len(value) > longest):
-        return ""
-    return value.strip()
