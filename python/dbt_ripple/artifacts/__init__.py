@@ -6,6 +6,7 @@ fields have a default, and a file that cannot be read is explained in one line.
 
 from __future__ import annotations
 
+from dbt_ripple.artifacts.catalog import catalog_may_contain
 from dbt_ripple.artifacts.node_meta import (
     asset_type,
     column_pii,
@@ -44,7 +45,6 @@ from dbt_ripple.artifacts.project import (
 )
 from dbt_ripple.artifacts.read_artifacts import (
     Held,
-    catalog_may_contain,
     check_compiled,
     read_files,
     read_project,

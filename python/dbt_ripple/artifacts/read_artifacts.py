@@ -13,10 +13,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -24,6 +23,16 @@ import msgspec
 import xxhash
 from msgspec.structs import force_setattr
 
+from dbt_ripple.artifacts.catalog import CatalogColumns, check_catalog, is_older
+from dbt_ripple.artifacts.decode_json import (
+    NOT_JSON,
+    REGENERATE,
+    decode,
+    entries_of,
+    is_absent,
+    unknown_properties_apart,
+    without_lone_surrogates,
+)
 from dbt_ripple.artifacts.project import (
     WITH_SQL,
     CatalogColumn,
@@ -49,7 +58,6 @@ NEWEST_MANIFEST: Final = 20
 OWN: Final = "dbt_ripple"
 """The dbt package that comes with this one."""
 
-REGENERATE: Final = "run `dbt docs generate` to write it anew"
 
 _SECTIONS: Final = {
     "nodes": "",
@@ -63,12 +71,7 @@ _SECTIONS: Final = {
 }
 """The manifest's node sections, with the resource type of their entries where it may be unsaid."""
 
-_DECISIVE: Final = frozenset(
-    {"unique_id", "resource_type", "depends_on", "raw_code", "compiled_code", "config", "language"}
-)
-"""Fields of a node that decide its lineage: never left out."""
 
-_Struct = TypeVar("_Struct", bound=msgspec.Struct)
 _T = TypeVar("_T")
 
 
@@ -117,27 +120,6 @@ class _WithMoreOfColumns(_AsWritten):
 
     nodes: dict[str, _NodeAsWritten] = {}  # type: ignore[assignment]
     sources: dict[str, _NodeAsWritten] = {}  # type: ignore[assignment]
-
-
-class _CatalogTable(msgspec.Struct):
-    columns: dict[str, CatalogColumn] = {}
-
-
-class _Catalog(msgspec.Struct):
-    nodes: dict[str, _CatalogTable] = {}
-    sources: dict[str, _CatalogTable] = {}
-
-
-class _LateTable(msgspec.Struct, gc=False):
-    columns: msgspec.Raw = msgspec.Raw(b"{}")
-
-
-class _LateCatalog(msgspec.Struct):
-    """The catalog as dbt writes it, its columns not decoded yet."""
-
-    nodes: dict[str, _LateTable] = {}
-    sources: dict[str, _LateTable] = {}
-    metadata: msgspec.Raw = msgspec.Raw(b"{}")
 
 
 class _RunResults(msgspec.Struct):
@@ -221,17 +203,17 @@ def _read(target_path: Path, contents: Held) -> Project:
     manifest: _AsWritten | _Manifest
     try:
         manifest = _as_written(content)
-    except (msgspec.ValidationError, *_NOT_JSON):
-        manifest = _decode(without_lone_surrogates(content), _Manifest, manifest_path)
+    except (msgspec.ValidationError, *NOT_JSON):
+        manifest = decode(without_lone_surrogates(content), _Manifest, manifest_path)
     metadata = _metadata(manifest.metadata, manifest_path)
     nodes: dict[str, Node] = {}
     for section, resource_type in _SECTIONS.items():
-        entries = _entries(getattr(manifest, section), Node, manifest_path, section, notes)
+        entries = entries_of(getattr(manifest, section), Node, manifest_path, section, notes)
         _complete(entries, resource_type)
         nodes.update(_by_id(entries))
-    macros = _by_id(_entries(manifest.macros, Macro, manifest_path, "macros", notes))
-    groups = _by_id(_entries(manifest.groups, Group, manifest_path, "groups", notes))
-    disabled = _by_id(_entries(manifest.disabled, None, manifest_path, "disabled", notes))
+    macros = _by_id(entries_of(manifest.macros, Macro, manifest_path, "macros", notes))
+    groups = _by_id(entries_of(manifest.groups, Group, manifest_path, "groups", notes))
+    disabled = _by_id(entries_of(manifest.disabled, None, manifest_path, "disabled", notes))
     for entry in (*nodes.values(), *macros.values()):
         # What refers to what is said by `refs` and `sources`, in the order of the code.
         entry.depends_on.nodes.sort()
@@ -245,7 +227,7 @@ def _read(target_path: Path, contents: Held) -> Project:
     ]
     for unique_id in idle:
         disabled[unique_id] = nodes.pop(unique_id)
-    parent_map = _entries(manifest.parent_map, list[str], manifest_path, "parent_map", notes)
+    parent_map = entries_of(manifest.parent_map, list[str], manifest_path, "parent_map", notes)
     hidden = _hidden(nodes, parent_map, metadata)
     for unique_id in hidden:
         del nodes[unique_id]
@@ -272,14 +254,14 @@ def _read(target_path: Path, contents: Held) -> Project:
         if text is None:
             return {}
         with collector_paused():
-            columns = _LateColumns(text, catalog_path, nodes)
-            _check_catalog(columns, catalog_path, nodes, metadata, {*disabled, *hidden})
+            columns = CatalogColumns(text, catalog_path, nodes)
+            check_catalog(columns, catalog_path, nodes, metadata, {*disabled, *hidden})
         text = None
         return columns
 
     def catalog_is_older() -> bool:
         columns = catalog()
-        return isinstance(columns, _LateColumns) and _is_older(columns.metadata, metadata)
+        return isinstance(columns, CatalogColumns) and is_older(columns.metadata, metadata)
 
     @cache
     def run() -> _RunResults:
@@ -294,7 +276,7 @@ def _read(target_path: Path, contents: Held) -> Project:
     def freshness() -> list[SourceFreshness]:
         path = target_path / "sources.json"
         content = _optional(path)
-        return _decode(content, _Sources, path).results if content is not None else []
+        return decode(content, _Sources, path).results if content is not None else []
 
     def digest() -> str:
         run()
@@ -360,34 +342,6 @@ def _optional(path: Path) -> bytes | None:
     return content
 
 
-# --- JSON -> structs -------------------------------------------------------------------------------
-
-
-def _decode(content: bytes | msgspec.Raw, as_type: type[_Struct], path: Path) -> _Struct:
-    try:
-        return msgspec.json.decode(content, type=as_type)
-    except msgspec.ValidationError:
-        return _loosely(msgspec.Raw(bytes(content)), as_type, path, path.name, [])
-    except _NOT_JSON as error:
-        mended = without_lone_surrogates(bytes(content))
-        if mended != content:
-            return _decode(mended, as_type, path)
-        raise _not_json(path, error) from None
-
-
-def without_lone_surrogates(content: bytes) -> bytes:
-    r"""JSON in which halves of a character stand written out (``\ud800``): no text can hold them.
-
-    Python, and so dbt, writes them as it finds them in a yml file.
-    """
-    return _SURROGATES.sub(
-        lambda match: match[0] if match[1] is None else b"\\" + match[1], content
-    )
-
-
-_SURROGATES: Final = re.compile(rb"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F]..)")
-
-
 def _as_written(content: bytes) -> _AsWritten:
     try:
         return msgspec.json.decode(content, type=_AsWritten)
@@ -397,121 +351,8 @@ def _as_written(content: bytes) -> _AsWritten:
     manifest = msgspec.json.decode(content, type=_WithMoreOfColumns)
     for node in (*manifest.nodes.values(), *manifest.sources.values()):
         for name, column in node.columns.items():
-            node.columns[name] = msgspec.convert(_more_apart(column), Column)
+            node.columns[name] = msgspec.convert(unknown_properties_apart(column), Column)
     return manifest
-
-
-def _more_apart(column: dict[str, Any]) -> dict[str, Any]:
-    """What is said of a column, with the properties that dbt does not know under ``more``."""
-    more = {key: value for key, value in column.items() if key not in _OF_COLUMNS}
-    if not more:
-        return column
-    return {**{key: column[key] for key in column if key not in more}, "more": more}
-
-
-_OF_COLUMNS: Final = frozenset(Column.__struct_fields__) - {"more", "index"}
-_NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-
-
-def _not_json(path: Path, error: Exception) -> RippleError:
-    what = "JSON cut short" if "truncated" in str(error) else f"not valid JSON ({error})"
-    return RippleError(what, str(path), REGENERATE)
-
-
-def _entries(raw: Any, as_type: Any, path: Path, section: str, notes: list[str]) -> Any:
-    """One section of the manifest as a dict by unique_id; empty where it is missing or null.
-
-    A section that is not decoded yet is decoded at once. Only if an entry has a null or another
-    type where we expect something else is it decoded entry by entry.
-    """
-    if isinstance(raw, dict):
-        return raw
-    if _absent(raw):
-        return {}
-    if as_type is None:
-        as_type = msgspec.Raw
-    try:
-        return msgspec.json.decode(raw, type=dict[str, as_type])
-    except msgspec.ValidationError:
-        pass
-    except _NOT_JSON as error:
-        raise _not_json(path, error) from None
-    try:
-        entries = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
-    except msgspec.ValidationError:
-        raise RippleError(f"`{section}` is not an object", str(path), REGENERATE) from None
-    if not (isinstance(as_type, type) and issubclass(as_type, msgspec.Struct)):
-        return {
-            key: [item for item in value if isinstance(item, str)]
-            if isinstance(value, list)
-            else []
-            for key, value in ((k, msgspec.json.decode(v)) for k, v in entries.items())
-        }
-    return {
-        key: _loosely(entry, as_type, path, key, notes)
-        for key, entry in entries.items()
-        if not _absent(entry)
-    }
-
-
-def _absent(raw: msgspec.Raw) -> bool:
-    return bytes(memoryview(raw)[:5]) in (b"", b"null")  # a view: sections are tens of megabytes
-
-
-def _loosely(
-    raw: msgspec.Raw, as_type: type[_Struct], path: Path, key: str, notes: list[str]
-) -> _Struct:
-    """Decode one object whose fields may be null or of another type than we expect.
-
-    A null is the same as no field. A field of another type is left out, and said; if lineage
-    depends on it the file is refused.
-    """
-    try:
-        value = msgspec.json.decode(raw)
-    except _NOT_JSON as error:
-        raise _not_json(path, error) from None
-    if not isinstance(value, dict):
-        raise RippleError(f"`{key}` is not an object", str(path), REGENERATE)
-    value = _without_nulls(value)
-    if as_type is Node and isinstance(columns := value.get("columns"), dict):
-        value["columns"] = {
-            name: _more_apart(column) if isinstance(column, dict) else column
-            for name, column in columns.items()
-        }
-    if isinstance(value.get("tags"), str):
-        value["tags"] = [value["tags"]]
-    while True:
-        try:
-            return msgspec.convert(value, as_type)
-        except msgspec.ValidationError as error:
-            match = re.search(r"\$\.(\w+)", str(error))
-            field = match.group(1) if match else ""
-            if field not in value or field in _DECISIVE:
-                raise RippleError(
-                    f"`{key}` has an unknown shape ({error})",
-                    str(path),
-                    "is it the file dbt wrote? " + REGENERATE,
-                ) from None
-            del value[field]
-            notes.append(f"{path.name}: left out `{field}` of {key}: {error}")
-
-
-_OPAQUE: Final = frozenset(
-    {"config", "unrendered_config", "meta", "kwargs", "adapter_response", "owner", "args"}
-)
-"""Free-form objects: a null in them is the user's and stays."""
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {
-            key: item if key in _OPAQUE else _without_nulls(item)
-            for key, item in value.items()
-            if item is not None
-        }
-    if isinstance(value, list):
-        return [_without_nulls(item) for item in value if item is not None]
-    return value
 
 
 # --- what the manifest means -----------------------------------------------------------------------
@@ -519,9 +360,9 @@ def _without_nulls(value: Any) -> Any:
 
 def _metadata(raw: msgspec.Raw, path: Path) -> Metadata:
     not_one = "is it the manifest.json of a dbt project? " + REGENERATE
-    if _absent(raw):
+    if is_absent(raw):
         raise RippleError("JSON, but not a dbt manifest: it has no `metadata`", str(path), not_one)
-    metadata = _decode(raw, Metadata, path)
+    metadata = decode(raw, Metadata, path)
     schema_version = metadata.dbt_schema_version
     match = re.search(r"/dbt/([\w-]+)/v(\d+)(?:\.json)?$", schema_version)
     if not match or match.group(1) != "manifest":
@@ -697,126 +538,10 @@ def _likely_name(nodes: dict[str, Node]) -> str | None:
     return max(count, key=lambda name: count[name], default=None)
 
 
-# --- the other artifacts ---------------------------------------------------------------------------
-
-
-class _LateColumns(Mapping[str, list[CatalogColumn]]):
-    """The columns of the catalog's relations that are among the nodes, in order.
-
-    Those of a relation are decoded when they are asked for; hardly any command asks for all.
-
-    Attributes:
-        listed: the unique_ids of all that the catalog holds.
-        metadata: of the catalog, as far as it can be read.
-    """
-
-    def __init__(self, content: bytes, path: Path, nodes: Collection[str]) -> None:
-        self._content = content
-        self._path = path
-        self._nodes = nodes
-        self._columns: dict[str, msgspec.Raw | list[CatalogColumn]]
-        self.metadata = Metadata()
-        try:
-            catalog = msgspec.json.decode(content, type=_LateCatalog)
-        except (msgspec.ValidationError, *_NOT_JSON):
-            self._decode()
-        else:
-            tables = {**catalog.nodes, **catalog.sources}
-            self.listed = list(tables)
-            self._columns = {u: table.columns for u, table in tables.items() if u in nodes}
-            with suppress(msgspec.ValidationError, *_NOT_JSON):
-                self.metadata = msgspec.json.decode(catalog.metadata, type=Metadata)
-
-    def _decode(self) -> None:
-        """Decode all of it, which tells what to make of what dbt does not write."""
-        catalog = _decode(self._content, _Catalog, self._path)
-        tables = {**catalog.nodes, **catalog.sources}
-        self.listed = list(tables)
-        self._columns = {u: _sorted(t.columns) for u, t in tables.items() if u in self._nodes}
-
-    def __getitem__(self, unique_id: str) -> list[CatalogColumn]:
-        columns = self._columns[unique_id]
-        if isinstance(columns, list):
-            return columns
-        try:
-            decoded = _sorted(msgspec.json.decode(columns, type=dict[str, CatalogColumn]))
-        except (msgspec.ValidationError, *_NOT_JSON):
-            listed = self._columns
-            self._decode()
-            # Who is just walking over it finds all that was there.
-            self._columns = {u: self._columns.get(u, []) for u in listed}
-            return self[unique_id]
-        self._columns[unique_id] = decoded
-        return decoded
-
-    def may_contain(self, unique_id: str, pieces: Iterable[bytes]) -> bool:
-        """Whether the JSON of a relation's columns may contain one of these pieces, in lower case."""
-        columns = self._columns.get(unique_id, b"")
-        if isinstance(columns, list):
-            return True
-        text = bytes(columns).lower()
-        return b"\\" in text or any(map(text.__contains__, pieces))
-
-    def __contains__(self, unique_id: object) -> bool:
-        return unique_id in self._columns
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-
-def catalog_may_contain(
-    catalog: Mapping[str, Sequence[CatalogColumn]], unique_id: str, pieces: Iterable[bytes]
-) -> bool:
-    """Whether a catalog may say one of these pieces of JSON of a relation's columns; decodes nothing.
-
-    Args:
-        catalog: as `Project.catalog`.
-        unique_id: of the relation.
-        pieces: in lower case.
-    """
-    return not isinstance(catalog, _LateColumns) or catalog.may_contain(unique_id, pieces)
-
-
-def _is_older(catalog: Metadata, manifest: Metadata) -> bool:
-    """Whether a catalog was written before the manifest, by another command than that."""
-    if catalog.generated_at is None or manifest.generated_at is None:
-        return False
-    same = catalog.invocation_id is not None and catalog.invocation_id == manifest.invocation_id
-    return not same and as_utc(catalog.generated_at) < as_utc(manifest.generated_at)
-
-
-_index_of: Final = attrgetter("index")
-
-
-def _sorted(columns: dict[str, CatalogColumn]) -> list[CatalogColumn]:
-    return sorted(columns.values(), key=_index_of)
-
-
-def _check_catalog(
-    catalog: _LateColumns,
-    path: Path,
-    nodes: dict[str, Node],
-    metadata: Metadata,
-    disabled: Collection[str],
-) -> None:
-    # Installed packages are shared between projects, so only the project's own relations tell.
-    unknown = [key for key in catalog.listed if key not in catalog and key not in disabled]
-    if unknown and not any(nodes[key].package_name == metadata.project_name for key in catalog):
-        raise RippleError(
-            f"is the catalog of another project: it holds {unknown[0]} and nothing of "
-            f"{metadata.project_name}",
-            str(path),
-            "run `dbt docs generate`, which writes manifest.json and catalog.json together",
-        )
-
-
 def _run_results(
     content: bytes, path: Path, nodes: dict[str, Node], others: Collection[str], notes: list[str]
 ) -> _RunResults:
-    run = _decode(content, _RunResults, path)
+    run = decode(content, _RunResults, path)
     of_project = [
         item for item in run.results if item.unique_id in nodes or item.unique_id in others
     ]

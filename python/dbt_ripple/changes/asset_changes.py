@@ -15,7 +15,8 @@ from dbt_ripple.artifacts.assets_file import DeclaredAsset
 from dbt_ripple.changes.compare import Comparison, NodeChange, node_change
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.assets.asset_lineage import AssetLineage
-from dbt_ripple.graph.assets.declared_graph import ASSET, DeclaredGraph, text_of
+from dbt_ripple.graph.assets.asset_nodes import ASSET, text_of
+from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.hypothetical import Supposed, written_otherwise
 from dbt_ripple.graph.lineage import Analysis

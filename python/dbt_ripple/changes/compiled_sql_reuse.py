@@ -21,105 +21,22 @@ Everything else is compiled, not guessed at: the reason says which of these it w
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from typing import Final
 
-import msgspec
-
-from dbt_ripple.artifacts import Macro, Node, Project, References
+from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.changes.compile_inputs import (
+    NOTHING_PROVED,
+    CompileConditions,
+    CompiledText,
+    CompileInputs,
+    names_on_other_side,
+    nodes_above,
+    rename,
+)
 from dbt_ripple.changes.dbt_vars import Variables
-from dbt_ripple.graph.introspection import Introspection
-from dbt_ripple.graph.jinja import tags
-from dbt_ripple.graph.jinja_reads import reads_of
-from dbt_ripple.graph.macros import INTERNAL, Macros, dispatched
-from dbt_ripple.graph.node_properties import read_of
 from dbt_ripple.graph.traversal import reach_all
-from dbt_ripple.reasons import Code, Reason
-
-_TOKEN: Final = re.compile(
-    r"""(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
-    r"""|(?P<name>[A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)*)(?P<set>\s*=(?!=))?""",
-    re.S,
-)
-_WORD: Final = re.compile(r"[A-Za-z_]\w*")
-_SIGNATURE: Final = re.compile(r"\{%-?\s*(?:macro|test)\s+\w+\s*\((.*?)\)\s*-?%\}", re.S)
-_PARAMETER: Final = re.compile(r"(?:^|,)\s*(\w+)")
-
-_VARIABLES: Final = frozenset({"var"})
-_ENVIRONMENT: Final = frozenset({"env_var", "env", "dbt_metadata_envs"})
-_TARGET: Final = frozenset({"target", "schema", "database"})
-_COMMAND: Final = frozenset({"flags"})
-_NEVER: Final = frozenset(
-    {
-        *("_sql_results", "adapter", "adapter_macro", "builtins", "compiled_code", "context"),
-        *("context_macro_stack", "defer_relation", "graph", "invocation_args_dict"),
-        *("load_agate_table", "load_result", "model", "post_hooks", "pre_hooks", "render"),
-        *("selected_resources", "store_raw_result", "store_result", "submit_python_job"),
-        *("thread_id", "write"),
-    }
-)
-"""What of dbt's context may differ between two compilations of the same text, or tells of them."""
-_PURE: Final = frozenset(
-    {
-        *("adapter.dispatch", "adapter.quote", "adapter.quote_as_configured", "adapter.type"),
-        "target.type",  # both sides are of one adapter
-        *("builtins.ref", "builtins.source", "builtins.config"),
-    }
-)
-_WAREHOUSE: Final = frozenset(
-    "_sql_results adapter adapter_macro compiled_code load_agate_table load_result store_raw_result "
-    "store_result submit_python_job write".split()
-)
-"""Those of `_NEVER` that show what the warehouse holds, or what was asked of it before."""
-_NODE: Final = frozenset({"model"})
-"""Those that show the properties of the node itself."""
-_ANSWERED_AS_ON_BASE: Final = frozenset(
-    f"macro.dbt.{name}"
-    for name in ("is_incremental", "should_full_refresh", "should_store_failures")
-)
-_ONLY_LOOK: Final = frozenset({"get_columns_in_relation", "statement"})
-"""Macros of dbt's that look at the warehouse and at nothing else that may differ."""
-_UNSEEN: Final = frozenset(
-    {
-        *("access", "docs", "grants", "group", "meta", "persist_docs", "post-hook", "pre-hook"),
-        "tags",
-    }
-)
-"""Config that dbt itself does not look at while it compiles."""
-_OF_MORE: Final = frozenset({"PROFILE", "PROFILES_DIR", "PROJECT_DIR", "TARGET", "VARS"})
-"""Flags that tell of more than of the command."""
-_PARTS_OF_NAMES: Final = frozenset(
-    {
-        *("alias", "api", "database", "identifier", "include", "incorporate", "information_schema"),
-        *("name", "path", "quote", "replace_path", "schema", "split", "table"),
-    }
-)
-"""Words by which Jinja gets at a part of a relation's name: such a text has names we cannot map."""
-
-
-@dataclass(frozen=True)
-class CompileConditions:
-    """What both sides are proved to be compiled under alike.
-
-    Attributes:
-        variables: dbt's vars, of the projects and of the command line.
-        environment: environment variables.
-        target: the target of the profile, all of it.
-        command: the dbt command and its flags.
-        introspection: what Jinja queries while compiling: the warehouse, and properties of the node itself.
-    """
-
-    variables: bool = False
-    environment: bool = False
-    target: bool = False
-    command: bool = False
-    introspection: bool = False
-
-
-NOTHING_PROVED: Final = CompileConditions()
+from dbt_ripple.reasons import Reason
 
 
 @dataclass
@@ -150,7 +67,7 @@ def reuse_compiled_sql(
     Returns:
         What was taken over, and the rest, both in head's order.
     """
-    return _taken(head, _Sides(base, head, conditions))
+    return _taken(head, CompileInputs(base, head, conditions))
 
 
 def reuse_compiled_sql_of_artifacts(base: Project, head: Project) -> ReusedSql:
@@ -162,12 +79,12 @@ def reuse_compiled_sql_of_artifacts(base: Project, head: Project) -> ReusedSql:
     return _taken(head, _sides_of_artifacts(base, head))
 
 
-def _taken(head: Project, sides: _Sides) -> ReusedSql:
+def _taken(head: Project, sides: CompileInputs) -> ReusedSql:
     texts: dict[str, str | None] = {}
     to_compile: dict[str, Reason] = {}
     for node in head.uncompiled():
         text = sides.text_of(node.unique_id)
-        if isinstance(text, _MacroText):
+        if isinstance(text, CompiledText):
             texts[node.unique_id] = text.sql
         else:
             to_compile[node.unique_id] = text
@@ -214,11 +131,11 @@ def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> AgreedText
         The nodes of which a side has another text, with the one they share.
     """
     done = AgreedText()
-    sides: _Sides | None = None
+    sides: CompileInputs | None = None
     for unique_id in unique_ids:
         before, now = base.nodes[unique_id], head.nodes[unique_id]
         if before.compiled_code is not None and now.compiled_code is not None:
-            names = _names(base, head, _related(head, unique_id))
+            names = names_on_other_side(base, head, nodes_above(head, unique_id))
             if isinstance(names, dict) and rename(before.compiled_code, names) == now.compiled_code:
                 continue
         if sides is None:
@@ -228,12 +145,12 @@ def agree(base: Project, head: Project, unique_ids: Iterable[str]) -> AgreedText
         back = before.compiled_code is None
         of, to = (now, before) if back else (before, now)
         text = sides.renamed(unique_id, of.compiled_code or "", back=back)
-        if isinstance(text, _MacroText) and text.sql != to.compiled_code:
+        if isinstance(text, CompiledText) and text.sql != to.compiled_code:
             (done.base if back else done.head)[unique_id] = text.sql
     return done
 
 
-def _sides_of_artifacts(base: Project, head: Project) -> _Sides:
+def _sides_of_artifacts(base: Project, head: Project) -> CompileInputs:
     variables = Variables(base, head)
     conditions = CompileConditions(
         environment=base.same_environment and head.same_environment,
@@ -241,19 +158,7 @@ def _sides_of_artifacts(base: Project, head: Project) -> _Sides:
         command=True,
         introspection=True,
     )
-    return _Sides(base, head, conditions, variables)
-
-
-def rename(sql: str, names: Mapping[str, str]) -> str:
-    """Replace names of relations, as dbt writes them, by others, all at once.
-
-    Example:
-        >>> rename("select * from a.b join a.b_c join a.b.c", {"a.b": "x.y"})
-        'select * from x.y join a.b_c join a.b.c'
-    """
-    longest = sorted(names, key=len, reverse=True)
-    pattern = r"(?<![\w.`\"])(?:" + "|".join(map(re.escape, longest)) + r")(?![\w`\"]|\.\w)"
-    return re.sub(pattern, lambda match: names[match[0]], sql) if names else sql
+    return CompileInputs(base, head, conditions, variables)
 
 
 def other_names(base: Project, head: Project) -> dict[str, str]:
@@ -301,362 +206,3 @@ def _inlined_parents(project: Project, node: Node) -> set[str]:
     nodes = project.nodes
     above = reach_all([node.unique_id], project.parents, through=lambda u: nodes[u].is_ephemeral)
     return above.keys() - {node.unique_id}
-
-
-@dataclass(frozen=True)
-class _MacroText:
-    sql: str
-
-
-class _Sides:
-    """Both sides, and what was found out about their macros."""
-
-    def __init__(
-        self,
-        base: Project,
-        head: Project,
-        conditions: CompileConditions,
-        variables: Variables | None = None,
-    ) -> None:
-        self.base = base
-        self.head = head
-        self.conditions = conditions
-        self.variables = variables
-        self.macros = (_by_word(base), _by_word(head))
-        self.references = (References(base), References(head))
-        self.macro_names = self.macros[0].keys() | self.macros[1].keys()
-        self.reaches: dict[frozenset[str], _Reach] = {}
-        self.compared: dict[str, Reason | None] = {}
-        self.dbt_differs = _other_dbt(base, head)
-
-    def text_of(self, unique_id: str) -> _MacroText | Reason:
-        """The compiled SQL, or the reason why base's is not proved to be it."""
-        reason = self.dbt_differs or self.differs(unique_id)
-        if reason:
-            return reason
-        before = self.base.nodes[unique_id]
-        if before.compiled_code is None:
-            return Code.NOT_COMPILED_ON_BASE()
-        return self.renamed(unique_id, before.compiled_code)
-
-    def differs(self, unique_id: str) -> Reason | None:
-        """Why a node may compile to another text than on base."""
-        if unique_id not in self.compared:
-            self.compared[unique_id] = Code.PART_OF_A_CYCLE()
-            self.compared[unique_id] = self._differs(unique_id)
-        return self.compared[unique_id]
-
-    def _differs(self, unique_id: str) -> Reason | None:
-        now, before = self.head.nodes[unique_id], self.base.nodes.get(unique_id)
-        if before is None:
-            return Code.NOT_ON_BASE_SIDE()
-        if before.raw_code != now.raw_code or before.language != now.language:
-            return Code.CODE_CHANGED()
-        if before.config != now.config and not self.same_config(before, now):
-            return Code.CONFIG_CHANGED()
-        if before.test_metadata != now.test_metadata or before.column_name != now.column_name:
-            return Code.ARGUMENTS_CHANGED()
-        if before.depends_on.nodes != now.depends_on.nodes or (
-            (now.refs or before.refs)
-            and self.references[0].of(before) != self.references[1].of(now)
-        ):
-            return Code.REFERENCES_CHANGED()
-        reach = self.reach(now)
-        if reason := reach.reason or self.own_condition(now, reach.words):
-            return reason
-        # What one side has compiled or run, dbt has noted besides what both sides' parsing found.
-        less, more = now.depends_on.macros, before.depends_on.macros
-        if before.compiled_code is None and now.compiled_code is not None:
-            less, more = more, less
-        if not set(more).issuperset(less):
-            return Code.MACROS_DISPATCHED_OTHERWISE()
-        for parent in now.depends_on.nodes:
-            here, there = self.head.nodes.get(parent), self.base.nodes.get(parent)
-            if here is None or there is None:
-                return Code.PARENT_ON_ONE_SIDE(parent=parent)
-            if here.is_ephemeral != there.is_ephemeral:
-                return Code.EPHEMERAL_ON_ONE_SIDE(name=here.name)
-            if here.is_ephemeral and (reason := self.differs(parent)):
-                return Code.INLINES(name=here.name, because=reason)
-        return None
-
-    # -- macros and context -----------------------------------------------------------------------
-
-    def reach(self, node: Node) -> _Reach:
-        """Everything the node's Jinja reaches."""
-        words = set(_jinja_words(node.raw_code))
-        if node.test_metadata is not None:
-            for text in _strings(node.test_metadata.kwargs):
-                words |= _jinja_words(text)
-        words.update(_IN_A_STRING + macro.rpartition(".")[2] for macro in node.depends_on.macros)
-        key = frozenset(filter(self.may_matter, words))
-        if key not in self.reaches:
-            self.reaches[key] = self._reach(key)
-        return self.reaches[key]
-
-    def may_matter(self, word: str) -> bool:
-        """Whether a word of Jinja can be a macro, or a name of dbt's context that may vary."""
-        plain = word.lstrip(_IN_A_STRING)
-        return plain in self.macro_names or plain in _OF_MORE or word.partition(".")[0] in _CONTEXT
-
-    def _reach(self, words: frozenset[str]) -> _Reach:
-        waiting = sorted(words)
-        seen = set(words)
-        texts: list[str] = []
-        reasons: list[Reason] = []
-        while waiting:
-            word = waiting.pop()
-            before, now = (side.get(word.lstrip(_IN_A_STRING), {}) for side in self.macros)
-            if before.keys() != now.keys():
-                reasons.append(Code.MACRO_ON_ONE_SIDE(name=word))
-            for unique_id, macro in now.items():
-                other = before.get(unique_id, macro)
-                if (macro.macro_sql, macro.depends_on) != (other.macro_sql, other.depends_on):
-                    reasons.append(Code.MACRO_CHANGED(name=macro.name))
-                if unique_id in _ANSWERED_AS_ON_BASE:
-                    continue
-                if self.conditions.introspection and macro.package_name in INTERNAL:
-                    plain = dispatched(macro.name)
-                    if plain in _ONLY_LOOK:
-                        seen.add(f"adapter.{plain}")
-                        continue
-                texts.append(macro.macro_sql)
-                further = [w for w in _macro_words(macro.macro_sql) - seen if self.may_matter(w)]
-                seen.update(further)
-                waiting += sorted(further)
-        reasons += filter(None, map(self.condition, sorted(seen)))
-        return _Reach(frozenset(seen), texts, reasons[0] if reasons else None)
-
-    def condition(self, word: str) -> Reason | None:
-        """Why a name of dbt's context may stand for something else than on base."""
-        if word in _PURE:
-            return None
-        name = word.partition(".")[0]
-        if name in _WAREHOUSE | _NODE and self.conditions.introspection:
-            return None  # of each node it is asked apart
-        if word.startswith("adapter."):
-            return Code.LOOKS_WHILE_COMPILING(word=word)
-        if name in _NEVER:
-            return Code.ASKS_DBT(word=word)
-        if (
-            (name in _ENVIRONMENT and not self.conditions.environment)
-            or (name in _TARGET and not self.conditions.target)
-            or (name in _COMMAND and not self.conditions.command)
-        ):
-            return Code.READS_UNKNOWN_VALUE(word=word)
-        return None
-
-    def same_config(self, before: Node, now: Node) -> bool:
-        """Whether what differs of the config is said to nobody who writes the SQL."""
-        missing = object()
-        differ = {
-            key
-            for key in {*before.config, *now.config}
-            if before.config.get(key, missing) != now.config.get(key, missing)
-        }
-        if not (self.conditions.introspection and differ <= _UNSEEN):
-            return False
-        macros = self.macros_of_head
-        called = macros.closure([*now.depends_on.macros, *macros.named_in(now.raw_code)])
-        read = reads_of(now.raw_code, macros.internal)
-        for unique_id in called & macros.user:
-            read |= reads_of(macros.macros[unique_id].macro_sql, macros.internal)
-        return not read.everything and read_of(before, read) == read_of(now, read)
-
-    @cached_property
-    def macros_of_head(self) -> Macros:
-        """Head's macros, by what can call them."""
-        return Macros(self.head)
-
-    def own_condition(self, node: Node, words: frozenset[str]) -> Reason | None:
-        """Why what a node asks for by itself may be answered otherwise than on base.
-
-        Its vars are those of its package; what it looks at is compared apart where that is known.
-        """
-        if (
-            not words.isdisjoint(_VARIABLES)
-            and not self.conditions.variables
-            and not (self.variables is not None and self.variables.same(node.package_name))
-        ):
-            return Code.READS_UNKNOWN_VALUE(word="var")
-        if not self.conditions.introspection:
-            return None
-        if "flags" in words and (
-            more := {w.lstrip(_IN_A_STRING).upper() for w in words} & _OF_MORE
-        ):
-            return Code.READS_UNKNOWN_VALUE(word=f"flags.{min(more)}")
-        before = self.base.nodes[node.unique_id]
-        if not words.isdisjoint(_NODE) and _shown(before) != _shown(node):
-            return Code.READS_OWN_PROPERTIES()
-        looking = any(w.partition(".")[0] in _WAREHOUSE and w not in _PURE for w in words)
-        if looking and not (
-            node.depends_on.nodes
-            and all(s.of(n) for s, n in zip(self.introspection, (before, node), strict=True))
-        ):
-            return Code.LOOKS_AT_UNKNOWN()
-        return None
-
-    @cached_property
-    def introspection(self) -> tuple[Introspection, Introspection]:
-        """What each side's nodes look at."""
-        base, head = (Introspection(side, Macros(side)) for side in (self.base, self.head))
-        return base, head
-
-    # -- names of relations -----------------------------------------------------------------------
-
-    def renamed(self, unique_id: str, sql: str, *, back: bool = False) -> _MacroText | Reason:
-        """Base's SQL with head's names of relations, or the reason why they cannot be mapped.
-
-        ``back`` is the other way round: head's SQL with base's names.
-        """
-        of, to = (self.head, self.base) if back else (self.base, self.head)
-        names = _names(of, to, _related(self.head, unique_id))
-        if isinstance(names, _NameOfTwo):
-            return Code.NAME_OF_TWO(name=names.name, side="base" if back else "head")
-        if not names:
-            return _MacroText(sql)
-        node = self.head.nodes[unique_id]
-        reach = self.reach(node)
-        if parts := reach.words & _PARTS_OF_NAMES:
-            return Code.USES_PART_OF_NAME(part=min(parts))
-        written = "\n".join((node.raw_code, repr(node.test_metadata), *reach.texts))
-        for name in names:
-            if name in written:
-                return Code.NAME_IN_CODE(name=name)
-        return _MacroText(rename(sql, names))
-
-
-@dataclass(frozen=True)
-class _Reach:
-    """What Jinja reaches: words, texts of macros, and what of it is not proved the same."""
-
-    words: frozenset[str]
-    texts: list[str]
-    reason: Reason | None
-
-
-_CONTEXT: Final = _NEVER | _VARIABLES | _ENVIRONMENT | _TARGET | _COMMAND | _PARTS_OF_NAMES
-_IN_A_STRING: Final = "'"
-"""Stands before a word that was found in a string, where it can only be the name of a macro."""
-
-
-@dataclass(frozen=True)
-class _NameOfTwo:
-    """A name of a relation that is two relations on the other side."""
-
-    name: str
-
-
-def _names(of: Project, to: Project, unique_ids: Iterable[str]) -> dict[str, str] | _NameOfTwo:
-    """The names of relations that are others on another side."""
-    names: dict[str, str] = {}
-    for unique_id in unique_ids:
-        if unique_id in of.nodes and unique_id in to.nodes:
-            before, now = of.nodes[unique_id].relation_name, to.nodes[unique_id].relation_name
-            if before and now and names.setdefault(before, now) != now:
-                return _NameOfTwo(before)
-    return {before: now for before, now in names.items() if before != now}
-
-
-def _related(head: Project, unique_id: str) -> Iterator[str]:
-    """The node and all relations its text may name, through what is ephemeral."""
-    waiting, seen = [unique_id], {unique_id}
-    while waiting:
-        current = waiting.pop()
-        yield current
-        node = head.nodes.get(current)
-        if node is not None and (current == unique_id or node.is_ephemeral):
-            for parent in node.depends_on.nodes:
-                if parent not in seen:
-                    seen.add(parent)
-                    waiting.append(parent)
-
-
-def _shown(node: Node) -> Node:
-    """A node without what compiling it adds: what ``model`` shows."""
-    return msgspec.structs.replace(node, compiled=False, compiled_code=None, root_path=None)
-
-
-def _by_word(project: Project) -> dict[str, dict[str, Macro]]:
-    """Macros by every word that may call them: ``spark__star`` is what ``star`` dispatches to.
-
-    Where it is known which adapters' versions dbt dispatches to, another one's is called by its own
-    name only.
-    """
-    macros: dict[str, dict[str, Macro]] = {}
-    ours = _DISPATCHED_TO.get(project.metadata.adapter_type or "")
-    others = _DISPATCHED_TO.keys() - ours if ours is not None else frozenset[str]()
-    for unique_id, macro in project.macros.items():
-        macros.setdefault(macro.name, {})[unique_id] = macro
-        prefix, _, plain = macro.name.partition("__")
-        if plain and prefix not in others:
-            macros.setdefault(plain, {})[unique_id] = macro
-    return macros
-
-
-_DISPATCHED_TO: Final = {
-    "bigquery": frozenset({"bigquery"}),
-    "databricks": frozenset({"databricks", "spark"}),
-    "duckdb": frozenset({"duckdb"}),
-    "postgres": frozenset({"postgres"}),
-    "redshift": frozenset({"redshift", "postgres"}),
-    "snowflake": frozenset({"snowflake"}),
-    "spark": frozenset({"spark"}),
-    "trino": frozenset({"trino"}),
-}
-"""By adapter, the adapters whose versions of a macro `adapter.dispatch` may take."""
-
-
-def _other_dbt(base: Project, head: Project) -> Reason | None:
-    """Why nothing can be taken over: two dbts may compile one text to two."""
-    for what, before, now in (
-        ("dbt", base.metadata.dbt_version, head.metadata.dbt_version),
-        ("adapter", base.metadata.adapter_type, head.metadata.adapter_type),
-        ("project", base.metadata.project_name, head.metadata.project_name),
-    ):
-        if before != now:
-            return Code.COMPILED_BY_ANOTHER(what=what, base=str(before), head=str(now))
-    return None
-
-
-@cache
-def _macro_words(text: str) -> frozenset[str]:
-    """The words of a macro's text that are not its own parameters."""
-    signature = _SIGNATURE.search(text)
-    return _jinja_words(text).difference(_PARAMETER.findall(signature[1]) if signature else ())
-
-
-@cache
-def _jinja_words(text: str) -> frozenset[str]:
-    """The words in the ``{{ }}`` and ``{% %}`` of a text, names being set left out.
-
-    What is an attribute of ``adapter``, ``builtins`` or ``target`` stands with it.
-
-    Example:
-        >>> sorted(_jinja_words("select a {# b #} {%- set c = {'d': {'e': adapter.type()}} %}"))
-        ["'d", "'e", 'adapter.type', 'set', 'type']
-    """
-    words: set[str] = set()
-    for inside in tags(text):
-        for token in _TOKEN.finditer(inside):
-            if token["text"]:
-                words.update(_IN_A_STRING + word for word in _WORD.findall(token["text"]))
-            elif not token["set"]:
-                names = _WORD.findall(token["name"])
-                if names[0] in ("adapter", "builtins", "target") and len(names) > 1:
-                    names[0] = f"{names[0]}.{names[1]}"
-                words.update(names)
-    return frozenset(words)
-
-
-def _strings(value: object) -> Iterator[str]:
-    """All strings in a value of JSON."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _strings(key)
-            yield from _strings(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from _strings(item)

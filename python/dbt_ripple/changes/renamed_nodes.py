@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Node, Project
-from dbt_ripple.changes.compiled_sql_reuse import other_names, rename
+from dbt_ripple.changes.compile_inputs import rename
+from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.graph.jinja import normalised
 from dbt_ripple.graph.linking.sources import where_it_is
 

@@ -20,7 +20,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from dbt_ripple.artifacts import Macro, Node, Project
-from dbt_ripple.changes.compiled_sql_reuse import other_names, rename
+from dbt_ripple.changes.compile_inputs import rename
+from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.graph.config_fingerprints import hooks_of
 from dbt_ripple.graph.hook_statements import arguments_in
 from dbt_ripple.graph.jinja import Tag, tagged

@@ -38,7 +38,8 @@ from ruamel.yaml.error import YAMLError
 
 from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.changes.comparability import with_macro_order, with_variables
-from dbt_ripple.changes.compiled_sql_reuse import CompileConditions, ReusedSql, reuse_compiled_sql
+from dbt_ripple.changes.compile_inputs import CompileConditions
+from dbt_ripple.changes.compiled_sql_reuse import ReusedSql, reuse_compiled_sql
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.macros import ANY

@@ -19,7 +19,8 @@ from typing import Any
 import msgspec
 
 from dbt_ripple.artifacts import Project
-from dbt_ripple.changes.compiled_sql_reuse import other_names, rename
+from dbt_ripple.changes.compile_inputs import rename
+from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.dbt_runner.base_ref import CHOSEN, choose, compile_nodes
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions, why
 from dbt_ripple.errors import RippleError

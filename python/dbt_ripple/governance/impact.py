@@ -41,7 +41,8 @@ from dbt_ripple.governance.rules import RULES
 from dbt_ripple.governance.semantic_layer import layer_after, layer_breaches
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.assets.asset_lineage import AssetLineage
-from dbt_ripple.graph.assets.declared_graph import ASSET, DATASET, DeclaredGraph
+from dbt_ripple.graph.assets.asset_nodes import ASSET, DATASET
+from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.hypothetical import HypotheticalChange
 from dbt_ripple.graph.joined_projects import JoinedProjects

@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from dbt_ripple import __version__
-from dbt_ripple.artifacts.read_artifacts import without_lone_surrogates
+from dbt_ripple.artifacts.decode_json import without_lone_surrogates
 from dbt_ripple.errors import RippleError
 from dbt_ripple.governance.red_below import RedBelow
 from dbt_ripple.pages.badges import badges_of_health, badges_of_node, files

@@ -208,7 +208,7 @@ def expressions_of(project: Project) -> Callable[[Vertex], str | None]:
     """The SQL that computes each column, found for a node when it is first asked for."""
     from dbt_ripple.flow.definitions import computed
     from dbt_ripple.flow.identifiers import dialect_of
-    from dbt_ripple.graph.assets.declared_graph import said_expressions
+    from dbt_ripple.graph.assets.asset_nodes import declared_expressions
 
     dialect = dialect_of(project.metadata.adapter_type)
     by_node: dict[str, dict[str, str]] = {}
@@ -220,7 +220,7 @@ def expressions_of(project: Project) -> Callable[[Vertex], str | None]:
             sql = None if node is None or node.is_python else node.compiled_code
             by_node[unique_id] = computed(sql, dialect) if sql else {}
             if node is not None:
-                by_node[unique_id] |= said_expressions(node)
+                by_node[unique_id] |= declared_expressions(node)
         return by_node[unique_id].get(column.lower())
 
     return expression

@@ -36,7 +36,8 @@ import msgspec
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes import Comparison
-from dbt_ripple.changes.compiled_sql_reuse import other_names, rename
+from dbt_ripple.changes.compile_inputs import rename
+from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.flow.determinism import (
     Cause,
     Nondeterminism,

@@ -22,7 +22,8 @@ from collections.abc import Collection, Iterable, Iterator
 
 from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.changes import Comparison
-from dbt_ripple.changes.compiled_sql_reuse import other_names, rename
+from dbt_ripple.changes.compile_inputs import rename
+from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.config_fingerprints import NAMING, ConfigFingerprints
 from dbt_ripple.graph.jinja import normalised

@@ -25,7 +25,8 @@ from typing import Final
 
 from dbt_ripple.artifacts import CatalogColumn, Node, Project
 from dbt_ripple.changes import Comparison
-from dbt_ripple.changes.compiled_sql_reuse import other_names, rename
+from dbt_ripple.changes.compile_inputs import rename
+from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.flow.containment import INJECTIVE, ONTO, Embeddings, conditions
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.row_constraints import FactUse, KnownConstraints

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Macro, Metadata, Node, Project, Ref
 from dbt_ripple.artifacts.project import DependsOn, TestMetadata
+from dbt_ripple.changes.compile_inputs import CompileConditions, rename
 from dbt_ripple.changes.compiled_sql_reuse import (
-    CompileConditions,
-    rename,
     reuse_compiled_sql,
     reuse_compiled_sql_of_artifacts,
 )

@@ -21,7 +21,7 @@ from pyspark.sql import types as T  # noqa: N812
 from dbt_ripple import Dataset, track
 from dbt_ripple.flow.ir import AGGREGATION, FILTER, IDENTITY, TRANSFORMATION
 from dbt_ripple.openlineage.dataframe_lineage import jdbc_relation, read_dataframe
-from dbt_ripple.spark.plan_lineage import PlanGapError
+from dbt_ripple.spark.plan_tree import PlanGapError
 
 pytestmark = pytest.mark.spark
 LTV = "s3://lake/gold/ltv"

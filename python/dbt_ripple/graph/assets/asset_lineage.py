@@ -16,36 +16,35 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
 from dbt_ripple.artifacts import masking_functions
-from dbt_ripple.artifacts.assets_file import KINDS, ColumnFlow
+from dbt_ripple.artifacts.assets_file import ColumnFlow
 from dbt_ripple.flow.fingerprint import digest
-from dbt_ripple.flow.identifiers import fold, fold_stored
+from dbt_ripple.flow.identifiers import fold
 from dbt_ripple.flow.ir import (
-    AGGREGATION,
-    CONDITIONAL,
     FILTER,
     GROUP_BY,
     IDENTITY,
     JOIN,
-    MASK_SHIFT,
     SORT,
     TRANSFORMATION,
-    WINDOW,
 )
 from dbt_ripple.flow.link import Linked
-from dbt_ripple.flow.relation import Deps, Relation, merge, through
+from dbt_ripple.flow.relation import Deps, Relation, merge
 from dbt_ripple.flow.statements import Statement
-from dbt_ripple.graph.assets.declared_graph import (
-    AssetLink,
-    AssetNode,
-    DeclaredGraph,
-    dialect_note,
-    text_of,
+from dbt_ripple.graph.assets.asset_columns import (
+    AssetColumnParts,
+    Columns,
+    LinkedAsset,
+    UnlistedAssetColumns,
+    as_linked_node,
+    fingerprint_parts,
+    kind_of,
 )
+from dbt_ripple.graph.assets.asset_nodes import AssetLink, AssetNode, dialect_note, text_of
+from dbt_ripple.graph.assets.declared_graph import DeclaredGraph
 from dbt_ripple.graph.broken_nodes import BrokenNodeFinder, believed
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.column_edges import WithAssetEdges, edges_of_deps, is_read_whole
@@ -61,17 +60,6 @@ from dbt_ripple.graph.query_cache import Note, QueryCache
 from dbt_ripple.graph.relations import LinkedNode, topological, unknown_relation
 from dbt_ripple.reasons import Code, Reason
 
-_BITS: Final[Mapping[str, int]] = {
-    "IDENTITY": IDENTITY,
-    "TRANSFORMATION": TRANSFORMATION,
-    "AGGREGATION": AGGREGATION,
-    "JOIN": JOIN,
-    "FILTER": FILTER,
-    "GROUP_BY": GROUP_BY,
-    "SORT": SORT,
-    "WINDOW": WINDOW,
-    "CONDITIONAL": CONDITIONAL,
-}
 _ROUNDS: Final = 10
 """How often assets that read each other in turn are linked."""
 
@@ -88,63 +76,6 @@ _SETS: Final = frozenset({"DECLARE", "SET"})
 
 _OF_ROWS: Final = JOIN | FILTER | GROUP_BY | SORT
 """Kinds by which a column decides which rows there are; it is then no value of any column."""
-
-
-def kind_of(flow: ColumnFlow) -> int:
-    """The kind of a dependency that a declaration means."""
-    word = (flow.transformation or "identity").strip().lower().replace(" ", "_")
-    kind, subtype = KINDS.get(word, ("DIRECT", "TRANSFORMATION"))
-    bit = _BITS[subtype]
-    return bit << MASK_SHIFT if flow.masking and kind == "DIRECT" else bit
-
-
-@dataclass
-class _Column:
-    """A column while it is put together: what it depends on, and the parts of its fingerprint."""
-
-    name: str
-    deps: Deps = field(default_factory=dict)
-    parts: list[bytes] = field(default_factory=list)
-
-    def add(self, fp: bytes, deps: Deps, kind: int = IDENTITY, transformation: str = "") -> None:
-        """Add something that it comes of."""
-        self.parts.append(digest(b"of", fp, str(kind).encode(), transformation.encode()))
-        merge(self.deps, through(kind, deps))
-
-
-@dataclass
-class Columns:
-    """The columns and rows of a relation while they are put together, in order."""
-
-    by_name: dict[str, _Column] = field(default_factory=dict)
-    rows: _Column = field(default_factory=lambda: _Column(ROWS))
-
-    def column(self, name: str) -> _Column:
-        """A column, made where there is none."""
-        return self.by_name.setdefault(name.lower(), _Column(name))
-
-
-@dataclass
-class _LinkedAsset:
-    """An asset while it is linked.
-
-    Attributes:
-        unseen: why not all of it can be followed.
-        missing: columns that are certainly not there.
-        everything: what is read without its columns.
-        into: what it writes to by its SQL, by unique_id: its own columns by theirs; None where any of them
-            may come of all that it reads.
-        written_whole: who writes it without its columns.
-        texts: of what counts as it is written, because it is not followed.
-    """
-
-    own: Columns = field(default_factory=Columns)
-    unseen: list[Reason] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-    everything: dict[str, None] = field(default_factory=dict)
-    into: dict[str, dict[str, str] | None] = field(default_factory=dict)
-    written_whole: list[str] = field(default_factory=list)
-    texts: list[str] = field(default_factory=list)
 
 
 class AssetLineage:
@@ -180,7 +111,7 @@ class AssetLineage:
         self._before: dict[str, LinkedNode] = {}
         self._queries: dict[str, QueryCache] = {}
         self._writers: dict[str, list[str]] = {}
-        self._jobs: dict[str, _LinkedAsset] = {}
+        self._jobs: dict[str, LinkedAsset] = {}
         self._guessed: set[tuple[str, str]] = set()
         for parent, child in graph.edges:
             if parent in graph.assets:
@@ -235,7 +166,9 @@ class AssetLineage:
             return unknown_relation(fingerprint, {(unique_id, ROWS): IDENTITY})
         fps = [bytes.fromhex(fp) for fp in seen.fingerprints]
         rows_fp = bytes.fromhex(seen.rows_fingerprint)
-        unlisted = _Rest(unique_id, digest(b"rest", unique_id.encode(), rows_fp, *fps), seen)
+        unlisted = UnlistedAssetColumns(
+            unique_id, digest(b"rest", unique_id.encode(), rows_fp, *fps), seen
+        )
         gone = seen.reason == Code.GONE()
         # How one engine stores a name says nothing of how another one spells it.
         own = dialect == self.graph.dialect
@@ -288,7 +221,7 @@ class AssetLineage:
     # -- assets -------------------------------------------------------------------------------------
 
     def _asset(self, asset: AssetNode) -> LinkedNode:
-        job = self._jobs[asset.unique_id] = _LinkedAsset()
+        job = self._jobs[asset.unique_id] = LinkedAsset()
         declared_asset = asset.declared
         for declared in declared_asset.columns:
             type_ = (declared.type or "").lower()
@@ -316,7 +249,7 @@ class AssetLineage:
         return self._linked(asset, job, silent, bool(asset.above() or writers or silent))
 
     def _linked(
-        self, asset: AssetNode, job: _LinkedAsset, silent: list[str], follows: bool
+        self, asset: AssetNode, job: LinkedAsset, silent: list[str], follows: bool
     ) -> LinkedNode:
         unique_id = asset.unique_id
         declared_asset = asset.declared
@@ -337,7 +270,7 @@ class AssetLineage:
             status, reason = "opaque", job.unseen[0]
         if job.missing:
             status, reason = "broken", Code.CANNOT_FIND(names=list(dict.fromkeys(job.missing)))
-        return _as_relation(unique_id, own, job.own, self.graph.dialect, status, reason)
+        return as_linked_node(unique_id, own, job.own, self.graph.dialect, status, reason)
 
     def _called(self, unique_id: str) -> str:
         node = self.graph.project.nodes.get(unique_id)
@@ -346,7 +279,7 @@ class AssetLineage:
         asset = self.graph.declared.get(unique_id)
         return asset.id if asset is not None else unique_id.partition(".")[2]
 
-    def _read(self, asset: AssetNode, link: AssetLink, job: _LinkedAsset) -> None:
+    def _read(self, asset: AssetNode, link: AssetLink, job: LinkedAsset) -> None:
         """What the declaration says that it reads."""
         unique_id, flow = link
         seen = self.seen(unique_id)
@@ -389,12 +322,12 @@ class AssetLineage:
         for column, fp in zip(seen.columns, seen.fingerprints, strict=False):
             if column.lower() == name.lower():
                 return bytes.fromhex(fp), {(unique_id, column): IDENTITY}
-        unlisted = _Rest(
+        unlisted = UnlistedAssetColumns(
             unique_id, digest(b"rest", unique_id.encode(), seen.rows_fingerprint.encode())
         )
         return unlisted.get(name.lower(), name)
 
-    def _sql(self, asset: AssetNode, job: _LinkedAsset) -> None:
+    def _sql(self, asset: AssetNode, job: LinkedAsset) -> None:
         """What its SQL reads and writes, statement by statement."""
         declared_asset = asset.declared
         if isinstance(asset.statements, Reason):
@@ -492,13 +425,13 @@ class AssetLineage:
             return relation
         certain = self._certain.linker.node(unique_id).relation
         if certain.unlisted:
-            relation.unlisted = [_Rest(unique_id, b"certain")]
+            relation.unlisted = [UnlistedAssetColumns(unique_id, b"certain")]
         return relation
 
     def _not_followed(
         self,
         asset: AssetNode,
-        job: _LinkedAsset,
+        job: LinkedAsset,
         statement: Statement,
         why: Reason,
         built: dict[str, Relation],
@@ -530,10 +463,10 @@ class AssetLineage:
         for writer in self._writers.get(unique_id, ()):
             self._write(writer, unique_id, columns)
         own = digest(b"dataset", unique_id.encode())
-        return _as_relation(unique_id, own, columns, self.graph.dialect, "leaf", None)
+        return as_linked_node(unique_id, own, columns, self.graph.dialect, "leaf", None)
 
     def _write(
-        self, writer: str, unique_id: str, columns: Columns, job: _LinkedAsset | None = None
+        self, writer: str, unique_id: str, columns: Columns, job: LinkedAsset | None = None
     ) -> None:
         """Add what one asset writes into a relation to the columns of that."""
         asset = self.graph.assets[writer]
@@ -601,7 +534,7 @@ class AssetLineage:
         seen = self.dbt.nodes.get(unique_id)
         return {name.lower(): name for name in (seen.columns if seen is not None else ())}
 
-    def _target(self, unique_id: str, name: str, columns: Columns) -> _Column:
+    def _target(self, unique_id: str, name: str, columns: Columns) -> AssetColumnParts:
         return columns.column(self._columns_of(unique_id).get(name.lower(), name))
 
     # -- all together -------------------------------------------------------------------------------
@@ -672,8 +605,8 @@ class AssetLineage:
         """What assets write otherwise than before into the sources of dbt: columns and rows, by source."""
         changed: dict[str, set[str]] = {}
         for unique_id in {**before.written, **self.written}:
-            then = _fingerprints(before.written.get(unique_id, Columns()))
-            now = _fingerprints(self.written.get(unique_id, Columns()))
+            then = fingerprint_parts(before.written.get(unique_id, Columns()))
+            now = fingerprint_parts(self.written.get(unique_id, Columns()))
             names = {name for name in {**then, **now} if then.get(name) != now.get(name)}
             if names:
                 changed[unique_id] = names
@@ -683,12 +616,7 @@ class AssetLineage:
 _RELATIONS: Final = ("model", "seed", "snapshot", "source")
 
 
-def _fingerprints(columns: Columns) -> dict[str, list[bytes]]:
-    by_name = {name: sorted(column.parts) for name, column in columns.by_name.items()}
-    return {**by_name, ROWS: sorted(columns.rows.parts)}
-
-
-def _depend_on_everything(lineage: AssetLineage, job: _LinkedAsset) -> None:
+def _depend_on_everything(lineage: AssetLineage, job: LinkedAsset) -> None:
     """Each of its columns, and its rows, may come of all that some relations hold."""
     everything: Deps = {}
     parts = []
@@ -705,75 +633,9 @@ def _depend_on_everything(lineage: AssetLineage, job: _LinkedAsset) -> None:
         column.add(whole, everything)
 
 
-def _as_relation(
-    unique_id: str,
-    own: bytes,
-    columns: Columns,
-    dialect: str,
-    status: Status,
-    reason: Reason | None,
-) -> LinkedNode:
-    declared = list(columns.by_name.values())
-    names = [column.name for column in declared]
-    fps = [digest(own, c.name.lower().encode(), *sorted(c.parts)) for c in declared]
-    rows_fp = digest(own, b"rows", *sorted(columns.rows.parts))
-    relation = Relation(
-        names=list(names),
-        keys=[fold_stored(name, dialect) for name in names],
-        fps=fps,
-        deps=[{(unique_id, name): IDENTITY} for name in names],
-        unlisted=[_Rest(unique_id, digest(own, b"rest"))],
-        rows_fp=rows_fp,
-        rows={(unique_id, ROWS): IDENTITY},
-        side_key=digest(b"leaf", unique_id.encode()),
-    )
-    analysis = NodeAnalysis(
-        unique_id,
-        status,
-        reason,
-        columns=names,
-        fingerprints=[fp.hex() for fp in fps],
-        expressions=[None] * len(names),
-        rows_fingerprint=rows_fp.hex(),
-    )
-    return LinkedNode(analysis, relation, [column.deps for column in declared], columns.rows.deps)
-
-
 def _star(relation: Relation) -> Reason:
     parents = sorted({parent for parent, _ in relation.rows})
     return Code.STAR_UNKNOWN(parents=[*parents[:3]] or ["its source"])
-
-
-class _Rest:
-    """Columns of a relation that nothing lists: each is taken as existing once it is read.
-
-    A name that is listed in another case is that column.
-    """
-
-    __slots__ = ("fingerprint", "seen", "unique_id")
-
-    def __init__(
-        self, unique_id: str, fingerprint: bytes, seen: NodeAnalysis | None = None
-    ) -> None:
-        self.unique_id = unique_id
-        self.fingerprint = fingerprint
-        self.seen = seen
-
-    def get(self, key: str, name: str) -> tuple[bytes, Deps]:
-        """Its fingerprint and what it depends on."""
-        if self.seen is not None:
-            for column, fp in zip(self.seen.columns, self.seen.fingerprints, strict=False):
-                if column.lower() == name.lower():
-                    return bytes.fromhex(fp), {(self.unique_id, column): IDENTITY}
-        return digest(self.fingerprint, key.encode()), {(self.unique_id, name): IDENTITY}
-
-    def fp(self) -> bytes:
-        """A fingerprint of all of them."""
-        return digest(self.fingerprint, b"*")
-
-    def whole(self) -> Deps:
-        """What depends on all of them depends on the rows."""
-        return {(self.unique_id, ROWS): TRANSFORMATION}
 
 
 class _AssetTableResolver:

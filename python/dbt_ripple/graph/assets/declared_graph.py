@@ -13,18 +13,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
 from dbt_ripple.artifacts import Column, Node, NodeFinder, Project, TestMetadata, did_you_mean
 from dbt_ripple.artifacts.assets_file import (
-    COLLECTED,
     DATASETS,
-    FILE,
-    KINDS,
     Assertion,
     DeclaredAsset,
     Flow,
@@ -33,86 +29,28 @@ from dbt_ripple.artifacts.project import BUILDS_NOTHING, DependsOn
 from dbt_ripple.errors import RippleError
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.flow.statements import KNOWN, Name, Statement, dialects, statements
+from dbt_ripple.graph.assets.asset_nodes import (
+    ASSET,
+    DATASET,
+    AssetLink,
+    AssetNode,
+    explained,
+    file_of,
+    is_one_query,
+    names_of_node,
+    not_followed,
+    text_of,
+)
 from dbt_ripple.graph.linking.sources import DATASET_PREFIX
 from dbt_ripple.graph.relation_names import RelationNames
 from dbt_ripple.graph.relations import RELATIONS
 from dbt_ripple.graph.semantic_references import SEMANTIC
 from dbt_ripple.graph.traversal import reach
-from dbt_ripple.reasons import Code, Reason
-
-ASSET: Final = "asset"
-"""Resource type of a declared asset."""
-
-DATASET: Final = "dataset"
-"""Resource type of a relation that is read or written and that nobody declares."""
+from dbt_ripple.reasons import Reason
 
 _CALL: Final = re.compile(
     r"""\s*(ref|source)\(\s*(['"])([^'"]+)\2\s*(?:,\s*(['"])([^'"]+)\4\s*)?\)\s*"""
 )
-
-
-class AssetLink(NamedTuple):
-    """What an asset reads or writes, by its unique_id."""
-
-    unique_id: str
-    flow: Flow
-
-
-@dataclass
-class AssetNode:
-    """A declared asset, with what its names mean.
-
-    Attributes:
-        dialect: its SQL is written in.
-        reads: what the declaration says that it reads, in order.
-        writes: likewise.
-        statements: of its SQL; the reason why there are none where it cannot be read; empty without SQL.
-        named: the relations that its SQL names, by their keys.
-        gone: what it reads or writes that is there no more, as it is called.
-    """
-
-    declared: DeclaredAsset
-    dialect: str
-    reads: list[AssetLink]
-    writes: list[AssetLink]
-    statements: list[Statement] | Reason
-    named: dict[str, str]
-    gone: list[str]
-
-    @property
-    def unique_id(self) -> str:
-        """Its id in the graph."""
-        return self.declared.unique_id
-
-    def sql_targets(self) -> dict[str, str]:
-        """The relations its statements write to, by key, without those that end with the script."""
-        if isinstance(self.statements, Reason):
-            return {}
-        return {
-            s.writes.key: self.named[s.writes.key]
-            for s in self.statements
-            if s.writes is not None and s.writes.key in self.named
-        }
-
-    def sql_reads(self) -> dict[str, None]:
-        """The relations its statements read."""
-        if isinstance(self.statements, Reason):
-            return {}
-        return dict.fromkeys(
-            self.named[name.key]
-            for s in self.statements
-            for name in s.reads
-            if name.key in self.named
-        )
-
-    def above(self) -> dict[str, None]:
-        """All that it reads."""
-        return dict.fromkeys([*(link.unique_id for link in self.reads), *self.sql_reads()])
-
-    def below(self) -> dict[str, None]:
-        """All that it writes."""
-        below = [*(link.unique_id for link in self.writes), *self.sql_targets().values()]
-        return dict.fromkeys(below)
 
 
 class DeclaredGraph:
@@ -173,7 +111,7 @@ class DeclaredGraph:
         taken: dict[str, str] = {}
         for unique_id, node in self.project.nodes.items():
             kinds = (node.resource_type, *_OF_DBT.get(node.resource_type, ()))
-            for name in _names_of(node) if node.resource_type in _NAMED else ():
+            for name in names_of_node(node) if node.resource_type in _NAMED else ():
                 for kind in kinds:
                     taken.setdefault(f"{kind}:{name}", unique_id)
         return taken
@@ -347,7 +285,7 @@ class DeclaredGraph:
                 own = [link.unique_id for link in (*reads, *writes)]
                 named = self._named(asset, parsed, dialect, gone, own if lenient else ())
             if dialect not in KNOWN:
-                parsed = parsed if isinstance(parsed, Reason) else _not_followed(parsed)
+                parsed = parsed if isinstance(parsed, Reason) else not_followed(parsed)
         return AssetNode(asset, dialect, reads, writes, parsed, named, gone)
 
     def _links(
@@ -507,7 +445,7 @@ class DeclaredGraph:
             children.setdefault(unique_id, [])
         for asset in self.assets.values():
             for link in asset.writes:
-                nodes[link.unique_id] = _explained(nodes[link.unique_id], link.flow)
+                nodes[link.unique_id] = explained(nodes[link.unique_id], link.flow)
         declarations = msgspec.json.encode(
             [
                 (
@@ -569,7 +507,7 @@ class DeclaredGraph:
 
     def _node(self, asset: AssetNode) -> Node:
         declared_asset = asset.declared
-        is_query = asset.dialect == self.dialect and _is_one_query(asset.statements)
+        is_query = asset.dialect == self.dialect and is_one_query(asset.statements)
         columns = {
             column.name: Column(
                 name=column.name,
@@ -587,7 +525,7 @@ class DeclaredGraph:
             type=declared_asset.type,
             label=declared_asset.id,
             package_name=self.project.name,
-            original_file_path=_file_of(declared_asset),
+            original_file_path=file_of(declared_asset),
             path=declared_asset.source_ref or "",
             fqn=[self.project.name, "assets", declared_asset.name],
             owner=dict(declared_asset.owner),
@@ -601,7 +539,7 @@ class DeclaredGraph:
             depends_on=DependsOn(nodes=list(asset.above())),
         )
         for link in asset.reads:
-            node = _explained(node, link.flow)
+            node = explained(node, link.flow)
         return node
 
 
@@ -612,14 +550,6 @@ _OF_DBT: Final[Mapping[str, tuple[str, ...]]] = {
     "source": ("table",),
 }
 _NAMED: Final = (*RELATIONS, *SEMANTIC, "exposure")
-
-
-def _file_of(asset: DeclaredAsset) -> str:
-    """The file it is declared in; beside the project only its name. Events have none."""
-    if asset.place.startswith(COLLECTED):
-        return ""
-    file = asset.place.rpartition(":")[0]
-    return FILE if file.replace("\\", "/").rpartition("/")[2] == FILE else file
 
 
 def _goes_round(project: Project, edges: Iterable[tuple[str, str]]) -> bool:
@@ -648,79 +578,3 @@ def _best_told(links: list[AssetLink]) -> list[AssetLink]:
         for link in links
         if link.flow.columns is not None or link.unique_id not in with_columns
     ]
-
-
-def _names_of(node: Node) -> set[str]:
-    names = {node.name.casefold(), node.display_name.casefold()}
-    if node.source_name:
-        names.add(f"{node.source_name}.{node.name}".casefold())
-    return names
-
-
-def _not_followed(parsed: Sequence[Statement]) -> list[Statement]:
-    return [statement._replace(is_query=False) for statement in parsed]
-
-
-def _is_one_query(parsed: list[Statement] | Reason) -> bool:
-    return not isinstance(parsed, Reason) and len(parsed) == 1 and parsed[0].is_query
-
-
-def _explained(node: Node, flow: Flow) -> Node:
-    """A node whose columns say how they are made, where the declaration does."""
-    texts = {
-        column_flow.target: column_flow.transformation
-        for column_flow in flow.columns or ()
-        if column_flow.transformation is not None
-        and column_flow.transformation.lower() not in KINDS
-    }
-    if not texts:
-        return node
-    columns = dict(node.columns)
-    by_name = {(column.name or key).lower(): key for key, column in columns.items()}
-    for target, text in texts.items():
-        key = by_name.get(target.lower(), target)
-        column = columns.get(key) or Column(name=target, index=len(columns))
-        columns[key] = msgspec.structs.replace(
-            column, more={**(column.more or {}), EXPRESSION: text}
-        )
-    return msgspec.structs.replace(node, columns=columns)
-
-
-EXPRESSION: Final = "ripple_transformation"
-"""Where `Column.more` has how a column is made, as an asset's declaration says it."""
-
-
-def said_expressions(node: Node) -> dict[str, str]:
-    """How columns are made, as declared assets say it, by their names in lower case."""
-    return {
-        (column.name or key).lower(): str(text)
-        for key, column in node.columns.items()
-        if column.more and (text := column.more.get(EXPRESSION))
-    }
-
-
-def text_of(asset: DeclaredAsset) -> str:
-    """All that a declaration says of the data, as text; who owns it and when it runs is none of it."""
-    definition = msgspec.structs.replace(
-        asset,
-        place="",
-        description="",
-        owner={},
-        tags=(),
-        schedule=None,
-        meta={},
-        last_seen=None,
-        runs=(),
-        assertions=(),
-        columns=tuple((c.name, c.type) for c in asset.columns),
-        reads=tuple(msgspec.structs.replace(f, place="") for f in asset.reads),
-        writes=tuple(msgspec.structs.replace(f, place="") for f in asset.writes),
-    )
-    return msgspec.json.encode(definition).decode()
-
-
-def dialect_note(asset: AssetNode) -> Reason | None:
-    """Why SQL that can be read is not followed: nobody knows the rules of its dialect here."""
-    if asset.declared.sql is None or asset.dialect in KNOWN:
-        return None
-    return Code.DIALECT_NOT_KNOWN(dialect=asset.dialect)
