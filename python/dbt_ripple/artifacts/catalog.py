@@ -138,6 +138,11 @@ def check_catalog(
     metadata: Metadata,
     disabled: Collection[str],
 ) -> None:
+    """Refuse the catalog of another project.
+
+    Raises:
+        RippleError: it holds none of the project's own relations, and others.
+    """
     # Installed packages are shared between projects, so only the project's own relations tell.
     unknown = [key for key in catalog.listed if key not in catalog and key not in disabled]
     if unknown and not any(nodes[key].package_name == metadata.project_name for key in catalog):

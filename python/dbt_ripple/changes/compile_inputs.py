@@ -115,6 +115,8 @@ def rename(sql: str, names: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class CompiledText:
+    """SQL that a node of head provably compiles to."""
+
     sql: str
 
 

@@ -29,16 +29,16 @@ from dbt_ripple.dbt_runner.run_selection import (
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import count, warn
 from dbt_ripple.selection import Selection
-from dbt_ripple.selection.cutoff import (
-    THIS,
+from dbt_ripple.selection.cutoff import Cutoff
+from dbt_ripple.selection.cutoff_answers import (
     Answer,
-    Cutoff,
     Question,
     Types,
     Unequal,
     equal_columns,
     unequal_rows,
 )
+from dbt_ripple.selection.cutoff_reads import THIS
 from dbt_ripple.selection.relation_hashes import (
     HashedColumn,
     NotHashed,
@@ -262,7 +262,7 @@ class Comparer:
             self.made[unique_id] = self.warehouse.relation(adapter, node)
             return self.made[unique_id]
         names = {}
-        for parent in cutoff.base_parents(unique_id):
+        for parent in cutoff.read.base_parents(unique_id):
             if parent in cutoff.decided.built:
                 relation_of_parent = self._base(adapter, parent)
                 if relation_of_parent is None:
@@ -272,8 +272,8 @@ class Comparer:
                 names[parent] = relation_of_parent.render()
         relation = self.warehouse.beside(adapter, node)
         try:
-            self.warehouse.make(adapter, relation, node, cutoff.base_text(unique_id, names))
-            for hook in cutoff.own_hooks(0, unique_id) or ():
+            self.warehouse.make(adapter, relation, node, cutoff.read.base_text(unique_id, names))
+            for hook in cutoff.read.own_hooks(0, unique_id) or ():
                 adapter.execute(hook.replace(THIS, relation.render()), auto_begin=False)
         except _errors() as error:
             self.failed[unique_id] = f"base's SQL could not be built ({_short(error)})"

@@ -30,86 +30,37 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
-from dbt_ripple.artifacts import Node, Project
+from dbt_ripple.artifacts import Node
 from dbt_ripple.changes import Comparison
 from dbt_ripple.changes.compile_inputs import rename
 from dbt_ripple.changes.compiled_sql_reuse import other_names
 from dbt_ripple.flow.determinism import (
     Cause,
     Nondeterminism,
-    changes_only,
     inexact_type,
     nondeterminism,
-    reads_only,
 )
 from dbt_ripple.flow.identifiers import dialect_of
-from dbt_ripple.graph.config_fingerprints import ConfigFingerprints, hooks_of
+from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
 from dbt_ripple.graph.jinja import normalised
-from dbt_ripple.graph.lineage import Analysis
-from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.node_properties import of_test
 from dbt_ripple.graph.unnamed_reads import CATALOG
 from dbt_ripple.reasons import Code
+from dbt_ripple.selection.cutoff_answers import Answer, Question, Types
+from dbt_ripple.selection.cutoff_reads import KEEPS_ROWS, TABLES, CutoffReads, kind_of
 from dbt_ripple.selection.result import CutOff, RunTest, Selection, StoppedModel, StoppedTest
 
 CAN: Final = "can differ"
 SEEN: Final = "seen to differ"
 """What a test that runs rests on."""
 
-ALL: Final[None] = None
-"""Read is every column, and their names and places."""
 
-Columns = frozenset[str] | None
-"""Names in lower case, or `ALL`."""
-
-Types = Mapping[str, str]
-"""Columns of a relation as its engine describes it, in order: types by name."""
-
-_TABLES: Final = frozenset({"table", "view"})
 _ANY_COLUMN: Final = re.compile(r"\*|\bcolumns\b|\bnatural\b|\bunpivot\b|\bby\s+(?:name|all)\b")
 """What may mean a column without its name."""
-THIS: Final = "ripple_this"
-"""Stands for a node's own relation in its hooks."""
-
-_THIS: Final = re.compile(r"\{\{-?\s*this\s*-?\}\}")
-_KEEPS: Final = frozenset({"incremental", "snapshot"})
-
-
-class Question(NamedTuple):
-    """Whether a rebuilt relation holds, over some columns, the rows of base's.
-
-    Attributes:
-        in_order: and in the same order, as tables of DuckDB keep it.
-    """
-
-    relation: str
-    columns: Columns
-    in_order: bool = False
-
-
-class Unequal(NamedTuple):
-    """Why a relation does not count as equal; ``seen`` where it was compared and is not."""
-
-    reason: str
-    seen: bool = True
-
-
-class Answer(NamedTuple):
-    """What the engine says of a rebuilt relation.
-
-    Attributes:
-        base: the columns of base's, None where there is none to compare with.
-        head: those of the rebuilt one.
-        unequal: for each question why it is not equal; None where it is.
-    """
-
-    base: Types | None
-    head: Types
-    unequal: Mapping[Question, Unequal | None]
 
 
 class BuildStep(NamedTuple):
@@ -188,17 +139,16 @@ class Cutoff:
         self.failed: set[str] = set()
         self.answers: dict[str, Answer] = {}
         self.dialect = dialect_of(self.head.metadata.adapter_type)
+        self.read = CutoffReads(comparison, self.models, self.dialect)
         self.renamed = other_names(self.base, self.head)
         self._own: dict[str, str | None] = {}
-        self._reads: dict[str, dict[str, Columns]] = {}
         self._repeatable: dict[tuple[int, str], Nondeterminism | None] = {}
-        self._unknown: dict[str, bool] = {}
 
     def prepare(self) -> None:
         """Look at all that needs the analyses, which may be gone once things run."""
         for unique_id in (*self.models, *self.tests):
             self.own(unique_id)
-            self.reads(unique_id)
+            self.read.reads(unique_id)
 
     # -- what is next -------------------------------------------------------------------------------
 
@@ -225,7 +175,7 @@ class Cutoff:
         return not any(
             u in self._to_build and u not in self.decided
             for model in models
-            for u in self.above(model)
+            for u in self.read.above(model)
         )
 
     def built(self, failed: Iterable[str], skipped: Iterable[str] = ()) -> None:
@@ -234,7 +184,7 @@ class Cutoff:
         self.failed.update(failed)
         for unique_id in skipped:
             self.decided.built.pop(unique_id, None)
-            above = [u for u in self.above(unique_id) if u in self._to_build]
+            above = [u for u in self.read.above(unique_id) if u in self._to_build]
             gone = [u for u in above if u in self.failed or u in self.decided.skipped]
             self.decided.skipped[unique_id] = (gone or above or [unique_id])[0]
 
@@ -247,13 +197,13 @@ class Cutoff:
             order = self.repeatable(1, unique_id)
             if order is not None and order.by == Cause.CHANCE:
                 continue
-            for relation, columns in self.reads(unique_id).items():
+            for relation, columns in self.read.reads(unique_id).items():
                 if (
                     relation in self.done
                     and relation not in self.failed
                     and relation not in self.answers
                     and self.uncounted(relation) is None
-                    and (order is None or _kind(self.head.nodes[relation]) != "view")
+                    and (order is None or kind_of(self.head.nodes[relation]) != "view")
                 ):
                     asked[Question(relation, columns, order is not None)] = None
         return list(asked)
@@ -269,8 +219,8 @@ class Cutoff:
 
         What is to be compared has to be built before; what runs whatever is seen goes with it.
         """
-        read = self.reads(unique_id)
-        above = [u for u in self.above(unique_id) if u in self._to_build]
+        read = self.read.reads(unique_id)
+        above = [u for u in self.read.above(unique_id) if u in self._to_build]
         if any(u not in self.decided for u in above):
             return False
         missing = next((u for u in above if u in self.failed or u in self.decided.skipped), None)
@@ -314,7 +264,7 @@ class Cutoff:
         order = self._unrepeatable(1, unique_id, frozenset())
         if order is not None and order.by == Cause.CHANCE:
             return order.reason
-        for relation in self.reads(unique_id):
+        for relation in self.read.reads(unique_id):
             if relation in self.decided.built:
                 if (why := self.uncounted(relation)) is not None:
                     return f"{self._name(relation)} is rebuilt, and {why}"
@@ -334,7 +284,7 @@ class Cutoff:
         if (why := self.uncounted(relation)) is not None:
             return f"{name} is rebuilt, and {why}"
         answer = self.answers.get(relation)
-        if question.in_order and _kind(self.head.nodes[relation]) == "view":
+        if question.in_order and kind_of(self.head.nodes[relation]) == "view":
             return f"{name} is rebuilt, and it depends on the order of its rows, which a view does not have"
         if answer is None or question not in answer.unequal:
             return f"{name} is rebuilt and was not compared"
@@ -373,12 +323,12 @@ class Cutoff:
         if node.resource_type == "seed":
             return "its file or its settings changed"
         if node.resource_type == "test":
-            before, now = (a.tests.get(unique_id) for a in self._analyses)
+            before, now = (a.tests.get(unique_id) for a in self.read.analyses)
         else:
-            before, now = (a.nodes.get(unique_id) for a in self._analyses)
+            before, now = (a.nodes.get(unique_id) for a in self.read.analyses)
         if before is None or now is None:
             return "it was not analysed"
-        if before.status != now.status or self.is_unknown(unique_id):
+        if before.status != now.status or self.read.is_unknown(unique_id):
             return "it cannot be analysed"
         if now.introspects or before.introspects or now.unresolved_names or before.unresolved_names:
             return "its Jinja queries the warehouse, or it reads relations that it does not name"
@@ -393,7 +343,7 @@ class Cutoff:
             return "it blocks tests"
         if self._settings_differ(then, node):
             return "its own settings changed"
-        if self.own_hooks(0, unique_id) is None or self.own_hooks(1, unique_id) is None:
+        if self.read.own_hooks(0, unique_id) is None or self.read.own_hooks(1, unique_id) is None:
             return "it has hooks"
         if unique_id in self._hooked:
             return "a hook writes to it"
@@ -424,10 +374,6 @@ class Cutoff:
         return self.comparison.base_context.settings, self.comparison.head_context.settings
 
     @cached_property
-    def _analyses(self) -> tuple[Analysis, Analysis]:
-        return self.comparison.base_analysis, self.comparison.head_analysis
-
-    @cached_property
     def _rested_on(self) -> set[str]:
         """The tests that proven tests rest on, and that are not known to have passed on base.
 
@@ -446,75 +392,12 @@ class Cutoff:
     def _to_build(self) -> set[str]:
         return set(self.models)
 
-    # -- what a reader reads ------------------------------------------------------------------------
-
-    def above(self, unique_id: str) -> list[str]:
-        """The relations that a node refers to or names, through ephemeral models."""
-        unique_ids: dict[str, None] = {}
-        seen: set[str] = set()
-        ahead = [unique_id]
-        while ahead:
-            current = ahead.pop()
-            named = (edge[0] for edge in self._edges[1].get(current, ()))
-            for parent in dict.fromkeys((*self.head.parents.get(current, ()), *named)):
-                if parent in seen:
-                    continue
-                seen.add(parent)
-                if _is_ephemeral(self.head, parent):
-                    ahead.append(parent)
-                else:
-                    unique_ids[parent] = None
-        return list(unique_ids)
-
-    def reads(self, unique_id: str) -> dict[str, Columns]:
-        """What a model or test reads of each relation, on either side, through ephemeral models."""
-        columns_read = self._reads.get(unique_id)
-        if columns_read is not None:
-            return columns_read
-        read_of: dict[str, set[str]] = {}
-        for side in (0, 1):
-            ahead, seen = [unique_id], {unique_id}
-            while ahead:
-                for parent, column in self._edges[side].get(ahead.pop(), ()):
-                    if _is_ephemeral((self.base, self.head)[side], parent):
-                        if parent not in seen:
-                            seen.add(parent)
-                            ahead.append(parent)
-                        continue
-                    columns = read_of.setdefault(parent, set())
-                    if column != ROWS:
-                        columns.add(column.lower())
-        read: dict[str, Columns] = {u: frozenset(columns) for u, columns in read_of.items()}
-        node = self.head.nodes[unique_id]
-        blind = _kind(node) in _KEEPS or not self.is_seen(unique_id)
-        for relation in self.above(unique_id):
-            if relation not in read or blind or not self.is_seen(relation):
-                read[relation] = ALL  # it is read otherwise than by name, or in a hidden branch
-        self._reads[unique_id] = read
-        return read
-
-    @cached_property
-    def _edges(self) -> tuple[dict[str, list[tuple[str, str]]], dict[str, list[tuple[str, str]]]]:
-        """The relations and columns above each node and test, on base and on head."""
-        sides = []
-        for project, analysis in zip((self.base, self.head), self._analyses, strict=True):
-            wanted = set(self.models)
-            wanted |= {u for u, n in project.nodes.items() if n.is_ephemeral}
-            edges: dict[str, dict[tuple[str, str], None]] = {}
-            into = getattr(analysis.edges, "into", None)
-            for edge in into(wanted) if into is not None else analysis.edges:
-                edges.setdefault(edge[2], {})[edge[0], edge[1]] = None
-            for test, node, column in analysis.test_columns:
-                edges.setdefault(test, {})[node, column] = None
-            sides.append({child: list(read) for child, read in edges.items()})
-        return sides[0], sides[1]
-
     # -- what counts as equal -----------------------------------------------------------------------
 
     def uncounted(self, relation: str) -> str | None:
         """Why a rebuilt relation never counts as equal; None where it may."""
         if self.as_it_is and any(
-            _kind(node) in _KEEPS
+            kind_of(node) in KEEPS_ROWS
             for side in (self.base, self.head)
             if (node := side.nodes.get(relation)) is not None
         ):
@@ -529,22 +412,22 @@ class Cutoff:
         if node.resource_type == "seed":
             return None if relation in self.kept else "base's file is not known to be loaded"
         for side in (then, node):
-            kind = _kind(side)
+            kind = kind_of(side)
             if side.resource_type != "model" or not (
-                kind in _TABLES or (kind == "incremental" and self._is_whole(relation))
+                kind in TABLES or (kind == "incremental" and self._is_whole(relation))
             ):
                 return f"{kind} relations are not compared"
             if side.is_python or not side.compiled_code:
                 return "it has no compiled SQL"
         if _contract(then) != _contract(node):
             return "its contract changed"
-        if self.own_hooks(0, relation) is None or self.own_hooks(1, relation) is None:
+        if self.read.own_hooks(0, relation) is None or self.read.own_hooks(1, relation) is None:
             return "it has hooks"
         if relation in self._hooked or self.comparison.everything:
             return "hooks write to it"
-        if self.is_unknown(relation):
+        if self.read.is_unknown(relation):
             return "it cannot be analysed"
-        for analysis in self._analyses:
+        for analysis in self.read.analyses:
             if analysis.nodes[relation].introspects:
                 return "it queries the warehouse while it compiles"
         if "materialization" in self._settings[1].settings_of(
@@ -554,7 +437,7 @@ class Cutoff:
         if self.as_it_is:
             same = then.relation_name == node.relation_name
             return "it overwrites base's relation" if same else None
-        for parent in self.base_parents(relation):
+        for parent in self.read.base_parents(relation):
             source = parent in self.base.nodes and self.base.nodes[parent].resource_type == "source"
             if source and (parent in self.comparison.changed or parent not in self.head.nodes):
                 return f"its source {self._name(parent)} is another relation on head"
@@ -568,38 +451,6 @@ class Cutoff:
                 return f"base's SQL does not name {self._name(parent)}"
         return None
 
-    def is_seen(self, unique_id: str) -> bool:
-        """Whether it is known, of either side, which columns a node has and which it reads."""
-        return all(self._status(side, unique_id) in ("analysed", "leaf") for side in (0, 1))
-
-    def _status(self, side: int, unique_id: str) -> str:
-        analysis = self._analyses[side]
-        seen = analysis.nodes.get(unique_id) or analysis.tests.get(unique_id)
-        return seen.status if seen is not None else "leaf"
-
-    def is_unknown(self, unique_id: str) -> bool:
-        """Whether it is not known what a node's SQL reads, or what else is in it.
-
-        Where it cannot be analysed, that is known if all of it is parsed, and of a few kinds. Then it
-        counts as reading all of its parents.
-        """
-        if unique_id not in self._unknown:
-            self._unknown[unique_id] = any(self._is_unknown(side, unique_id) for side in (0, 1))
-        return self._unknown[unique_id]
-
-    def _is_unknown(self, side: int, unique_id: str) -> bool:
-        status = self._status(side, unique_id)
-        if status == "analysed":
-            return False
-        project = (self.base, self.head)[side]
-        node = project.nodes[unique_id]
-        is_plain = node.resource_type == "test" or _kind(node) in _TABLES
-        if status != "opaque" or not is_plain or node.is_python or not node.compiled_code:
-            return True
-        above = self.above(unique_id) if side else self.base_parents(unique_id)
-        names = [of.relation_name for u in above if (of := project.nodes.get(u)) is not None]
-        return not reads_only(node.compiled_code, self.dialect, filter(None, names))
-
     def _is_whole(self, relation: str) -> bool:
         """Whether both sides of an incremental model are all that its query gives."""
         if relation in self.grown:
@@ -607,54 +458,6 @@ class Cutoff:
         return self.anew or not (
             self._settings[0].settings_of(self.base.nodes[relation]).keys() & {"branches"}
         )
-
-    def own_hooks(self, side: int, unique_id: str) -> list[str] | None:
-        """What a node does to its own relation once it is built, of `THIS`; None where it does more.
-
-        That is deletes and updates that only that relation decides on.
-        """
-        node = (self.base, self.head)[side].nodes[unique_id]
-        if node.config.get("sql_header"):
-            return None
-        hooks = []
-        for when, sql in hooks_of(node):
-            text = _THIS.sub(THIS, sql)
-            if when != "post-hook" or "{" in text or not changes_only(text, self.dialect, THIS):
-                return None
-            hooks.append(text)
-        return hooks
-
-    def base_parents(self, relation: str) -> list[str]:
-        """The relations that base's SQL of a model reads, through ephemeral models."""
-        parents: dict[str, None] = {}
-        ahead, seen = [relation], {relation}
-        while ahead:
-            current = ahead.pop()
-            named = (edge[0] for edge in self._edges[0].get(current, ()))
-            for parent in dict.fromkeys((*self.base.parents.get(current, ()), *named)):
-                if parent in seen:
-                    continue
-                seen.add(parent)
-                if _is_ephemeral(self.base, parent):
-                    ahead.append(parent)
-                else:
-                    parents[parent] = None
-        return list(parents)
-
-    def base_text(self, relation: str, names: Mapping[str, str]) -> str:
-        """Base's SQL of a model over relations in the place of base's, by unique_id."""
-        renamed = {}
-        for parent in self.base_parents(relation):
-            node = self.base.nodes.get(parent)
-            if node is None or not node.relation_name:
-                continue
-            if parent in names:
-                renamed[node.relation_name] = names[parent]
-            elif node.resource_type == "source" and parent in self.head.nodes:
-                # Under another target a source may lie elsewhere: read is what head reads.
-                now = self.head.nodes[parent].relation_name
-                renamed[node.relation_name] = now or node.relation_name
-        return rename(self.base.nodes[relation].compiled_code or "", renamed)
 
     def unsettled(self, relation: str) -> str | None:
         """Why a relation may come out otherwise each time it is built."""
@@ -675,11 +478,11 @@ class Cutoff:
         ahead = [(relation, False)]
         while ahead:
             current, stored = ahead.pop()
-            for parent in self.above(current) if side else self.base_parents(current):
+            for parent in self.read.above(current) if side else self.read.base_parents(current):
                 node = project.nodes.get(parent)
                 if parent in seen or node is None or node.resource_type != "model":
                     continue
-                view = _kind(node) == "view" and not stored
+                view = kind_of(node) == "view" and not stored
                 if not view and parent not in self.decided.built:
                     continue
                 seen.add(parent)
@@ -706,14 +509,18 @@ class Cutoff:
         node = (self.base, self.head)[side].nodes[unique_id]
         if node.is_python or not node.compiled_code:
             return Nondeterminism("it has no compiled SQL", Cause.CHANCE)
-        if self._status(side, unique_id) == "opaque" and self._is_unknown(side, unique_id):
+        if self.read.status(side, unique_id) == "opaque" and self.read.is_unknown_on(
+            side, unique_id
+        ):
             return Nondeterminism("it cannot be analysed", Cause.CHANCE)
         return nondeterminism(node.compiled_code, self.dialect, inexact)
 
     def _inexact(self, unique_id: str) -> set[str] | None:
         """The names of the columns it reads that are floating point numbers and the like."""
         names: set[str] = set()
-        for relation in dict.fromkeys((*self.above(unique_id), *self.base_parents(unique_id))):
+        for relation in dict.fromkeys(
+            (*self.read.above(unique_id), *self.read.base_parents(unique_id))
+        ):
             types = self.types(relation)
             if types is None:
                 return None
@@ -764,57 +571,8 @@ class Cutoff:
         return node.display_name if node else unique_id
 
 
-def unequal_rows(
-    base: tuple[Any, ...], head: tuple[Any, ...], *, in_order: bool = False
-) -> Unequal | None:
-    """What two hashes of `selection.relation_hashes` say, the number of rows first."""
-    if base == head:
-        return None
-    if base[0] != head[0]:
-        return Unequal(f"it had {base[0]} rows and has {head[0]}")
-    if in_order:
-        return Unequal(
-            "its rows differ, or come in another order, on which its reader depends", seen=False
-        )
-    return Unequal("its rows differ")
-
-
-def equal_columns(base: Types, head: Types, columns: Columns) -> str | None:
-    """Why columns differ before any row is looked at: by name, type or place; None where they do not.
-
-    The place counts even for a few columns: `*`, a list of column aliases and a whole row read by
-    it, and the relation that a `*` makes hands it on to what reads that by it.
-    """
-    if columns is ALL:
-        if list(base.items()) != list(head.items()):
-            return "its columns differ"
-        return None
-    then, now = (
-        {name.lower(): (type_, place) for place, (name, type_) in enumerate(side.items(), 1)}
-        for side in (base, head)
-    )
-    for name in sorted(columns):
-        if name not in then or name not in now:
-            return f"there is no {name} on {'base' if name not in then else 'head'}"
-        (old_type, old_place), (new_type, new_place) = then[name], now[name]
-        if old_type != new_type:
-            return f"{name} was {old_type} and is {new_type}"
-        if old_place != new_place:
-            return f"{name} was column {old_place} and is column {new_place}"
-    return None
-
-
 def _contract(node: Node) -> list[tuple[str, str | None]] | None:
     """The types that a contract gives to columns; None without one."""
     if not node.contract_enforced:
         return None
     return [(column.name or key, column.data_type) for key, column in node.columns.items()]
-
-
-def _kind(node: Node) -> str:
-    return node.resource_type if node.resource_type == "snapshot" else node.materialized or "view"
-
-
-def _is_ephemeral(project: Project, unique_id: str) -> bool:
-    node = project.nodes.get(unique_id)
-    return node is not None and node.is_ephemeral

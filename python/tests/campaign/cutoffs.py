@@ -13,9 +13,9 @@ from engines import EngineError
 
 from dbt_ripple.changes import Comparison
 from dbt_ripple.selection import Selection
-from dbt_ripple.selection.cutoff import (
+from dbt_ripple.selection.cutoff import Cutoff
+from dbt_ripple.selection.cutoff_answers import (
     Answer,
-    Cutoff,
     Question,
     Types,
     Unequal,
@@ -89,7 +89,7 @@ class Trial:
         return any(
             self.answer(relation, [question := Question(relation, columns)]).unequal[question]
             is not None
-            for relation, columns in self.cutoff.reads(unique_id).items()
+            for relation, columns in self.cutoff.read.reads(unique_id).items()
             if relation in outcome.relations and relation in self.cutoff.base.nodes
         )
 

@@ -14,9 +14,9 @@ from small_worlds import World, uid
 from dbt_ripple.artifacts import Node, Project, RunResult
 from dbt_ripple.changes import compare
 from dbt_ripple.selection import ProvenTest, select_from
-from dbt_ripple.selection.cutoff import (
+from dbt_ripple.selection.cutoff import Cutoff
+from dbt_ripple.selection.cutoff_answers import (
     Answer,
-    Cutoff,
     Question,
     Types,
     Unequal,

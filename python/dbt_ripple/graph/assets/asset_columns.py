@@ -98,6 +98,7 @@ class LinkedAsset:
 
 
 def fingerprint_parts(columns: Columns) -> dict[str, list[bytes]]:
+    """The parts of the fingerprint of each column and of the rows, in one order."""
     by_name = {name: sorted(column.parts) for name, column in columns.by_name.items()}
     return {**by_name, ROWS: sorted(columns.rows.parts)}
 
@@ -110,6 +111,7 @@ def as_linked_node(
     status: Status,
     reason: Reason | None,
 ) -> LinkedNode:
+    """The relation that the columns make, as a linked node; `own` is the asset's own fingerprint."""
     declared = list(columns.by_name.values())
     names = [column.name for column in declared]
     fps = [digest(own, c.name.lower().encode(), *sorted(c.parts)) for c in declared]
