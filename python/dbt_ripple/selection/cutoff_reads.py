@@ -27,6 +27,7 @@ THIS: Final = "ripple_this"
 """Stands for a node's own relation in its hooks."""
 
 _THIS: Final = re.compile(r"\{\{-?\s*this\s*-?\}\}")
+
 KEEPS_ROWS: Final = frozenset({"incremental", "snapshot"})
 
 
