@@ -125,7 +125,7 @@ class Code(StrEnum):
     NOT_OPENED = "not_opened", "`{mark}` closes nothing"
     COMMA_TOO_MUCH = "comma_too_much", "a comma too many"
     COMMA_LEFT_OUT = "comma_left_out", "a comma is missing before `{word}`"
-    NOTHING_AFTER = "nothing_after", "nothing stands after `{word}`"
+    NOTHING_AFTER = "nothing_after", "nothing follows `{word}`"
     MISSPELT = "misspelt", "`{word}` for `{keyword}`"
     GONE = "gone", "is gone"
     HOOKS_MAY_WRITE = "hooks_may_write", "hooks of {names:3...} may write to it"
@@ -170,9 +170,9 @@ class Code(StrEnum):
     )
     SQL_NOT_FOLLOWED = (
         "sql_not_followed",
-        "its SQL cannot be followed ({because}): all that it names counts",
+        "its SQL cannot be followed ({because}): everything that it names counts as read",
     )
-    STATEMENT_NOT_FOLLOWED = "statement_not_followed", "{statement} changes rows that are there"
+    STATEMENT_NOT_FOLLOWED = "statement_not_followed", "{statement} changes existing rows"
     DIALECT_NOT_KNOWN = (
         "dialect_not_known",
         "the rules of dialect {dialect} are not known here",
@@ -226,12 +226,12 @@ class Code(StrEnum):
     CANNOT_BE_BUILT = "cannot_be_built", "{name} cannot be built: {because}"
     FAILED_ON_BASE = (
         "failed_on_base",
-        "failed on base, and nothing that decides it has changed ({error})",
+        "failed on base, and everything that decides it is unchanged ({error})",
     )
     READS_FAILED = (
         "reads_failed",
-        "it reads {name}, directly or not, which failed on base, and nothing that decides it has "
-        "changed ({error})",
+        "it reads {name}, directly or not, which failed on base, and everything that decides it "
+        "is unchanged ({error})",
     )
     THERE_IS_NO = "there_is_no", "there is no {names:quoted}"
     ON_SIDE = "on_side", "on {side}: {because}"
@@ -468,7 +468,7 @@ class Code(StrEnum):
     REFERENCES_CHANGED = "references_changed", "what it refers to changed"
     MACROS_DISPATCHED_OTHERWISE = (
         "macros_dispatched_otherwise",
-        "its macros are dispatched otherwise",
+        "`adapter.dispatch` takes other macros for it",
     )
     PARENT_ON_ONE_SIDE = "parent_on_one_side", "one side does not have {parent}"
     EPHEMERAL_ON_ONE_SIDE = "ephemeral_on_one_side", "{name} is ephemeral on one side only"
@@ -532,11 +532,11 @@ class Code(StrEnum):
         "lineage_unread",
         "whether it comes from {what} is not known, because {name} cannot be analysed: {because}",
     )
-    LINEAGE_ASKS_NOTHING = "lineage_asks_nothing", "it asks for nothing: say `columns` or `pii`"
+    LINEAGE_ASKS_NOTHING = "lineage_asks_nothing", "it asks for nothing: give `columns` or `pii`"
     LINEAGE_CHANGED = "lineage_changed", "{name}.{column} may come from something else"
     LINEAGE_AS_BEFORE = (
         "lineage_as_before",
-        "it asks what {name}.{column} comes from, and that is as it was",
+        "it asks what {name}.{column} comes from, and that is unchanged",
     )
     NO_SUCH_NAME = "no_such_name", "{name}: {hint}"
     WITHOUT_OWNER = "without_owner", "it has no owner"
@@ -565,7 +565,7 @@ class Code(StrEnum):
     SUSPECT_CHANGED = "suspect_changed", "changed there: {columns:3}"
     SUSPECT_PROMISE = "suspect_promise", "it does not keep what it promised: {promises:;}"
     SUSPECT_GONE = "suspect_gone", "it is gone, and was read on the way"
-    SUSPECT_TEST = "suspect_test", "the test itself is not as it was"
+    SUSPECT_TEST = "suspect_test", "the test itself changed"
     SUSPECT_FAILED = "suspect_failed", "it failed in the last command ({status})"
     SUSPECT_TESTS_FAILED = "suspect_tests_failed", "its tests failed: {tests:3}"
     SUSPECT_STALE = "suspect_stale", "not fresh ({status}): newest row {newest}"
@@ -587,7 +587,7 @@ class Code(StrEnum):
     )
     NO_LINEAGE_TABLES = (
         "no_lineage_tables",
-        "the lineage tables were not asked: what ran before the last command is not known, nor when a "
+        "the lineage tables were not read: what ran before the last command is not known, nor when a "
         "change came into use (--tables)",
     )
     NO_LAST_RESULTS = (
@@ -605,7 +605,7 @@ class Code(StrEnum):
     )
     NOT_FOLLOWED_ON_THE_WAY = (
         "not_followed_on_the_way",
-        "{names:3} cannot be analysed: all that {names:it reads|they read} counts",
+        "{names:3} cannot be analysed: everything that {names:it reads|they read} counts",
     )
     REDEFINED = "redefined", "redefined"
     REDEFINED_BY = "redefined_by", "redefined by {where}"

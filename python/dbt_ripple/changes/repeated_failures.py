@@ -1,4 +1,4 @@
-"""The models that failed in base's build and, as nothing that decides it has changed, fail on head again.
+"""The models that failed in base's build and, as everything that decides it is unchanged, fail on head again.
 
 A build may fail by the data (a cast, a lock, a quota), and then head's may pass. Here are only failures
 that what stands in the project decides alone:

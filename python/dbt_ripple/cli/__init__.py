@@ -32,16 +32,16 @@ COMMANDS: Final[dict[str, str]] = {
     "explorer": "The lineage as one page to search and follow; opens from disk, without a server.",
     "gate": "May this change be merged? Checks contracts, owners, personal data and readers.",
     "impact": "Who would break if a column were renamed, dropped, retyped or added.",
-    "incident": "What on-call needs of a failed test or a wrong number; sent to Slack, PagerDuty or a webhook.",
+    "incident": "What on-call has to know about a failed test or a wrong number; sent to Slack, PagerDuty or a webhook.",
     "load": "Load the lineage of the project into Spark tables.",
-    "prune": "Retire declared assets that nothing has shown for some days.",
+    "prune": "Retire declared assets that nothing has reported for some days.",
     "register": "Write an asset that dbt does not build into ripple_assets.yml.",
     "report": "Coverage, incidents, downtime, contracts and blast radius of the last weeks.",
     "schema": "The JSON Schema of what a command prints with --format json.",
     "run": "Build and test what the change affects, and stop where rows come out equal.",
     "select": "Which tests a change can break, and which models to build for them.",
     "trace": "What is upstream and downstream of a node or a column.",
-    "verify": "Is an evidence pack as it was written.",
+    "verify": "Is an evidence pack unchanged since it was written.",
 }
 """Each command and its one-line help; the code is in the module of the same name."""
 

@@ -51,10 +51,9 @@ def analyze(
 ) -> None:
     """Print how much of this project can be analysed, and why the rest cannot.
 
-    Counts models, columns and edges, and lists opaque and broken models with the reason; so of the
-    assets that ripple_assets.yml declares around the project. Reads the
-    artifacts that `dbt docs generate` or `dbt compile` wrote to the target folder. Needs no Spark
-    and no connection, and writes nothing but FILE.
+    Counts models, columns and edges, and lists opaque and broken models with the reason, also for the
+    assets that ripple_assets.yml declares. Reads the artifacts that `dbt docs generate` or `dbt
+    compile` wrote to the target folder. Needs no Spark and no connection, and writes nothing but FILE.
     """
     from dbt_ripple.rendering.edge_files import expressions_of, writer
 

@@ -77,8 +77,8 @@ def with_asset_options(command: _Command) -> _Command:
         envvar="DBT_RIPPLE_EVENTS",
         show_envvar=True,
         type=click.Path(path_type=Path),
-        help="Also read OpenLineage events that `dbt-ripple collect` has stored, or a file of them; the "
-        f"folder {STORE} beside the project is read without. May be repeated.",
+        help="A folder of OpenLineage events that `dbt-ripple collect` has stored, or a file of events, "
+        f"in addition to the folder {STORE} beside the project. May be repeated.",
     )
     return cast("_Command", _assets(events(namespace(with_events))))
 
@@ -90,8 +90,8 @@ def _assets(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="FILE",
         multiple=True,
         type=click.Path(path_type=Path),
-        help="Also read assets that dbt does not build from FILE; ripple_assets.yml beside the project "
-        "is read without. May be repeated.",
+        help="A file with assets that dbt does not build, in addition to ripple_assets.yml beside the "
+        "project. May be repeated.",
     )(command)
 
 

@@ -147,11 +147,10 @@ def collect(
 ) -> int:
     """Store OpenLineage events: of FILEs (- is stdin), over HTTP with --serve, or --from-kafka.
 
-    A FILE has one event a line, or a JSON array of events. Over HTTP, producers post to
-    /api/v1/lineage as to Marquez (OPENLINEAGE_URL=http://host:5000), or arrays to
-    /api/v1/lineage/batch. A message of Kafka is one event. Events are checked against OpenLineage's
-    schemas. What is accepted is on disk, and is not stored twice. Exit code 1: an event of a FILE,
-    or of a topic --until-end, was refused.
+    A FILE has one event a line, or a JSON array of events. Over HTTP, producers post to /api/v1/lineage
+    as to Marquez (OPENLINEAGE_URL=http://host:5000), or arrays to /api/v1/lineage/batch. A message of
+    Kafka is one event. Events are checked against OpenLineage's schemas. An accepted event is on disk,
+    and is never stored twice. Exit code 1: an event of a FILE, or of a topic --until-end, was refused.
     """
     if serves + bool(files) + (topic is not None) != 1:
         raise click.UsageError("name FILEs to read, --serve, or --from-kafka", context)

@@ -74,9 +74,9 @@ def datahub(
 ) -> None:
     """Send lineage, schemas, owners, tags and test results to DataHub, or write them to a file.
 
-    Reads the artifacts in the target folder; connects to no warehouse. Datasets are called as DataHub's
-    ingestion of the warehouse calls them, so what is known of both is one dataset. The same artifacts
-    give the same metadata, so it does no harm to send it twice.
+    Reads the artifacts in the target folder; connects to no warehouse. Datasets get the names that
+    DataHub's ingestion of the warehouse gives them, so that both describe the same dataset. The same
+    artifacts give the same metadata, so it does no harm to send it twice.
     """
     require_client()
     if output is not None and server is not None:

@@ -57,9 +57,9 @@ def diagnose(
 ) -> None:
     """Show all that NODE, or one of its columns, is computed from: nearest first, down to the sources.
 
-    Of each step: how it computes the columns, when it last ran and how that ended (run_results.json),
+    For each step: how it computes the columns, when it last ran and how that ended (run_results.json),
     how fresh the source is (sources.json of `dbt source freshness`), what changed since --state, which
-    tests guard it and how they ended, and who answers for it.
+    tests guard it and how they ended, and who owns it.
     """
     with open_cache(cache_dir, no_cache) as cache:
         steps_up = diagnose_with_changes(

@@ -58,9 +58,9 @@ def docs(
 ) -> None:
     """Write a copy of dbt's docs site that shows where each model and column comes from.
 
-    The copy says of each model and column what it comes from and what it feeds (with links), how it is
-    computed, who owns it, its contract version, personal data, tests, last success and blast radius; and on
-    the first page the health of the project, with badges. dbt's own files stay as they are.
+    For each model and column, the copy shows what it comes from and what it feeds (with links), how it
+    is computed, who owns it, its contract version, personal data, tests, last success and blast radius;
+    and on the first page the health of the project, with badges. dbt's own files stay as they are.
 
     `dbt docs generate` also replaces run_results.json, so give the artifacts of the last `dbt build` with
     --state.

@@ -89,8 +89,8 @@ def evidence(
     """Write the evidence of NODE, or of one of its columns, into a folder for an auditor.
 
     The pack has a page to read or to print (index.html), its data (evidence.json), a picture of the
-    lineage, the SQL of all that it is made of, OpenLineage events, and SHA-256 sums (SHA256SUMS). It
-    says what was not at hand. The same artifacts give the same bytes.
+    lineage, the SQL of everything upstream, OpenLineage events, and SHA-256 sums (SHA256SUMS). It lists
+    what was not available. The same artifacts give the same bytes.
 
     Keep the digest that is printed where the owner of the folder cannot change it: `dbt-ripple verify DIR
     --digest DIGEST` finds any change with it.

@@ -46,7 +46,7 @@ Examples:
     metavar="NAME",
     help="Name of the person who approves findings of blast_radius and certified_reached; the answer records it.",
 )
-@other_projects_option("who there reads what this project builds is judged, too")
+@other_projects_option("the gate also judges its nodes that read what this project builds")
 @click.option(
     "--with",
     "also",

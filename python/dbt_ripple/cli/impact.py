@@ -96,7 +96,7 @@ Examples:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Take the changes from FILE, JSON with `proposed_changes`; NODE may be its `asset_id`.",
 )
-@other_projects_option("who there reads what this project builds is in the answer, too")
+@other_projects_option("the answer also has its nodes that read what this project builds")
 @with_asset_options
 @format_option("text", "json", "markdown")
 @analysis_options

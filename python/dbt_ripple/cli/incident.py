@@ -119,7 +119,7 @@ def incident(
     target_path: Path | None,
     **dbt_arguments: Any,
 ) -> None:
-    """Say all that on-call needs of a failed TEST, or of a NODE or column that is wrong.
+    """Print what on-call has to know about a failed TEST, or a NODE or column that is wrong.
 
     What failed and when it last passed, how fresh the sources are, what changed above it (the likeliest
     cause first), who owns it, which assets are reached below, and dbt commands to contain it. It reads

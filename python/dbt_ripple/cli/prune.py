@@ -1,4 +1,4 @@
-"""`dbt-ripple prune`: retire declared assets that nothing has shown for some days."""
+"""`dbt-ripple prune`: retire declared assets that nothing has reported for some days."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def prune(
     project_dir: Path,
     target_path: Path | None,
 ) -> None:
-    """Retire the assets that nothing has shown for N days.
+    """Retire the assets that nothing has reported for N days.
 
     `register` and `capture` write the day into `last_seen`; an asset without one is kept by hand and
     never retired. What is retired gets `retired: DAY`, stays in the file as history, and is no part of

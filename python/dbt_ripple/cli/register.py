@@ -133,10 +133,10 @@ def register(
 ) -> None:
     """Write an asset that dbt does not build into ripple_assets.yml, or say that it is still there.
 
-    An ID is WHAT:NAME: airflow:load_orders, table:orders, model:churn, api:stripe. Of one that is in the
-    file already, what is given is changed and the rest stays; comments and order stay, too. Several IDs
-    are a pipeline: each reads the one before it. A name that means nothing is refused with the nearest
-    that does, and the file is left alone.
+    An ID is WHAT:NAME: airflow:load_orders, table:orders, model:churn, api:stripe. If the file has the
+    asset already, only what is given changes; comments and order stay. Several IDs are a pipeline: each
+    reads the one before it. A name that matches nothing is refused, with the nearest name that does,
+    and the file is left alone.
     """
     from dbt_ripple.artifacts import find_node
     from dbt_ripple.governance.asset_edits import Registration

@@ -89,9 +89,9 @@ def report(
 ) -> None:
     """Report coverage, incidents, MTTR, downtime, broken contracts and blast radius of some weeks.
 
-    The figures are those of the dbt package's models, read from Spark. With --state or --history
-    they are computed of artifacts that were kept (manifest.json, run_results.json), by the same
-    definitions. What cannot be computed is called not known, and is never shown as 0.
+    The figures are those of the dbt package's models, read from Spark. With --state or --history they
+    are computed from artifacts that were kept (manifest.json, run_results.json), by the same
+    definitions. What cannot be computed is shown as not known, never as 0.
     """
     from dbt_ripple.pages.report import html, markdown, mondays, text
 

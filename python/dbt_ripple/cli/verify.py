@@ -1,4 +1,4 @@
-"""`dbt-ripple verify DIR`: is an evidence pack as it was written."""
+"""`dbt-ripple verify DIR`: is an evidence pack unchanged since it was written."""
 
 from __future__ import annotations
 

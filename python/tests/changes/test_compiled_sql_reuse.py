@@ -156,7 +156,7 @@ def edited(**changes: Any) -> Callable[[Node], Node]:
         (edited(depends_on=DependsOn(nodes=[])), "what it refers to changed"),
         (
             edited(depends_on=DependsOn(nodes=["model.shop.orders"], macros=["macro.shop.other"])),
-            "its macros are dispatched otherwise",
+            "`adapter.dispatch` takes other macros for it",
         ),
     ],
 )

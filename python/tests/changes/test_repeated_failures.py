@@ -95,7 +95,7 @@ def test_what_is_below_is_blocked_and_runs_where_it_is_built_after_all() -> None
     assert selection.tests == []
     assert [(t.unique_id, t.blocked_by) for t in selection.blocked] == [("test.p.on_weeks", MODEL)]
     assert str(selection.blocked[0].reason) == (
-        "days cannot be built: failed on base, and nothing that decides it has changed "
+        "days cannot be built: failed on base, and everything that decides it is unchanged "
         "(partition_by must be a list)"
     )
 

@@ -51,7 +51,7 @@ def duckdb_builds(sql: str) -> bool:
         ("select id, (a + 1 as a, b\nfrom s.t", "`(` is not closed (line 1"),
         ("select id, a + 1 as a,\n  b,, id as c\nfrom s.t", "a comma too many (line 2"),
         ("select id,\n  a + 1 as a\n  b\nfrom s.t", "a comma is missing before `b` (line 3"),
-        ("select id, a + 1 as a, b\nfrom s.t\nwhere", "nothing stands after `where` (line 3"),
+        ("select id, a + 1 as a, b\nfrom s.t\nwhere", "nothing follows `where` (line 3"),
         ("select id, a + 1 as a, 'b as b\nfrom s.t", "`'` is not closed (line 1"),
         ("select id, a + 1 as a, b\nform s.t", "`form` for `from` (line 2"),
     ],

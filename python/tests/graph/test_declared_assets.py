@@ -317,7 +317,7 @@ def test_sql_of_another_dialect_than_the_projects() -> None:
         (
             "merge into t using s.fct f on t.id = f.id when matched then update set a = f.id",
             "spark",
-            "MERGE changes rows that are there",
+            "MERGE changes existing rows",
         ),
         ("select id from s.fct where (", "spark", "cannot parse"),
         ("select id from s.fct", "drill", "the rules of dialect drill are not known here"),

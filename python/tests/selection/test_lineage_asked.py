@@ -168,4 +168,4 @@ def test_a_name_that_is_not_there_is_one_line_with_the_nearest() -> None:
         assert message.startswith(f"{name}: there is no") or name in message
         assert like in message
     ((_, _, message),) = findings_of(side(**AMOUNT), side(kind="not_from"))
-    assert message == "it asks for nothing: say `columns` or `pii`"
+    assert message == "it asks for nothing: give `columns` or `pii`"
