@@ -66,7 +66,7 @@ _FILE_READ: Final = re.compile(
 
 def _unseen_order(base: Project, context: ProjectContext) -> list[Reason]:
     """Whether the order of packages decides which macro of head runs where nothing compiled shows it."""
-    head, macros, settings = context.project, context.macros, context.settings
+    head, macros, config_fingerprints = context.project, context.macros, context.config_fingerprints
     if base.macro_order_known and head.macro_order_known:
         return []
     if not macros.in_order:
@@ -75,7 +75,9 @@ def _unseen_order(base: Project, context: ProjectContext) -> list[Reason]:
     for node in head.nodes.values():
         if node.resource_type in WITH_SQL or node.resource_type == "seed":
             run |= macros.run_by(kind_of(node))
-            run |= macros.closure(settings.hook_macros(node)) if hooks_of(node) else set()
+            run |= (
+                macros.closure(config_fingerprints.hook_macros(node)) if hooks_of(node) else set()
+            )
     for hook in head.of_type("operation"):
         run |= macros.closure(macros.named_in(hook.raw_code))
     named = {dispatched(macros.macros[u].name) for u in run & macros.in_order}
@@ -112,7 +114,7 @@ def _unseen_variables(base: Project, context: ProjectContext) -> list[Reason]:
     with_vars: dict[str, None] = {}
     with_environment: dict[str, None] = {}
     for node in head.nodes.values():
-        names, of_environment = context.settings.unseen_variables(node)
+        names, of_environment = context.config_fingerprints.unseen_variables(node)
         if names and not vars_known:
             with_vars[node.display_name] = None
         unknown = {n for n in of_environment if not n.startswith(CUSTOM_ENVIRONMENT)}

@@ -398,8 +398,8 @@ def _by_word(project: Project) -> dict[str, dict[str, Macro]]:
     name only.
     """
     macros: dict[str, dict[str, Macro]] = {}
-    ours = _DISPATCHED_TO.get(project.metadata.adapter_type or "")
-    others = _DISPATCHED_TO.keys() - ours if ours is not None else frozenset[str]()
+    adapters = _DISPATCHED_TO.get(project.metadata.adapter_type or "")
+    others = _DISPATCHED_TO.keys() - adapters if adapters is not None else frozenset[str]()
     for unique_id, macro in project.macros.items():
         macros.setdefault(macro.name, {})[unique_id] = macro
         prefix, _, plain = macro.name.partition("__")

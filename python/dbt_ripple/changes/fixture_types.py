@@ -86,7 +86,9 @@ class FixtureTypes:
         then, now = base.nodes.get(unique_id), head.nodes.get(unique_id)
         if then is None or now is None:
             return True
-        if self._settings[0].of(then) != self._settings[1].of(now) or self._by_hooks(now):
+        if self._config_fingerprints[0].of(then) != self._config_fingerprints[1].of(
+            now
+        ) or self._by_hooks(now):
             return True
         if now.resource_type == "seed":
             return not self._same_file_types(then, now)
@@ -119,8 +121,11 @@ class FixtureTypes:
         )
 
     @cached_property
-    def _settings(self) -> list[ConfigFingerprints]:
-        return [self.comparison.base_context.settings, self.comparison.head_context.settings]
+    def _config_fingerprints(self) -> list[ConfigFingerprints]:
+        return [
+            self.comparison.base_context.config_fingerprints,
+            self.comparison.head_context.config_fingerprints,
+        ]
 
     @cached_property
     def _hooks(self) -> list[Hook]:

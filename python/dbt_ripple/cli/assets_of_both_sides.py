@@ -63,9 +63,9 @@ def with_declared(
 
     for name in unknown:
         warn(Code.BASE_ASSETS_UNKNOWN(file=name).message)
-    moved = declared_otherwise(base.project, head.project, then, now, head.analysis, head.cache)
-    if moved:
-        changed = head.project.having(written_otherwise=moved)
+    rewritten = declared_otherwise(base.project, head.project, then, now, head.analysis, head.cache)
+    if rewritten:
+        changed = head.project.having(written_otherwise=rewritten)
         head = TargetFolder.of(changed, head.cache, processes=head.processes)
     base.declared, head.declared = then, now
     return head

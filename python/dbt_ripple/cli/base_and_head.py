@@ -217,13 +217,13 @@ _NAMES = 25
 """Names that still fit into a command somebody copies."""
 
 
-def _say_taken(taken: ReusedSql, base: str, rest: str | None = None) -> None:
+def _say_taken(taken: ReusedSql, base: str, remark: str | None = None) -> None:
     message = (
         f"{count(len(taken.taken), 'node')} unchanged in code, taken over as {base} compiled them"
     )
     if taken.left_to_compile:
-        rest = rest or f"{'was' if len(taken.left_to_compile) == 1 else 'were'} compiled"
-        message += f"; {count(len(taken.left_to_compile), 'other')} {rest}"
+        remark = remark or f"{'was' if len(taken.left_to_compile) == 1 else 'were'} compiled"
+        message += f"; {count(len(taken.left_to_compile), 'other')} {remark}"
     warn(message)
 
 

@@ -101,7 +101,7 @@ def consume(
         on_ready()
         consumer.subscribe(
             [topic],
-            on_assign=lambda _, mine: partitions.assigned(mine),
+            on_assign=lambda _, partitions_given: partitions.assigned(partitions_given),
             on_revoke=lambda _, gone: partitions.revoked(gone),
             on_lost=lambda _, gone: partitions.revoked(gone),
         )
@@ -227,7 +227,7 @@ def _consumer(settings: Mapping[str, Any], topic: str, until_end: bool) -> Itera
     logger = logging.getLogger(f"{__name__}.client")
     logger.addHandler(logging.NullHandler())
     logger.propagate = False
-    ours = {
+    required = {
         "enable.auto.commit": False,
         "enable.auto.offset.store": False,
         "enable.partition.eof": until_end,
@@ -235,7 +235,7 @@ def _consumer(settings: Mapping[str, Any], topic: str, until_end: bool) -> Itera
     }
     where = f"brokers {settings['bootstrap.servers']}"
     try:
-        consumer = Consumer({**settings, **ours}, logger=logger)
+        consumer = Consumer({**settings, **required}, logger=logger)
     except (KafkaException, TypeError, ValueError) as error:
         raise RippleError(f"the configuration is wrong ({_reason(error)})", where) from error
     try:

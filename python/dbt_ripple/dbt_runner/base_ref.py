@@ -256,14 +256,14 @@ def _git(folder: Path, *arguments: str) -> str | None:
 
 def _run_git(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     # In a git hook these variables say another repository or index than the folder does.
-    ours = {name: value for name, value in os.environ.items() if name not in _GIT_VARIABLES}
+    environment = {name: value for name, value in os.environ.items() if name not in _GIT_VARIABLES}
     try:
         return subprocess.run(
             ["git", "-C", str(folder), *arguments],
             capture_output=True,
             text=True,
             check=False,
-            env={**ours, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"},
+            env={**environment, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"},
         )
     except OSError as error:
         raise RippleError(f"git cannot be run ({error.strerror})", "PATH", "install git") from error

@@ -174,7 +174,7 @@ class Comparer:
     def __init__(self, cutoff: Cutoff, warehouse: Warehouse) -> None:
         self.cutoff = cutoff
         self.warehouse = warehouse
-        self.made: dict[str, Any] = {}
+        self.base_relations: dict[str, Any] = {}
         self.failed: dict[str, str] = {}
 
     def types(self, unique_id: str) -> Types | None:
@@ -254,13 +254,13 @@ class Comparer:
 
     def _base(self, adapter: Any, unique_id: str) -> Any:
         """Base's relation, made beside head's where it is not yet; None where that fails."""
-        if unique_id in self.made or unique_id in self.failed:
-            return self.made.get(unique_id)
+        if unique_id in self.base_relations or unique_id in self.failed:
+            return self.base_relations.get(unique_id)
         cutoff = self.cutoff
         node = cutoff.base.nodes[unique_id]
         if node.resource_type == "seed" or cutoff.as_it_is:
-            self.made[unique_id] = self.warehouse.relation(adapter, node)
-            return self.made[unique_id]
+            self.base_relations[unique_id] = self.warehouse.relation(adapter, node)
+            return self.base_relations[unique_id]
         names = {}
         for parent in cutoff.read.base_parents(unique_id):
             if parent in cutoff.decided.built:
@@ -279,7 +279,7 @@ class Comparer:
             self.failed[unique_id] = f"base's SQL could not be built ({_short(error)})"
             return None
         self.warehouse.commit(adapter)
-        self.made[unique_id] = relation
+        self.base_relations[unique_id] = relation
         return relation
 
 

@@ -30,7 +30,7 @@ from dbt_ripple.selection.result import PASSED, SelectionRun
 
 
 def compile_against(
-    base: Project, head: Project, rest: Collection[str], dbt: Dbt, state: Path
+    base: Project, head: Project, unique_ids: Collection[str], dbt: Dbt, state: Path
 ) -> Project:
     """Compile nodes of head while base's relations stand in for what head has not built.
 
@@ -40,21 +40,21 @@ def compile_against(
     Args:
         base: what ``state`` holds.
         head: what is compiled.
-        rest: unique_ids of the nodes.
+        unique_ids: of the nodes.
         dbt: on head.
         state: the folder with base's manifest.
 
     Raises:
         RippleError: dbt could not parse or compile them.
     """
-    if not rest:
+    if not unique_ids:
         return head
-    compiled = compile_nodes(dbt, dbt("parse").result, head, rest, *deferred_to(state))
+    compiled = compile_nodes(dbt, dbt("parse").result, head, unique_ids, *deferred_to(state))
     renamed = other_names(base, head)
     return compiled.with_compiled(
         {
             u: rename(text, renamed)
-            for u in rest
+            for u in unique_ids
             if (text := compiled.nodes[u].compiled_code) is not None
         }
     )

@@ -223,7 +223,7 @@ class Ripple:
         self.lost = {u for u, reason in self.broken.items() if reason.code is Code.GONE}
         self.orphans = {child for u in self.lost for child in comparison.head.children.get(u, ())}
         self.predecessors = {_folded(v): before for v, before in comparison.predecessors.items()}
-        self.moved = set(self.predecessors)
+        self.changed = set(self.predecessors)
         self.spelling = {_folded(vertex): vertex[1] for vertex in comparison.predecessors}
         self.gone: dict[Vertex, bool] = {}  # base's columns that are no more -> dropped for good
         for unique_id, change in comparison.changed.items():
@@ -259,7 +259,7 @@ class Ripple:
         began = [v for v in began if v[0] not in self.broken or v[0] in self.lost]
         began = [*(v for v in self.gone if v[0] in self.origins), *began]
         if self.given is not None:
-            began = [v for v in self.given if v in self.moved or v in self.gone]
+            began = [v for v in self.given if v in self.changed or v in self.gone]
         for vertex in began:
             if vertex not in self.mask:
                 self.mask[vertex] = self.surely[vertex] = 1 << len(self.starts)
@@ -274,7 +274,7 @@ class Ripple:
     def reached(self, unique_id: str) -> set[str]:
         """The columns (in lower case) and rows of a relation that the change reaches."""
         if unique_id in self.origins and unique_id not in self.broken:
-            return {v[1] for v in (*self.moved, *self.gone) if v[0] == unique_id}
+            return {v[1] for v in (*self.changed, *self.gone) if v[0] == unique_id}
         return {v[1] for v in (*self.mask, *self.gone) if v[0] == unique_id}
 
     def lost_columns(self, unique_id: str) -> set[str]:
@@ -338,7 +338,7 @@ class Ripple:
     def _step(self, edge: ColumnEdge) -> None:
         above, below = (edge[0], edge[1].lower()), (edge[2], edge[3].lower())
         bits = self.mask.get(above)
-        if not bits or not (below in self.moved or below in self.gone or below[0] in self.broken):
+        if not bits or not (below in self.changed or below in self.gone or below[0] in self.broken):
             return
         self.mask[below] = self.mask.get(below, 0) | bits
         guess = below[0] in self.opaque or (above[0], below[0]) in self.guessed
@@ -549,14 +549,16 @@ class Ripple:
         children: dict[str, list[str]] = {u: sorted(below) for u, below in self.links.items()}
         starts = sorted({vertex[0] for vertex in self.starts})
         paths = _breadth_first({u: [u] for u in starts}, children)
-        rest = {u for u in self.severities if u not in paths}
-        if rest:
+        without_path = {u for u in self.severities if u not in paths}
+        if without_path:
             everything = {
                 u: sorted(v for v in below if v in self.severities)
                 for u, below in self.comparison.head.children.items()
             }
             begun = dict(sorted({**{u: [u] for u in self.origins}, **paths}.items()))
-            paths |= {u: way for u, way in _breadth_first(begun, everything).items() if u in rest}
+            paths |= {
+                u: way for u, way in _breadth_first(begun, everything).items() if u in without_path
+            }
         return paths
 
 

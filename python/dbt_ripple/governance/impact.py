@@ -204,11 +204,11 @@ def impact(
             then = analyse(project, cache=cache, hypothetical=hypothetical_changes)
             comparison = compare(project, project, base_analysis=seen, head_analysis=then)
         else:
-            moved = carried_through(before, hypothetical_changes, cache)
+            assets_after = carried_through(before, hypothetical_changes, cache)
             comparison = with_assets(
-                compare(own, own, base_analysis=of_dbt, head_analysis=moved.analysis),
+                compare(own, own, base_analysis=of_dbt, head_analysis=assets_after.analysis),
                 (project, seen),
-                (project, moved.assets.analysis),
+                (project, assets_after.assets.analysis),
             )
         contract_types = _broken_contracts(project, seen, node.unique_id, hypothetical.retyped)
         contract_types |= _refuses_new(comparison, node.unique_id) if hypothetical.added else set()

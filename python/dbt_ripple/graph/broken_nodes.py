@@ -268,7 +268,7 @@ class BrokenNodeFinder(LinkingMode):
             ]
             words_of_hooks = words(" ".join(texts))
         else:
-            words_of_hooks = self.context.settings.words_of_hooks(node)
+            words_of_hooks = self.context.config_fingerprints.words_of_hooks(node)
         return not words_of_hooks.isdisjoint(_MAY_ADD_COLUMNS)
 
 

@@ -130,9 +130,9 @@ class ConfigFingerprints:
         if config.get("sql_header"):
             settings["sql_header"] = normalised(str(config["sql_header"]))
         materialized = kind_of(node)
-        ours = self.macros.of_materialization(materialized)
-        if ours:
-            settings["materialization"] = ours
+        project_macros = self.macros.of_materialization(materialized)
+        if project_macros:
+            settings["materialization"] = project_macros
         if materialized in KEEPING_ROWS:
             settings["kind"] = materialized, place(node)
         if node.resource_type != "test":
@@ -155,7 +155,7 @@ class ConfigFingerprints:
             if "branches" in settings:
                 settings["branch references"] = self.references.of(node)
         unseen = self.unseen(node, hooks)
-        if unseen or ours or node.is_python or self.read_by_project_hooks:
+        if unseen or project_macros or node.is_python or self.read_by_project_hooks:
             if reads := self.reads(node, unseen):
                 settings["read"] = read_of(node, reads)
             everywhere, kinds = self.reads_everywhere(node, unseen)

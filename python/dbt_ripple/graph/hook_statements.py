@@ -170,25 +170,25 @@ class HookStatements:
         What a macro writes is run where it is handed over or called in place of a statement.
         """
         for tag, in_call in beginning(self.texts[of], self.tags[of]):
-            if (not of or in_call) and not self.told_to_run(tag.inside, of):
+            if (not of or in_call) and not self.is_read_to_run(tag.inside, of):
                 return False
         for tag in self.tags[of]:
             for call in _RUN.finditer(tag.inside):
-                if not self.told_to_run(_up_to_its_end(tag.inside, call.end()), of):
+                if not self.is_read_to_run(_up_to_its_end(tag.inside, call.end()), of):
                     return False
         return True
 
-    def told_to_run(self, expression: str, of: int) -> bool:
+    def is_read_to_run(self, expression: str, of: int) -> bool:
         """Whether a statement that is put together begins with words of a text."""
         if SAYS.match(expression):
             return True
         first = _FIRST.match(expression)
         plain = _LITERAL.sub("''", expression)
         if first is None or {"else", "if", "or"} & set(_NAME.findall(plain)):
-            return self.told(expression, of, to_run=True)
+            return self.is_read(expression, of, to_run=True)
         return self.read(first[1][1:-1])
 
-    def told(self, expression: str, of: int, *, to_run: bool = False) -> bool:
+    def is_read(self, expression: str, of: int, *, to_run: bool = False) -> bool:
         """Whether an expression of Jinja is put together from texts alone.
 
         Args:
@@ -243,7 +243,7 @@ class HookStatements:
         if (of, name, to_run) in self.looked:
             return True
         self.looked.add((of, name, to_run))
-        is_read = self.told_to_run if to_run else self.told
+        is_read = self.is_read_to_run if to_run else self.is_read
         for expression in self.values[of][name]:
             if expression is None:
                 if not self.arguments(name, of, to_run):
@@ -265,13 +265,13 @@ class HookStatements:
             at = tag.end
         plain = _COMMENT.sub(" ", "".join((*pieces, text[at:])))
         return self.read(plain) and all(
-            self.told_to_run(tag.inside, of) for tag, _ in beginning(text, tags)
+            self.is_read_to_run(tag.inside, of) for tag, _ in beginning(text, tags)
         )
 
     def returned(self, macro: str, to_run: bool) -> bool:
         """Whether what the user's macros of a name write or return is put together from texts."""
         macros = self.macros.users_by_name.get(macro, ())
-        is_read = self.told_to_run if to_run else self.told
+        is_read = self.is_read_to_run if to_run else self.is_read
         for unique_id in macros:
             of = self.of_macro.get(unique_id)
             if of is None or (of, "return", to_run) in self.looked:
@@ -298,7 +298,7 @@ class HookStatements:
         names = [p.partition("=")[0].strip() for p in parameters]
         place = names.index(parameter) if parameter in names else -1
         name = dispatched(begin[1])
-        is_read = self.told_to_run if to_run else self.told
+        is_read = self.is_read_to_run if to_run else self.is_read
         called = re.compile(
             rf"\b{re.escape(name)}\s*\(|\bdispatch\s*\(\s*['\"]{re.escape(name)}['\"][^()]*\)\s*\("
         )

@@ -137,7 +137,7 @@ class Hooks:
     def __init__(self, project: Project, macros: Macros, names: RelationNames) -> None:
         self.project = project
         self.macros = macros
-        self.settings = ConfigFingerprints(project, macros)
+        self.config_fingerprints = ConfigFingerprints(project, macros)
         self.sql = HookSql(names)
         self.seen: dict[str, Hook] = {}
         self.macros_that_run = macros_that_run(macros)
@@ -215,7 +215,7 @@ class Hooks:
         reads = {owner if u == THIS else u for u in statement.reads}
         text = statement.text
         of_all = statement.of_session and self.project.nodes[owner].resource_type == "operation"
-        if read := self.settings.read_by(sql, self.project.nodes[owner]):
+        if read := self.config_fingerprints.read_by(sql, self.project.nodes[owner]):
             text = digest(text, read)
         return statement._replace(
             owner=owner,
@@ -266,7 +266,7 @@ class Hooks:
         if UNKNOWN in writes or GIVEN in writes:  # one of those the hook names, or any
             anything = anything or UNKNOWN in writes or not (mentioned or passed)
             all_read = (
-                run.told(self.sql.expressions[n][1], self.sql.expressions[n][0])
+                run.is_read(self.sql.expressions[n][1], self.sql.expressions[n][0])
                 for n in self.sql.targets
             )
             anything = anything or not all(all_read)

@@ -484,9 +484,9 @@ class SemanticLayer:
         ]
         for linkable in (True, False):
             models = [m for m in there if not links or m.has_entity(links[-1], linkable)]
-            mine = [m for m in models if m.node.unique_id in own]
-            if mine and len(links) <= 1:
-                return mine
+            own_models = [m for m in models if m.node.unique_id in own]
+            if own_models and len(links) <= 1:
+                return own_models
             if models:
                 return models
         return []

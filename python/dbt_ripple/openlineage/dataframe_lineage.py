@@ -79,16 +79,16 @@ def read_dataframe(df: Any) -> DataFrameLineage:
     metastore = _metastore(df.sparkSession)
     ids: dict[int, str] = {}
     gaps: list[str] = []
-    for leaf in _leaves(plan):
-        if not _is_relation(leaf):
+    for plan_node in _leaves(plan):
+        if not _is_relation(plan_node):
             continue
-        relation = _relation(leaf, metastore)
+        relation = _relation(plan_node, metastore)
         if relation is None:
-            gaps.append(f"a relation has no name outside Spark: {_short(leaf)}")
+            gaps.append(f"a relation has no name outside Spark: {_short(plan_node)}")
             continue
         key = f"{relation.namespace} {relation.name}"
         lineage.relations[key] = relation
-        ids |= {int(each.exprId().id()): key for each in _each(leaf.output())}
+        ids |= {int(each.exprId().id()): key for each in _each(plan_node.output())}
     try:
         if gaps:
             raise PlanGapError(gaps[0])
@@ -160,29 +160,31 @@ def _leaves(plan: Any) -> Iterator[Any]:
             yield node
 
 
-def _is_relation(leaf: Any) -> bool:
+def _is_relation(plan_node: Any) -> bool:
     """Whether a leaf is data that lies outside Spark."""
-    return str(leaf.nodeName()).startswith(
+    return str(plan_node.nodeName()).startswith(
         ("LogicalRelation", "DataFrameRelation", "HiveTable")
     ) or (
-        str(leaf.getClass().getSimpleName())
+        str(plan_node.getClass().getSimpleName())
         in ("LogicalRelation", "HiveTableRelation", "DataSourceV2Relation")
     )
 
 
-def _relation(leaf: Any, metastore: str) -> DataFrameRelation | None:
-    columns = {each.name(): each.dataType().simpleString() for each in _each(leaf.output())}
-    kind = str(leaf.getClass().getSimpleName())
+def _relation(plan_node: Any, metastore: str) -> DataFrameRelation | None:
+    columns = {each.name(): each.dataType().simpleString() for each in _each(plan_node.output())}
+    kind = str(plan_node.getClass().getSimpleName())
     if kind == "DataSourceV2Relation":
-        return _of_catalog(leaf, columns, metastore)
-    table = leaf.tableMeta() if kind == "HiveTableRelation" else _option(leaf.catalogTable())
+        return _of_catalog(plan_node, columns, metastore)
+    table = (
+        plan_node.tableMeta() if kind == "HiveTableRelation" else _option(plan_node.catalogTable())
+    )
     if table is not None:
         identifier = table.identifier()
         database = _option(identifier.database()) or "default"
         place = _option(table.storage().locationUri())
         name = f"{database}.{identifier.table()}"
         return _at(str(place) if place is not None else "", name, columns, metastore)
-    relation = leaf.relation()
+    relation = plan_node.relation()
     source = str(relation.getClass().getSimpleName())
     if source == "HadoopFsRelation":
         paths = [str(path) for path in _each(relation.location().rootPaths())]
@@ -193,14 +195,16 @@ def _relation(leaf: Any, metastore: str) -> DataFrameRelation | None:
     return None
 
 
-def _of_catalog(leaf: Any, columns: dict[str, str], metastore: str) -> DataFrameRelation | None:
+def _of_catalog(
+    plan_node: Any, columns: dict[str, str], metastore: str
+) -> DataFrameRelation | None:
     """A table of a catalog of its own (Iceberg, Delta)."""
-    identifier = _option(leaf.identifier())
+    identifier = _option(plan_node.identifier())
     if identifier is None:
         return None
     schema = ".".join(str(part) for part in identifier.namespace())
     name = f"{schema}.{identifier.name()}" if schema else str(identifier.name())
-    place = leaf.table().properties().get("location")
+    place = plan_node.table().properties().get("location")
     return _at(str(place or ""), name, columns, metastore)
 
 
@@ -248,5 +252,5 @@ def _option(value: Any) -> Any:
     return value.get() if value.isDefined() else None
 
 
-def _short(leaf: Any) -> str:
-    return str(leaf.simpleString(8))[:80]
+def _short(plan_node: Any) -> str:
+    return str(plan_node.simpleString(8))[:80]

@@ -55,12 +55,12 @@ def trend(
         )
         for number, value in enumerate(values)
     ]
-    ground = _HEIGHT - _BOTTOM
+    baseline = _HEIGHT - _BOTTOM
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="trend" role="img" aria-label={quoteattr(f"{title}. {label}")}'
         f' viewBox="0 0 {_WIDTH:g} {_HEIGHT:g}" width="{_WIDTH:g}" height="{_HEIGHT:g}">',
         f"<style>{_STYLE}</style>",
-        f'<path class="ground" d="M{_LEFT:g} {ground:g}H{_WIDTH - _LEFT:g}"/>',
+        f'<path class="ground" d="M{_LEFT:g} {baseline:g}H{_WIDTH - _LEFT:g}"/>',
     ]
     lines += [
         f'<path class="line" d="M{one[0]:g} {one[1]:g}L{other[0]:g} {other[1]:g}"/>'

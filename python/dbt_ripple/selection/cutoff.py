@@ -362,7 +362,7 @@ class Cutoff:
     def _settings_differ(self, then: Node, node: Node) -> bool:
         if node.resource_type == "test":
             return of_test(then) != of_test(node)
-        one, other = self._settings
+        one, other = self._config_fingerprints
         return (
             then.config != node.config
             or "materialization" in other.settings_of(node)
@@ -370,8 +370,11 @@ class Cutoff:
         )
 
     @cached_property
-    def _settings(self) -> tuple[ConfigFingerprints, ConfigFingerprints]:
-        return self.comparison.base_context.settings, self.comparison.head_context.settings
+    def _config_fingerprints(self) -> tuple[ConfigFingerprints, ConfigFingerprints]:
+        return (
+            self.comparison.base_context.config_fingerprints,
+            self.comparison.head_context.config_fingerprints,
+        )
 
     @cached_property
     def _rested_on(self) -> set[str]:
@@ -430,9 +433,9 @@ class Cutoff:
         for analysis in self.read.analyses:
             if analysis.nodes[relation].introspects:
                 return "it queries the warehouse while it compiles"
-        if "materialization" in self._settings[1].settings_of(
+        if "materialization" in self._config_fingerprints[1].settings_of(
             node
-        ) or "materialization" in self._settings[0].settings_of(then):
+        ) or "materialization" in self._config_fingerprints[0].settings_of(then):
             return "its materialization is a macro of the project"
         if self.as_it_is:
             same = then.relation_name == node.relation_name
@@ -456,7 +459,8 @@ class Cutoff:
         if relation in self.grown:
             return False
         return self.anew or not (
-            self._settings[0].settings_of(self.base.nodes[relation]).keys() & {"branches"}
+            self._config_fingerprints[0].settings_of(self.base.nodes[relation]).keys()
+            & {"branches"}
         )
 
     def unsettled(self, relation: str) -> str | None:

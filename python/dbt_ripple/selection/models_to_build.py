@@ -78,18 +78,24 @@ def reordered(comparison: Comparison) -> Iterator[str]:
 def built_otherwise(comparison: Comparison) -> Iterator[str]:
     """What may build otherwise, or fail to, by its properties alone."""
     base, head = comparison.base, comparison.head
-    settings: tuple[ConfigFingerprints, ConfigFingerprints] | None = None
+    config_fingerprints: tuple[ConfigFingerprints, ConfigFingerprints] | None = None
     if _naming(base) != _naming(head):
-        settings = comparison.base_context.settings, comparison.head_context.settings
+        config_fingerprints = (
+            comparison.base_context.config_fingerprints,
+            comparison.head_context.config_fingerprints,
+        )
     for unique_id, now in head.nodes.items():
         if now.resource_type not in BUILT or unique_id in comparison.changed:
             continue
         then = base.nodes.get(unique_id)
-        if then is None or (settings is None and _same_properties(then, now)):
+        if then is None or (config_fingerprints is None and _same_properties(then, now)):
             continue
-        if settings is None:
-            settings = comparison.base_context.settings, comparison.head_context.settings
-        if settings[0].built_with(then) != settings[1].built_with(now):
+        if config_fingerprints is None:
+            config_fingerprints = (
+                comparison.base_context.config_fingerprints,
+                comparison.head_context.config_fingerprints,
+            )
+        if config_fingerprints[0].built_with(then) != config_fingerprints[1].built_with(now):
             yield unique_id
 
 

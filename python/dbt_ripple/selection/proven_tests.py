@@ -367,16 +367,16 @@ class _Proofs:
                 continue
             asked_of = conditions(now.facts.rows)
             for other in dict.fromkeys(o for asked in asked_of for o in finding.get(asked, ())):
-                theirs = self.head.rows_of(other)
+                rows_of_other = self.head.rows_of(other)
                 if (
                     other == test
-                    or theirs is None
-                    or self.embeddings.embed(now.facts.rows, theirs.facts.rows) is None
+                    or rows_of_other is None
+                    or self.embeddings.embed(now.facts.rows, rows_of_other.facts.rows) is None
                 ):
                     continue
                 words = f"each row it could return is one of {nodes[other].name}"
                 use = FactUse(nodes[test].name, words, frozenset({other}))
-                argument = _Argument(sorted({*now.steps, *theirs.steps, use}), True)
+                argument = _Argument(sorted({*now.steps, *rows_of_other.steps, use}), True)
                 if test not in self.rested_on(argument, arguments):
                     arguments[test] = argument
                     self.repeating.add(test)
@@ -479,7 +479,7 @@ class _Proofs:
             return False
         # Without the hooks that are filters, whatever these are.
         hooks = [
-            (hooks_of(node), context.settings.hook_code(node))
+            (hooks_of(node), context.config_fingerprints.hook_code(node))
             for context in (self.base.linker.context, self.head.linker.context)
             if (node := context.project.nodes.get(unique_id)) is not None and hooks_of(node)
         ]
@@ -513,7 +513,7 @@ class _Proofs:
 
     def of_its_own(self, test: str) -> Reason | None:
         node = self.comparison.head.nodes[test]
-        if self.head.linker.context.settings.of(node):
+        if self.head.linker.context.config_fingerprints.of(node):
             return Code.MACRO_STANDS_IN()
         if self.comparison.head_analysis.tests[test].introspects:
             return Code.QUERIES_OR_READS_UNNAMED()

@@ -275,7 +275,7 @@ def impacted_tests(comparison: Comparison) -> dict[str, Reason | None]:
                 reasons[unique_id] = Code.LINEAGE_CHANGED(name=name, column=asked[0].column)
                 continue
             sides = (comparison.base_context, comparison.head_context)
-            run = [side.settings.of(side.project.nodes[unique_id]) for side in sides]
+            run = [side.config_fingerprints.of(side.project.nodes[unique_id]) for side in sides]
             reasons[unique_id] = None if run[0] == run[1] else Code.RUN_OTHERWISE()
         elif comparison.everything:
             reasons[unique_id] = comparison.everything[0]

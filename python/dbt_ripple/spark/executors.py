@@ -97,8 +97,8 @@ def lower_on_executors(
         for batch in batches:
             ids, texts = batch.column(0), batch.column(1).to_pylist()
             packed = lower_packed(texts, dialect, expressions, masking)
-            made = pyarrow.array(packed, pyarrow.binary())
-            yield pyarrow.RecordBatch.from_arrays([ids, made], ["id", "packed"])
+            packed_queries = pyarrow.array(packed, pyarrow.binary())
+            yield pyarrow.RecordBatch.from_arrays([ids, packed_queries], ["id", "packed"])
 
     # The longest first and dealt out in turn, so that all tasks take about as long.
     order = sorted(range(len(queries)), key=lambda i: -len(queries[i]))
@@ -109,10 +109,10 @@ def lower_on_executors(
         }
     )
     frame = arrow_frame(session, table).repartition(-(-len(queries) // _A_TASK))
-    made = [b""] * len(queries)
+    packed_queries = [b""] * len(queries)
     for id_, packed in frame.mapInArrow(lowered, "id bigint, packed binary").collect():
-        made[id_] = bytes(packed)
-    return made
+        packed_queries[id_] = bytes(packed)
+    return packed_queries
 
 
 def _why(error: Exception) -> str:

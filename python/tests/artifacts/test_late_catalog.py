@@ -6,17 +6,17 @@ import json
 from pathlib import Path
 
 from dbt_ripple.artifacts import catalog_may_contain
-from dbt_ripple.artifacts.read_artifacts import _LateColumns
+from dbt_ripple.artifacts.catalog import CatalogColumns
 from dbt_ripple.graph.linking.struct_fields import STRUCTS_IN_JSON
 
 
-def late(types: dict[str, str], *, ascii_only: bool = True) -> _LateColumns:
+def late(types: dict[str, str], *, ascii_only: bool = True) -> CatalogColumns:
     nodes = {
         name: {"columns": {"c": {"name": "c", "index": 1, "type": type_}}}
         for name, type_ in types.items()
     }
     content = json.dumps({"nodes": nodes, "sources": {}}, ensure_ascii=ascii_only).encode()
-    return _LateColumns(content, Path("catalog.json"), types)
+    return CatalogColumns(content, Path("catalog.json"), types)
 
 
 def test_a_struct_is_seen_in_any_case_and_other_types_are_not() -> None:

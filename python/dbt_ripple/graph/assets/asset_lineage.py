@@ -645,21 +645,21 @@ class _AssetTableResolver:
         self,
         lineage: AssetLineage,
         asset: AssetNode,
-        made: Mapping[str, Relation],
+        built: Mapping[str, Relation],
         certainly: bool = False,
     ) -> None:
         self.lineage = lineage
         self.asset = asset
-        self.made = made
+        self.made = built
         self.relation_of: Callable[[str, str], Relation] = (
             lineage.certain_relation if certainly else lineage.relation
         )
 
     def table(self, key: str, name: str) -> Relation:
         """The relation behind a name in its SQL."""
-        made = self.made.get(key)
-        if made is not None:
-            return made
+        built = self.made.get(key)
+        if built is not None:
+            return built
         unique_id = self.asset.named.get(key)
         if unique_id is None:
             return unknown_relation(digest(b"unnamed", key.encode()), {})

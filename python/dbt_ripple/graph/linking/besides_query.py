@@ -50,7 +50,9 @@ def besides_query(linker: Linker, unique_id: str, node: Node, reads: WarehouseRe
         code = normalised(node.raw_code).encode("utf-8", "surrogatepass")
         parts += [b"as written", code, called]
     introspected = (
-        IntrospectedParts.EVERYTHING if context.settings.hooks_read(node) else reads.parts
+        IntrospectedParts.EVERYTHING
+        if context.config_fingerprints.hooks_read(node)
+        else reads.parts
     )
     if introspected:
         for parent in sorted(relations_above(linker, unique_id)):
@@ -141,7 +143,10 @@ def unnamed_reads(
 
 def _counts_whole_anyway(linker: Linker, node: Node, reads: WarehouseReads) -> bool:
     """Whether all that a node refers to counts whole because of its Jinja or its hooks."""
-    return reads.parts == IntrospectedParts.EVERYTHING or linker.context.settings.hooks_read(node)
+    return (
+        reads.parts == IntrospectedParts.EVERYTHING
+        or linker.context.config_fingerprints.hooks_read(node)
+    )
 
 
 def unnamed_fingerprint(linker: Linker, unnamed: UnnamedReads | None) -> bytes:

@@ -74,7 +74,7 @@ def _link_query(linker: Linker, unique_id: str, node: Node, query: Linked) -> Li
         names.append("*")
         fps.append(unlisted_fp(relation.unlisted).hex())
     rows_fp = relation.rows_fp
-    config = linker.context.settings.of(node)
+    config = linker.context.config_fingerprints.of(node)
     warehouse_reads = linker.context.introspection.of(node)
     besides = besides_query(linker, unique_id, node, warehouse_reads)
     unnamed = unnamed_reads(linker, unique_id, node, warehouse_reads)

@@ -136,7 +136,7 @@ class FactMode(LinkingMode):
             return None
         reads = linker.context.introspection.of(node)
         if (
-            linker.context.settings.of(node)
+            linker.context.config_fingerprints.of(node)
             or besides_query(linker, unique_id, node, reads)
             or unnamed_reads(linker, unique_id, node, reads)
         ):
@@ -324,7 +324,7 @@ class FactMode(LinkingMode):
         if (
             node.materialized not in HOLDS_ITS_QUERY
             or node.contract_enforced
-            or context.settings.of(node)
+            or context.config_fingerprints.of(node)
             or besides_query(linker, unique_id, node, context.introspection.of(node))
             or (seen.introspects and unique_id not in self.settled)
             or seen.reason  # it reads, or is, what hooks write

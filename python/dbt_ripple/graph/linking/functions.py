@@ -18,7 +18,7 @@ def function_fingerprint(linker: Linker, unique_id: str) -> bytes:
     if fingerprint is None:
         linker.functions[unique_id] = b""  # where functions call each other, once is enough
         node, context = linker.project.nodes[unique_id], linker.context
-        settings = sorted(context.settings.of_function(node))
+        settings = sorted(context.config_fingerprints.of_function(node))
         parts = [
             code_of(node).encode("utf-8", "surrogatepass"),
             context.macros.variables_of(node).encode(),

@@ -33,11 +33,11 @@ def config_with_columns(
     Returns:
         The fingerprint of its settings, and what its rows depend on.
     """
-    settings = linker.context.settings
+    config_fingerprints = linker.context.config_fingerprints
     rows = dict(rows)
     parts = [config]
     named: set[str] = set()
-    for setting, kind, name in settings.column_uses(node):
+    for setting, kind, name in config_fingerprints.column_uses(node):
         named.add(setting)
         column = relation.get(fold(name, False, linker.dialect), name)
         if column is not None:
@@ -52,12 +52,12 @@ def config_with_columns(
     if node.resource_type == "snapshot" or node.materialized == "incremental":
         values = ((name, node.config.get(name)) for name in OF_COLUMNS if name not in named)
         parts += [repr(pair).encode() for pair in values if pair[1]]
-    if words := settings.words_of_hooks(node):
+    if words := config_fingerprints.words_of_hooks(node):
         parts.append(relation.rows_fp)
         if words & {"insert", "merge", "copy"}:  # values may be told by their places
             parts += [key.encode() for key in relation.keys]
         _add_named(words, relation, parts, rows)
-    if words := settings.words_of_branches(node):
+    if words := config_fingerprints.words_of_branches(node):
         for parent in sorted(relations_above(linker, node.unique_id)):
             above = linker.node(parent).relation
             parts += [parent.encode(), above.rows_fp]

@@ -42,7 +42,7 @@ def named_by_hooks(linker: Linker, unique_id: str, node: Node) -> list[str]:
 
     Of one that is, a hook sees what an earlier run left, as a model does of itself (rule 6).
     """
-    dotted, bare = linker.context.settings.named_by_hooks(node)
+    dotted, bare = linker.context.config_fingerprints.named_by_hooks(node)
     if not dotted and not bare:
         return []
     unique_ids = linker.names.nodes_named(dotted, bare) - {unique_id, *linker.in_progress}

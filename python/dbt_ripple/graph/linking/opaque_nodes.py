@@ -50,7 +50,7 @@ def link_opaque(linker: Linker, unique_id: str, node: Node, reason: Reason) -> L
     fingerprint = digest(
         b"opaque",
         _text(linker, unique_id, node).encode("utf-8", "surrogatepass"),
-        linker.context.settings.of(node, columns=True),
+        linker.context.config_fingerprints.of(node, columns=True),
         repr(declared(node) if node.contract_enforced else []).encode(),
         *functions_called(linker, unique_id),
         *_left_for(linker, unique_id, node),
@@ -115,7 +115,7 @@ def _text(linker: Linker, unique_id: str, node: Node) -> str:
     if node.is_python or node.compiled_code is None:
         called = macros.fingerprint(node.depends_on.macros).hex()
         variables = macros.variables_of(node)
-        references = linker.context.settings.references.of(node)
+        references = linker.context.config_fingerprints.references.of(node)
         return f"{code_of(node)}{variables}\n{references!r}\n{called}"
     text = node.compiled_code
     for other in (unique_id, *linker.project.parents.get(unique_id, ())):

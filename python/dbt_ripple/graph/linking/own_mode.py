@@ -25,7 +25,7 @@ def _by_name(linker: Linker, unique_id: str, relation: Relation) -> Relation:
     """A relation by its name and those of its columns."""
     fingerprint = digest(b"named", unique_id.encode())
 
-    def rest(inner: UnlistedColumns) -> UnlistedColumns:
+    def unlisted(inner: UnlistedColumns) -> UnlistedColumns:
         if isinstance(inner, UnlistedSourceColumns):
             return UnlistedSourceColumns(linker, unique_id, fingerprint)
         return _UnlistedByName(fingerprint, inner)
@@ -35,11 +35,11 @@ def _by_name(linker: Linker, unique_id: str, relation: Relation) -> Relation:
         keys=relation.keys,
         fps=[digest(fingerprint, key.encode()) for key in relation.keys],
         deps=relation.deps,
-        unlisted=[rest(inner) for inner in relation.unlisted],
+        unlisted=[unlisted(inner) for inner in relation.unlisted],
         rows_fp=digest(fingerprint, b"rows"),
         rows=relation.rows,
         side_key=fingerprint,
-        unresolved=[rest(inner) for inner in relation.unresolved],
+        unresolved=[unlisted(inner) for inner in relation.unresolved],
     )
     named.fields = relation.fields
     return named

@@ -44,7 +44,7 @@ class ProjectContext:
         return frozenset(node.unique_id for node in self.project.of_type("function"))
 
     @cached_property
-    def settings(self) -> ConfigFingerprints:
+    def config_fingerprints(self) -> ConfigFingerprints:
         """Which config changes data (rule 7)."""
         return ConfigFingerprints(self.project, self.macros)
 

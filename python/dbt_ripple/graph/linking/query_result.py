@@ -162,7 +162,7 @@ class QueryResult:
 
     def add_config(self) -> None:
         """Settings that change data are part of all of it (rule 7)."""
-        self.config = self.linker.context.settings.of(self.node)
+        self.config = self.linker.context.config_fingerprints.of(self.node)
         if self.config:
             self.config, self.rows = config_with_columns(
                 self.linker, self.node, self.query.relation, self.config, self.rows

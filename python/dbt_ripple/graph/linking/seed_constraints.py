@@ -27,7 +27,7 @@ def note_constraints_of_files(
     columns: list[tuple[Facts, bytes, frozenset[str]]] = []
     for unique_id in seeds:
         node = linker.project.nodes[unique_id]
-        if context.settings.of(node) or unique_id in context.hooks.writing:
+        if context.config_fingerprints.of(node) or unique_id in context.hooks.writing:
             continue
         proved = linker.seeds.columns(node)
         if not proved:

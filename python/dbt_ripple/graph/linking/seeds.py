@@ -37,7 +37,7 @@ def link_seed(linker: Linker, unique_id: str, node: Node) -> LinkedNode:
     # What was read by its delimiter tells what was read, whatever it was.
     delimiter = None if by_content else node.config.get("delimiter") or ","
     settings = (delimiter, _names_are_quoted(linker, node))
-    config = digest(repr(settings).encode(), linker.context.settings.of(node))
+    config = digest(repr(settings).encode(), linker.context.config_fingerprints.of(node))
     content = b"" if by_content else repr(checksum(node)).encode()
     content += seeds.digests.get(unique_id, b"")
     fingerprint = digest(b"seed", unique_id.encode(), config, content)
@@ -86,7 +86,7 @@ def types_of_seed_file(linker: Linker, unique_id: str) -> bytes | None:
     if (
         unique_id not in linker.seeds.by_content
         or linker.project.metadata.adapter_type not in OF_ONE_TEXT
-        or linker.context.settings.of(node)
+        or linker.context.config_fingerprints.of(node)
         or (file := linker.seeds.read(node)) is None
         or not file.shapes
     ):

@@ -27,7 +27,7 @@ def link_source(linker: Linker, unique_id: str, node: Node) -> LinkedNode:
     """A source, by its name and the settings by which it is read."""
     fingerprint = digest(b"leaf", unique_id.encode(), repr(where_it_is(node)).encode())
     settings = of_source(node, linker.project.metadata.adapter_type)
-    if reads := linker.context.settings.read_by_project_hooks:
+    if reads := linker.context.config_fingerprints.read_by_project_hooks:
         settings += read_of(node, reads)
     if settings:
         fingerprint = digest(fingerprint, repr(settings).encode())

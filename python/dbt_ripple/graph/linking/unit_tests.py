@@ -37,7 +37,7 @@ def link_unit_test(linker: Linker, unique_id: str, node: Node) -> UnitTestAnalys
     context = linker.context
     parts = [
         repr((node.given, node.expect, node.overrides)).encode(),
-        context.settings.of(model, columns=True),
+        context.config_fingerprints.of(model, columns=True),
         context.macros.of_materialization("unit"),
         *_where_inputs_are(linker, model.unique_id),
         repr(sorted(of_test(node).items())).encode(),
@@ -167,7 +167,7 @@ def _where_inputs_are(linker: Linker, model: str) -> list[bytes]:
     Of one that is moved there are none, nor of one that is inlined.
     """
     nodes = linker.project.nodes
-    parts = [linker.context.settings.naming]
+    parts = [linker.context.config_fingerprints.naming]
     for unique_id in sorted({model, *linker.project.parents.get(model, ())}):
         node = nodes[unique_id]
         if node.resource_type in RELATIONS:

@@ -106,7 +106,7 @@ class _CollectedJob:
     """A job that becomes an asset."""
 
     name: JobName
-    told: ReportedJob
+    reported: ReportedJob
     lineage: JobLineage
     prefix: str
     id: str = ""
@@ -253,7 +253,9 @@ class _Collection:
         wanted: dict[DatasetName, tuple[str, str]] = {}
         named: dict[DatasetName, None] = {}
         for job in self.jobs.values():
-            named |= dict.fromkeys((*job.told.inputs, *job.told.outputs, *job.lineage.reads))
+            named |= dict.fromkeys(
+                (*job.reported.inputs, *job.reported.outputs, *job.lineage.reads)
+            )
             named |= dict.fromkeys(job.lineage.outputs)
             for output in job.lineage.outputs.values():
                 named |= dict.fromkeys(source.dataset for source in output.sources())
@@ -325,7 +327,7 @@ class _Collection:
         return assertions
 
     def _job_asset(self, job: _CollectedJob) -> DeclaredAsset:
-        reported, lineage = job.told, job.lineage
+        reported, lineage = job.reported, job.lineage
         outputs = {
             name: lineage.outputs.get(name, OutputLineage())
             for name in sorted({*reported.outputs, *lineage.outputs})
@@ -372,7 +374,7 @@ class _Collection:
     ) -> list[Flow]:
         several = len(outputs) > 1
         columns: dict[str, dict[ColumnFlow, None]] = {}
-        read = {*job.told.inputs, *job.lineage.reads}
+        read = {*job.reported.inputs, *job.lineage.reads}
         for name, output in outputs.items():
             read |= {source.dataset for source in output.sources()}
             for own, sources in output.fields.items():
@@ -462,10 +464,10 @@ class _Collection:
         return columns_of_schema(self._facets(self.identities.representative(name)))
 
     def _dialect(self, job: _CollectedJob) -> str:
-        of_job = text(facet(job.told.facets, "sql").get("dialect")).lower()
+        of_job = text(facet(job.reported.facets, "sql").get("dialect")).lower()
         if of_job in dialects():
             return of_job
-        for name in sorted({*job.told.outputs, *job.told.inputs}):
+        for name in sorted({*job.reported.outputs, *job.reported.inputs}):
             of_dataset = dialect_of_namespace(name.namespace)
             if of_dataset is not None and of_dataset in dialects():
                 return of_dataset
@@ -508,7 +510,7 @@ class _Collection:
             yield msgspec.structs.replace(assertion, results=tuple(result for _, result in of_runs))
 
     def _only_input(self, job: _CollectedJob) -> DatasetName | None:
-        read = sorted({self.identities.representative(name) for name in job.told.inputs})
+        read = sorted({self.identities.representative(name) for name in job.reported.inputs})
         return read[0] if len(read) == 1 else None
 
 
