@@ -14,6 +14,7 @@ from dbt_ripple.cli.options import (
     open_cache,
     other_projects_option,
     project_options,
+    states_option,
 )
 from dbt_ripple.cli.shell_completion import node_names
 from dbt_ripple.rendering.diagnosis import diagnosis_markdown, diagnosis_text
@@ -30,13 +31,9 @@ Examples:
 """,
 )
 @click.argument("node", metavar="NODE[.COLUMN]", shell_complete=node_names)
-@click.option(
-    "--state",
-    "states",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Folder with the artifacts of when the number was right: what changed since then on the "
-    "way is in the answer. Once for each project that is to be compared.",
+@states_option(
+    "Folder with the artifacts of when the number was right: what changed since then on the "
+    "way is in the answer. Once for each project that is to be compared."
 )
 @with_asset_options
 @other_projects_option("the answer goes on where this one reads what that one builds")

@@ -13,6 +13,7 @@ from dbt_ripple.cli.options import (
     open_cache,
     open_target,
     project_options,
+    states_option,
 )
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, count, warn
@@ -33,13 +34,8 @@ Examples:
     help="Folder to write the site into, relative to the current folder.  [default: ripple_docs in the target folder]",
 )
 @click.option("--static", is_flag=True, help="Also write the site as one file, static_index.html.")
-@click.option(
-    "--state",
-    "states",
-    metavar="DIR",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Artifacts of an earlier run, or of an earlier version of the project: they tell when a model was"
+@states_option(
+    "Artifacts of an earlier run, or of an earlier version of the project: they tell when a model was"
     " last built, how its tests ended and which versions its contract had. May be repeated.",
 )
 @with_asset_options

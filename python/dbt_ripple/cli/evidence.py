@@ -16,6 +16,7 @@ from dbt_ripple.cli.options import (
     open_cache,
     open_target,
     project_options,
+    states_option,
 )
 from dbt_ripple.cli.select_option import as_typed
 from dbt_ripple.cli.shell_completion import node_names
@@ -47,12 +48,8 @@ Examples:
     type=click.Path(path_type=Path),
     help="Folder of the pack: new, or empty.",
 )
-@click.option(
-    "--state",
-    "states",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Folder with artifacts of earlier, for the history of definitions and contracts. May be repeated.",
+@states_option(
+    "Folder with artifacts of earlier, for the history of definitions and contracts. May be repeated."
 )
 @click.option(
     "--tables",

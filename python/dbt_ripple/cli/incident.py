@@ -19,6 +19,7 @@ from dbt_ripple.cli.options import (
     open_cache,
     other_projects_option,
     project_options,
+    states_option,
 )
 from dbt_ripple.cli.send_incident import destination, send
 from dbt_ripple.cli.shell_completion import node_names
@@ -60,12 +61,8 @@ Examples:
     callback=_since,
     help="How long before the failure a change counts as recent: 90m, 24h, 7d. Older ones come last.",
 )
-@click.option(
-    "--state",
-    "states",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Folder with the artifacts of when it was right. Once for each project that is to be compared.",
+@states_option(
+    "Folder with the artifacts of when it was right. Once for each project that is to be compared."
 )
 @click.option(
     "--tables",

@@ -176,6 +176,22 @@ def other_projects_option(what: str) -> Callable[[_Command], _Command]:
     )
 
 
+def states_option(what: str) -> Callable[[_Command], _Command]:
+    """Add ``--state`` that may be repeated, handed on as ``states``.
+
+    Args:
+        what: which folders these are, as the help says it.
+    """
+    return click.option(
+        "--state",
+        "states",
+        metavar="DIR",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        help=what,
+    )
+
+
 def open_joined(
     target: TargetFolder,
     others: Sequence[Path],

@@ -18,6 +18,7 @@ from dbt_ripple.cli.options import (
     open_cache,
     open_target,
     project_options,
+    states_option,
 )
 from dbt_ripple.errors import RippleError
 from dbt_ripple.rendering.output import answer, as_document
@@ -50,18 +51,14 @@ Examples:
     metavar="DATE",
     help="A day of the last week, as 2026-11-23.  [default: today, in UTC]",
 )
-@click.option(
-    "--state",
-    "states",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Compute it of artifacts: of this folder, and of the target folder. May be repeated.",
+@states_option(
+    "Compute it from artifacts: from this folder, and from the target folder. May be repeated."
 )
 @click.option(
     "--history",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="The same of every folder with a manifest.json below DIR.",
+    help="The same from every folder with a manifest.json below DIR.",
 )
 @click.option(
     "--output", "-o", metavar="FILE", type=click.Path(path_type=Path), help="Write it to FILE."
