@@ -95,16 +95,16 @@ def _canonical(
     masking: Collection[str],
     types: FindTypes | None,
 ) -> Canonical | None:
-    made = _prepared(sql, dialect, plain, table, masking, types)
-    if made is None:
+    prepared = _prepared(sql, dialect, plain, table, masking, types)
+    if prepared is None:
         return None
-    tree, tokens, rewriting = made
+    tree, tokens, rewriting = prepared
     tree = settle(rewrite(tree, rewriting), rewriting)
     lowered = lower_tree(tree, tokens, dialect, masking)
     linked = _linked(lowered, dialect, table, in_any_order=True)
     if linked is None or linked.relation.keys != plain.relation.keys:
         return None
-    if rewriting.moved or any(RULES[name].moves for name in rewriting.used):
+    if rewriting.reordered or any(RULES[name].moves for name in rewriting.used):
         relation, as_written = linked.relation, plain.relation
         fingerprints = (
             as_written.rows_fp,
@@ -134,10 +134,10 @@ def in_other_words(
 def _in_other_words(
     sql: str, dialect: str, plain: Linked, table: FindTable, types: FindTypes | None
 ) -> tuple[str, str] | None:
-    made = _prepared(sql, dialect, plain, table, (), types)
-    if made is None:
+    prepared = _prepared(sql, dialect, plain, table, (), types)
+    if prepared is None:
         return None
-    tree, tokens, rewriting = made
+    tree, tokens, rewriting = prepared
     before = tree.sql(dialect)
     tree = rewrite(tree, rewriting)
     linked = _linked(lower_tree(tree, tokens, dialect), dialect, table)

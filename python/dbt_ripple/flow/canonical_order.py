@@ -78,18 +78,18 @@ def _flat(rel: Rel, at_once: bool) -> list[Rel]:
 
 def _united(linker: _Linker, written: list[Relation], distinct: bool) -> Relation:
     branches = sorted(written, key=lambda r: (r.rows_fp, *r.fps))
-    made = branches[0]
+    relation = branches[0]
     for branch in branches[1:]:
-        made = linker.combine(made, branch, _BAG, False)
+        relation = linker.combine(relation, branch, _BAG, False)
     first = written[0]
     fps = []
     for column in zip(*(b.fps for b in branches), strict=True):
         fps.append(column[0] if len(set(column)) == 1 else digest(b"united", *column))
     rows_fp = digest(b"united", *(b.rows_fp for b in branches))
-    rows: Deps = dict(made.rows)
+    rows: Deps = dict(relation.rows)
     if distinct:
         rows_fp = digest(b"G", rows_fp, *sorted(set(fps)))
-        for d in made.deps:
+        for d in relation.deps:
             merge(rows, through(GROUP_BY, d))
     order = digest(b"united", *(b.order for b in written)) if any(b.order for b in written) else b""
     as_written = (digest(b.rows_fp, b.incidental, *b.fps) for b in written)
@@ -97,16 +97,16 @@ def _united(linker: _Linker, written: list[Relation], distinct: bool) -> Relatio
         first.names,
         first.keys,
         fps,
-        made.deps,
+        relation.deps,
         [],
         rows_fp,
         rows,
-        made.side_key,
-        made.joins,
+        relation.side_key,
+        relation.joins,
         order,
         incidental=digest(b"united", *as_written),
     )
-    if made.also:
+    if relation.also:
         united.also = {
             key: [i for b in written[1:] for i, k in enumerate(b.keys) if k == key]
             for b in written[1:]

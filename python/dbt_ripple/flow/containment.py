@@ -226,15 +226,15 @@ class Embeddings:
             yield _with(inner, inner.bits & ONTO if inner else 0)
 
     def _blocks(self, head: Rows, base: Rows) -> Embedding | None:
-        theirs = dict(sides(head))
-        if len(theirs) < len(sides(head)) or len(dict(sides(base))) < len(sides(base)):
+        sides_of_head = dict(sides(head))
+        if len(sides_of_head) < len(sides(head)) or len(dict(sides(base))) < len(sides(base)):
             return None
         bits = EQUAL
         left_out, given_up = _NO_SIDES, _NO_SIDES
         counted = False
         for token, rows in sides(base):
-            mine = theirs.pop(token, None)
-            embedding = self._find(mine, rows) if mine is not None else None
+            rows_of_head = sides_of_head.pop(token, None)
+            embedding = self._find(rows_of_head, rows) if rows_of_head is not None else None
             if embedding is None:
                 return None
             if not token:
@@ -242,9 +242,9 @@ class Embeddings:
             bits &= embedding.bits
             left_out |= embedding.left_out
             given_up |= embedding.given_up
-        if theirs:
+        if sides_of_head:
             bits &= ~(INJECTIVE | ONTO)
-            for token, rows in theirs.items():
+            for token, rows in sides_of_head.items():
                 left_out |= {token} | tokens(rows)
         met = conditions(head)
         for key, condition in conditions(base).items():

@@ -99,15 +99,15 @@ def definitions(parsed: Any, dialect: str) -> dict[str, str]:
     except (SqlglotError, ValueError, RecursionError):
         return {}
     texts = {}
-    for name, made in outputs.items():
+    for name, definition in outputs.items():
         if name == "*" or name.startswith("#"):
             continue
         try:
-            text = made.tree.sql(dialect=dialect, comments=False)
+            text = definition.tree.sql(dialect=dialect, comments=False)
         except (SqlglotError, ValueError, RecursionError):
             continue
-        if made.kept:
-            text += f" {_TOO_LONG}: {', '.join(made.kept)} */"
+        if definition.kept:
+            text += f" {_TOO_LONG}: {', '.join(definition.kept)} */"
         texts[name] = text
     return texts
 
@@ -212,21 +212,21 @@ class _DefinitionReader:
         while isinstance(first, exp.SetOperation) and first.args.get("with_") is None:
             branches.append(first)
             first = first.this
-        made = self.query(first, ctes, level + 1)
+        outputs = self.query(first, ctes, level + 1)
         for branch in reversed(branches):
             right = self.query(branch.expression, ctes, level + 1)
             by_name = branch.args.get("by_name")
-            if not by_name and (len(right) != len(made) or "*" in made or "*" in right):
+            if not by_name and (len(right) != len(outputs) or "*" in outputs or "*" in right):
                 continue  # which column stands where only the engine knows
             words = f" {_operator(branch)} "
             others = iter(right.values())
-            for name in made:
+            for name in outputs:
                 other = right.get(name) if by_name else next(others)
                 if other is not None:
-                    made[name] = self.beside(made[name], other, words)
+                    outputs[name] = self.beside(outputs[name], other, words)
             if by_name:
-                made |= {name: other for name, other in right.items() if name not in made}
-        return made
+                outputs |= {name: other for name, other in right.items() if name not in outputs}
+        return outputs
 
     def beside(self, one: _DefinedColumn, other: _DefinedColumn, words: str) -> _DefinedColumn:
         texts = [m.tree.sql(dialect=self.dialect, comments=False) for m in (one, other)]
@@ -302,25 +302,25 @@ class _DefinitionReader:
         kept: dict[str, None] = {}
         places = []
         for column in _columns(value):
-            made = scope.find(column)
-            if made is None:
+            definition = scope.find(column)
+            if definition is None:
                 continue
-            kept |= dict.fromkeys(made.kept)
-            if length + made.length > MAX_LENGTH:
+            kept |= dict.fromkeys(definition.kept)
+            if length + definition.length > MAX_LENGTH:
                 kept[column.sql(dialect=self.dialect, comments=False)] = None
                 continue
-            length += made.length
-            places.append((column, made))
+            length += definition.length
+            places.append((column, definition))
         if not places:
             return _DefinedColumn(value, length, tuple(kept))
         if places[0][0] is value:
             return _DefinedColumn(places[0][1].tree, length, tuple(kept))
-        copies = {id(column): made for column, made in places}
+        copies = {id(column): definition for column, definition in places}
         tree = value.copy()
         for original, copy in zip(_columns(value), list(_columns(tree)), strict=True):
-            made = copies.get(id(original))
-            if made is not None:
-                copy.replace(_inside(made.tree.copy(), copy.parent))
+            definition = copies.get(id(original))
+            if definition is not None:
+                copy.replace(_inside(definition.tree.copy(), copy.parent))
         return _DefinedColumn(tree, length, tuple(kept))
 
 

@@ -81,10 +81,10 @@ class EngineKeywords:
         """
         for column in list(tree.find_all(exp.Column)):
             name = column.name.lower()
-            says = self._is_column(column, name)
-            if says is True or (says is None and not unsure):
+            is_column = self._is_column(column, name)
+            if is_column is True or (is_column is None and not unsure):
                 continue
-            (self.unsure if says is None else self.keywords).add(name)
+            (self.unsure if is_column is None else self.keywords).add(name)
             word = exp.Var(this=column.sql())
             if column.parent is not None:
                 column.replace(word)

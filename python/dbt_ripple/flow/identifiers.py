@@ -113,8 +113,8 @@ MADE_UP: Final = "\x1e"
 _NOT_SAID: Final = re.compile(r"[\s()\"`]")
 
 
-def made_up_for(key: str, ours: list[str]) -> list[str]:
-    r"""Those of the keys that engines make up (`ours`) which a name in a query may mean.
+def made_up_for(key: str, keys: list[str]) -> list[str]:
+    r"""Those of the keys that engines make up (`keys`) which a name in a query may mean.
 
     One that reads as we guessed, or else any of them, where it could be a made-up name at all.
 
@@ -124,14 +124,14 @@ def made_up_for(key: str, ours: list[str]) -> list[str]:
         >>> made_up_for("v", ["\x1esum(v)"]), len(made_up_for("sum(V+0)", ["\x1esum(v)"]))
         ([], 1)
     """
-    if not ours:
-        return ours
+    if not keys:
+        return keys
     asked = _NOT_SAID.sub("", key).lower()
-    exact = [k for k in ours if _NOT_SAID.sub("", k[1:]).lower() == asked]
+    exact = [k for k in keys if _NOT_SAID.sub("", k[1:]).lower() == asked]
     if exact:
         return exact
-    plain = key.isidentifier() and not any(k[1:].isidentifier() for k in ours)
-    return [] if plain else ours
+    plain = key.isidentifier() and not any(k[1:].isidentifier() for k in keys)
+    return [] if plain else keys
 
 
 _RENAMED: Final = {"duckdb": "_", "sqlite": ":"}

@@ -257,9 +257,16 @@ class _Linker:
         if columns:
             anchor = anchor.renamed(columns, self.dialect)
         fps = [digest(b"recursive", str(i).encode()) for i in range(len(anchor.names))]
-        leaf = digest(b"recursive", anchor.side_key)
+        side_key = digest(b"recursive", anchor.side_key)
         current = Relation(
-            anchor.names, anchor.keys, fps, anchor.deps, anchor.unlisted, leaf, anchor.rows, leaf
+            anchor.names,
+            anchor.keys,
+            fps,
+            anchor.deps,
+            anchor.unlisted,
+            side_key,
+            anchor.rows,
+            side_key,
         )
         while True:
             self.missing, self.unknown = dict(missing), unknown
@@ -273,7 +280,7 @@ class _Linker:
             if deps == current.deps and rows == current.rows:
                 break
             current = Relation(
-                anchor.names, anchor.keys, fps, deps, anchor.unlisted, leaf, rows, leaf
+                anchor.names, anchor.keys, fps, deps, anchor.unlisted, side_key, rows, side_key
             )
         whole = digest(
             b"recursive", result.rows_fp, *result.fps, *(r.fp() for r in result.unlisted)
@@ -304,9 +311,9 @@ class _Linker:
         """Rule 3: positional; the operator and its flags count; distinct puts every V into N."""
         is_union = op.startswith("UNION")
         tag = op.encode()
-        leaf = digest(b"set", left.side_key, right.side_key)
+        side_key = digest(b"set", left.side_key, right.side_key)
         pairs: list[tuple[str, str, Column, Column | None]] = []
-        rest: list[UnlistedColumns] = []
+        unlisted: list[UnlistedColumns] = []
         if by_name:
             for name, key, fp, d in zip(left.names, left.keys, left.fps, left.deps, strict=True):
                 pairs.append((name, key, (fp, d), right.get(key, name)))
@@ -317,7 +324,7 @@ class _Linker:
                     column = left.get(key, name)
                     pairs.append((name, key, (fp, d), column))
             if left.unlisted or right.unlisted:
-                rest = [ColumnsOfSetOperation([left, right])]
+                unlisted = [ColumnsOfSetOperation([left, right])]
         elif left.unlisted or right.unlisted:
             if is_union or right.unlisted or left.unlisted:
                 self.unknown = self.unknown or Code.SET_OPERATION_UNKNOWN()
@@ -326,7 +333,7 @@ class _Linker:
                 column = blend.get(key, name)
                 assert column is not None
                 pairs.append((name, key, column, column))
-            rest = [blend]
+            unlisted = [blend]
         else:
             if len(left.names) != len(right.names):
                 sizes = f"{op.split()[0]} of {len(left.names)} columns with {len(right.names)}"
@@ -359,7 +366,7 @@ class _Linker:
             len(op.split(" ", 2)) > 2
         ):  # LEFT, INNER, ON (...): which columns, and where they are NULL
             fps = [digest(tag, fp) for fp in fps]
-            rest = [ColumnsOfUnreadQuery(r, tag) for r in rest]
+            unlisted = [ColumnsOfUnreadQuery(r, tag) for r in unlisted]
         parts = [tag, b"by name" if by_name else b"", left.rows_fp, right.rows_fp]
         if "DISTINCT" in op or not is_union:
             if by_name:  # which column meets which is in no order
@@ -378,32 +385,32 @@ class _Linker:
             keys,
             fps,
             deps,
-            rest,
+            unlisted,
             rows_fp,
             rows,
-            leaf,
-            (leaf, *generated),
+            side_key,
+            (side_key, *generated),
             order,
             unresolved,
             beside(left.incidental, tag, right.incidental),
         )
-        if not by_name and not rest:
+        if not by_name and not unlisted:
             relation.untold = left.untold
-        if self.dialect in ORDERED_BY_ANY_BRANCH and not by_name and not rest:
+        if self.dialect in ORDERED_BY_ANY_BRANCH and not by_name and not unlisted:
             also = {key: list(places) for key, places in left.also.items()}
             for i, key in enumerate(right.keys[: len(left.keys)]):
                 if key not in left.columns():
                     also.setdefault(key, []).append(i)
             relation.also = also
-        if left.fields and not by_name and not rest:
+        if left.fields and not by_name and not unlisted:
             relation.fields = {
                 key: fields
-                for key, theirs in zip(left.keys, right.keys, strict=False)
-                if (fields := left.fields.get(key)) == right.fields.get(theirs)
+                for key, right_key in zip(left.keys, right.keys, strict=False)
+                if (fields := left.fields.get(key)) == right.fields.get(right_key)
                 and fields is not None
             }
         if self.known_constraints is not None:
-            by_position = not by_name and not rest
+            by_position = not by_name and not unlisted
             relation.facts = self.known_constraints.combined(
                 left, right, op, pairs, fps, by_position, rows_fp
             )
@@ -414,32 +421,32 @@ class _Linker:
     def values(self, rel: Values, env: Env | None) -> Relation:
         scope = Env(self, env, rel.refs, rel.subs, [])
         columns = [scope.value(x) for x in rel.columns]
-        leaf = digest(b"values", str(rel.count).encode())
+        side_key = digest(b"values", str(rel.count).encode())
         return Relation(
             rel.names,
             rel.keys,
             [c[0] for c in columns],
             [c[1] for c in columns],
             [],
-            leaf,
+            side_key,
             {},
-            leaf,
+            side_key,
         )
 
     def generator(self, rel: Generator, env: Env | None) -> Relation:
         assert env is not None
         fp, deps = env.value(rel.x)
-        leaf = digest(b"generator")
+        side_key = digest(b"generator")
         direct = through(TRANSFORMATION, deps)
         rows = through(JOIN, deps)
         if rel.names is None or rel.keys is None:
             return Relation(
-                [], [], [], [], [StructFields((fp, direct))], digest(b"rows", fp), rows, leaf
+                [], [], [], [], [StructFields((fp, direct))], digest(b"rows", fp), rows, side_key
             )
         fps = [digest(b"generated", str(i).encode(), fp) for i in range(len(rel.names))]
-        made = [through(TRANSFORMATION, env.deps_of(x)) for x in rel.each]
-        of = [made[i] if i < len(made) else direct for i in range(len(fps))]
-        return Relation(rel.names, rel.keys, fps, of, [], digest(b"rows", fp), rows, leaf)
+        deps_of_each = [through(TRANSFORMATION, env.deps_of(x)) for x in rel.each]
+        of = [deps_of_each[i] if i < len(deps_of_each) else direct for i in range(len(fps))]
+        return Relation(rel.names, rel.keys, fps, of, [], digest(b"rows", fp), rows, side_key)
 
     # -- pivots --
 
@@ -454,10 +461,10 @@ class _Linker:
         fields = [scope.value(x) for x in rel.fields]
         kept = [i for i, key in enumerate(source.keys) if key not in used]
         groups = sorted({source.fps[i] for i in kept})
-        rest: list[UnlistedColumns] = (
+        unlisted: list[UnlistedColumns] = (
             [ColumnsThroughStar(scope, 0, frozenset(used))] if source.unlisted else []
         )
-        rows_fp = digest(b"G", source.rows_fp, *groups, *(r.fp() for r in rest))
+        rows_fp = digest(b"G", source.rows_fp, *groups, *(r.fp() for r in unlisted))
         scope.over = digest(b"pivot", rows_fp, rel.flags)
         scope.order, scope.incidental = source.order, source.incidental
         names = [source.names[i] for i in kept]
@@ -488,7 +495,7 @@ class _Linker:
             whole: Deps = {}
             for _, d in (*aggregates, *fields):
                 merge(whole, d)
-            rest.append(
+            unlisted.append(
                 StructFields(
                     (digest(b"pivot", field_fp, rel.flags, *(a[0] for a in aggregates)), whole)
                 )
@@ -503,7 +510,7 @@ class _Linker:
             keys,
             fps,
             deps,
-            rest,
+            unlisted,
             rows_fp,
             rows,
             source.side_key,
@@ -524,7 +531,7 @@ class _Linker:
         scope.relations[0] = source
         used = {rel.refs[i].key for group in rel.groups for i in group}
         kept = [i for i, key in enumerate(source.keys) if key not in used]
-        rest: list[UnlistedColumns] = (
+        unlisted: list[UnlistedColumns] = (
             [ColumnsThroughStar(scope, 0, frozenset(used))] if source.unlisted else []
         )
         columns = [[scope.ref(i) for i in group] for group in rel.groups]
@@ -570,7 +577,7 @@ class _Linker:
             keys,
             fps,
             deps,
-            rest,
+            unlisted,
             digest(*parts),
             rows,
             source.side_key,
@@ -591,15 +598,15 @@ class _Linker:
         """
         rows_fp = digest(b"one row")
         rows: Deps = {}
-        leaf = b""
+        side_key = b""
         joins: tuple[bytes, ...] = ()
         members: list[int] = []
         order = incidental = b""
         known_constraints = self.known_constraints
         linked: dict[int, Relation] = {}
-        moved = b""
+        arranged = b""
         if self.in_any_order and len(items) > 1:
-            items, linked, moved = arrange(self, items, env)
+            items, linked, arranged = arrange(self, items, env)
         for position, item in enumerate(items):
             if item.nested:
                 right = self.from_items(item.nested, env, in_brackets=True)
@@ -621,18 +628,20 @@ class _Linker:
                 )
                 if known_constraints is not None:
                     env.facts = known_constraints.of(relation)
-            side_fp, side_rows, side_leaf, side_joins, side, side_order, side_incidental = right
+            side_fp, side_rows, joined_side_key, side_joins, side, side_order, side_incidental = (
+                right
+            )
             if position == 0:
                 if len(items) == 1:
                     return right
                 if known_constraints is not None:
                     facts = env.facts
-                rows_fp, rows, leaf, joins = side_fp, side_rows, side_leaf, side_joins
+                rows_fp, rows, side_key, joins = side_fp, side_rows, joined_side_key, side_joins
                 members = list(side)
                 order, incidental = side_order, side_incidental
                 tree = 0  # where among the members those begin that stand behind the last comma
                 continue
-            token = side_leaf + str(joins.count(side_leaf)).encode()
+            token = joined_side_key + str(joins.count(joined_side_key)).encode()
             for i in side:
                 env.wraps[i] = (*env.wraps[i], token)
             rows = dict(rows) if position == 1 else rows
@@ -697,14 +706,14 @@ class _Linker:
                     incidental = digest(b"lookup", incidental, plain)
                     members += side
                     continue
-            leaf = digest(b"join", leaf, side_leaf)
-            joins = (*joins, side_leaf)
+            side_key = digest(b"join", side_key, joined_side_key)
+            joins = (*joins, joined_side_key)
             members += side
         if known_constraints is not None:
             env.facts = facts if items else known_constraints.one_row(rows_fp)
-        if moved:
-            incidental = digest(moved, incidental)
-        return _FromResult(rows_fp, rows, leaf, joins, members, order, incidental)
+        if arranged:
+            incidental = digest(arranged, incidental)
+        return _FromResult(rows_fp, rows, side_key, joins, members, order, incidental)
 
     def natural(self, env: Env, left: list[int], right: list[int]) -> list[str]:
         """The columns both sides of a NATURAL join have, as far as they are known."""
@@ -713,24 +722,26 @@ class _Linker:
             self.unknown = self.unknown or Code.NATURAL_JOIN_UNKNOWN()
             self.may_merge(env, left, right)
             self.may_merge(env, right, left)
-        theirs = {k for i in right for k in relation_of(env, i).keys}
-        return list(dict.fromkeys(k for i in left for k in relation_of(env, i).keys if k in theirs))
+        right_keys = {k for i in right for k in relation_of(env, i).keys}
+        return list(
+            dict.fromkeys(k for i in left for k in relation_of(env, i).keys if k in right_keys)
+        )
 
-    def may_merge(self, env: Env, ours: list[int], theirs: list[int]) -> None:
+    def may_merge(self, env: Env, left: list[int], right: list[int]) -> None:
         """Columns of one side of a NATURAL join that the other, not all known, may have too."""
-        for i in ours:
+        for i in left:
             relation = relation_of(env, i)
             for key, name in zip(relation.keys, relation.names, strict=True):
                 others = [
                     column
-                    for j in theirs
+                    for j in right
                     if relation_of(env, j).unlisted
                     and (column := env.column(j, key, key)) is not None
                 ]
                 own = env.listed_column(i, key)
                 if others and own is not None:
                     env.merged[key] = (name, combine([own, *others]))
-                    env.merged_of.setdefault(key, set()).update(ours, theirs)
+                    env.merged_of.setdefault(key, set()).update(left, right)
 
     def using(
         self, env: Env, key: str, left: list[int], right: list[int], kind: str, tree: int
@@ -925,21 +936,21 @@ class _Linker:
                 and not star.renames
                 and not star.replaces
             ):
-                rest: list[UnlistedColumns] = (
+                unlisted: list[UnlistedColumns] = (
                     [ColumnsThroughStar(env, 0, frozenset())] if relation.unlisted else []
                 )
-                return relation.names, relation.keys, relation.fps, relation.deps, rest
+                return relation.names, relation.keys, relation.fps, relation.deps, unlisted
         names: list[str] = []
         keys: list[str] = []
         fps: list[bytes] = []
         all_deps: list[Deps] = []
-        rest = []
+        unlisted = []
         as_stored = set(rel.as_stored)
-        stands: list[int] = []  # where the columns that are not known do
+        unknown_at: list[int] = []  # where the columns that are not known are
         for place, (name, key, out) in enumerate(zip(rel.names, rel.keys, outs, strict=True)):
-            stands += [len(names)] * (len(rest) - len(stands))
+            unknown_at += [len(names)] * (len(unlisted) - len(unknown_at))
             if isinstance(out, Star):
-                self.star(rel, env, out, names, keys, fps, all_deps, rest, stands)
+                self.star(rel, env, out, names, keys, fps, all_deps, unlisted, unknown_at)
             elif not isinstance(out, GeneratedColumns):
                 fp, deps = env.value(out)
                 names.append(env.spelled(cast("int", out)) if place in as_stored else name)
@@ -950,7 +961,7 @@ class _Linker:
                 struct = env.value(out.x)
                 fields = env.fields(out.shape)
                 if fields is None:
-                    rest.append(StructFields(struct))
+                    unlisted.append(StructFields(struct))
                 for name, _ in fields or ():
                     names.append(name)
                     keys.append(fold(name, True, self.dialect))
@@ -964,8 +975,8 @@ class _Linker:
                     keys.append(key)
                     fps.append(digest(b"generated", str(i).encode(), fp))
                     all_deps.append(deps)
-        stands += [len(names)] * (len(rest) - len(stands))
-        if rest and len(outs) + len(rel.sources) > 2 and tells_apart(self.dialect):
+        unknown_at += [len(names)] * (len(unlisted) - len(unknown_at))
+        if unlisted and len(outs) + len(rel.sources) > 2 and tells_apart(self.dialect):
             # A name may be that of a column not known: this one is then `name_1`.
             places: dict[str, list[int]] = {}
             for i, key in enumerate(keys):
@@ -973,7 +984,7 @@ class _Linker:
             for key, same in places.items():
                 there = [
                     (at - 0.5, other[0])
-                    for r, at in zip(rest, stands, strict=True)
+                    for r, at in zip(unlisted, unknown_at, strict=True)
                     if (other := r.get(key, names[same[0]])) is not None
                 ]
                 if there:
@@ -982,7 +993,7 @@ class _Linker:
                     order = [b"?" + fp if at in inside else fp for at, fp in sorted(there)]
                     for i in same:
                         fps[i] = digest(b"any", fps[i], *order)
-        return names, keys, fps, all_deps, rest
+        return names, keys, fps, all_deps, unlisted
 
     def struct_star(
         self,
@@ -992,7 +1003,7 @@ class _Linker:
         keys: list[str],
         fps: list[bytes],
         all_deps: list[Deps],
-        rest: list[UnlistedColumns],
+        unlisted: list[UnlistedColumns],
     ) -> None:
         """The fields of a struct; where we cannot see them, whatever is asked for."""
         assert star.struct is not None
@@ -1000,7 +1011,7 @@ class _Linker:
         fields = env.fields(star.shape)
         named = {*star.except_, *star.renames, *star.replaces}
         if fields is None:
-            rest.append(StructFields(struct, frozenset(named)))
+            unlisted.append(StructFields(struct, frozenset(named)))
             fields = [(key, None) for key in (*star.renames, *star.replaces)]
         else:
             have = {fold(name, True, self.dialect) for name, _ in fields}
@@ -1029,12 +1040,12 @@ class _Linker:
         keys: list[str],
         fps: list[bytes],
         all_deps: list[Deps],
-        rest: list[UnlistedColumns],
-        stands: list[int],
+        unlisted: list[UnlistedColumns],
+        unknown_at: list[int],
     ) -> None:
-        """The columns of a ``*``; ``stands`` has where among them those stand that are not known."""
+        """The columns of a ``*``; ``unknown_at`` has the places of those that are not known."""
         if star.source == -2:
-            self.struct_star(env, star, names, keys, fps, all_deps, rest)
+            self.struct_star(env, star, names, keys, fps, all_deps, unlisted)
             return
         owner = env
         for _ in range(star.up):
@@ -1083,7 +1094,7 @@ class _Linker:
                     fps += relation.fps
                 all_deps += relation.deps
                 if relation.unlisted:
-                    rest.append(ColumnsThroughStar(owner, i, frozenset()))
+                    unlisted.append(ColumnsThroughStar(owner, i, frozenset()))
                 continue
             places: list[int] = list(range(len(relation.keys)))
             if star.source >= 0 and owner.merged and self.dialect in ("spark", "databricks"):
@@ -1112,8 +1123,8 @@ class _Linker:
                     | set(star.replaces)
                     | {key for key in merged if owner.merges(key, i)}
                 )
-                rest.append(ColumnsThroughStar(owner, i, excluded))
-                stands.append(len(names))
+                unlisted.append(ColumnsThroughStar(owner, i, excluded))
+                unknown_at.append(len(names))
         for key, (name, column) in waiting.items():  # of sources whose columns are not known
             put(name, key, column)
         if star.renames:
@@ -1132,7 +1143,7 @@ class _Linker:
                         fps[j], all_deps[j] = column
         for key in star.replaces:
             if key not in keys:  # of a source whose columns are not known, or a mistake
-                if not rest:
+                if not unlisted:
                     self.miss(key, "replace")
                 put(key, key, env.value(star.replaces[key]))
         for name in star.except_:
@@ -1383,15 +1394,15 @@ class _SelectClauses:
             self.known_constraints.outputs(env, rel.outs, self.fps, rel.wide, rel.collates)
         if rel.windowed:
             # An engine sorts for them, and may leave the rows as they were sorted.
-            made = [
+            windows = [
                 env.fp(value.e)
                 for out in rel.outs
                 if type(out) is not int
                 and isinstance(value := value_of(out), LoweredExpr)
                 and has_window(value.e)
             ]
-            if made:
-                env.incidental = digest(b"windows", env.incidental, *made)
+            if windows:
+                env.incidental = digest(b"windows", env.incidental, *windows)
 
     def qualify(self) -> None:
         """QUALIFY."""

@@ -955,8 +955,8 @@ class _Lowering(Expressions):
             if isinstance(value, _MAY_BE_STRUCTS) and (shape := self.shape(value)) is not None:
                 scope.shapes[len(outs)] = shape
             name, key, out = self.projection(node, keys)
-            for made in out.keys or () if type(out) is GeneratedColumns else ():
-                aliases[made] = len(outs)
+            for generated_key in out.keys or () if type(out) is GeneratedColumns else ():
+                aliases[generated_key] = len(outs)
             if key:
                 aliases[key if key[0] != MADE_UP else key[1:]] = len(outs)
             names.append(name)
@@ -983,7 +983,7 @@ class _Lowering(Expressions):
         if not rows:
             return []
         width = -(-len(arguments) // rows)
-        made = [self.x_of(arguments[j::width], TRANSFORMATION, b"stack") for j in range(width)]
+        columns = [self.x_of(arguments[j::width], TRANSFORMATION, b"stack") for j in range(width)]
         return [
             LoweredExpr(
                 [b"stacked", str(j).encode(), whole.e]
@@ -993,7 +993,7 @@ class _Lowering(Expressions):
                 x.subs,
                 x.rows,
             )
-            for j, x in enumerate(made)
+            for j, x in enumerate(columns)
         ]
 
     def projection(self, node: Any, keys: Sequence[str]) -> tuple[str, str, Out]:
@@ -1038,14 +1038,17 @@ class _Lowering(Expressions):
         if self.generates(node):
             x = self.x(node, IDENTITY)
             default = self.generated_columns(node)
-            made = GeneratedColumns(x, default, default)
+            generated_columns = GeneratedColumns(x, default, default)
             if self.dialect == "duckdb" and type(node) is exp.Explode and not node.expressions:
                 # Of a struct, unnest gives the fields; of an array, one column.
-                made.shape = self.shape(node.this)
+                generated_columns.shape = self.shape(node.this)
                 if isinstance(node.this, _EVIDENT_ARRAYS):
                     name = node.sql(dialect="duckdb", comments=False)
-                    made.names, made.keys = [name], [MADE_UP + fold(name, True, self.dialect)]
-            return "", "", made
+                    generated_columns.names, generated_columns.keys = (
+                        [name],
+                        [MADE_UP + fold(name, True, self.dialect)],
+                    )
+            return "", "", generated_columns
         name, generated = self.auto_name(node)  # before the walk cuts the tree (`let_go`)
         x = self.x(node, IDENTITY)
         if not generated:
@@ -1566,11 +1569,11 @@ class _Lowering(Expressions):
             values = [digest(a, b) for a in values for b in each] if values else each
             # sqlglot loses the sign and the word of others (`-1`, `true`) in the names it makes.
             listed = listed and all(isinstance(v, _NAMES_A_COLUMN) for v in field.expressions)
-        made: list[Any] = args.get("columns") or [] if listed else []
-        for column in made:  # sqlglot makes the names out of SQL, comments and all
+        pivoted: list[Any] = args.get("columns") or [] if listed else []
+        for column in pivoted:  # sqlglot makes the names out of SQL, comments and all
             column.set("this", _COMMENT.sub("", column.this))
-        names = [c.name for c in made]
-        keys = [self.fold(c) for c in made]
+        names = [c.name for c in pivoted]
+        keys = [self.fold(c) for c in pivoted]
         self.leave()
         return Pivot(
             rel,

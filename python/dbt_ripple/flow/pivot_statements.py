@@ -61,8 +61,8 @@ def without_group(source: exp.Expression) -> exp.Expression:
     read = _columns([*pivot.expressions, *(pivot.args.get("fields") or [])])
     if not columns.keys().isdisjoint(read):
         raise Unsupported("PIVOT that groups by a column it reads")
-    made = {column.name.lower() for column in pivot.args.get("columns") or []}
-    if len(columns) < len(group.expressions) or not made.isdisjoint(columns):
+    generated = {column.name.lower() for column in pivot.args.get("columns") or []}
+    if len(columns) < len(group.expressions) or not generated.isdisjoint(columns):
         raise Unsupported("PIVOT with two columns of one name")
     pivot.set("group", None)
     source.set("pivots", None)

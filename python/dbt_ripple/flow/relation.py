@@ -202,16 +202,16 @@ class Relation:
         Where its columns are not all known, an alias may stand for any of them.
         """
         n = len(columns)
-        fps, deps, rest, unresolved = self.fps, self.deps, self.unlisted, self.unresolved
-        if rest:
+        fps, deps, unlisted, unresolved = self.fps, self.deps, self.unlisted, self.unresolved
+        if unlisted:
             whole: Deps = {}
             for d in deps:
                 merge(whole, through(TRANSFORMATION, d))
-            for r in rest:
+            for r in unlisted:
                 merge(whole, r.whole())
             everything = self.all_fp()
             fps = [digest(b"nth", str(i).encode(), everything) for i in range(n)]
-            deps, rest, unresolved = [whole] * n, [], []
+            deps, unlisted, unresolved = [whole] * n, [], []
             names, keys_left = list(columns), []
         else:
             # What the list leaves over keeps its name: it is told apart from what the list says.
@@ -228,7 +228,7 @@ class Relation:
             keys,
             fps,
             deps,
-            rest,
+            unlisted,
             self.rows_fp,
             self.rows,
             self.side_key,
@@ -238,7 +238,7 @@ class Relation:
             self.incidental,
         )
         renamed.facts = self.facts
-        if self.fields and not rest:
+        if self.fields and not unlisted:
             places = zip(self.keys, keys, strict=False)
             renamed.fields = {new: self.fields[k] for k, new in places if k in self.fields}
         return renamed
@@ -265,12 +265,12 @@ def combine(columns: list[Column]) -> Column:
     return (columns[0][0] if len(fps) == 1 else digest(b"any", *fps)), deps
 
 
-def unlisted_fp(rest: list[UnlistedColumns]) -> bytes:
+def unlisted_fp(unlisted: list[UnlistedColumns]) -> bytes:
     """A fingerprint of the columns that are not known by name.
 
     A ``*`` that passes them on and leaves none out is not seen in it.
     """
-    parts = [r.fp() for r in rest]
+    parts = [r.fp() for r in unlisted]
     return parts[0] if len(parts) == 1 else digest(b"rest", *parts)
 
 

@@ -445,33 +445,33 @@ class KnownConstraints:
             e = x.e
             if type(e) is not list or e[0] != b"EQ" or len(e) != 5 or x.subs:
                 continue
-            for mine, theirs in ((e[2], e[4]), (e[4], e[2])):
-                source = _source_of(env, theirs) if type(theirs) is int else -1
-                if source not in side or not _on_left(env, mine, members):
+            for left, right in ((e[2], e[4]), (e[4], e[2])):
+                source = _source_of(env, right) if type(right) is int else -1
+                if source not in side or not _on_left(env, left, members):
                     continue
-                pairs.append(self._pair(env, source, env.refs[theirs].key, mine, members))
+                pairs.append(self._pair(env, source, env.refs[right].key, left, members))
                 break
         for key in item.using:
             owners = [
                 i for i in members if env.visible[i] and env.listed_column(i, key) is not None
             ]
-            theirs = [i for i in side if env.listed_column(i, key) is not None]
-            if len(owners) == 1 and len(theirs) == 1:
+            right = [i for i in side if env.listed_column(i, key) is not None]
+            if len(owners) == 1 and len(right) == 1:
                 column = env.listed_column(owners[0], key)
                 assert column is not None
                 raw = _raw(env, owners[0], key)
-                pairs.append(self._paired(env, theirs[0], key, column[0], raw, None))
+                pairs.append(self._paired(env, right[0], key, column[0], raw, None))
         return pairs
 
-    def _pair(self, env: Env, source: int, key: str, mine: Expr, members: Sequence[int]) -> _Pair:
+    def _pair(self, env: Env, source: int, key: str, left: Expr, members: Sequence[int]) -> _Pair:
         raw = None
         family = None
-        if type(mine) is int:
-            owner = _source_of(env, mine)
-            raw = _raw(env, owner, env.refs[mine].key) if owner in members else None
+        if type(left) is int:
+            owner = _source_of(env, left)
+            raw = _raw(env, owner, env.refs[left].key) if owner in members else None
         else:
-            family = self.family(env, mine)
-        return self._paired(env, source, key, env.fp(mine), raw, family)
+            family = self.family(env, left)
+        return self._paired(env, source, key, env.fp(left), raw, family)
 
     def family(self, env: Env, e: Expr) -> str | None:
         """The family of an expression's type; None where it cannot be told."""
@@ -506,13 +506,13 @@ class KnownConstraints:
     def _paired(
         self, env: Env, source: int, key: str, left: bytes, raw: bytes | None, family: str | None
     ) -> _Pair:
-        theirs = _raw(env, source, key)
+        right = _raw(env, source, key)
         family = family or (self.types.get(raw) if raw is not None else None)
-        their_family = self.types.get(theirs)
-        fp = theirs
+        their_family = self.types.get(right)
+        fp = right
         for w in env.wraps[source][:-1]:
             fp = _wrapped(w, fp)
-        one_type = raw == theirs or (their_family is not None and their_family == family)
+        one_type = raw == right or (their_family is not None and their_family == family)
         return _Pair(key, left, fp, one_type)
 
     # -- the rest of a SELECT --
@@ -726,7 +726,7 @@ class KnownConstraints:
         n: bytes,
     ) -> Facts:
         """A set operation; ``complete`` says that it is positional and all columns are known."""
-        ours, theirs = self.of(left), self.of(right)
+        of_left, of_right = self.of(left), self.of(right)
         if not complete or len(left.fps) != len(right.fps) or not fps:
             return Facts(OpaqueRows(n))
         columns = frozenset(fps)
@@ -740,9 +740,9 @@ class KnownConstraints:
             values = self.one_of((self.values_at(a[0]), self.values_at(b[0])))
             if values is not None:
                 self.values[fp] = values
-            here = self.one_of((self.values_at(a[0], ours), self.values_at(b[0], theirs)))
-            if here is not None:
-                taken[fp] = here
+            of_both = self.one_of((self.values_at(a[0], of_left), self.values_at(b[0], of_right)))
+            if of_both is not None:
+                taken[fp] = of_both
         if op.startswith("UNION"):
             parts: dict[bytes, tuple[bytes, bytes]] | None = {}
             for fp, (_, _, a, b) in zip(fps, pairs, strict=True):
@@ -753,16 +753,16 @@ class KnownConstraints:
             if not distinct and op != "UNION ALL":
                 return Facts(OpaqueRows(n))
             fp = digest(b"union", n) if distinct else n
-            facts = Facts(Union(fp, ours.rows, theirs.rows, parts), values=taken)
+            facts = Facts(Union(fp, of_left.rows, of_right.rows, parts), values=taken)
             for fp, (_, _, a, b) in zip(fps, pairs, strict=True):
-                proofs = [ours.not_null.get(a[0]), theirs.not_null.get(b[0] if b else b"")]
+                proofs = [of_left.not_null.get(a[0]), of_right.not_null.get(b[0] if b else b"")]
                 if None not in proofs:
                     facts.not_null[fp] = _both(p for p in proofs if p is not None)
             return _grouped(facts, columns, n) if distinct else facts
         if op not in ("EXCEPT DISTINCT", "INTERSECT DISTINCT"):
             return Facts(OpaqueRows(n))
         # A row of the left side is there or not by its values and by what the right side holds.
-        facts = _grouped(ours, columns, digest(b"G", left.rows_fp, *sorted(columns)))
+        facts = _grouped(of_left, columns, digest(b"G", left.rows_fp, *sorted(columns)))
         key = digest(op.encode(), right.rows_fp, *left.fps, b"|", *right.fps)
         facts.rows = filtered(facts.rows, n, key)
         return facts

@@ -295,8 +295,8 @@ class Env:
         relation = self.relations[source]
         if relation is None or not relation.unlisted:
             return None
-        rest = relation.get(key, name)
-        return self.wrap(source, rest) if rest is not None else None
+        unlisted = relation.get(key, name)
+        return self.wrap(source, unlisted) if unlisted is not None else None
 
     def ref(self, i: int) -> Column:
         """The column a reference means (rules 1, 4, 5, 10)."""

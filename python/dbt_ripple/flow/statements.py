@@ -133,8 +133,11 @@ def _statement(sql: str, tree: Any, dialect: str) -> Statement:
             named = into.expressions
             columns = [c.name for c in named if isinstance(c, (exp.Identifier, exp.ColumnDef))]
             into = into.this
-        made = isinstance(tree, exp.Insert) or tree.args.get("kind") in ("TABLE", "VIEW")
-        target = into if isinstance(into, exp.Table) and made else None
+        creates_or_inserts = isinstance(tree, exp.Insert) or tree.args.get("kind") in (
+            "TABLE",
+            "VIEW",
+        )
+        target = into if isinstance(into, exp.Table) and creates_or_inserts else None
         is_query = target is not None and isinstance(tree.expression, (exp.Query, exp.Values))
         properties = tree.args.get("properties")
         temporary = properties is not None and properties.find(exp.TemporaryProperty) is not None

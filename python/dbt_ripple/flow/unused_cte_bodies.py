@@ -40,10 +40,10 @@ def empty_unused_ctes(tree: Any, dialect: str) -> bool:
         another_round = False
         for cte in list(tree.find_all(exp.CTE)):
             recursive = bool(cte.parent.args.get("recursive"))
-            says = UNUSED_RECURSIVE_CTES if recursive else UNUSED_CTES
+            checks_by_dialect = UNUSED_RECURSIVE_CTES if recursive else UNUSED_CTES
             name = cte.alias.lower()
             if (
-                says.get(dialect) is not False
+                checks_by_dialect.get(dialect) is not False
                 or id(cte) in emptied
                 or not name
                 or name.startswith(EPHEMERAL_PREFIX)

@@ -28,8 +28,8 @@ def checked(lowered: Lowered, dialect: str, *, surely: bool) -> Lowered:
     """
 
     def drops(cte: Cte) -> bool:
-        says = (UNUSED_RECURSIVE_CTES if cte.recursive else UNUSED_CTES).get(dialect)
-        return says is False or (says is None and surely)
+        is_checked = (UNUSED_RECURSIVE_CTES if cte.recursive else UNUSED_CTES).get(dialect)
+        return is_checked is False or (is_checked is None and surely)
 
     if lowered.rel is None or not lowered.ctes:
         return lowered

@@ -188,18 +188,18 @@ def in_clauses(node: Any, rewriting: Rewriting) -> Any:
     kept = _irreducible(clauses, condition)
     if not kept:
         return exp.Boolean(this=True)
-    made = joined(
+    rewritten = joined(
         (joined((part.copy() for part in clause.values()), exp.Or) for clause in kept), exp.And
     )
-    if made is None or written(made) == written(node):
+    if rewritten is None or written(rewritten) == written(node):
         return None
-    if not isinstance(made, (exp.And, exp.Or)) and not (condition or is_predicate(made)):
+    if not isinstance(rewritten, (exp.And, exp.Or)) and not (condition or is_predicate(rewritten)):
         return None
-    if sorted(map(written, _atoms(made))) == sorted(map(written, _atoms(node))) and _same_shape(
-        clauses, node
-    ):
+    if sorted(map(written, _atoms(rewritten))) == sorted(
+        map(written, _atoms(node))
+    ) and _same_shape(clauses, node):
         return None
-    return made
+    return rewritten
 
 
 def is_pure_enough(node: Any, clauses: list[dict[bytes, Any]], dialect: str) -> bool:

@@ -395,8 +395,8 @@ def anti_join(select: exp.Select, rewriting: Rewriting) -> Any:
         if any(not _within(c, join) and not _within(c, asked[0]) for c in reads):
             continue
         select.set("joins", [j for j in select.args["joins"] if j is not join])
-        rest = [c for c in conditions if c is not asked[0]]
-        _put(select, [*rest, _exists(relation, [on], True)])
+        others = [c for c in conditions if c is not asked[0]]
+        _put(select, [*others, _exists(relation, [on], True)])
         return select
     return None
 
@@ -483,7 +483,7 @@ def having_on_a_key(select: exp.Select, rewriting: Rewriting) -> Any:
         return None
     keys_written = {written(key) for key in keys}
     conditions = conjuncts(having.this)
-    moved = [
+    on_keys = [
         c
         for c in conditions
         if not _aggregates(c, rewriting.dialect)
@@ -491,10 +491,10 @@ def having_on_a_key(select: exp.Select, rewriting: Rewriting) -> Any:
         and any(True for _ in c.find_all(exp.Column))
         and _compares_keys(c, keys_written)
     ]
-    if not moved or not all(is_pure(key, rewriting.dialect) for key in keys):
+    if not on_keys or not all(is_pure(key, rewriting.dialect) for key in keys):
         return None
-    _put(select, [c for c in conditions if c not in moved], "having")
-    _add(select, moved)
+    _put(select, [c for c in conditions if c not in on_keys], "having")
+    _add(select, on_keys)
     return select
 
 

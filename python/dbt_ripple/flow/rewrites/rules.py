@@ -53,7 +53,7 @@ class Rewriting:
         order_seen: whether something in the query asks in which order rows come.
         types: of the columns of a source by its alias, as far as they are known.
         fresh: how many names have been made up.
-        moved: whether rows may come in another order by a rule that is not one that ``moves``.
+        reordered: whether rows may come in another order by a rule that is not one that ``moves``.
         used: the rules that applied, in order.
     """
 
@@ -63,7 +63,7 @@ class Rewriting:
     order_seen: bool = True
     types: dict[str, dict[str, str]] = field(default_factory=dict)
     fresh: int = 0
-    moved: bool = False
+    reordered: bool = False
     used: dict[str, None] = field(default_factory=dict)
 
 
@@ -162,12 +162,12 @@ def _visit(node: Any, by_type: dict[type, list[NamedRule]], rewriting: Rewriting
     for child in list(node.iter_expressions()):
         changed |= _visit(child, by_type, rewriting)
     for named in by_type.get(type(node), ()):
-        made = named.apply(node, rewriting)
-        if made is None:
+        rewritten = named.apply(node, rewriting)
+        if rewritten is None:
             continue
         rewriting.used[named.name] = None
-        if made is not node:
-            node.replace(made)
+        if rewritten is not node:
+            node.replace(rewritten)
         return True
     return changed
 

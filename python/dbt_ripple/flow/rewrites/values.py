@@ -159,9 +159,9 @@ def case_true_or_false(node: exp.Case, rewriting: Rewriting) -> Any:
 def coalesces(node: exp.Coalesce, rewriting: Rewriting) -> Any:
     """`coalesce(a, coalesce(b, c))` is `coalesce(a, b, c)`; IFNULL and NVL are COALESCE."""
     plain = {"this", "expressions"}
-    told = {k for k, v in node.args.items() if v is not None and k not in plain}
-    if told:
-        if told - {"is_nvl", "is_null"}:
+    flags = {k for k, v in node.args.items() if v is not None and k not in plain}
+    if flags:
+        if flags - {"is_nvl", "is_null"}:
             return None
         return exp.Coalesce(this=node.this, expressions=node.expressions)
     parts = [node.this, *node.expressions]
@@ -229,7 +229,7 @@ def partitions(node: exp.Window, rewriting: Rewriting) -> Any:
     keys = node.args.get("partition_by") or []
     if len(keys) < 2 or sees_order(node.root(), rewriting.dialect, beside=node):
         return None
-    rewriting.moved = True
+    rewriting.reordered = True
     node.set("partition_by", [exp.Anonymous(this=IN_ANY_ORDER + "keys", expressions=list(keys))])
     return node
 
