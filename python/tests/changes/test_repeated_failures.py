@@ -114,8 +114,8 @@ def test_where_only_what_is_below_is_edited_that_blocks_its_tests() -> None:
         ("test.p.on_weeks", "model.p.weeks")
     ]
     assert str(selection.blocked[0].reason) == (
-        "weeks cannot be built: it reads days, directly or not, which failed on base, and nothing that "
-        "decides it has changed (partition_by must be a list)"
+        "weeks cannot be built: it reads days, directly or not, which failed on base, and everything that "
+        "decides it is unchanged (partition_by must be a list)"
     )
 
 
