@@ -56,6 +56,7 @@ from dbt_ripple.graph.node_properties import (
     declared,
     kind_of,
     place,
+    property_names,
     read_of,
     run_with,
     written_by_declaration,
@@ -93,6 +94,9 @@ class ConfigFingerprints:
         self.project = project
         self.macros = macros
         self._of_all_nodes: dict[tuple[Reads, frozenset[str] | None], bytes] = {}
+        self._of_types: dict[
+            frozenset[str] | None, tuple[list[tuple[str, Node]], frozenset[str]]
+        ] = {}
         self._taken: dict[str, list[str]] = {}
         self._asking: dict[tuple[str, ...], tuple[bool, bool]] = {}
         self._looking: dict[str, bool] = {}
@@ -315,16 +319,21 @@ class ConfigFingerprints:
 
     def of_all_nodes(self, reads: Reads, types: frozenset[str] | None) -> bytes:
         """A fingerprint of what is read of all nodes of these types."""
+        found = self._of_types.get(types)
+        if found is None:
+            of_project = self.project.nodes
+            nodes = [
+                (u, of_project[u])
+                for u in sorted(of_project)
+                if types is None or of_project[u].resource_type in types
+            ]
+            found = self._of_types[types] = nodes, property_names(node for _, node in nodes)
+        nodes, names = found
+        # Macros that walk over ``graph`` are taken to read every word of theirs and of the hook that
+        # calls them. Most words are no property of any node, and hooks that differ by them read the same.
+        reads = reads.limited_to(names)
         fingerprint = self._of_all_nodes.get((reads, types))
         if fingerprint is None:
-            nodes = sorted(
-                (
-                    (u, node)
-                    for u, node in self.project.nodes.items()
-                    if types is None or node.resource_type in types
-                ),
-                key=lambda pair: pair[0],
-            )
             fingerprint = digest(*(repr((u, read_of(node, reads))).encode() for u, node in nodes))
             self._of_all_nodes[reads, types] = fingerprint
         return fingerprint

@@ -62,6 +62,12 @@ class Reads:
             return other
         return Reads(False, self.names | other.names, self.parts | other.parts)
 
+    def limited_to(self, names: frozenset[str]) -> Reads:
+        """What of it is read of a node that has no other properties than these."""
+        if self.everything:
+            return self
+        return Reads(False, self.names & names, frozenset(p for p in self.parts if p[0] in names))
+
 
 NOTHING: Final = Reads()
 EVERYTHING: Final = Reads(True)

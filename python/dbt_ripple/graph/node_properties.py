@@ -10,7 +10,7 @@ not compiled (see `graph.jinja_reads`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import filterfalse
 from typing import Any, Final
 
@@ -226,6 +226,11 @@ def of_name(node: Node, name: str) -> Any:
     return node.config.get(name)
 
 
+def property_names(nodes: Iterable[Node]) -> frozenset[str]:
+    """All names under which any of these nodes may have a property (see `of_name`)."""
+    return _BESIDES_CONFIG.union(*(node.config for node in nodes))
+
+
 def read_of(node: Node, reads: Reads) -> list[Any]:
     """What some Jinja reads of a node (see `graph.jinja_reads`), as the node has it."""
     if reads.everything:
@@ -262,6 +267,13 @@ _OWN_FIELDS: Final = (
     *("source_description", "arguments", "returns"),
 )
 _PLACE: Final = ("alias", "schema", "database")
+_BESIDES_CONFIG: Final = frozenset(
+    (
+        *(*_OWN_FIELDS, *_PLACE, "identifier", "relation_name", "columns", "depends_on", "refs"),
+        *("sources", "checksum", "compiled_code", "compiled_sql", "raw_sql"),
+    )
+)
+"""What `of_name` finds in other places than the config."""
 
 
 def of_source(node: Node, adapter: str | None) -> list[Any]:

@@ -14,6 +14,11 @@ from hand_made import LISTED, RAW, check, macro, node, orders, picked, project
 from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Column, Macro, Node, Project, Ref
+from dbt_ripple.graph import config_fingerprints
+from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
+from dbt_ripple.graph.jinja_reads import Reads
+from dbt_ripple.graph.macros import Macros
+from dbt_ripple.graph.node_properties import property_names, read_of
 
 NOTHING: tuple[list[str], list[str]] = ([], [])
 BUILD = ([], ["model.p.a"])
@@ -382,6 +387,38 @@ def test_what_a_project_hook_reads_of_all_nodes() -> None:
     dumps = "insert into log values ({{ graph.nodes | tojson }})"
     base, head = (side(description=d, on_run=dumps) for d in ("x", "y"))
     assert what_changed(base, head) == TESTS
+
+
+def test_hooks_that_differ_by_words_read_all_nodes_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package may load each of a hundred seeds by a hook of its own, whose macros walk over ``graph``."""
+    nodes = []
+    for i in range(12):
+        hook = f"{{{{ inserts(this, kind=var('w{i}')) }}}}"
+        config = {"post-hook": [{"sql": hook}]}
+        nodes.append(node(f"model.p.m{i}", "select 1 as id", config=config))
+    of = project(*nodes, macros=[*DBT, INSERTS, ROWS_OF, LINE])
+    read: list[str] = []
+
+    def reading(one: Node, reads: Reads) -> list[Any]:
+        read.append(one.unique_id)
+        return read_of(one, reads)
+
+    monkeypatch.setattr(config_fingerprints, "read_of", reading)
+    context = ConfigFingerprints(of, Macros(of))
+    assert all(context.of(one) for one in nodes)
+    # Each of them for itself, and all of them once for all.
+    assert len(nodes) <= len(read) <= 2 * len(nodes)
+
+
+def test_what_no_node_has_is_not_read() -> None:
+    one = node("model.p.m", "select 1 as id", meta={"limit": 1}, config={"tags": ["t"]})
+    words = frozenset({"meta", "for", "tags", "alias", "refs", "nobody"})
+    reads = Reads(names=words, parts=frozenset({("meta", "limit"), ("nobody", "limit")}))
+    limited = reads.limited_to(property_names([one]))
+    assert limited.names == words - {"for", "nobody"} and limited.parts == {("meta", "limit")}
+    assert read_of(one, limited) == read_of(one, reads)
+    every = frozenset({*words, *property_names([]), *one.config})
+    assert read_of(one, Reads(names=every)) == read_of(one, Reads(names=every - {"for", "nobody"}))
 
 
 INSERTS = macro(
