@@ -80,7 +80,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
             patch.setenv(name, os.environ.get(name, ""))
         if not os.environ["JAVA_HOME"]:
             del os.environ["JAVA_HOME"]
-        local_environment(tmp_path_factory.mktemp("spark"))
+        local_environment(tmp_path_factory.mktemp("spark"), short_lived=True)
         session = get_session()
         yield session
         session.stop()

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from test_shop import drive
+from drive import on_shared_spark, said
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
+STG = "select id, {amount} as amount, ratio, name from {{{{ ref('raw') }}}}"
 FILES = {
     "dbt_project.yml": """
 name: small
@@ -21,14 +26,14 @@ models: {+materialized: table, +file_format: parquet}
 small:
   target: prod
   outputs:
-    prod: {type: spark, method: session, host: localhost, schema: prod}
-    ci: {type: spark, method: session, host: localhost, schema: ci}
+    prod: {type: spark, method: session, host: localhost, schema: cutoff_prod}
+    ci: {type: spark, method: session, host: localhost, schema: cutoff_ci}
 """,
     "models/raw.sql": """
 select id, cast(amount as decimal(9, 2)) as amount, ratio, name
 from values (1, 10, 0.1D, 'a'), (2, 20, -0.0D, null), (2, 20, 0.3D, '') as t (id, amount, ratio, name)
 """,
-    "models/stg.sql": "select id, {amount} as amount, ratio, name from {{{{ ref('raw') }}}}",
+    "models/stg.sql": STG,
     "models/mart.sql": "select id, sum(amount) as amount from {{ ref('stg') }} group by id",
     "models/named.sql": "select id, name, ratio from {{ ref('stg') }} where amount > 0",
     "models/models.yml": """
@@ -48,29 +53,34 @@ def write(folder: Path, amount: str) -> None:
         path.write_text(text.format(amount=amount) if name == "models/stg.sql" else text.lstrip())
 
 
-def test_what_comes_out_equal_is_neither_built_below_nor_tested(tmp_path: Path) -> None:
+def test_what_comes_out_equal_is_neither_built_below_nor_tested(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     project, state = tmp_path / "project", tmp_path / "state"
+    equal, other = (tmp_path / name for name in ("equal.sql", "other.sql"))
+    equal.write_text(STG.format(amount="abs(amount)"))
+    other.write_text(STG.format(amount="greatest(amount, cast(15 as decimal(9, 2)))"))
     write(project, "amount")
-    base = drive(tmp_path, "parquet", project, f"dbt build --target-path {state}")
-    assert base.returncode == 0, base.stderr[-4000:]
-    write(project, "abs(amount)")
-    run = f"dbt-ripple run --state {state} --target ci"
-    head = drive(
-        tmp_path, "parquet", project, "dbt parse --target ci", run, "sql show tables in ci",
+    edited, schemas, tables = (
+        project / "models" / "stg.sql",
         "sql show schemas",
-    )  # fmt: skip
-    assert head.returncode == 0, head.stderr[-4000:]
-    tables, schemas = (json.loads(line) for line in head.stdout.splitlines() if line[:1] == "[")
-    assert {row["tableName"] for row in tables} == {"stg"}, head.stderr[-4000:]
-    assert {row["namespace"] for row in schemas} == {"default", "prod", "ci"}
-    assert "0 of 2 tests ran, 2 could differ and did not run" in head.stderr
-    write(project, "greatest(amount, cast(15 as decimal(9, 2)))")
-    head = drive(
-        tmp_path, "parquet", project, "dbt parse --target ci", run, "sql show tables in ci"
+        "sql show tables in",
     )
-    assert head.returncode == 0, head.stderr[-4000:]
-    tables = json.loads(next(line for line in head.stdout.splitlines() if line[:1] == "["))
-    assert {row["tableName"] for row in tables} == {"stg", "mart", "named"}
+    run = ("dbt parse --target ci", f"dbt-ripple run --state {state} --target ci")
+    done = on_shared_spark(
+        *(spark, tmp_path, project, schemas, f"dbt build --target-path {state}"),
+        *(f"cp {equal} {edited}", *run, f"{tables} cutoff_ci", schemas),
+        *(f"cp {other} {edited}", *run, f"{tables} cutoff_ci"),
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    before, of_equal, after, of_other = map(json.loads, done.stdout.splitlines())
+    assert {row["tableName"] for row in of_equal} == {"stg"}, done.stderr[-4000:]
+    assert {row["namespace"] for row in after} - {row["namespace"] for row in before} == {
+        *("cutoff_prod", "cutoff_ci")
+    }
+    assert {row["tableName"] for row in of_other} == {"stg", "mart", "named"}
+    *_, first, _, second = said(done)
+    assert "0 of 2 tests ran, 2 could differ and did not run" in first
     # Other amounts are no other ids.
-    assert "1 of 2 tests ran, 1 could differ and did not run" in head.stderr
-    assert "; seen to differ: mart was seen to differ: " in head.stderr, head.stderr[-4000:]
+    assert "1 of 2 tests ran, 1 could differ and did not run" in second
+    assert "; seen to differ: mart was seen to differ: " in second, done.stderr[-4000:]

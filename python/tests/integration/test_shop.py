@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -12,11 +11,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 from demo_run import changes
+from drive import on_own_spark, on_shared_spark
 
 from dbt_ripple.artifacts import Project, read_project
 from dbt_ripple.artifacts.assets_file import read_assets
@@ -27,6 +27,9 @@ from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.selection import select
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 REPOSITORY = Path(__file__).parents[3]
 SHOP = REPOSITORY / "integration_tests"
 EXPECTED = SHOP / "expected" / "column_lineage.yml"
@@ -35,31 +38,6 @@ OWN_CHECKS = "dbt test --select package:dbt_ripple,test_type:singular"
 """What `dbt-ripple build` leaves out."""
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-
-def drive(
-    folder: Path, file_format: str, project_dir: Path, *commands: str, **more: str
-) -> subprocess.CompletedProcess[str]:
-    """Run commands on a Spark of their own.
-
-    Its metastore, warehouse and table format are fixed when the JVM starts, and what is built here must be alone in
-    them: the session that other tests share has none of it.
-    """
-    return subprocess.run(
-        [
-            more.pop("python", sys.executable),
-            str(Path(__file__).with_name("drive.py")),
-            str(folder),
-            file_format,
-            str(project_dir),
-            *commands,
-        ],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **more},
-        check=False,
-        timeout=1800,
-    )
 
 
 def test_the_demo_answers_its_questions(demo: subprocess.CompletedProcess[str]) -> None:
@@ -150,7 +128,8 @@ def test_impacted_tests_in_sql_is_what_select_says(
     asked = "sql select unique_id, change, moved_reads from shop_ripple.impacted_tests"
     # Raw tables that an older version made: no column of tests' fingerprints.
     older = "select * except (test_fingerprint) from shop_ripple_raw.nodes"
-    result = drive(
+    # A Spark of its own: the metastore and the warehouse that the demo left are fixed when the JVM starts.
+    result = on_own_spark(
         *(made, "parquet", SHOP),
         OWN_CHECKS,
         "sql create schema older",
@@ -207,7 +186,7 @@ select
 def test_on_delta_lake_with_snapshots_and_merges(tmp_path: Path) -> None:
     before = changes()
     sql = LINEAGE_SQL.format(s="shop")
-    result = drive(
+    result = on_own_spark(
         tmp_path,
         "delta",
         SHOP,
@@ -238,7 +217,7 @@ def test_on_delta_lake_with_snapshots_and_merges(tmp_path: Path) -> None:
 @pytest.mark.matrix
 def test_on_iceberg(tmp_path: Path) -> None:
     before = changes()
-    result = drive(
+    result = on_own_spark(
         tmp_path,
         "iceberg",
         SHOP,
@@ -282,7 +261,7 @@ def built_with(python: str, folder: Path, sql: str, without: str = "") -> tuple[
     # Each dbt writes this file in its own way and refuses the other's; git ignores it.
     lock = SHOP / "package-lock.yml"
     lock.unlink(missing_ok=True)
-    result = drive(
+    result = on_own_spark(
         folder,
         "parquet",
         SHOP,
@@ -325,11 +304,11 @@ def test_on_another_spark(pyspark: str, tmp_path: Path) -> None:
     assert version["version"].startswith(pyspark)
 
 
-def test_an_empty_project_passes_before_the_first_load(tmp_path: Path) -> None:
+def test_an_empty_project_passes_before_the_first_load(spark: SparkSession, tmp_path: Path) -> None:
     before = changes()
-    result = drive(
+    result = on_shared_spark(
+        spark,
         tmp_path,
-        "parquet",
         SHOP / "empty",
         "dbt deps",
         "dbt run",

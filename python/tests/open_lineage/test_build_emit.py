@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import eggs_project
 import pytest
 import schemas
+from drive import on_shared_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 REPOSITORY = Path(__file__).parents[3]
-DRIVE = Path(__file__).parents[1] / "integration" / "drive.py"
 PROFILE = """
 eggs:
   target: dev
@@ -23,23 +24,17 @@ eggs:
 
 
 @pytest.mark.spark
-def test_the_lineage_models_are_told_of(tmp_path: Path) -> None:
+def test_the_lineage_models_are_told_of(spark: SparkSession, tmp_path: Path) -> None:
     project = eggs_project.write(tmp_path / "eggs")
     for name in ("sold", "sold_later"):
         (project / "models" / f"{name}.sql").unlink()
     (project / "profiles.yml").write_text(PROFILE)
     (project / "packages.yml").write_text(json.dumps({"packages": [{"local": str(REPOSITORY)}]}))
     sent = tmp_path / "sent.ndjson"
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("OPENLINEAGE", "DBT_"))}
     transport = {"type": "file", "log_file_path": str(sent), "append": True}
-    commands = ["dbt deps", "dbt seed", "dbt-ripple build --emit"]
-    done = subprocess.run(
-        [sys.executable, str(DRIVE), str(tmp_path / "spark"), "parquet", str(project), *commands],
-        env={**environment, "OPENLINEAGE__TRANSPORT": json.dumps(transport)},
-        capture_output=True,
-        text=True,
-        timeout=1200,
-        check=False,
+    done = on_shared_spark(
+        *(spark, tmp_path / "made", project, "dbt deps", "dbt seed", "dbt-ripple build --emit"),
+        OPENLINEAGE__TRANSPORT=json.dumps(transport),
     )
     assert done.returncode == 0, done.stderr[-4000:]
     events = schemas.Events(schemas.read(sent.read_text()))

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from drive import on_own_spark
 
 REPOSITORY = Path(__file__).parents[3]
-DRIVE = REPOSITORY / "python" / "tests" / "integration" / "drive.py"
 SALT = "0123456789abcdef01"
 
 # Snapshots and incremental models need Delta Lake, which has to be there when the JVM starts.
@@ -116,13 +113,9 @@ def loaded_tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[di
         ],
     }
     flat = [(name, command) for name, group in commands.items() for command in group]
-    run = subprocess.run(
-        [sys.executable, DRIVE, folder / "out", "delta", folder, *(c for _, c in flat)],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "DBT_ENV_SECRET_RIPPLE_SALT": SALT},
-        check=False,
-        timeout=1200,
+    run = on_own_spark(
+        *(folder / "out", "delta", folder, *(c for _, c in flat)),
+        DBT_ENV_SECRET_RIPPLE_SALT=SALT,
     )
     assert run.returncode == 0, run.stderr[-5000:]
     answers = iter([json.loads(line) for line in run.stdout.splitlines() if line[:1] == "["])
