@@ -89,7 +89,7 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.chdir(folder)
         package = duck_project.make(folder / "store", {"models/mine.sql": "select 1 as id"})
         patch.chdir(package)
-        duck_project.dbt(package, "run", "--select", "package:dbt_ripple")
+        duck_project.dbt(package, "run", "--select", "dim_snapshots")
         duck_project.loaded(package, compiled(folder, False, 30), "0ldc0de")
         duck_project.loaded(package, compiled(folder, True, 5), "bad1dea")
         duck_project.insert(package, "run_history", [ended("pass", 6), ended("fail", 1)])

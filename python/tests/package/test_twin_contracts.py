@@ -27,7 +27,7 @@ def test_contract_violations_of_the_bad_twin(
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     package = duck_project.make(tmp_path, {})
-    dbt(package, "run", "--select", "package:dbt_ripple")
+    dbt(package, "run", "--select", "dim_snapshots")
     good, bad = (read_project(build(side, tmp_path) / "target") for side in ("good", "bad"))
     assert good.metadata.generated_at is not None
     bad.metadata.generated_at = good.metadata.generated_at + timedelta(hours=1)

@@ -337,7 +337,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         duck_project.make(folder, {"models/mine.sql": "select 1 as id"})
-        duck_project.dbt(folder, "run", "--select", "package:dbt_ripple")
+        duck_project.dbt(folder, "run", "--select", "dim_snapshots")
         for load, commit in (
             (core(), "one"),
             (core(factor=3, hours_ago=2), "two"),
