@@ -108,7 +108,8 @@ def local_environment(
         file_format: what tables can be made of; ``delta`` and ``iceberg`` let Spark fetch their
             jars from Maven Central on first use (then kept in Ivy's cache).
         short_lived: whether it ends within minutes. Most of such a Spark's time goes into compiling
-            Java; it then does that once and quickly, which costs a long-lived one speed.
+            Java; it then does that once and quickly, which costs a long-lived one speed. One thread
+            collects its garbage.
 
     Returns:
         What was set up.
@@ -122,7 +123,7 @@ def local_environment(
     options = [f"-Dderby.system.home={folder / 'metastore'}", f"-Djava.io.tmpdir={folder / 'tmp'}"]
     if short_lived:
         # With the quick compiler alone, Java sets less aside for code than Spark fills, and then stops compiling.
-        options += ["-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m"]
+        options += ["-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m", "-XX:+UseSerialGC"]
     settings = _local_settings(folder)
     try:
         for name in ("metastore", "warehouse", "tmp", "conf"):
