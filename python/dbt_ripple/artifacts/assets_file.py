@@ -83,7 +83,7 @@ class ColumnFlow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         sources: ``from``: of what is read, the columns there; of what is written, those of the asset.
         target: ``to``: of what is read, the asset's column; of what is written, the column there. Where
-            nothing is said it has the name of the one it comes from.
+            it is not given, it has the name of the one it comes from.
         transformation: one of `KINDS`, or how it is made, in words or SQL; without, it is the value as it is.
         masking: whether the value is hidden on the way.
     """
@@ -99,7 +99,7 @@ class Flow(msgspec.Struct, frozen=True):
 
     Attributes:
         node: as it is named in the file.
-        columns: None where nothing is said of columns; empty for the rows alone.
+        columns: None where no columns are named; empty for the rows alone.
         place: where it stands, to be named in an error.
     """
 
@@ -117,7 +117,7 @@ class Assertion(msgspec.Struct, frozen=True, kw_only=True):
         kind: ``not_null`` and the like.
         node: the relation or asset it is about, by unique_id.
         column: None of one that is about all of it.
-        severity: ``error`` or ``warn``, where it is said.
+        severity: ``error`` or ``warn``, where it is given.
         results: of each run, the oldest first.
     """
 

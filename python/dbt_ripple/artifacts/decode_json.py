@@ -50,7 +50,7 @@ _SURROGATES: Final = re.compile(rb"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[
 
 
 def unknown_properties_apart(column: dict[str, Any]) -> dict[str, Any]:
-    """What is said of a column, with the properties that dbt does not know under ``more``."""
+    """The properties of a column, with those that dbt does not know under ``more``."""
     more = {key: value for key, value in column.items() if key not in _OF_COLUMNS}
     if not more:
         return column
@@ -113,7 +113,7 @@ def _loosely(
 ) -> _Struct:
     """Decode one object whose fields may be null or of another type than we expect.
 
-    A null is the same as no field. A field of another type is left out, and said; if lineage
+    A null is the same as no field. A field of another type is left out, and a note says so; if lineage
     depends on it the file is refused.
     """
     try:

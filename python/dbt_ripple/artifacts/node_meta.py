@@ -67,7 +67,7 @@ def owner(node: Node, project: Project) -> str | None:
 
 
 def _owner(node: Node, project: Project) -> Any:
-    """The first who is said to answer for it: of its group, its own (exposures), of its meta."""
+    """The first who is declared to own it: of its group, its own (exposures), of its meta."""
     group = _group(node, project)
     owners = (group.owner if group else None, node.owner, node.meta.get("owner"))
     return next((one for one in owners if _person(one)), None)
@@ -80,7 +80,7 @@ def _group_meta(node: Node, project: Project) -> dict[str, Any]:
 
 
 def owner_name(node: Node, project: Project) -> str | None:
-    """The name of the one who answers for the node (`owner`), where a name is said."""
+    """The name of the one who answers for the node (`owner`), where a name is given."""
     owner = _owner(node, project)
     if isinstance(owner, dict):
         return _person(owner.get("name"))
@@ -133,7 +133,7 @@ def contract_version(node: Node) -> str | None:
 
 
 def criticality(node: Node) -> str | None:
-    """``meta.criticality`` as text, ``None`` where it is not said."""
+    """``meta.criticality`` as text, ``None`` where it is not given."""
     return _text(node.meta.get("criticality"))
 
 
@@ -282,7 +282,7 @@ def _tested_columns(test: Node) -> list[str]:
 def referenced_columns(node: Node) -> list[str] | None:
     """The columns a consumer is known to read, from ``meta.referenced_columns`` of an exposure.
 
-    Entries are ``column`` or ``node.column``; ``None`` when it is not said, so that everything the
+    Entries are ``column`` or ``node.column``; ``None`` when it is not given, so that everything the
     exposure depends on has to be taken as read.
     """
     declared = node.meta.get("referenced_columns")

@@ -218,7 +218,7 @@ def with_macro_order(
 def changed_hooks(
     base: Project, head: Project, before: list[Hook], now: list[Hook]
 ) -> list[Reason]:
-    """What is said of the hooks that may write to anything and are not the same on both sides.
+    """Notes on the hooks that may write to anything and are not the same on both sides.
 
     Of ``on-run-*`` hooks the order counts, too.
 
@@ -249,7 +249,7 @@ def changed_hooks(
 def followed_hooks(
     base: Project, head: Project, before: list[Hook], now: list[Hook]
 ) -> list[Reason]:
-    """What is said of each ``on-run-*`` hook that changed and of which it is known what it does."""
+    """A note on each ``on-run-*`` hook that changed and of which it is known what it does."""
     does: dict[str, set[str]] = {}
     for side, hooks in ((base, before), (head, now)):
         for hook in hooks:
@@ -268,7 +268,7 @@ def followed_hooks(
 
 
 def changed_project_hooks(base: Project, head: Project) -> dict[str, Reason]:
-    """Each ``on-run-*`` hook that is not the same on both sides, with what is said of it.
+    """Each ``on-run-*`` hook that is not the same on both sides, with its note.
 
     A hook that only has another place among the others is the same one (see `changed_hooks`).
     """

@@ -259,7 +259,7 @@ class CompileInputs:
         return None
 
     def same_config(self, before: Node, now: Node) -> bool:
-        """Whether what differs of the config is said to nobody who writes the SQL."""
+        """Whether the differences of the config are read by nothing that writes the SQL."""
         missing = object()
         differ = {
             key

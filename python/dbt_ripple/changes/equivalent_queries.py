@@ -103,7 +103,7 @@ def _in_canonical_form(
 
 
 def _in_words(comparison: Comparison) -> Reason:
-    """What is said of what means the same."""
+    """The notes on queries that mean the same."""
     nodes = comparison.head.nodes
     parts: list[str | Reason] = [
         Code.REWORDED_NODE(name=nodes[unique_id].display_name, rules=rules)

@@ -55,7 +55,7 @@ def _same_sources(gone: Iterable[Node], new: Iterable[Node]) -> dict[str, str]:
 
 
 def _same_relation(then: Node, now: Node) -> bool:
-    """Whether two sources are one relation; a schema that is not said is the name of the source."""
+    """Whether two sources are one relation; the default schema is the name of the source."""
     return where_it_is(then) == where_it_is(now) and (
         now.unrendered_schema is not None
         or (then.relation_name is not None and then.relation_name == now.relation_name)

@@ -12,7 +12,7 @@ from dbt_ripple.reasons import Code, Reason
 
 @dataclass(slots=True)
 class SeedPair:
-    """The seed files of both sides, and what is to be said of them.
+    """The seed files of both sides, and the notes on them.
 
     Attributes:
         one_sided: whether the columns of an unchanged seed are known on one side only, by its own
@@ -107,7 +107,7 @@ def _listed(project: Project, seed: Node) -> bool:
 
 
 def _too_large(node: Node, before: Node, base: Project) -> tuple[bool, Reason]:
-    """Whether a seed without a checksum is to be taken as changed, and what is said of it."""
+    """Whether a seed without a checksum is to be taken as changed, and the note on it."""
     file = Path(node.root_path or "") / node.original_file_path
     then = Path(before.root_path or "") / before.original_file_path
     try:

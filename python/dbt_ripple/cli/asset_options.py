@@ -129,7 +129,7 @@ def collected_around(
 ) -> Callable[[Sequence[DeclaredAsset]], list[DeclaredAsset]] | None:
     """Adds what collected events tell to declared assets; None where there are no events.
 
-    What was left out of the events, or assumed, is said on stderr, once.
+    What was left out of the events, or assumed, is printed on stderr, once.
 
     Args:
         project_dir: beside which the store is looked for.

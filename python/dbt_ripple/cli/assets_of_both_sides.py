@@ -27,7 +27,7 @@ def with_declared(
     """Head, with the sources that assets write otherwise than on base as changed; both know their assets.
 
     Base's assets are those of the files as they were at a commit, or that are kept in a folder of artifacts. Of
-    a file that is not kept there, head's are taken, and that is said. What events tell is the same on both sides.
+    a file that is not kept there, head's are taken, and a note says so. Events are the same on both sides.
 
     Args:
         base: base's artifacts.

@@ -162,7 +162,7 @@ def _compile_rest(
     uncompiled = [node.unique_id for node in head.uncompiled()]
     with tempfile.TemporaryDirectory(prefix="dbt-ripple-") as folder:
         try:
-            dbt = Dbt(project_dir.resolve(), Path(folder), options, says="none")
+            dbt = Dbt(project_dir.resolve(), Path(folder), options, log_level="none")
             return compile_against(base, head, uncompiled, dbt, state_folder(project_dir, state))
         except RippleError as error:
             if or_count:
@@ -247,7 +247,7 @@ def load_sides(
 
     Returns:
         Base and head. What dbt has not compiled of head has base's compiled SQL where that is
-        proved to be the same; what is left is said, with the command that compiles it.
+        proved to be the same; the others are printed, with the command that compiles them.
 
     Raises:
         RippleError: one of them is missing, not compiled or cannot be read, they are the same

@@ -229,7 +229,7 @@ class EventSettings:
             project: the artifacts.
             analysis: what was seen in them; None where no model is compiled.
             names: of the datasets.
-            invocation: None if it is said later.
+            invocation: None if it is set later.
             wanted: the nodes that ran, or may.
         """
         from dbt_ripple.openlineage.facets import ProjectFacets

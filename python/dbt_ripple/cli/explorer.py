@@ -119,7 +119,7 @@ def _described(
 def _compared(
     base: TargetFolder, head: TargetFolder, named: str, cache: Cache | None
 ) -> tuple[ProjectDocument, Compared]:
-    """The document of head, and what is said of the change from base to it."""
+    """The document of head, and the change from base to it."""
     from dbt_ripple.changes import compare
     from dbt_ripple.changes.asset_changes import read_by_change
     from dbt_ripple.changes.diff import diff

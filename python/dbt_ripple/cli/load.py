@@ -153,7 +153,7 @@ def snapshot_of(
     max_closure: int | None = None,
     assets: AssetOptions = DEFAULT,
 ) -> LineageSnapshot:
-    """Analyse a project and make its rows; a closure that was cut is said on stderr.
+    """Analyse a project and make its rows; a note on stderr says if the closure was cut.
 
     The assets that are declared around the project are nodes, too.
 

@@ -129,7 +129,7 @@ def open_target(
     late: bool = False,
     like: TargetFolder | None = None,
 ) -> TargetFolder:
-    """The artifacts in a folder; what had to be left out is said on stderr, once they are decoded.
+    """The artifacts in a folder; what had to be left out is printed on stderr, once they are decoded.
 
     Arguments are those of `graph.target_folder.TargetFolder`.
 
@@ -201,7 +201,7 @@ def open_joined(
 ) -> JoinedProjects | None:
     """A project and those that ``--other-project`` names; None where it names none.
 
-    What cannot be joined is said on stderr.
+    What cannot be joined is printed on stderr.
 
     Raises:
         RippleError: there are no artifacts in a folder.

@@ -46,7 +46,7 @@ def file_option(command: _Command) -> _Command:
 
 
 def said_of_asset(command: _Command) -> _Command:
-    """Add what is said of an asset: where it is, whose it is and when it runs."""
+    """Add the options that describe an asset: where its code is, who owns it and when it runs."""
     for option, help_ in (
         ("--source-ref", "Where it is defined: a file, an address, a name in its system."),
         ("--owner", "Who answers for it: a name or an email address."),

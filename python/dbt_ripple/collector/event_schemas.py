@@ -7,7 +7,7 @@ because readers find it by these. A facet passes with what the core schema says 
 * if its name is not a published one, or not there (the specification allows facets of any name);
 * if its ``_schemaURL`` names the published schema in a version that cannot be judged by ours: of
   another MODEL number, or a newer one;
-* if it is deleted (``_deleted``): what it was is no longer said.
+* if it is deleted (``_deleted``): the event no longer has its content.
 
 Formats of times, UUIDs and URIs count in the core schema. In facets URIs do not: producers put
 ``git@github.com:org/repo.git`` there, and a format is an annotation in JSON Schema 2020-12.

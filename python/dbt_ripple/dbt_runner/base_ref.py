@@ -102,10 +102,12 @@ def both_sides(
         _temporary_folder() as folder,
         worktree(project_dir, ref, folder / "base") as (base_dir, notes),
     ):
-        dbt_of_head = Dbt(project_dir, folder / "head-target", options, says="none", side="head")
+        dbt_of_head = Dbt(
+            project_dir, folder / "head-target", options, log_level="none", side="head"
+        )
         manifest = dbt_of_head("parse").result
         config = connection_config(manifest)
-        dbt_of_base = Dbt(base_dir, folder / "base-target", options, says="none", side="base")
+        dbt_of_base = Dbt(base_dir, folder / "base-target", options, log_level="none", side="base")
         linked = _provide_packages(project_dir, base_dir, config, partial(dbt_of_base, "deps"))
         dbt_of_base("compile", *_AS_BUILT_ANEW, *_NO_HOOKS)
         base = read_project(folder / "base-target")

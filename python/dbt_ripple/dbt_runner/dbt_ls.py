@@ -38,7 +38,7 @@ def chosen_by_dbt(
         kept = artifacts_folder(project_dir, target_path) / "partial_parse.msgpack"
         if kept.is_file():
             (Path(folder) / kept.name).write_bytes(kept.read_bytes())
-        dbt = Dbt(project_dir.resolve(), Path(folder), options, says="none")
+        dbt = Dbt(project_dir.resolve(), Path(folder), options, log_level="none")
         lines = dbt(*arguments).result or []
     if not lines:
         warn(f"dbt itself selects nothing by `{' '.join(arguments[_SPECS:-2])}`")

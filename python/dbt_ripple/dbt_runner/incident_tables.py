@@ -112,7 +112,7 @@ class _Tables:
         return self._shown(options, "--select", f"package:dbt_ripple,{name}")
 
     def _shown(self, options: DbtOptions, *what: str) -> list[dict[str, Any]]:
-        dbt = Dbt(self._folder, self._target, options, says="none")
+        dbt = Dbt(self._folder, self._target, options, log_level="none")
         result = dbt.attempt("show", *what, "--limit", _MOST, "--output", "json")
         if not result.success:
             raise RippleError(

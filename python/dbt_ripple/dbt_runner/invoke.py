@@ -74,7 +74,7 @@ class Dbt:
         project_dir: the project, absolute.
         target_path: where its artifacts and logs go, absolute.
         options: how it is called.
-        says: what dbt says on stderr: errors, or ``none`` where the caller says it in one line.
+        log_level: what dbt prints on stderr: ``error``, or ``none`` where the caller reports it in one line.
         side: ``base`` or ``head``, for the progress line.
 
     Raises:
@@ -87,7 +87,7 @@ class Dbt:
         target_path: Path,
         options: DbtOptions,
         *,
-        says: str = "error",
+        log_level: str = "error",
         side: str = "",
     ) -> None:
         try:
@@ -106,7 +106,7 @@ class Dbt:
         self.project_dir = project_dir
         self.target_path = target_path
         self._options = options
-        self._says = says
+        self._log_level = log_level
         self._side = side
 
     @property
@@ -155,7 +155,7 @@ class Dbt:
             f"`dbt {short(command)}` failed ({why(result)})",
             str(self.project_dir),
             "mend that and try again"
-            if self._says == "none" or not self.log_file.exists()
+            if self._log_level == "none" or not self.log_file.exists()
             else f"dbt's log has more: {self.log_file}",
         ) from result.exception
 
@@ -171,7 +171,7 @@ class Dbt:
         arguments = [
             *([] if loud else ["--quiet"]),
             *(["--no-use-colors"] if terminal.without_colours() else []),
-            *(["--log-level", "none"] if self._says == "none" else []),
+            *(["--log-level", "none"] if self._log_level == "none" else []),
             "--no-send-anonymous-usage-stats",  # writes a file beside profiles.yml
             "--log-path",
             str(self.log_file.parent),

@@ -115,7 +115,7 @@ RESOLUTION: Final[dict[str, dict[str, int]]] = {
     "trino": {**_STANDARD, GROUP: SOURCE, GROUP_IN: SOURCE, HAVING: SOURCE},
     "tsql": {**_STANDARD, GROUP: SOURCE, GROUP_IN: SOURCE, HAVING: SOURCE},
 }
-"""Dialect -> place -> which meaning a name has there; `EITHER` where it is not said."""
+"""Dialect -> place -> which meaning a name has there; `EITHER` where no documentation says it."""
 
 
 MERGED_IN_PLACE: Final = frozenset({"duckdb"})

@@ -95,7 +95,7 @@ class OuterJoin:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class GroupedRows:
     """One row for each combination of keys; without keys one row, always."""
 
     fp: bytes
@@ -116,7 +116,7 @@ class Union:
     columns: dict[bytes, tuple[bytes, bytes]] | None = field(hash=False)
 
 
-Rows: TypeAlias = OpaqueRows | JoinBlock | OuterJoin | Group | Union
+Rows: TypeAlias = OpaqueRows | JoinBlock | OuterJoin | GroupedRows | Union
 
 
 def sides(rows: Rows) -> tuple[Side, ...]:
@@ -208,7 +208,7 @@ class Embeddings:
             yield self._unions(head, base)
         if isinstance(head, OuterJoin) and isinstance(base, OuterJoin):
             yield self._outers(head, base)
-        if isinstance(head, Group) and isinstance(base, Group):
+        if isinstance(head, GroupedRows) and isinstance(base, GroupedRows):
             yield self._groups(head, base)
         if isinstance(head, Union):
             yield self._from_union(head, base)
@@ -217,11 +217,11 @@ class Embeddings:
         if isinstance(head, JoinBlock) or isinstance(base, JoinBlock):
             yield self._blocks(head, base)
         yield from self._around_outer(head, base)
-        if isinstance(head, Group) and head.keys:
+        if isinstance(head, GroupedRows) and head.keys:
             # A group goes where one of its rows goes.
             inner = self._find(head.rows, base)
             yield _with(inner, inner.bits & INJECTIVE if inner else 0)
-        if isinstance(base, Group) and base.keys:
+        if isinstance(base, GroupedRows) and base.keys:
             inner = self._find(head, base.rows)
             yield _with(inner, inner.bits & ONTO if inner else 0)
 
@@ -316,7 +316,7 @@ class Embeddings:
             embedding = self._find(_replaced(first.left, head.fp, further_sides, filters), base)
             yield _with(embedding, 0, left_out={first.token} | tokens(first.right))
 
-    def _groups(self, head: Group, base: Group) -> Embedding | None:
+    def _groups(self, head: GroupedRows, base: GroupedRows) -> Embedding | None:
         embedding = self._find(head.rows, base.rows)
         if not head.keys and not base.keys:  # one row each, whatever it is made of
             counted = COUNTED if embedding is not None and embedding.bits & INJECTIVE else 0
@@ -403,7 +403,7 @@ def tokens(rows: Rows) -> frozenset[bytes]:
         return frozenset(t for t, _ in rows.sides if t).union(*(tokens(r) for _, r in rows.sides))
     if isinstance(rows, OuterJoin):
         return frozenset({rows.token}) | tokens(rows.left) | tokens(rows.right)
-    if isinstance(rows, Group):
+    if isinstance(rows, GroupedRows):
         return tokens(rows.rows)
     if isinstance(rows, Union):
         return tokens(rows.left) | tokens(rows.right)

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 from dbt_ripple.flow.containment import (
     Condition,
     CountAbove,
-    Group,
+    GroupedRows,
     IsNull,
     OpaqueRows,
     OuterJoin,
@@ -573,7 +573,7 @@ class KnownConstraints:
         """``count(...) > n`` of a group: its key does not hold which rows were counted."""
         number = _NUMBERS.get(_constant(e[4]))
         _, first = sides(env.facts.rows)[0]
-        if number is None or not isinstance(first, Group):
+        if number is None or not isinstance(first, GroupedRows):
             return None
         if type(e[2]) is int:
             counted = self.counts.get(env.ref(e[2])[0])
@@ -645,7 +645,7 @@ class KnownConstraints:
                 partition = frozenset(map(env.fp, number[0]))
                 facts.numbered |= {fp}
                 facts.unique.append(Unique(partition | {fp}, OF_ITSELF, True))
-            elif isinstance(first, Group) and (counted := _counting(env, e)) is not None:
+            elif isinstance(first, GroupedRows) and (counted := _counting(env, e)) is not None:
                 fp = env.fp(e)
                 self.counts[fp] = (first.fp, *counted)
                 facts.not_null[fp] = OF_ITSELF
@@ -871,7 +871,7 @@ def _grouped(facts: Facts, columns: frozenset[bytes], n: bytes) -> Facts:
     """One row for each combination of these columns."""
     unique = [Unique(columns, _ITS_GROUPS, True)] if columns else []
     return Facts(
-        Group(n, facts.rows, columns),
+        GroupedRows(n, facts.rows, columns),
         unique=unique + [u for u in facts.unique if u.columns <= columns],
         not_null={c: p for c, p in facts.not_null.items() if c in columns},
         related={c: r for c, r in facts.related.items() if c in columns},

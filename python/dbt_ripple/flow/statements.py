@@ -1,7 +1,7 @@
 """The statements of a script: what each writes, and the relations it names.
 
 A job's SQL is more than one query: it inserts, it makes tables, it may do both one after the other. Its
-queries are followed as any query is (`flow.lower`); here is only said which relation a statement writes to.
+queries are followed as any query is (`flow.lower`); this module only finds which relation a statement writes to.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ The last two are about words, which an engine may have more of; so they ask, bes
 parse the query, and that the words in question are none that an engine could know.
 
 Where a text may be divided into tokens in another way (more than one statement, escaped quotation
-marks, dollar quoting) nothing is said.
+marks, dollar quoting) no mistake is reported.
 """
 
 from __future__ import annotations

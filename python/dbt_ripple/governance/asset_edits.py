@@ -240,7 +240,7 @@ def _fill(entry: Any, one: Registration) -> None:
 
 
 def _add_flow(flows: Any, flow: str | Mapping[str, Any]) -> None:
-    """Add what is read or written, in the place of what is said of the same node."""
+    """Add what is read or written, in place of the entry of the same node."""
     node = flow if isinstance(flow, str) else str(flow["node"])
     for i, other in enumerate(flows):
         same = other if isinstance(other, str) else other.get("node")

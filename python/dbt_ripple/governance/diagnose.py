@@ -59,7 +59,7 @@ class LastRun(msgspec.Struct, kw_only=True):
 
 
 class Freshness(msgspec.Struct, kw_only=True):
-    """What `dbt source freshness` said."""
+    """The result of `dbt source freshness`."""
 
     status: str
     max_loaded_at: datetime | None

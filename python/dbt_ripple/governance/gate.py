@@ -54,8 +54,8 @@ class Finding(msgspec.Struct, kw_only=True, omit_defaults=True, rename={"reason"
     """One place where a rule is not kept.
 
     Attributes:
-        level: warn or block; approved where somebody said yes to it; known where it is so on base:
-            it is said, and decides nothing.
+        level: warn or block; approved where somebody approved it; known where it is so on base:
+            it is listed, and decides nothing.
         unique_id: None where it is about the change as a whole.
         column: None where it is about the whole node.
         project: the dbt project it is of, where that is another one.
@@ -83,7 +83,7 @@ class GateReport(msgspec.Struct, kw_only=True):
         blast_radius: how many assets break or may change.
         findings: by rule in the order of the registry, then by node and column.
         affected: those assets and what only stands below them (severity info), nearest first.
-        approved_by: who said yes to the reach; None where nobody did.
+        approved_by: who approved the reach; None where nobody did.
         opaque: affected nodes that could not be analysed, with the reason.
         removed: the nodes of base, sources aside, that head does not have.
         notes: what the answer had to assume.

@@ -65,7 +65,7 @@ class Change(NamedTuple):
     Attributes:
         kind: deprecate announces that the relation goes, remove takes it away.
         column: empty of these two.
-        to: the new name, or the type; of deprecate the day it goes (ISO), if one is said.
+        to: the new name, or the type; of deprecate the day it goes (ISO), if one is given.
         required: of a new column, whether each row must have a value.
     """
 
@@ -471,7 +471,7 @@ def _promises(
 
 
 def _announced(node: Node, announced: str, day: date) -> Deprecation:
-    """The day the relation goes: the one that is said, or declared of it, or after a grace period."""
+    """The day the relation goes: the one that is given, or declared for it, or after a grace period."""
     if announced:
         try:
             ends = date.fromisoformat(announced.strip())

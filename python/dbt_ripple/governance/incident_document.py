@@ -1,4 +1,4 @@
-"""What is said of an incident: the document of which every form of it is made."""
+"""The document of an incident, from which every form of it is made."""
 
 from __future__ import annotations
 

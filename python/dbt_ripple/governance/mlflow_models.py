@@ -28,7 +28,7 @@ class Found(msgspec.Struct):
 
     Attributes:
         names: under which it may be known, best first.
-        columns: those that were logged; None where they are not said.
+        columns: those that were logged; None where MLflow has none.
         place: where it lies.
         is_table: whether it is a table of a warehouse.
     """

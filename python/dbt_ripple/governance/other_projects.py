@@ -243,7 +243,7 @@ class Elsewhere:
 
     @property
     def broken(self) -> dict[str, list[Breach]]:
-        """The readers that do not find their columns any more, and what is said of each."""
+        """The readers that do not find their columns any more, and the reason for each."""
         broken: dict[str, list[Breach]] = {}
         for project, id_of in self._by_id():
             for breach in project.broken:
@@ -288,7 +288,7 @@ class Elsewhere:
         return {u: reason for project in self.reached for u, reason in project.opaque.items()}
 
     def and_here(self, affected: Sequence[Affected]) -> list[Affected]:
-        """All that is affected, each asset once with the worst that is said of it, nearest first."""
+        """All that is affected, each asset once with its worst severity, nearest first."""
         rank = ("breaking", "warning", "info")
         assets = {asset.unique_id: asset for asset in affected}
         for project in self.reached:

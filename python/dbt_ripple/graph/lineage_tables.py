@@ -124,7 +124,7 @@ class TestColumnRow(msgspec.Struct, frozen=True):
 
 
 class RunResultRow(msgspec.Struct, frozen=True):
-    """What one invocation said of one node."""
+    """The result of one node in one invocation."""
 
     snapshot_id: str
     invocation_id: str
@@ -165,7 +165,7 @@ class PiiColumnRow(msgspec.Struct, frozen=True):
 
 
 class RunHistoryRow(msgspec.Struct, frozen=True):
-    """What one invocation said of one node, recorded by the dbt package when the run ended.
+    """The result of one node in one invocation, recorded by the dbt package when the run ended.
 
     ``node_id`` is the node that a test is about, and the node itself otherwise; ``row_count`` is
     what was counted of it where that was asked for, and ``null_count`` how many of these rows

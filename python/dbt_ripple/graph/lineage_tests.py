@@ -2,7 +2,7 @@
 
 Both are about values: they follow DIRECT edges, as personal data is followed (`graph.pii`). The test
 in the dbt package asks the tables that are loaded; here it is answered from the artifacts alone.
-Where a node on the way cannot be analysed, what comes through it is not known, and that is said.
+Where a node on the way cannot be analysed, what comes through it is not known, and the result says so.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class LineageTestProblem(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What is said of a test.
+    """The result of a test.
 
     Attributes:
         problems: none where it holds.

@@ -208,7 +208,7 @@ class Macros:
 
         Args:
             start: macros by unique_id.
-            what: how that is written; whether the model exists, if nothing is said.
+            what: how that is written; whether the model exists, by default.
         """
         asking = []
         for unique_id in start:

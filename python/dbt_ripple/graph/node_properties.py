@@ -208,7 +208,7 @@ def _is_said(node: Node, name: str, value: Any) -> bool:
 
 
 def of_name(node: Node, name: str) -> Any:
-    """A property by name, wherever it is said: in the config or besides it.
+    """A property by name, wherever it is given: in the config or besides it.
 
     Names of relations are as the project says them (`place`), so that another target is the same.
     """
@@ -248,7 +248,7 @@ def read_of(node: Node, reads: Reads) -> list[Any]:
 
 
 def columns(node: Node) -> list[tuple[Any, ...]]:
-    """All that is said of the columns, in the order in which it is said."""
+    """All properties of the columns, in the order of the file."""
     return [
         (c.name, c.description, c.data_type, c.meta, c.tags, c.quote, *_of_column(c))
         for c in node.columns.values()

@@ -140,7 +140,7 @@ class _Names:
 
 
 def _declared(unique_id: str, project: Project, names: _Names) -> list[tuple[str, str]]:
-    """The columns of a node that are said to hold personal data, with the kind."""
+    """The columns of a node that are declared to hold personal data, with the kind."""
     node = project.nodes[unique_id]
     columns = [
         (names.of(unique_id).get((column.name or name).lower(), column.name or name), kind)
@@ -173,7 +173,7 @@ def _children(project: Project, analysis: Analysis, names: _Names) -> dict[Verte
         elif child in opaque:
             # Where an opaque node has too many pairs of columns, only this edge tells of them.
             below += ((child, key) for key in names.of(child))
-    # A source that a node of the project builds is that node, whatever was said of either.
+    # A source that a node of the project builds is that node, whatever is declared of either.
     built = {
         node.relation_name.lower(): unique_id
         for unique_id, node in project.nodes.items()

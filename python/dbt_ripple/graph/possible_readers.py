@@ -67,7 +67,7 @@ def unseen(analysis: Analysis) -> set[str]:
 
 
 def may_write(analysis: Analysis) -> frozenset[tuple[str, str]]:
-    """Pairs of a declared asset and what it writes, where it is not said which of its columns."""
+    """Pairs of a declared asset and what it writes, where the declaration does not name its columns."""
     edges = analysis.edges
     return edges.guessed if isinstance(edges, WithAssetEdges) else frozenset()
 

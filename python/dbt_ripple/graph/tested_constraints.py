@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from dbt_ripple.flow.containment import (
     CountAbove,
-    Group,
+    GroupedRows,
     IsNull,
     Rows,
     SemiJoin,
@@ -29,7 +29,7 @@ def note_constraints(rows: Rows, of: Facts, proof: Proof) -> None:
     """
     met = conditions(rows)
     _, first = sides(rows)[0]
-    if isinstance(first, Group) and len(sides(rows)) == 1 and len(met) == 1:
+    if isinstance(first, GroupedRows) and len(sides(rows)) == 1 and len(met) == 1:
         (condition,) = met.values()
         if isinstance(condition, CountAbove) and condition.number == 1 and condition.rows:
             beyond = _beyond(first.rows, of.rows)

@@ -67,7 +67,7 @@ def actual(result: RunResult) -> str | None:
 
 
 def expected(test: Node, result: RunResult) -> str | None:
-    """The number of failing rows that is allowed: dbt's condition, or 0 where it is not said."""
+    """The number of failing rows that is allowed: dbt's condition, or 0 by default."""
     if result.failures is None:
         return None
     threshold = test.config.get("warn_if" if severity(test) == "warn" else "error_if")

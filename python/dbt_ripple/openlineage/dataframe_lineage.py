@@ -25,7 +25,7 @@ _ENGINES: Final = {
     "mysql": ("mysql", "3306", ""),
     "mariadb": ("mysql", "3306", ""),
 }
-"""Of JDBC's names: the scheme, the port and the schema where nothing is said."""
+"""Of JDBC's names: the scheme, the default port and the default schema."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class _RunResultsMetadata(msgspec.Struct):
     invocation_started_at: datetime | None = None
 
 
-class _RunResults(msgspec.Struct):
+class _RunResultsFile(msgspec.Struct):
     metadata: _RunResultsMetadata = msgspec.field(default_factory=_RunResultsMetadata)
     elapsed_time: float = 0.0
     args: dict[str, Any] = {}
@@ -82,7 +82,7 @@ def read_invocation(target: Path, results: list[RunResult]) -> Invocation:
     """
     path = target / "run_results.json"
     try:
-        file = msgspec.json.decode(path.read_bytes(), type=_RunResults)
+        file = msgspec.json.decode(path.read_bytes(), type=_RunResultsFile)
     except FileNotFoundError:
         raise RippleError(
             "no run_results.json in this folder, so there is no run to tell of",

@@ -30,7 +30,7 @@ _TYPES: Final = {
     "snapshot": ("TABLE", None),
     "external": ("TABLE", "EXTERNAL"),
 }
-"""Materialization -> type and sub-type of the dataset; of any other it is not said."""
+"""Materialization -> type and sub-type of the dataset; other materializations have none."""
 
 
 class RelationColumn(NamedTuple):

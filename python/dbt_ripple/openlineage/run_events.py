@@ -55,7 +55,7 @@ class RunEvents:
         facets: of the project.
         lineage: of its nodes.
         analysis: says what tests read; None where it is not known.
-        invocation: whose events they are; None if that is said later (`of_invocation`).
+        invocation: whose events they are; None if it is set later (`of_invocation`).
         namespace: of the jobs.
         job_name: of the invocation as a job.
         parent: the run that started dbt.

@@ -31,7 +31,7 @@ def static_events(
 
     Models, seeds and snapshots are jobs that write; exposures are jobs that only read. An ephemeral
     model is neither: what it reads is read by its readers. A declared asset is a job or a dataset, by its
-    type; a job writes what it is said to write.
+    type; a job writes what it is declared to write.
 
     Args:
         facets: of the project.

@@ -31,7 +31,7 @@ _PLAIN: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,119}")
 
 
 class Badge(msgspec.Struct, frozen=True):
-    """A figure with what is said of it.
+    """A figure with its text.
 
     Attributes:
         value: from 0 to 1; None where there is no figure.

@@ -110,7 +110,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class DefinitionChange:
+class ChangedDefinition:
     """A definition that is not the same in two loads in a row: a row of ``definition_changes``."""
 
     vertex: Vertex
@@ -134,7 +134,7 @@ class LoadPair:
         kinds = dict(self._moved())
         self.edges = self._edges(kinds)
         self.changes = {
-            vertex: DefinitionChange(
+            vertex: ChangedDefinition(
                 vertex,
                 kind,
                 self._is_origin(vertex, kind),

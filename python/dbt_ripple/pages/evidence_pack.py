@@ -60,7 +60,7 @@ def files_of(
     """The files of a pack, by path.
 
     Args:
-        evidence: what is said.
+        evidence: its document.
         lineage: of the same subject.
         project: with the SQL.
         events: OpenLineage events, one a line; None where there are none.

@@ -52,7 +52,7 @@ def explorer_page(document: ProjectDocument, compared: Compared | None = None) -
 
     Args:
         document: of the project.
-        compared: what is said of a change to it; None for a page without one.
+        compared: a change to it; None for a page without one.
 
     Raises:
         RippleError: this installation has no bundle.

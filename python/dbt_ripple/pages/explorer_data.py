@@ -126,7 +126,7 @@ def packed(document: ProjectDocument, compared: Compared | None = None) -> str:
 
     Args:
         document: of head.
-        compared: what is said of the change from base to it.
+        compared: the change from base to it.
     """
     return base64.b64encode(
         gzip.compress(msgspec.json.encode(unpacked(document, compared)), compresslevel=9, mtime=0)

@@ -28,7 +28,7 @@ _STEPS_UP: Final = 4
 
 @dataclass(frozen=True)
 class NodeRun:
-    """What one invocation said of one node: a row of ``fct_runs``; ``of_adapter`` are dbt's words."""
+    """The result of one node in one invocation: a row of ``fct_runs``; ``of_adapter`` are dbt's words."""
 
     unique_id: str
     target: str

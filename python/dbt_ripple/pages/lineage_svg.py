@@ -58,7 +58,7 @@ class Arrow:
         start: id of the box that is read, ``end`` of the one that reads.
         start_row: the column, if ``rows`` of the box has it; likewise ``end_row``.
         flow: what the arrow says.
-        title: said of it in words.
+        title: a description in words.
     """
 
     start: str

@@ -1,7 +1,7 @@
 """All that a page says of a project, as one document of plain values.
 
 Nobody who draws a page looks into artifacts or walks over the analysis: `pages.describe_project` makes the
-document once, and what is not in it is not said.
+document once, and what is not in it is not shown.
 """
 
 from __future__ import annotations

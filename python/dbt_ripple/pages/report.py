@@ -71,7 +71,7 @@ class Series:
         meaning: what it says, in one sentence.
         spelled: how a value is written.
         values: one for each week.
-        whole: over all weeks, as far as it can be said; None where it cannot.
+        whole: over all weeks, None where it is not known.
         top: the largest value there can be, where there is one.
     """
 
@@ -201,7 +201,7 @@ def labels(report: ReportDocument) -> list[str]:
 
 
 def domains_of(report: ReportDocument) -> list[tuple[str, list[str]]]:
-    """Each domain with what is said of it over all weeks, in the order of `DOMAIN_COLUMNS`."""
+    """Each domain with its figures over all weeks, in the order of `DOMAIN_COLUMNS`."""
     by_domain: dict[str, list[DomainWeek]] = {}
     for one in report.domains:
         by_domain.setdefault(one.domain, []).append(one)

@@ -144,7 +144,7 @@ def united(
     of_incidents: Iterable[DomainWeek],
     weeks: Collection[date],
 ) -> list[DomainWeek]:
-    """What is said of contracts and changes, and what is said of incidents, of some weeks in one."""
+    """The figures of contracts and changes, and those of incidents, joined by week."""
     by_domain_and_week = {key: one for key, one in of_domains.items() if key[1] in weeks}
     for one in of_incidents:
         other = by_domain_and_week.get((one.domain, one.week))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _facts(diagnosis: Diagnosis, step: Step) -> Iterator[tuple[str, str]]:
-    """What is said of a step, line by line: what it is about, and the text."""
+    """The text of a step, line by line: what it is about, and the text."""
     for column in step.columns:
         if column.expression:
             yield "computes", f"{column.name} = {' '.join(column.expression.split())}"

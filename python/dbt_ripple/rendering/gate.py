@@ -15,7 +15,7 @@ from dbt_ripple.reasons import names_missing
 from dbt_ripple.rendering.diff import name_of
 from dbt_ripple.rendering.escaping import one_line, styled
 from dbt_ripple.rendering.output import as_document, as_json, count
-from dbt_ripple.rendering.source_locations import Places, SourceLocation
+from dbt_ripple.rendering.source_locations import FileLine, Places
 
 if TYPE_CHECKING:
     from dbt_ripple.artifacts import Project
@@ -169,7 +169,7 @@ _OF_ONE = 3
 
 
 def affected_lines(affected: list[Affected], *, expressions: bool = False) -> Iterator[str]:
-    """The assets a change reaches, in a few lines; that nobody owns some is said once.
+    """The assets a change reaches, in a few lines; assets without an owner are counted in one line.
 
     Args:
         affected: the assets.
@@ -231,7 +231,7 @@ def failures(gate_answer: GateAnswer) -> Iterator[FailedNode]:
 _PLAIN: Final = re.compile(r"[\w.]+")
 
 
-def place_of(finding: Finding, places: Places, unfound: MissingNames) -> SourceLocation | None:
+def place_of(finding: Finding, places: Places, unfound: MissingNames) -> FileLine | None:
     """The line that a finding is about; None where it is not certain."""
     if finding.rule == "syntax_error" and finding.unique_id:
         return places.of_compiled_line(

@@ -44,7 +44,7 @@ def github(gate_answer: GateAnswer, project_dir: Path) -> Iterator[str]:
 
 
 def _of_tests(gate_answer: GateAnswer) -> str | None:
-    """How many tests there are to run, or what they said."""
+    """How many tests there are to run, or their results."""
     from dbt_ripple.rendering.pull_request_comment import run_in_short
     from dbt_ripple.rendering.selection import headline
 

@@ -217,7 +217,7 @@ def _add(
 
 
 def _parts(incident: Incident) -> Iterator[tuple[str, list[str], str]]:
-    """What is said under which heading, line by line, and what a line is."""
+    """The headings with their lines, and the kind of the lines."""
     owner = whose(incident)
     about = [f"owner: {owner or 'nobody is named'}"]
     last = success_line(incident.last_successful_run)

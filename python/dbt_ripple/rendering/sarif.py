@@ -10,7 +10,7 @@ from dbt_ripple.changes.removed_columns import MissingNames
 from dbt_ripple.governance.rules import RULES
 from dbt_ripple.rendering.escaping import sarif_message
 from dbt_ripple.rendering.gate import RUN_RULES, failures, place_of, subject
-from dbt_ripple.rendering.source_locations import Places, SourceLocation
+from dbt_ripple.rendering.source_locations import FileLine, Places
 
 if TYPE_CHECKING:
     from dbt_ripple.rendering.gate import GateAnswer
@@ -35,7 +35,7 @@ def sarif(gate_answer: GateAnswer, project_dir: Path) -> dict[str, Any]:
     results = []
     for finding in report.findings:
         about = f"{finding.unique_id or ''}/{finding.column or ''}"
-        place = place_of(finding, places, unfound) or SourceLocation(project_file, 1)
+        place = place_of(finding, places, unfound) or FileLine(project_file, 1)
         results.append(
             {
                 **_result(names, finding.rule, _SARIF_LEVELS[finding.level], place, about),
@@ -48,7 +48,7 @@ def sarif(gate_answer: GateAnswer, project_dir: Path) -> dict[str, Any]:
             }
         )
     for failure in failures(gate_answer):
-        place = places.of(failure.unique_id) or SourceLocation(project_file, 1)
+        place = places.of(failure.unique_id) or FileLine(project_file, 1)
         results.append(
             {
                 **_result(names, failure.rule, failure.level, place, f"{failure.unique_id}/"),
@@ -95,9 +95,7 @@ def sarif(gate_answer: GateAnswer, project_dir: Path) -> dict[str, Any]:
     }
 
 
-def _result(
-    names: list[str], rule: str, level: str, place: SourceLocation, about: str
-) -> dict[str, Any]:
+def _result(names: list[str], rule: str, level: str, place: FileLine, about: str) -> dict[str, Any]:
     """What every result of SARIF has: its rule, where it stands and what it is about."""
     return {
         "ruleId": rule,

@@ -106,7 +106,7 @@ def is_empty(selection: Selection) -> bool:
 
 
 def _sections(selection: Selection, head: Project) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """What follows the tests: a title, and names with what is said of each."""
+    """What follows the tests: a title, and names with a text for each."""
 
     def name(unique_id: str) -> str:
         node = head.nodes.get(unique_id)

@@ -35,7 +35,7 @@ _COMMENT: Final = re.compile(r"\{#.*?#\}|/\*.*?\*/|--[^\n]*", re.DOTALL)
 _YML: Final = (".yml", ".yaml")
 
 
-class SourceLocation(NamedTuple):
+class FileLine(NamedTuple):
     """A line of a file; the file's name is relative to where the command is called."""
 
     file: str
@@ -43,7 +43,7 @@ class SourceLocation(NamedTuple):
 
 
 class Places:
-    """Finds the places of what is said of the nodes of a change.
+    """Finds the lines of findings about the nodes of a change.
 
     Args:
         head: the project; what only ``base`` has is placed where it was.
@@ -62,7 +62,7 @@ class Places:
         column: str | None = None,
         rule: str = "",
         missing: Sequence[str] = (),
-    ) -> SourceLocation | None:
+    ) -> FileLine | None:
         """Where a finding stands; None where it is about no file of the project.
 
         Args:
@@ -96,7 +96,7 @@ class Places:
                 return self._at(declared, line)
         return self._at(file, line)
 
-    def _of_asset(self, node: Node) -> SourceLocation:
+    def _of_asset(self, node: Node) -> FileLine:
         """Where a declared asset begins. A file that is not beside the project is named as it was given."""
         beside = self.project_dir / node.original_file_path
         file = beside if node.original_file_path == FILE else Path(node.original_file_path)
@@ -108,12 +108,12 @@ class Places:
             rf"""[\s{{,-]*id:\s*["']?{re.escape(node.label or "")}["']?\s*(?:[,}}#]|$)"""
         )
         line_numbers = [at for at, line in enumerate(lines, 1) if begins.match(line)]
-        return SourceLocation(
+        return FileLine(
             self._at(str(file.resolve()), None).file,
             line_numbers[0] if len(line_numbers) == 1 else 1,
         )
 
-    def of_compiled_line(self, unique_id: str, line: int) -> SourceLocation | None:
+    def of_compiled_line(self, unique_id: str, line: int) -> FileLine | None:
         """Where a line of a node's compiled SQL stands: the only line that is the same as written."""
         place, node = self.of(unique_id), self.head.nodes.get(unique_id)
         content = self._text(node.original_file_path) if place is not None and node else None
@@ -125,12 +125,12 @@ class Places:
         same = sum(line.strip() == text for line in compiled)
         return place._replace(line=written[0]) if same == len(written) == 1 else place
 
-    def _at(self, file: str, line: int | None) -> SourceLocation:
+    def _at(self, file: str, line: int | None) -> FileLine:
         path = self.project_dir / file
         try:
-            return SourceLocation(path.resolve().relative_to(Path.cwd()).as_posix(), line or 1)
+            return FileLine(path.resolve().relative_to(Path.cwd()).as_posix(), line or 1)
         except ValueError:
-            return SourceLocation(path.as_posix(), line or 1)
+            return FileLine(path.as_posix(), line or 1)
 
     def _is_there(self, node: Node | None) -> bool:
         return node is not None and (self.project_dir / node.original_file_path).is_file()

@@ -29,7 +29,7 @@ class _Screen:
     """What holds for one command.
 
     Attributes:
-        quiet: nothing is said but the answer and what went wrong.
+        quiet: only the answer and errors are printed.
         colours: whether there may be any.
     """
 
@@ -81,12 +81,12 @@ def is_quiet() -> bool:
 
 
 def without_colours() -> bool:
-    """Whether somebody said that there shall be no colours."""
+    """Whether the user asked for no colours."""
     return not _screen.colours
 
 
 def has_colours(stream: TextIO) -> bool:
-    """Whether colours may be sent to a stream: a terminal, unless somebody said no."""
+    """Whether colours may be sent to a stream: a terminal, unless the user asked for none."""
     return _screen.colours and _is_terminal(stream)
 
 

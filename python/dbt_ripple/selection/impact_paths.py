@@ -52,7 +52,7 @@ class ImpactPaths:
         return reasons
 
     def by_target(self, impacted: dict[str, Reason | None]) -> Reason | None:
-        """What is said where SQL differs between the sides though its code does not."""
+        """The reason where SQL differs between the sides though its code does not."""
         comparison = self.comparison
         base, head = comparison.base.nodes, comparison.head.nodes
         began = {

@@ -499,7 +499,7 @@ class _Proofs:
         )
 
     def why_blurred(self, unique_id: str) -> Reason:
-        """Why nothing can be said of the rows below a relation."""
+        """Why nothing is known of the rows below a relation."""
         name = self.comparison.head.nodes[unique_id].display_name
         seen = self.comparison.head_analysis.nodes[unique_id]
         because = seen.reason or Code.NO_REASON_GIVEN()

