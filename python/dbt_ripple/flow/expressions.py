@@ -593,6 +593,8 @@ class Expressions:
                 whole in scope.full_names or by_suffix(scope.full_names, whole) is not None
             ):  # the rows of a relation, named with its schema
                 return self.depend(self.ref(up, -1, keys[-1], parts[-1].name), _direct(kind))
+            if any(whole.find(f".{name}.") > 0 for name in scope.full_names):
+                raise Unsupported("a column with more of a relation's name than FROM has")
         if keys[0] == "alias" and self.dialect == "duckdb":
             raise Unsupported("alias.x, which means an alias of the select list")
         ref = self.ref(0, -1, keys[0], parts[0].name)

@@ -338,6 +338,10 @@ FORMS: Final[dict[str, tuple[str, str]]] = {
         " as o where n = 1",
         "select k, x from a qualify row_number() over (partition by k order by x, y) = 1",
     ),
+    "the frame that a window has": (
+        "select sum(x) over (partition by k order by y range between unbounded preceding and current row) as v from a",
+        "select sum(x) over (partition by k order by y) as v from a",
+    ),
     "PARTITION BY in another order": (
         "select sum(x) over (partition by k, y) as v from a",
         "select sum(x) over (partition by y, k) as v from a",
@@ -359,6 +363,14 @@ FORMS: Final[dict[str, tuple[str, str]]] = {
 }
 
 NEAR_MISSES: Final[dict[str, tuple[str, str]]] = {
+    "a frame of rows": (
+        "select x, sum(x) over (order by y rows between unbounded preceding and current row) as v from a",
+        "select x, sum(x) over (order by y) as v from a",
+    ),
+    "a frame without the current row": (
+        "select x, sum(x) over (order by y range unbounded preceding exclude current row) as v from a",
+        "select x, sum(x) over (order by y) as v from a",
+    ),
     "De Morgan, the other way": (
         "select x from a where not (x = 1 and y = 2)",
         "select x from a where x <> 1 and y <> 2",

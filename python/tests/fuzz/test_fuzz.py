@@ -344,6 +344,7 @@ def test_what_runs_is_not_called_broken(fuzzer: Fuzzer) -> None:
         "select a % 2 as x, sum(a) as s from (values (1)) t(a) group by alias.x having alias.s > 0",
         "select v from (select id as v, k as v from a) as t (x)",
         "select main.a as x from main.a",
+        "select main.a.k from a",
         "\ufeffselect k\u200b from a\ufeffwhere v\u2060> 1",
         "with recursive t (x) as (select 1 v, 2 v union select 1, 2 from t) select v from t",
     ):

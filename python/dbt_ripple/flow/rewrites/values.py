@@ -234,6 +234,25 @@ def partitions(node: exp.Window, rewriting: Rewriting) -> Any:
     return node
 
 
+_DEFAULT_FRAME: Final = {"kind": "RANGE", "start": "UNBOUNDED", "start_side": "PRECEDING"}
+_UP_TO_PEERS: Final = {"end": "CURRENT ROW"}
+_FRAMES_ALIKE: Final = frozenset({"bigquery", "databricks", "duckdb", "postgres", "spark", "trino"})
+"""Dialects in which every function of a window has this frame; Snowflake's `first_value` has another."""
+
+
+@rule("default frame", exp.Window)
+def default_frame(node: exp.Window, rewriting: Rewriting) -> Any:
+    """A frame up to the peers of the current row is what a sorted window has without one."""
+    spec = node.args.get("spec")
+    if spec is None or rewriting.dialect not in _FRAMES_ALIKE or node.args.get("order") is None:
+        return None
+    frame = {k: v.upper() if isinstance(v, str) else v for k, v in spec.args.items() if v}
+    if node.args.get("alias") or frame not in (_DEFAULT_FRAME, _DEFAULT_FRAME | _UP_TO_PEERS):
+        return None
+    node.set("spec", None)
+    return node
+
+
 _BY_CONDITION: Final = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
 
 
