@@ -113,7 +113,10 @@ def _unseen_variables(base: Project, context: ProjectContext) -> list[Reason]:
         return []
     with_vars: dict[str, None] = {}
     with_environment: dict[str, None] = {}
+    does = {h.owner for h in context.hooks_that_write if h.writes or h.makes or h.anything}
     for node in head.nodes.values():
+        if node.resource_type == "operation" and node.unique_id not in does:
+            continue
         names, of_environment = context.config_fingerprints.unseen_variables(node)
         if names and not vars_known:
             with_vars[node.display_name] = None

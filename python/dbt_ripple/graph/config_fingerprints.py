@@ -410,10 +410,16 @@ class ConfigFingerprints:
     def unseen_variables(self, node: Node) -> tuple[set[str], set[str]]:
         """The vars and the environment variables used where compiled SQL does not show them.
 
-        That is in hooks, in branches that were not compiled, in the user's macros that these or a
-        materialization run, and in Python.
+        That is in hooks, those of a run, too, in branches that were not compiled, in the user's macros
+        that these or a materialization run, and in Python.
         """
         asked: tuple[set[str], set[str]] = (set(), set())
+        if node.resource_type == "operation" and node.package_name != OWN:
+            called = self.macros.closure(self.macros.named_in(node.raw_code)) & self.macros.user
+            for text in (node.raw_code, *map(self.macros.text, called)):
+                asked[0].update(variables_in(text))
+                asked[1].update(environment_in(text))
+            return asked
         hooks = hooks_of(node)
         run = self.macros.run_by(kind_of(node))
         if not (hooks or run or node.is_python or node.materialized == "incremental"):
