@@ -24,6 +24,7 @@ from dbt_ripple.flow import alias_resolution, pivot_statements
 from dbt_ripple.flow.builtin_names import CASTS, FLATTEN_COLUMNS, GENERATED_COLUMNS
 from dbt_ripple.flow.data_types import Fields, fields_of_data_type
 from dbt_ripple.flow.definitions import definitions
+from dbt_ripple.flow.doubled_quotes import with_doubled_quotes
 from dbt_ripple.flow.dropped_tokens import dropped_tokens, holds
 from dbt_ripple.flow.expressions import (
     MAX_NESTING,
@@ -205,11 +206,11 @@ def lower(
     try:
         tokenizer, parser = _reader(dialect)
         sql = with_spaces(sql, dialect, tokenizer.tokenize)
-        tokens = tokenizer.tokenize(sql)
+        tokens = with_doubled_quotes(sql, tokenizer.tokenize(sql), dialect)
         marks = marks_of(tokens)
         if has_pipe(marks):
             sql = without_unknown_pipes(sql, tokenizer.tokenize)
-            tokens = tokenizer.tokenize(sql)
+            tokens = with_doubled_quotes(sql, tokenizer.tokenize(sql), dialect)
             marks = marks_of(tokens)
         if may_nest(marks, MAX_NESTING) and _nesting(tokens) > MAX_NESTING:
             return Lowered(None, Code.NESTED_TOO_DEEP(levels=MAX_NESTING))
@@ -267,7 +268,8 @@ def parse(sql: str, dialect: str) -> tuple[exp.Expression, Sequence[Any]] | None
     """The parse tree of one statement, and its tokens; None where `lower` would not follow it."""
     try:
         tokenizer, parser = _reader(dialect)
-        tokens = tokenizer.tokenize(sql)
+        sql = with_spaces(sql, dialect, tokenizer.tokenize)
+        tokens = with_doubled_quotes(sql, tokenizer.tokenize(sql), dialect)
         marks = marks_of(tokens)
         if has_pipe(marks) or (may_nest(marks, MAX_NESTING) and _nesting(tokens) > MAX_NESTING):
             return None
