@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import duckdb
-from catalogue import Catalogue, duckdb_catalogue
+from generators.catalogue import Catalogue, duckdb_catalogue
 from tables import make_every, make_tables
 
 MOST_ROWS: Final = 400

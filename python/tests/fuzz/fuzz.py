@@ -18,10 +18,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from choices import mix
+sys.path.append(str(Path(__file__).parents[1]))  # as pytest does
+
 from engine import DuckDB, Result
-from grammar import Grammar, write
-from spark_grammar import SparkGrammar
+from generators.choices import mix
+from generators.grammar import Grammar, write
+from generators.spark_grammar import SparkGrammar
 from tables import UnknownTableError
 from token_edits import KINDS as TOKEN_KINDS
 from token_edits import TokenEdits, smallest

@@ -9,9 +9,10 @@ import time
 import zlib
 from typing import Any, Final
 
-from catalogue import PLACE, Call, Catalogue, class_of_spark
 from engine import MOST_ROWS, Result
-from tables import SPARK_ROWS, SPARK_TABLES
+from generators.catalogue import PLACE, Call, Catalogue, class_of_spark
+from generators.schemas import SPARK_TABLES
+from tables import SPARK_ROWS
 
 SECONDS: Final = 20.0
 SETTINGS: Final = {

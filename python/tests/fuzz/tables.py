@@ -5,52 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 import duckdb
+from generators.schemas import TABLES
 
 from dbt_ripple.flow.containment import OpaqueRows
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.relation import ROWS, Relation
 from dbt_ripple.flow.row_constraints import Facts, KnownConstraints, Proof, Unique, type_family
-
-TABLES: Final[dict[str, dict[str, str]]] = {
-    "a": {
-        "id": "INTEGER", "k": "INTEGER", "v": "INTEGER", "s": "VARCHAR", "f": "DOUBLE", "p": "BOOLEAN",
-        "d": "DATE", "ts": "TIMESTAMP",
-    },
-    "b": {
-        "id": "INTEGER", "k": "INTEGER", "w": "INTEGER", "s": "VARCHAR", "n": "DECIMAL(8,2)",
-        "q": "BOOLEAN", "d": "DATE", "l": "INTEGER[]",
-    },
-    "c": {
-        "k": "INTEGER", "v": "INTEGER", "l": "INTEGER[]", "z": "VARCHAR[]",
-        "st": "STRUCT(x INTEGER, y VARCHAR)", "m": "MAP(VARCHAR, INTEGER)", "j": "JSON",
-        "iv": "INTERVAL",
-    },
-}  # fmt: skip
-
-SPARK_TABLES: Final[dict[str, dict[str, str]]] = {
-    "a": {
-        "id": "INT", "k": "INT", "v": "INT", "s": "STRING", "f": "DOUBLE", "p": "BOOLEAN", "d": "DATE",
-        "ts": "TIMESTAMP",
-    },
-    "b": {
-        "id": "INT", "k": "INT", "w": "INT", "s": "STRING", "n": "DECIMAL(8,2)", "q": "BOOLEAN",
-        "d": "DATE", "l": "ARRAY<INT>",
-    },
-    "c": {
-        "k": "INT", "v": "INT", "l": "ARRAY<INT>", "z": "ARRAY<STRING>",
-        "st": "STRUCT<x: INT, y: STRING>", "m": "MAP<STRING, INT>",
-    },
-}  # fmt: skip
-OF_DIALECT: Final = {"duckdb": TABLES, "spark": SPARK_TABLES}
-
-CLASS: Final = {
-    "INT": "int", "STRING": "str", "ARRAY<INT>": "list", "ARRAY<STRING>": "slist",
-    "STRUCT<x: INT, y: STRING>": "struct", "MAP<STRING, INT>": "map",
-    "INTEGER": "int", "VARCHAR": "str", "DOUBLE": "num", "BOOLEAN": "bool", "DATE": "date",
-    "TIMESTAMP": "ts", "DECIMAL(8,2)": "num", "INTEGER[]": "list", "VARCHAR[]": "slist",
-    "STRUCT(x INTEGER, y VARCHAR)": "struct", "MAP(VARCHAR, INTEGER)": "map", "JSON": "json",
-    "INTERVAL": "interval",
-}  # fmt: skip
 
 ROWS_OF: Final[dict[str, list[str]]] = {
     "a": [

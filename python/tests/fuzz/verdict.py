@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine import Result
-from tables import OF_DIALECT, table
+from generators.schemas import OF_DIALECT
+from tables import table
 
 from dbt_ripple.flow.canonical import canonical, in_other_words
 from dbt_ripple.flow.fingerprint import digest

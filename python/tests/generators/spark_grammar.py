@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from grammar import NAMES, Atom, Column, Grammar, distinct_names
-from tables import CLASS, SPARK_TABLES
+from generators.expressions import NAMES, Atom, Column
+from generators.from_clause import distinct_names
+from generators.grammar import Grammar
+from generators.schemas import CLASS, SPARK_TABLES
 
 LITERALS: Final[dict[str, tuple[str, ...]]] = {
     "int": ("0", "1", "2", "3", "-1", "7", "null"),

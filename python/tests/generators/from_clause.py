@@ -1,0 +1,309 @@
+"""FROM: relations, joins and what stands in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from generators.clauses import Clauses
+from generators.expressions import NAMES, Atom, Column
+from generators.schemas import CLASS
+
+
+class FromClause(Clauses):
+    """Writes what a SELECT reads."""
+
+    def alias(self) -> str:
+        self.aliases += 1
+        return f"t{self.aliases}"
+
+    def relation(self, depth: int, outer: Sequence[Atom] = ()) -> tuple[str, str, list[Column]]:
+        """Something in FROM: its text with its alias, the alias, and its columns."""
+        with self.part("relation"):
+            self.budget -= 3
+            alias = self.alias()
+            way = self.pick("relation form", range(24))
+            if depth <= 0 or self.budget <= 0:
+                way = way % 9
+            if way < 9 or (way < 11 and not self.ctes):
+                name = self.pick("table", tuple(self.tables))
+                columns = [(c, CLASS[t]) for c, t in self.tables[name].items()]
+                sample = ""
+                if self.chance("sample there or not", 0.03):
+                    self.used("TABLESAMPLE")
+                    size = self.pick(
+                        "sample",
+                        ("reservoir(3 rows)", "reservoir(50%)", "bernoulli(50%)", "system(60%)"),
+                    )
+                    sample = (
+                        f" tablesample {size} repeatable ({self.pick('sample seed', (1, 2, 42))})"
+                    )
+                form = self.pick("table form", range(24))
+                if form == 20 and not sample and name not in self.plain_tables:
+                    self.used("table without alias")
+                    self.plain_tables.add(name)
+                    return name, name, columns
+                if form == 21 and not sample:
+                    self.used("schema.table")
+                    return (
+                        f"{self.pick('schema', ('main', 'memory.main', 'memory'))}.{name} as {alias}",
+                        alias,
+                        columns,
+                    )
+                if form == 22 and not sample:
+                    self.used("TABLE t")
+                    return f"(table {name}) as {alias}", alias, columns
+                if form == 23 and not sample:
+                    self.used("joins in brackets")
+                    other = self.pick("table", tuple(self.tables))
+                    second = self.alias()
+                    kind = self.pick(
+                        "join kind", ("join", "left join", "right join", "full join", "semi join")
+                    )
+                    theirs = (
+                        []
+                        if kind == "semi join"
+                        else [(c, CLASS[t]) for c, t in self.tables[other].items()]
+                    )
+                    text = (
+                        f"({name} as {alias} {kind} {other} as {second} on {alias}.k = {second}.k)"
+                    )
+                    if self.chance("alias of brackets", 0.5):
+                        over = self.alias()
+                        return f"{text} as {over}", over, distinct_names([*columns, *theirs])
+                    return text, alias, columns
+                if form == 0:
+                    self.used("FROM alias: table")
+                    return f"{alias}: {name}", alias, columns
+                if form == 1 and not sample:
+                    self.used("column aliases")
+                    renamed = [
+                        (self.pick("column alias", NAMES) if i < 2 else c, t)
+                        for i, (c, t) in enumerate(columns)
+                    ]
+                    return (
+                        f"{name} as {alias} ({', '.join(c for c, _ in renamed[:2])})",
+                        alias,
+                        renamed,
+                    )
+                if form == 2 and not sample:
+                    self.used("query_table")
+                    return f"query_table('{name}') as {alias}", alias, columns
+                return f"{name} as {alias}{sample}", alias, columns
+            if way < 11:
+                name, columns = self.pick("CTE", self.ctes)
+                return f"{name} as {alias}", alias, columns
+            if way < 17:
+                self.used("derived table")
+                text, columns = self.query(depth - 1)
+                if len(columns) > 1 and self.chance("derived column aliases", 0.12):
+                    self.used("column aliases of a query")
+                    names = [
+                        self.pick("column alias", NAMES),
+                        *(f"c{i}" for i in range(1, len(columns))),
+                    ]
+                    listed = names[: self.pick("column aliases", (1, len(columns)))]
+                    columns = distinct_names(
+                        [
+                            (listed[i] if i < len(listed) else c, t)
+                            for i, (c, t) in enumerate(columns)
+                        ]
+                    )
+                    return f"({text}) as {alias} ({', '.join(listed)})", alias, columns
+                return f"({text}) as {alias}", alias, columns
+            if way == 17:
+                self.used("VALUES")
+                rows = ", ".join(
+                    f"({self.pick('literal', self.literals['int'])}, {self.pick('literal', self.literals['str'])})"
+                    for _ in range(self.pick("VALUES rows", (1, 2, 3)))
+                )
+                one, two = self.pick("column alias", ("k", "v", "x")), "y"
+                return (
+                    f"(values {rows}) as {alias} ({one}, {two})",
+                    alias,
+                    [(one, "int"), (two, "str")],
+                )
+            if way == 18:
+                self.used("table function")
+                name = self.pick("table function", ("range", "generate_series"))
+                arguments = ", ".join(
+                    str(self.pick("literal", (0, 1, 2, 4, 6)))
+                    for _ in range(self.pick("arguments", (1, 2, 3)))
+                )
+                column = self.pick("column alias", ("k", "v", "x"))
+                return f"{name}({arguments}) as {alias} ({column})", alias, [(column, "int")]
+            if way == 19:
+                self.used("UNNEST in FROM")
+                column = self.pick("column alias", ("k", "v", "x"))
+                source = (
+                    self.of("list", outer, 1)
+                    if outer
+                    else self.pick("literal", self.literals["list"])
+                )
+                return f"unnest({source}) as {alias} ({column})", alias, [(column, "int")]
+            if way == 20:
+                self.used("PIVOT in FROM")
+                name = self.pick("table", ("a", "b"))
+                kept = "k, s" if name == "a" else "k, q as p"
+                field, values = (
+                    ("s", ("'a'", "'1'", "'01'", "'A'"))
+                    if name == "a"
+                    else ("p", ("true", "false"))
+                )
+                several = [self.pick("PIVOT value", values), self.pick("PIVOT value", values)]
+                function = self.pick("function", ("sum", "max", "count", "list"))
+                renamed = self.pick("PIVOT names", ("", " as x"))
+                group = self.pick("PIVOT group", ("", "", " group by k"))
+                return (
+                    f"(select {kept}, id from {name}) pivot ({function}(id){renamed} for {field} in "
+                    f"({', '.join(dict.fromkeys(several))}){group}) as {alias}",
+                    alias,
+                    [("k", "int")],
+                )
+            if way == 21:
+                self.used("UNPIVOT in FROM")
+                name = self.pick("table", ("a", "b"))
+                second = "v" if name == "a" else "w"
+                nulls = self.pick("UNPIVOT NULLS", ("", " include nulls", " exclude nulls"))
+                columns_ = self.pick(
+                    "UNPIVOT columns",
+                    (f"k, {second}", f"{second}, k", "k, id", f"k as 'K', {second}"),
+                )
+                return (
+                    f"(select id, k, s, {second} from {name}) unpivot{nulls} (x for y in ({columns_})) as {alias}",
+                    alias,
+                    [("s", "str"), ("y", "str"), ("x", "int")],
+                )
+            if way == 22:
+                self.used("json_each")
+                name = self.pick("table function", ("json_each", "json_tree"))
+                literal = self.pick("literal", self.literals["json"])
+                return (
+                    f"{name}({literal}) as {alias}",
+                    alias,
+                    [("key", "str"), ("value", "json"), ("type", "str")],
+                )
+            name = self.pick(
+                "function", ("summary", "histogram_values", "repeat", "repeat_row", "query")
+            )
+            self.used("table function")
+            if name == "query":
+                table = self.pick("table", ("a", "b"))
+                return (
+                    f"query('select k, s from {table}') as {alias}",
+                    alias,
+                    [("k", "int"), ("s", "str")],
+                )
+            if name == "histogram_values":
+                return (
+                    f"histogram_values({self.pick('table', ('a', 'b'))}, {self.pick('column', ('k', 'id'))}) as {alias}",
+                    alias,
+                    [("bin", "int"), ("count", "int")],
+                )
+            if name == "repeat":
+                return (
+                    f"repeat({self.pick('literal', self.literals['int'])}, {self.pick('literal', (1, 2, 3))}) as {alias} (k)",
+                    alias,
+                    [("k", "int")],
+                )
+            if name == "repeat_row":
+                return (
+                    f"repeat_row({self.pick('literal', self.literals['int'])}, {self.pick('literal', self.literals['str'])}, num_rows = {self.pick('literal', (1, 2, 3))}) as {alias} (k, s)",
+                    alias,
+                    [("k", "int"), ("s", "str")],
+                )
+            return (
+                f"summary((select k, s from {self.pick('table', ('a', 'b'))})) as {alias}",
+                alias,
+                [],
+            )
+
+    def from_(
+        self, depth: int, outer: Sequence[Atom] = ()
+    ) -> tuple[str, list[Atom], list[tuple[str, list[Column]]], list[Atom]]:
+        """A FROM clause: its text, qualified columns, its relations, and columns a bare name means."""
+        with self.part("FROM"):
+            text, alias, columns = self.relation(depth)
+            sources = [(alias, columns)]
+            atoms = [(f"{alias}.{c}", t) for c, t in columns]
+            bare = dict(columns)
+            shared: set[str] = set()
+            for _ in range(
+                self.pick("joins", (0, 0, 0, 1, 1, 2))
+                if depth > 0
+                else self.pick("joins", (0, 0, 1))
+            ):
+                with self.part("join"):
+                    lateral = self.chance("LATERAL", 0.08)
+                    if lateral:
+                        alias = self.alias()
+                        inner, columns = self.subquery([*atoms, *outer])
+                        right = f"lateral ({inner}) as {alias}"
+                        self.used("LATERAL")
+                    else:
+                        right, alias, columns = self.relation(depth - 1, atoms)
+                    both = [c for c, t in columns if bare.get(c) == t and c not in shared]
+                    kind = self.pick("join kind", self.join_kinds())
+                    self.used(kind.upper() if kind != "," else "comma join")
+                    inner_atoms = [(f"{alias}.{c}", t) for c, t in columns]
+                    if kind in (",", "cross join", "positional join") or kind.startswith("natural"):
+                        text += f"{'' if kind == ',' else ' '}{kind} {right}"
+                        condition = ""
+                    elif both and self.chance("USING", 0.3):
+                        keys = [self.pick("USING column", both)]
+                        if self.chance("USING columns", 0.2):
+                            keys = list(dict.fromkeys([*keys, self.pick("USING column", both)]))
+                        self.used("USING")
+                        condition = f" using ({', '.join(keys)})"
+                        if "semi" not in kind and "anti" not in kind:
+                            shared.update(keys)
+                        text += f" {kind} {right}{condition}"
+                    else:
+                        condition = self.condition(atoms, inner_atoms, asof=kind.startswith("asof"))
+                        text += f" {kind} {right} on {condition}"
+                    if "semi" not in kind and "anti" not in kind:
+                        atoms += inner_atoms
+                        sources.append((alias, columns))
+                        for c, t in columns:
+                            if c in bare and c not in shared and not kind.startswith("natural"):
+                                bare[c] = "ambiguous"
+                            else:
+                                bare[c] = t
+            names = [(c, t) for c, t in bare.items() if t != "ambiguous"]
+            atoms = atoms or [("1", "int")]
+            return text, atoms, sources, names
+
+    def join_kinds(self) -> tuple[str, ...]:
+        return (
+            "join", "join", "left join", "left join", "right join", "full join", "cross join", ",",
+            "semi join", "anti join", "positional join", "asof join", "asof left join", "natural join",
+            "natural left join", "natural full join", "inner join", "left outer join",
+            "natural right join", "asof right join", "asof full join",
+        )  # fmt: skip
+
+    def condition(self, left: Sequence[Atom], right: Sequence[Atom], *, asof: bool) -> str:
+        with self.part("join condition"):
+            pairs = [
+                (x, y) for x, t in left for y, u in right if t == u and t in ("int", "str", "date")
+            ]
+            if not pairs:
+                return "true"
+            x, y = self.pick("join columns", pairs)
+            condition = f"{x} = {y}"
+            if asof:
+                dated = [(p, q) for p, q in pairs if p != x]
+                if not dated:
+                    return f"{x} {self.pick('comparison', ('>=', '>', '<=', '<'))} {y}"
+                p, q = self.pick("join columns", dated)
+                return f"{condition} and {p} {self.pick('comparison', ('>=', '>', '<=', '<'))} {q}"
+            if self.chance("join condition form", 0.4):
+                more = self.of("bool", [*left, *right], 1)
+                condition += f" {self.pick('connective', ('and', 'and', 'or'))} {more}"
+            elif self.chance("join condition form", 0.15):
+                condition = self.of("bool", [*left, *right], 2)
+            return condition
+
+
+def distinct_names(columns: list[Column]) -> list[Column]:
+    """The columns whose name only one has."""
+    names = [c.lower() for c, _ in columns]
+    return [(c, t) for c, t in columns if names.count(c.lower()) == 1]
