@@ -124,6 +124,10 @@ MERGED_IN_PLACE: Final = frozenset({"duckdb"})
 LOOKS_FARTHER: Final = frozenset({"databricks", "duckdb", "spark"})
 """Dialects that look for `a.b` in the queries around where the nearest relation a has no column b."""
 
+COMMA_IS_A_JOIN: Final = frozenset({"databricks", "spark"})
+"""Dialects in which what stands behind a comma is joined from left to right as behind a CROSS JOIN, so
+that USING and NATURAL behind it look at all before it (Spark: unless spark.sql.ansi.relationPrecedence)."""
+
 ORDERED_BY_ANY_BRANCH: Final = frozenset({"duckdb"})
 """Dialects in which ORDER BY after a set operation knows the names of every branch, by position."""
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from dbt_ripple.flow.alias_resolution import (
+    COMMA_IS_A_JOIN,
     LOOKS_FARTHER,
     MERGED_IN_PLACE,
     ORDERED_BY_ANY_BRANCH,
@@ -652,7 +653,7 @@ class _Linker:
                     for x, value in zip(item.conds, conditions, strict=False)
                 ]
             using = item.using
-            if item.kind == "CROSS":
+            if item.kind == "CROSS" and self.dialect not in COMMA_IS_A_JOIN:
                 tree = len(members)
             if item.natural:
                 using = self.natural(env, members[tree:], side)
@@ -748,13 +749,16 @@ class _Linker:
     ) -> Column:
         """One column of USING: the condition it makes, and the merged column it leaves.
 
-        It is looked for behind the last comma: from `tree` on among what is joined already. A CROSS
+        It is looked for behind the last comma (but `COMMA_IS_A_JOIN`): from `tree` on among what is
+        joined already. A CROSS
         JOIN is as a comma here; of one whose two sides have the column engines say it is ambiguous.
         """
         a: Column | None = None
         nearest = [i for i in left[tree:] if env.visible[i]]
         if tree and any(env.column(i, key, key) is not None for i in nearest):
             left = nearest
+        elif self.dialect in COMMA_IS_A_JOIN:  # the first of that name, and no word of the others
+            left = next(([i] for i in nearest if env.listed_column(i, key) is not None), left)
         merged_of = env.merged_of.setdefault(key, set())
         if merged_of and merged_of.isdisjoint(left):
             self.unknown = self.unknown or Code.USING_AMBIGUOUS(column=key)
