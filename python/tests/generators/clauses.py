@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from generators.expressions import Atom, Column, Expressions
+from generators.expressions import Atom, Expressions
+from generators.schemas import Column
 
 
 class Clauses(Expressions):
     """Writes clauses over what a scope gives."""
+
+    collations: tuple[str, ...] = ("nocase", "noaccent", "de")
 
     def clause(self, word: str, kind: str, share: float, atoms: Sequence[Atom]) -> str:
         if not self.chance(f"{kind} there or not", share):
             return ""
         with self.part(kind):
             self.used(kind)
-            return f" {word} {self.of('bool', atoms, 2)}"
+            return f" {word} {self.of('bool', atoms, self.deep)}"
 
     def direction(self) -> str:
         way = self.pick("direction", ("", "", " asc", " desc", " desc"))
@@ -45,12 +48,12 @@ class Clauses(Expressions):
                         self.used("ORDER BY alias")
                         key = self.pick("alias", [c for c, _ in outputs])
                         if way == 3:
-                            key = f"({key} {self.pick('test', ('is null', 'is not null', '= 1'))})"
+                            key = f"({key} {self.pick('test', ('is null', 'is not null', f'= {key}'))})"
                     elif way == 4:
                         key = self.any(atoms, 1)[0]
                     elif way == 5 and self.chance("ORDER BY COLLATE", 0.3):
                         self.used("ORDER BY COLLATE")
-                        key = f"{self.of('str', atoms, 0)} collate {self.pick('collation', ('nocase', 'noaccent', 'de'))}"
+                        key = f"{self.of('str', atoms, 0)} collate {self.pick('collation', self.collations)}"
                     else:
                         simple = [t for t, _ in atoms]
                         key = self.pick("column", simple) if simple else "1"
@@ -105,9 +108,9 @@ class Clauses(Expressions):
                 )
                 kind = "num"
             else:
-                calls = self.catalogue.of("aggregate", kind) or self.catalogue.of(
-                    "aggregate", "int"
-                )
+                if not self.catalogue.of("aggregate", kind):
+                    kind = "int"
+                calls = self.catalogue.of("aggregate", kind)
                 call = self.pick("overload", self.pick("aggregate function", calls))
                 self.functions.add(call.name)
                 distinct = ""
@@ -126,15 +129,15 @@ class Clauses(Expressions):
                     text += f" filter ({where}{self.of('bool', atoms, 1)})"
             return text, kind
 
-    def over(self, atoms: Sequence[Atom], names: Sequence[str]) -> str:
+    def over(self, atoms: Sequence[Atom], names: Sequence[str], framed: bool = True) -> str:
         with self.part("OVER"):
-            if names and self.chance("named window", 0.5):
+            if names and framed and self.chance("named window", 0.5):
                 self.used("named window")
                 name = self.pick("window name", names)
                 return f" over {name}" if self.chance("bare name", 0.8) else f" over ({name})"
-            return f" over ({self.window_body(atoms)})"
+            return f" over ({self.window_body(atoms, framed)})"
 
-    def window_body(self, atoms: Sequence[Atom]) -> str:
+    def window_body(self, atoms: Sequence[Atom], framed: bool = True) -> str:
         partition = ""
         if self.chance("PARTITION BY there or not", 0.5):
             with self.part("PARTITION BY"):
@@ -147,7 +150,7 @@ class Clauses(Expressions):
             with self.part("window ORDER BY"):
                 order = self.order_by(atoms, always=True)
         frame = ""
-        if order and self.chance("frame there or not", 0.5):
+        if order and framed and self.chance("frame there or not", 0.5):
             with self.part("frame"):
                 self.used("window frame")
                 unit = self.pick("frame unit", ("rows", "rows", "groups", "range"))

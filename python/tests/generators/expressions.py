@@ -7,24 +7,40 @@ from typing import Final
 
 from generators.catalogue import LITERALS, PLACE, Call, Catalogue
 from generators.choices import Choices
-from generators.schemas import CLASS, TABLES
+from generators.schemas import TABLES, Column, classes
 
 Atom = tuple[str, str]
 """An expression that a scope gives, and its class of types."""
-Column = tuple[str, str]
 
 TYPES: Final = ("int", "int", "int", "str", "str", "num", "bool", "date", "ts", "list", "slist")
 ALL_TYPES: Final = (*TYPES, "struct", "map", "json", "interval", "other")
-NAMES: Final = ("k", "v", "x", "s", "y", "id", "w", "n", "K", "d")
-"""Aliases, most of them names of columns below, so that they hide one another."""
 
 
 class Expressions(Choices):
     """Writes expressions over what a scope gives; the clauses around them are of the classes below."""
 
     literals = LITERALS
-    tables = TABLES
+    tables = classes(TABLES)
+    """The tables in scope."""
+    names: tuple[str, ...] = ("k", "v", "x", "s", "y", "id", "w", "n", "K", "d")
+    """Aliases, most of them names of columns below, so that they hide one another."""
+    budget = 60
+    """How much is written of a query before only its leaves are."""
+    deep = 2
+    """How deep an expression is."""
+    shares: tuple[int, int, int] = (8, 10, 15)
+    """Of twenty expressions, up to which they are columns, literals and calls of the catalogue."""
+    types: tuple[str, ...] = TYPES
+    all_types: tuple[str, ...] = ALL_TYPES
+    """Classes of types to choose from: mostly, and by chance."""
     qualifies = True
+    quantifies = True
+    """Whether there is QUALIFY, and ANY and ALL."""
+    patterns: tuple[str, ...] = (
+        "like", "ilike", "glob", "similar to", "not like", "not ilike", "~~~", "^@",
+    )  # fmt: skip
+    contains = "list_contains"
+    list_tests: tuple[str, ...] = ("({} && {})", "({} @> {})", "({} <@ {})")
     unnest = "unnest"
     special_kinds = frozenset({"int", "str", "bool", "list", "struct", "num", "map", "json"})
     """Classes of types that have expressions of their own, besides calls."""
@@ -37,8 +53,19 @@ class Expressions(Choices):
         self.ctes: list[tuple[str, list[Column]]] = []
         self.aliases = 0
         self.functions: set[str] = set()
-        self.budget = 60
         self.plain_tables: set[str] = set()
+
+    def table(self, *kinds: str) -> tuple[str, list[Column]]:
+        """A table in scope that has a column of each of these classes, and its columns."""
+        name = self.pick(
+            "table",
+            [name for name, columns in self.tables.items() if {*kinds} <= {t for _, t in columns}],
+        )
+        return name, list(self.tables[name])
+
+    def column(self, kind: str, columns: Sequence[Column]) -> str:
+        """The name of a column of a class."""
+        return self.pick("column", [c for c, t in columns if t == kind])
 
     def of(self, kind: str, atoms: Sequence[Atom], depth: int) -> str:
         """A scalar expression of a class of types."""
@@ -46,13 +73,14 @@ class Expressions(Choices):
             self.budget -= 1
             fitting = [text for text, t in atoms if t == kind]
             way = self.pick("way of an expression", range(20))
+            columns, literals, calls = self.shares
             if depth <= 0 or self.budget <= 0:
-                way = way % 10
-            if fitting and way < 8:
+                way = way % literals
+            if fitting and way < columns:
                 return self.pick("column", fitting)
-            if way < 10 and kind in self.literals:
+            if way < literals and kind in self.literals:
                 return self.pick("literal", self.literals[kind])
-            if way < 15 or kind not in self.special_kinds:
+            if way < calls or kind not in self.special_kinds:
                 called = self.call("scalar", kind, atoms, depth - 1)
                 if called is not None:
                     return called
@@ -66,9 +94,9 @@ class Expressions(Choices):
             return self.pick("literal", self.literals["int"])
 
     def any(self, atoms: Sequence[Atom], depth: int) -> tuple[str, str]:
-        kind = self.pick("type", TYPES)
+        kind = self.pick("type", self.types)
         if self.chance("type", 0.15):
-            kind = self.pick("type", ALL_TYPES)
+            kind = self.pick("type", self.all_types)
         return self.of(kind, atoms, depth), kind
 
     def call(self, kind: str, result: str, atoms: Sequence[Atom], depth: int) -> str | None:
@@ -115,9 +143,7 @@ class Expressions(Choices):
         if way == 18:
             self.used("aggregate of outer columns")
             function = self.pick("function", ("max", "min", "count", "sum"))
-            from_ = self.pick(
-                "FROM there or not", ("", f" from {self.pick('table', ('a', 'b'))} as i")
-            )
+            from_ = self.pick("FROM there or not", ("", f" from {self.table()[0]} as i"))
             return f"(select {function}({one()}){from_})"
         if way == 19:
             part = self.pick(
@@ -262,10 +288,7 @@ class Expressions(Choices):
             )
             return f"({self.of('int', atoms, depth)} {negated}in ({items}))"
         if way == 12:
-            word = self.pick(
-                "pattern",
-                ("like", "ilike", "glob", "similar to", "not like", "not ilike", "~~~", "^@"),
-            )
+            word = self.pick("pattern", self.patterns)
             return f"({self.of('str', atoms, depth)} {word} {self.pick('literal', (chr(39) + 'a%' + chr(39), chr(39) + '%1' + chr(39), chr(39) + '[a-b]*' + chr(39), chr(39) + '_' + chr(39), chr(39) + 'A' + chr(39)))})"
         if way == 13:
             negated = self.pick("negation", ("", "not "))
@@ -273,11 +296,11 @@ class Expressions(Choices):
         if way == 14:
             self.used("EXISTS")
             return f"({self.pick('negation', ('', 'not '))}exists ({self.subquery(atoms)[0]}))"
-        if way == 15:
+        if way in (15, 16) and not (way == 16 and self.quantifies):
             self.used("IN (subquery)")
             negated = self.pick("negation", ("", "not "))
             return f"({self.of('int', atoms, depth)} {negated}in ({self.one_column('int', atoms)}))"
-        if way == 16:
+        if way == 16 and self.quantifies:
             self.used("ANY / ALL")
             op = self.pick("comparison", ("=", "<>", "<", ">="))
             word = self.pick("quantifier", ("any", "all"))
@@ -295,11 +318,12 @@ class Expressions(Choices):
             self.used("row comparison")
             if self.chance("row in a subquery", 0.3):
                 negated = self.pick("negation", ("", "not "))
-                table = self.pick("table", ("a", "b"))
-                return f"(({self.of('int', atoms, 0)}, {self.of('str', atoms, 0)}) {negated}in (select k, s from {table}))"
+                table, columns = self.table("int", "str")
+                row = f"{self.column('int', columns)}, {self.column('str', columns)}"
+                return f"(({self.of('int', atoms, 0)}, {self.of('str', atoms, 0)}) {negated}in (select {row} from {table}))"
             return f"(({self.of('int', atoms, 0)}, {self.of('str', atoms, 0)}) {self.pick('comparison', ('=', '<', '>=', '<>'))} ({self.of('int', atoms, 0)}, {self.of('str', atoms, 0)}))"
         if way == 19:
-            return f"list_contains({self.of('list', atoms, depth)}, {self.of('int', atoms, 0)})"
+            return f"{self.contains}({self.of('list', atoms, depth)}, {self.of('int', atoms, 0)})"
         if way == 20:
             self.used("IN a list")
             negated = self.pick("negation", ("", "not "))
@@ -310,8 +334,8 @@ class Expressions(Choices):
             pattern = self.pick("literal", ("'a!%'", "'%!_'", "'!%%'", "'%'"))
             return f"({self.of('str', atoms, depth)} {word} {pattern} escape '{self.pick('literal', ('!', '%'))}')"
         if way == 22:
-            op = self.pick("comparison", ("&&", "@>", "<@"))
-            return f"({self.of('list', atoms, depth)} {op} {self.of('list', atoms, 0)})"
+            test = self.pick("comparison", self.list_tests)
+            return test.format(self.of("list", atoms, depth), self.of("list", atoms, 0))
         kind = self.pick("type", ("int", "str", "date"))
         return f"({self.of(kind, atoms, 0)} between {self.of(kind, atoms, 0)} and {self.of(kind, atoms, depth)})"
 
@@ -392,18 +416,28 @@ class Expressions(Choices):
     def scalar_subquery(self, kind: str, atoms: Sequence[Atom]) -> str:
         self.used("scalar subquery")
         with self.part("subquery"):
+            if self.chance("plain subquery", 0.4):
+                return f"({self.aggregated(kind, atoms)})"
             text, columns = self.subquery(atoms)
             fitting = [c for c, t in columns if t == kind] or [c for c, _ in columns[:1]] or ["1"]
             function = self.pick("function", ("max", "min", "count", "any_value"))
             return f"(select {function}({self.pick('column', fitting)}) from ({text}) as o)"
 
+    def aggregated(self, kind: str, atoms: Sequence[Atom]) -> str:
+        """One value of a table, of the rows that mostly are chosen by what is around."""
+        self.budget -= 6
+        name, columns = self.table("int")
+        inner = [(f"i.{c}", t) for c, t in columns]
+        where = self.clause("where", "WHERE", 0.7, [*inner, *atoms])
+        function = self.pick("function", ("max", "min", "count"))
+        return f"select {function}({self.of(kind, inner, 1)}) from {name} as i{where}"
+
     def one_column(self, kind: str, atoms: Sequence[Atom], ordered: bool = False) -> str:
         """A subquery of one column."""
         with self.part("subquery"):
             self.budget -= 6
-            alias, columns = "i", list(self.tables[self.pick("table", ("a", "b"))].items())
-            name = "a" if len(columns) == len(self.tables["a"]) else "b"
-            inner = [(f"{alias}.{c}", CLASS[t]) for c, t in columns]
+            alias, (name, columns) = "i", self.table("int")
+            inner = [(f"{alias}.{c}", t) for c, t in columns]
             where = self.clause("where", "WHERE", 0.6, [*inner, *atoms])
             order = ""
             if ordered or self.chance("ORDER BY below", 0.2):
@@ -417,8 +451,7 @@ class Expressions(Choices):
             self.budget -= 6
             if self.budget > 20 and self.chance("rich subquery", 0.25):
                 return self.select(1, atoms)
-            name = self.pick("table", tuple(self.tables))
-            columns = [(c, CLASS[t]) for c, t in self.tables[name].items()]
+            name, columns = self.table()
             if self.ctes and self.chance("subquery of a CTE", 0.4):
                 self.used("CTE in a subquery")
                 name, columns = self.pick("CTE", self.ctes)

@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from generators.clauses import Clauses
-from generators.expressions import NAMES, Atom, Column
-from generators.schemas import CLASS
+from generators.expressions import Atom
+from generators.schemas import Column
+
+NARROW: Final = {"id": "int", "k": "int", "s": "str", "v": "int", "d": "date", "p": "bool"}
+"""Columns that productions of one table count on, and their classes."""
+LATERAL_JOINS: Final = ("join", "left join", "cross join", ",", "inner join", "left outer join")
+"""Joins whose right side may read the left one."""
 
 
 class FromClause(Clauses):
     """Writes what a SELECT reads."""
+
+    join_kinds: tuple[str, ...] = (
+        "join", "join", "left join", "left join", "right join", "full join", "cross join", ",",
+        "semi join", "anti join", "positional join", "asof join", "asof left join", "natural join",
+        "natural left join", "natural full join", "inner join", "left outer join",
+        "natural right join", "asof right join", "asof full join",
+    )  # fmt: skip
+    joins: tuple[int, ...] = (0, 0, 0, 1, 1, 2)
+    """How many joins a FROM has; the first and the last of these not where it lies deepest."""
+    using = 0.3
+    """The share of joins by USING, where they could be."""
+    turned_by: tuple[tuple[str, tuple[str, ...]], ...] = (
+        ("s", ("'a'", "'1'", "'01'", "'A'")),
+        ("p", ("true", "false")),
+    )
+    """Columns that a PIVOT is by, and values of them."""
 
     def alias(self) -> str:
         self.aliases += 1
@@ -25,8 +47,7 @@ class FromClause(Clauses):
             if depth <= 0 or self.budget <= 0:
                 way = way % 9
             if way < 9 or (way < 11 and not self.ctes):
-                name = self.pick("table", tuple(self.tables))
-                columns = [(c, CLASS[t]) for c, t in self.tables[name].items()]
+                name, columns = self.table()
                 sample = ""
                 if self.chance("sample there or not", 0.03):
                     self.used("TABLESAMPLE")
@@ -54,16 +75,12 @@ class FromClause(Clauses):
                     return f"(table {name}) as {alias}", alias, columns
                 if form == 23 and not sample:
                     self.used("joins in brackets")
-                    other = self.pick("table", tuple(self.tables))
+                    other, theirs = self.table()
                     second = self.alias()
                     kind = self.pick(
                         "join kind", ("join", "left join", "right join", "full join", "semi join")
                     )
-                    theirs = (
-                        []
-                        if kind == "semi join"
-                        else [(c, CLASS[t]) for c, t in self.tables[other].items()]
-                    )
+                    theirs = [] if kind == "semi join" else theirs
                     text = (
                         f"({name} as {alias} {kind} {other} as {second} on {alias}.k = {second}.k)"
                     )
@@ -77,7 +94,7 @@ class FromClause(Clauses):
                 if form == 1 and not sample:
                     self.used("column aliases")
                     renamed = [
-                        (self.pick("column alias", NAMES) if i < 2 else c, t)
+                        (self.pick("column alias", self.names) if i < 2 else c, t)
                         for i, (c, t) in enumerate(columns)
                     ]
                     return (
@@ -98,7 +115,7 @@ class FromClause(Clauses):
                 if len(columns) > 1 and self.chance("derived column aliases", 0.12):
                     self.used("column aliases of a query")
                     names = [
-                        self.pick("column alias", NAMES),
+                        self.pick("column alias", self.names),
                         *(f"c{i}" for i in range(1, len(columns))),
                     ]
                     listed = names[: self.pick("column aliases", (1, len(columns)))]
@@ -142,34 +159,23 @@ class FromClause(Clauses):
                 return f"unnest({source}) as {alias} ({column})", alias, [(column, "int")]
             if way == 20:
                 self.used("PIVOT in FROM")
-                name = self.pick("table", ("a", "b"))
-                kept = "k, s" if name == "a" else "k, q as p"
-                field, values = (
-                    ("s", ("'a'", "'1'", "'01'", "'A'"))
-                    if name == "a"
-                    else ("p", ("true", "false"))
-                )
+                by, values = self.pick("PIVOT by", self.turned_by)
                 several = [self.pick("PIVOT value", values), self.pick("PIVOT value", values)]
                 function = self.pick("function", ("sum", "max", "count", "list"))
                 renamed = self.pick("PIVOT names", ("", " as x"))
                 group = self.pick("PIVOT group", ("", "", " group by k"))
                 return (
-                    f"(select {kept}, id from {name}) pivot ({function}(id){renamed} for {field} in "
+                    f"{self.narrow('k', by, 'id')} pivot ({function}(id){renamed} for {by} in "
                     f"({', '.join(dict.fromkeys(several))}){group}) as {alias}",
                     alias,
                     [("k", "int")],
                 )
             if way == 21:
                 self.used("UNPIVOT in FROM")
-                name = self.pick("table", ("a", "b"))
-                second = "v" if name == "a" else "w"
                 nulls = self.pick("UNPIVOT NULLS", ("", " include nulls", " exclude nulls"))
-                columns_ = self.pick(
-                    "UNPIVOT columns",
-                    (f"k, {second}", f"{second}, k", "k, id", f"k as 'K', {second}"),
-                )
+                columns_ = self.pick("UNPIVOT columns", ("k, v", "v, k", "k, id", "k as 'K', v"))
                 return (
-                    f"(select id, k, s, {second} from {name}) unpivot{nulls} (x for y in ({columns_})) as {alias}",
+                    f"{self.narrow()} unpivot{nulls} (x for y in ({columns_})) as {alias}",
                     alias,
                     [("s", "str"), ("y", "str"), ("x", "int")],
                 )
@@ -187,15 +193,15 @@ class FromClause(Clauses):
             )
             self.used("table function")
             if name == "query":
-                table = self.pick("table", ("a", "b"))
                 return (
-                    f"query('select k, s from {table}') as {alias}",
+                    f"query('select * from {self.narrow('k', 's')}') as {alias}",
                     alias,
                     [("k", "int"), ("s", "str")],
                 )
             if name == "histogram_values":
+                table, columns = self.table("int")
                 return (
-                    f"histogram_values({self.pick('table', ('a', 'b'))}, {self.pick('column', ('k', 'id'))}) as {alias}",
+                    f"histogram_values({table}, {self.column('int', columns)}) as {alias}",
                     alias,
                     [("bin", "int"), ("count", "int")],
                 )
@@ -212,10 +218,21 @@ class FromClause(Clauses):
                     [("k", "int"), ("s", "str")],
                 )
             return (
-                f"summary((select k, s from {self.pick('table', ('a', 'b'))})) as {alias}",
+                f"summary({self.narrow('k', 's')}) as {alias}",
                 alias,
                 [],
             )
+
+    def narrow(self, *wanted: str) -> str:
+        """A derived table of some of the columns `NARROW`, of whatever table in scope."""
+        name, columns = self.table("int")
+        items = []
+        for column in wanted or tuple(NARROW):
+            kind = NARROW[column]
+            fitting = [c for c, t in columns if t == kind] or [self.literals[kind][0]]
+            made = column if (column, kind) in columns else self.pick("column", fitting)
+            items.append(made if made == column else f"{made} as {column}")
+        return f"(select {', '.join(items)} from {name})"
 
     def from_(
         self, depth: int, outer: Sequence[Atom] = ()
@@ -227,11 +244,7 @@ class FromClause(Clauses):
             atoms = [(f"{alias}.{c}", t) for c, t in columns]
             bare = dict(columns)
             shared: set[str] = set()
-            for _ in range(
-                self.pick("joins", (0, 0, 0, 1, 1, 2))
-                if depth > 0
-                else self.pick("joins", (0, 0, 1))
-            ):
+            for _ in range(self.pick("joins", self.joins if depth > 0 else self.joins[1:-1])):
                 with self.part("join"):
                     lateral = self.chance("LATERAL", 0.08)
                     if lateral:
@@ -242,13 +255,17 @@ class FromClause(Clauses):
                     else:
                         right, alias, columns = self.relation(depth - 1, atoms)
                     both = [c for c, t in columns if bare.get(c) == t and c not in shared]
-                    kind = self.pick("join kind", self.join_kinds())
+                    kind = self.pick("join kind", LATERAL_JOINS if lateral else self.join_kinds)
+                    if kind.startswith("natural") and any(
+                        bare.get(c) == "ambiguous" for c, _ in columns
+                    ):
+                        kind = "cross join"  # which of the columns were meant nobody says
                     self.used(kind.upper() if kind != "," else "comma join")
                     inner_atoms = [(f"{alias}.{c}", t) for c, t in columns]
                     if kind in (",", "cross join", "positional join") or kind.startswith("natural"):
                         text += f"{'' if kind == ',' else ' '}{kind} {right}"
                         condition = ""
-                    elif both and self.chance("USING", 0.3):
+                    elif both and not lateral and self.chance("USING", self.using):
                         keys = [self.pick("USING column", both)]
                         if self.chance("USING columns", 0.2):
                             keys = list(dict.fromkeys([*keys, self.pick("USING column", both)]))
@@ -271,14 +288,6 @@ class FromClause(Clauses):
             names = [(c, t) for c, t in bare.items() if t != "ambiguous"]
             atoms = atoms or [("1", "int")]
             return text, atoms, sources, names
-
-    def join_kinds(self) -> tuple[str, ...]:
-        return (
-            "join", "join", "left join", "left join", "right join", "full join", "cross join", ",",
-            "semi join", "anti join", "positional join", "asof join", "asof left join", "natural join",
-            "natural left join", "natural full join", "inner join", "left outer join",
-            "natural right join", "asof right join", "asof full join",
-        )  # fmt: skip
 
     def condition(self, left: Sequence[Atom], right: Sequence[Atom], *, asof: bool) -> str:
         with self.part("join condition"):

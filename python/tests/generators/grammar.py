@@ -7,14 +7,20 @@ that an edit is a query with one decision made anew.
 from __future__ import annotations
 
 from generators.catalogue import Catalogue
-from generators.expressions import NAMES, Column
 from generators.from_clause import distinct_names
-from generators.schemas import CLASS
+from generators.schemas import Column
 from generators.select_list import SelectList
 
 
 class Grammar(SelectList):
     """Writes a query for DuckDB."""
+
+    depths: tuple[int, ...] = (1, 1, 2, 2, 3)
+    """How deep queries lie in one another."""
+    set_operations: tuple[str, ...] = (
+        "union all", "union all", "union", "except", "intersect", "except all", "intersect all",
+        "union by name", "union all by name",
+    )  # fmt: skip
 
     def query(self, depth: int) -> tuple[str, list[Column]]:
         with self.part("query"):
@@ -40,17 +46,7 @@ class Grammar(SelectList):
         with self.part("set operation"):
             word = self.pick(
                 "set operation",
-                (
-                    "union all",
-                    "union all",
-                    "union",
-                    "except",
-                    "intersect",
-                    "except all",
-                    "intersect all",
-                    "union by name",
-                    "union all by name",
-                ),
+                self.set_operations,
             )
             self.used(word.upper())
             kinds = [
@@ -75,7 +71,7 @@ class Grammar(SelectList):
     def stars(self, word: str) -> tuple[str, list[Column]]:
         """A set operation of `*`, whose columns meet by position or by name."""
         self.used("set operation of stars")
-        columns = [(c, t) for c, t in (("id", "int"), ("k", "int"), ("v", "int"), ("s", "str"))]
+        columns = [("id", "int"), ("k", "int"), ("v", "int"), ("s", "str")]
         branches = []
         for _ in range(2):
             with self.part("branch"):
@@ -83,7 +79,7 @@ class Grammar(SelectList):
                     "star of", ("id, k, v, s", "k, id, v, s", "id, v as k, k as v, s")
                 )
                 where = self.clause("where", "WHERE", 0.4, columns)
-                inner = f"select * from (select {order} from a{where}) as i"
+                inner = f"select * from (select {order} from {self.narrow()}{where}) as i"
                 branches.append(inner + self.pick("star exclude", ("", "", " where v > 0")))
         text = f"{branches[0]} {word} {branches[1]}"
         order_ = self.order_by([], outputs=columns)
@@ -94,8 +90,7 @@ class Grammar(SelectList):
             names = ("k", "v")
             if number and self.chance("branch names", 0.2):
                 names = ("v", "k")
-            name = self.pick("table", ("a", "b"))
-            atoms = [(c, CLASS[t]) for c, t in self.tables[name].items()]
+            name, atoms = self.table("int")
             items = ", ".join(
                 f"{self.of(kind, atoms, 1)} as {names[i]}" for i, kind in enumerate(kinds)
             )
@@ -124,7 +119,7 @@ class Grammar(SelectList):
                     renamed = ""
                     if len(columns) > 1 and self.chance("CTE columns", 0.15):
                         self.used("CTE column list")
-                        first = self.pick("column alias", NAMES)
+                        first = self.pick("column alias", self.names)
                         renamed = f" ({first})"
                         columns = distinct_names([(first, columns[0][1]), *columns[1:]])
                     ctes.append(f"{name}{renamed} as{hidden} ({inside})")
@@ -143,7 +138,7 @@ class Grammar(SelectList):
                 self.used("USING KEY")
                 key = f" using key ({self.pick('USING KEY', ('k', 'x'))})"
             word = self.pick("set operation", ("union all", "union"))
-            start = self.pick("table", ("a", "b"))
+            start = self.narrow("k", "id")
             step = self.pick("operator", ("+ 1", "+ 2", "* 2 + 1"))
             bound = self.pick("literal", (3, 4, 5))
             column = self.pick("column", ("k", "x"))
@@ -168,7 +163,6 @@ class Grammar(SelectList):
     def pivot_statement(self) -> tuple[str, list[Column]]:
         with self.part("PIVOT"):
             self.used("PIVOT statement")
-            name = self.pick("table", ("a", "b"))
             on = self.pick("PIVOT on", ("s", "k", "k % 2", "s in ('a', '1')", "s, k", "d"))
             using = [
                 f"{self.pick('function', ('sum', 'max', 'count', 'first', 'list', 'avg'))}({self.pick('column', ('id', 'k'))})"
@@ -178,14 +172,14 @@ class Grammar(SelectList):
                     f"{self.pick('function', ('sum', 'max', 'count'))}(id) as {self.pick('output alias', ('x', 'X'))}"
                 )
             group = self.pick("PIVOT group", ("", "", " group by k", " group by id", " group by s"))
-            source = f"(select id, k, s, d from {name}{self.clause('where', 'WHERE', 0.3, [('id', 'int'), ('k', 'int'), ('s', 'str')])})"
+            where = self.clause("where", "WHERE", 0.3, [("id", "int"), ("k", "int"), ("s", "str")])
+            source = f"(select * from {self.narrow('id', 'k', 's', 'd')}{where})"
             used = f" using {', '.join(using)}" if self.chance("PIVOT using", 0.85) else ""
             return f"select * from (pivot {source} on {on}{used}{group})", []
 
     def unpivot_statement(self) -> tuple[str, list[Column]]:
         with self.part("UNPIVOT"):
             self.used("UNPIVOT statement")
-            name = self.pick("table", ("a", "b"))
             nulls = self.pick("UNPIVOT NULLS", ("", "", " include nulls"))
             on = self.pick(
                 "UNPIVOT columns",
@@ -202,7 +196,7 @@ class Grammar(SelectList):
             if on.startswith("("):
                 into = " into name y value v, w"
             return (
-                f"select * from (unpivot{nulls} (select id, k, s, d from {name}) on {on}{into})",
+                f"select * from (unpivot{nulls} {self.narrow('id', 'k', 's', 'd')} on {on}{into})",
                 [],
             )
 
@@ -248,5 +242,5 @@ def write(
 ) -> tuple[str, Grammar]:
     """A query, and the decisions it was made by."""
     grammar = of(catalogue, seed, changed)
-    text, _ = grammar.query(grammar.pick("depth", (1, 1, 2, 2, 3)))
+    text, _ = grammar.query(grammar.pick("depth", grammar.depths))
     return text, grammar

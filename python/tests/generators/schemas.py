@@ -1,4 +1,7 @@
-"""The tables that queries read where their user names no others, and the classes of types."""
+"""The tables that queries read where their user names no others, and the classes of types.
+
+A class of types (``int``, ``str``, ...) is all that a grammar knows of a column's type.
+"""
 
 from __future__ import annotations
 
@@ -44,3 +47,11 @@ CLASS: Final = {
     "STRUCT(x INTEGER, y VARCHAR)": "struct", "MAP(VARCHAR, INTEGER)": "map", "JSON": "json",
     "INTERVAL": "interval",
 }  # fmt: skip
+
+Column = tuple[str, str]
+"""A column and its class of types."""
+
+
+def classes(tables: dict[str, dict[str, str]]) -> dict[str, list[Column]]:
+    """Tables with the class of each column's type instead of the type."""
+    return {name: [(c, CLASS[t]) for c, t in columns.items()] for name, columns in tables.items()}

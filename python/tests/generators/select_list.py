@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from generators.expressions import NAMES, Atom, Column
+from generators.expressions import Atom
 from generators.from_clause import FromClause, distinct_names
+from generators.schemas import Column
 
 
 class SelectList(FromClause):
     """Writes one SELECT."""
+
+    star_counts = True
+    """Whether the columns of a `*` count where GROUP BY names positions."""
 
     def select(self, depth: int, outer: Sequence[Atom] = ()) -> tuple[str, list[Column]]:
         with self.part("SELECT"):
@@ -57,7 +61,7 @@ class SelectList(FromClause):
                 elif way < 11:
                     text, kind = self.pick("column", atoms)
                 else:
-                    text, kind = self.any([*atoms, *lateral], 2)
+                    text, kind = self.any([*atoms, *lateral], self.deep)
                 self.named(text, kind, items, outputs, lateral)
         distinct = ""
         order_atoms = atoms
@@ -115,7 +119,7 @@ class SelectList(FromClause):
             if bare.isidentifier():
                 outputs.append((bare, kind))
             return
-        name = self.pick("output alias", NAMES)
+        name = self.pick("output alias", self.names)
         if any(c == name for c, _ in outputs):
             name = f"{name}{len(outputs)}"
         if way == 1:
@@ -161,7 +165,7 @@ class SelectList(FromClause):
             return f"* replace ({self.any(atoms, 1)[0]} as {one})", everything
         if way == 7:
             self.used("* RENAME")
-            new = self.pick("output alias", NAMES)
+            new = self.pick("output alias", self.names)
             return f"* rename ({one} as {new})", [*without, (new, dict(columns)[one])]
         if way == 8:
             self.used("* LIKE")
@@ -233,7 +237,7 @@ class SelectList(FromClause):
     def grouped(
         self, shape: str, from_: str, where: str, atoms: list[Atom], names: list[str]
     ) -> tuple[str, list[Column]]:
-        if shape == "group" and self.chance("positions behind a star", 0.06):
+        if shape == "group" and self.star_counts and self.chance("positions behind a star", 0.06):
             return self.behind_a_star(from_, where, atoms)
         keys: list[Atom] = []
         if shape == "group":

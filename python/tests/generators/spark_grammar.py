@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from generators.expressions import NAMES, Atom, Column
+from generators.expressions import Atom
 from generators.from_clause import distinct_names
 from generators.grammar import Grammar
-from generators.schemas import CLASS, SPARK_TABLES
+from generators.schemas import SPARK_TABLES, Column, classes
 
 LITERALS: Final[dict[str, tuple[str, ...]]] = {
     "int": ("0", "1", "2", "3", "-1", "7", "null"),
     "num": ("0.5", "1.25", "2.0", "-0.0D", "1e1", "-2.5"),
     "str": ("'a'", "'A'", "'1'", "'01'", "''", "'b c'", "'ab'", "null", "'x'"),
-    "bool": ("true", "false", "null"),
+    "bool": ("true", "false", "cast(null as boolean)"),
     "date": ("date '2024-02-29'", "date '2023-12-31'", "date '2024-01-01'"),
     "ts": ("timestamp '2024-02-29 12:30:00'", "timestamp '2023-12-31 23:59:59.5'"),
     "list": ("array(1, 2, null)", "array(2, 1)", "array(3, 1, 1)"),
@@ -28,8 +28,22 @@ class SparkGrammar(Grammar):
     """Writes a query for Spark; what it does not write otherwise is as in DuckDB's."""
 
     literals = LITERALS
-    tables = SPARK_TABLES
-    qualifies = False
+    tables = classes(SPARK_TABLES)
+    qualifies = quantifies = star_counts = False
+    patterns = ("like", "ilike", "rlike", "not like", "not ilike", "not rlike")
+    contains = "array_contains"
+    list_tests = ("arrays_overlap({}, {})",)
+    generators: tuple[int, ...] = (0, 1, 2, 3, 4, 5)
+    """Of the forms of `generating`, those that are written."""
+    recursion_levels: tuple[str, ...] = ("", "", " max recursion level 20")
+    collations = ("utf8_lcase", "unicode", "de")
+    set_operations = (
+        "union all", "union all", "union", "except", "intersect", "except all", "intersect all", "minus",
+    )  # fmt: skip
+    join_kinds = (
+        "join", "join", "left join", "left join", "right join", "full join", "cross join", ",",
+        "left semi join", "left anti join", "natural join", "natural left join", "natural full join",
+    )  # fmt: skip
     unnest = "explode"
 
     # -- expressions ------------------------------------------------------------------------------
@@ -67,7 +81,7 @@ class SparkGrammar(Grammar):
         if way == 9:
             return f"element_at({self.of('map', atoms, depth)}, {self.of('str', atoms, 0)})"
         if way == 10:
-            return f"aggregate({self.of('list', atoms, depth)}, 0, (q, r) -> {self.of('int', [*atoms, ('q', 'int'), ('r', 'int')], 1)})"
+            return f"aggregate({self.of('list', atoms, depth)}, 0, (q, r) -> cast({self.of('int', [*atoms, ('q', 'int'), ('r', 'int')], 1)} as int))"
         if way == 11:
             unit = self.pick("date part", ("second", "day", "month", "hour"))
             function = self.pick("function", ("timestampdiff", "datediff"))
@@ -142,15 +156,6 @@ class SparkGrammar(Grammar):
     def map_(self, atoms: Sequence[Atom], depth: int) -> str:
         return f"map('a', {self.of('int', atoms, depth)}, 'z', {self.of('int', atoms, 0)})"
 
-    def bool_(self, atoms: Sequence[Atom], depth: int) -> str:
-        text = super().bool_(atoms, depth)
-        for theirs, ours in (
-            (" glob ", " rlike "), (" similar to ", " rlike "), (" ~~~ ", " like "), (" ^@ ", " like "),
-            ("list_contains(", "array_contains("),
-        ):  # fmt: skip
-            text = text.replace(theirs, ours)
-        return text
-
     # -- clauses ----------------------------------------------------------------------------------
 
     def limit(self) -> str:
@@ -165,29 +170,31 @@ class SparkGrammar(Grammar):
                 return f" offset {self.pick('OFFSET', (1, 2, 3))}"
             return f" limit {n}"
 
-    def aggregate(self, atoms: Sequence[Atom], depth: int, kind: str | None = None) -> Atom:
+    def aggregate(
+        self, atoms: Sequence[Atom], depth: int, kind: str | None = None, over: bool = False
+    ) -> Atom:
         with self.part("aggregate"):
             self.used("aggregate")
             kind = kind or self.pick("type", ("int", "int", "num", "str", "list", "date", "other"))
             if self.chance("aggregate form", 0.08):
                 text, kind = "count(*)", "int"
             else:
-                calls = self.catalogue.of("aggregate", kind) or self.catalogue.of(
-                    "aggregate", "int"
-                )
+                if not self.catalogue.of("aggregate", kind):
+                    kind = "int"
+                calls = self.catalogue.of("aggregate", kind)
                 call = self.pick("overload", self.pick("aggregate function", calls))
                 self.functions.add(call.name)
                 text = call.text(self.arguments(call, atoms, depth))
-                if self.chance("DISTINCT inside", 0.12) and not call.whole:
+                if self.chance("DISTINCT inside", 0.12) and not call.whole and not over:
                     self.used("DISTINCT inside an aggregate")
                     text = text.replace("(", "(distinct ", 1)
-            if self.chance("FILTER there or not", 0.15):
+            if not over and self.chance("FILTER there or not", 0.15):
                 self.used("FILTER")
                 with self.part("FILTER"):
                     text += f" filter (where {self.of('bool', atoms, 1)})"
             return text, kind
 
-    def window_body(self, atoms: Sequence[Atom]) -> str:
+    def window_body(self, atoms: Sequence[Atom], framed: bool = True) -> str:
         partition = ""
         if self.chance("PARTITION BY there or not", 0.5):
             with self.part("PARTITION BY"):
@@ -195,7 +202,7 @@ class SparkGrammar(Grammar):
         with self.part("window ORDER BY"):
             order = self.order_by(atoms, always=True)
         frame = ""
-        if self.chance("frame there or not", 0.3):
+        if framed and self.chance("frame there or not", 0.3):
             with self.part("frame"):
                 self.used("window frame")
                 unit = self.pick("frame unit", ("rows", "rows", "range"))
@@ -221,8 +228,10 @@ class SparkGrammar(Grammar):
                         self.used("IGNORE NULLS")
                     text += nulls
             else:
-                text, kind = self.aggregate(atoms, 1)
-            return text + self.over(atoms, names), kind
+                text, kind = self.aggregate(atoms, 1, over=True)
+                return text + self.over(atoms, names), kind
+            # Spark's own window functions have the frame that they need.
+            return text + self.over(atoms, names, framed=False), kind
 
     # -- FROM -------------------------------------------------------------------------------------
 
@@ -234,8 +243,7 @@ class SparkGrammar(Grammar):
             if depth <= 0 or self.budget <= 0:
                 way = way % 9
             if way < 9 or (way < 11 and not self.ctes):
-                name = self.pick("table", tuple(self.tables))
-                columns = [(c, CLASS[t]) for c, t in self.tables[name].items()]
+                name, columns = self.table()
                 form = self.pick("table form", range(20))
                 if form == 0:
                     self.used("TABLESAMPLE")
@@ -248,7 +256,7 @@ class SparkGrammar(Grammar):
                 if form == 1:
                     self.used("column aliases")
                     renamed = [
-                        (self.pick("column alias", NAMES) if i < 2 else c, t)
+                        (self.pick("column alias", self.names) if i < 2 else c, t)
                         for i, (c, t) in enumerate(columns)
                     ]
                     return f"{name} as {alias} ({', '.join(c for c, _ in renamed)})", alias, renamed
@@ -288,7 +296,7 @@ class SparkGrammar(Grammar):
                 function = self.pick("function", ("sum", "max", "count", "first"))
                 values = self.pick("PIVOT value", ("'a', '1'", "'1', '01'", "'a' as a, '01' as b"))
                 return (
-                    f"(select * from (select k, s, id from a) pivot ({function}(id) for s in ({values}))) as {alias}",
+                    f"(select * from {self.narrow('k', 's', 'id')} pivot ({function}(id) for s in ({values}))) as {alias}",
                     alias,
                     [("k", "int")],
                 )
@@ -296,15 +304,9 @@ class SparkGrammar(Grammar):
             nulls = self.pick("UNPIVOT NULLS", ("", " include nulls", " exclude nulls"))
             listed = self.pick("UNPIVOT columns", ("k, v", "v, k", "k as `K`, v", "k, id"))
             return (
-                f"(select * from (select id, k, s, v from a) unpivot{nulls} (x for y in ({listed}))) as {alias}",
+                f"(select * from {self.narrow()} unpivot{nulls} (x for y in ({listed}))) as {alias}",
                 alias, [("s", "str"), ("y", "str"), ("x", "int")],
             )  # fmt: skip
-
-    def join_kinds(self) -> tuple[str, ...]:
-        return (
-            "join", "join", "left join", "left join", "right join", "full join", "cross join", ",",
-            "left semi join", "left anti join", "natural join", "natural left join", "natural full join",
-        )  # fmt: skip
 
     # -- SELECT -----------------------------------------------------------------------------------
 
@@ -323,7 +325,7 @@ class SparkGrammar(Grammar):
         return f"* except ({one})", [(c, t) for c, t in everything if c != one]
 
     def generating(self, atoms: Sequence[Atom]) -> tuple[str, list[Column]]:
-        way = self.pick("generator", range(6))
+        way = self.pick("generator", self.generators)
         name = self.pick("output alias", ("x", "y", "v"))
         if way < 2:
             self.used("explode in the select list")
@@ -379,7 +381,7 @@ class SparkGrammar(Grammar):
                 elif way < 11:
                     text, kind = self.pick("column", atoms)
                 else:
-                    text, kind = self.any([*atoms, *lateral], 2)
+                    text, kind = self.any([*atoms, *lateral], self.deep)
                 self.named(text, kind, items, outputs, lateral)
         distinct = ""
         order_atoms: Sequence[Atom] = atoms
@@ -394,17 +396,17 @@ class SparkGrammar(Grammar):
 
     def tail(self, atoms: Sequence[Atom], outputs: list[Column]) -> str:
         """ORDER BY or one of its relatives, and LIMIT."""
-        if self.chance("SORT BY", 0.06) and atoms:
+        if self.chance("SORT BY", 0.06) and (outputs or atoms):
             word = self.pick("SORT BY", ("sort by", "distribute by", "cluster by"))
             self.used(word.upper())
-            return f" {word} {self.pick('column', [t for t, _ in atoms])}"
+            return f" {word} {self.pick('column', [t for t, _ in outputs or atoms])}"
         order = self.order_by(atoms, outputs=outputs) if atoms else ""
         return order + (self.limit() if order and self.chance("LIMIT there or not", 0.5) else "")
 
     def named(
         self, text: str, kind: str, items: list[str], outputs: list[Column], lateral: list[Atom]
     ) -> None:
-        name = self.pick("output alias", NAMES)
+        name = self.pick("output alias", self.names)
         if any(c.lower() == name.lower() for c, _ in outputs):
             name = f"{name}{len(outputs)}"
         if self.chance("alias form", 0.08):
@@ -446,8 +448,8 @@ class SparkGrammar(Grammar):
     def recursive(self) -> tuple[str, list[Column]]:
         with self.part("recursive CTE"):
             self.used("recursive CTE")
-            levels = self.pick("MAX RECURSION LEVEL", ("", "", " max recursion level 20"))
-            start = self.pick("table", ("a", "b"))
+            levels = self.pick("MAX RECURSION LEVEL", self.recursion_levels)
+            start = self.narrow("k", "id")
             step = self.pick("operator", ("+ 1", "+ 2"))
             outer = self.pick("function", ("*", "k, x", "max(x) as k, count(*) as x"))
             return (
@@ -459,9 +461,8 @@ class SparkGrammar(Grammar):
     def piped(self) -> tuple[str, list[Column]]:
         with self.part("pipe syntax"):
             self.used("pipe syntax")
-            name = self.pick("table", ("a", "b"))
-            atoms = [(c, CLASS[t]) for c, t in self.tables[name].items()]
-            text = f"from {name}"
+            atoms = [("id", "int"), ("k", "int"), ("s", "str"), ("d", "date")]
+            text = f"from {self.narrow(*(c for c, _ in atoms))}"
             for _ in range(self.pick("pipes", (1, 2, 3))):
                 with self.part("pipe"):
                     way = self.pick("pipe", range(6))
