@@ -6,12 +6,16 @@ again with another seed for one place: a leaf (a word, a literal, a function's n
 
 from __future__ import annotations
 
+import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Final, TypeVar
 
 T = TypeVar("T")
+Place = Sequence[str] | Callable[[], str]
+"""What may stand at a place of a text: one of several texts, or what a call writes."""
+PLACE: Final = re.compile(r"\{(\w+)\}")
 _MASK = (1 << 64) - 1
 
 
@@ -59,6 +63,19 @@ class Choices:
     def chance(self, kind: str, share: float) -> bool:
         """Yes or no."""
         return self._place(kind)[1] / (_MASK + 1) < share
+
+    def filled(self, text: str, places: Mapping[str, Place]) -> str:
+        """A text with each of its ``{place}`` decided; what stands there may leave places, too."""
+
+        def put(match: re.Match[str]) -> str:
+            options = places.get(match[1])
+            if options is None:
+                return match[0]
+            if callable(options):
+                return options()
+            return self.filled(self.pick(match[1], options), places)
+
+        return PLACE.sub(put, text)
 
     def used(self, construct: str) -> None:
         """Say that the text has a construct, for the report."""

@@ -14,6 +14,10 @@ Atom = tuple[str, str]
 
 TYPES: Final = ("int", "int", "int", "str", "str", "num", "bool", "date", "ts", "list", "slist")
 ALL_TYPES: Final = (*TYPES, "struct", "map", "json", "interval", "other")
+SIMPLE: Final = (
+    "{x} > {n}", "{x} = {n}", "{x} is not null", "{x} is null", "{s} <> '{n}'", "({x} > 1 or {y} = 1)",
+    "{s} is not null",
+)  # fmt: skip
 
 
 class Expressions(Choices):
@@ -265,7 +269,9 @@ class Expressions(Choices):
         return f"to_json({self.of('struct', atoms, depth)})::varchar"
 
     def bool_(self, atoms: Sequence[Atom], depth: int) -> str:
-        way = self.pick("condition", range(24))
+        way = self.pick("condition", range(25))
+        if way == 24:
+            return f"({self.simple(atoms)})"
         one = lambda: self.of("bool", atoms, depth)  # noqa: E731
         if way < 6:
             kind = self.pick("type", ("int", "int", "str", "num", "date", "ts"))
@@ -338,6 +344,12 @@ class Expressions(Choices):
             return test.format(self.of("list", atoms, depth), self.of("list", atoms, 0))
         kind = self.pick("type", ("int", "str", "date"))
         return f"({self.of(kind, atoms, 0)} between {self.of(kind, atoms, 0)} and {self.of(kind, atoms, depth)})"
+
+    def simple(self, atoms: Sequence[Atom]) -> str:
+        """A condition on a column or two, as people write them."""
+        fits = lambda kind: [t for t, k in atoms if k == kind] or self.literals[kind]  # noqa: E731
+        places = {"x": fits("int"), "y": fits("int"), "s": fits("str"), "n": ("0", "1", "2")}
+        return self.filled(self.pick("simple condition", SIMPLE), places)
 
     def list_(self, atoms: Sequence[Atom], depth: int) -> str:
         way = self.pick("list", range(8))

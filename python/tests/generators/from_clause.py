@@ -11,6 +11,16 @@ from generators.schemas import Column
 
 NARROW: Final = {"id": "int", "k": "int", "s": "str", "v": "int", "d": "date", "p": "bool"}
 """Columns that productions of one table count on, and their classes."""
+KEYED: Final = (
+    *["{x} = {y}"] * 6, *["{p} = {y}"] * 3, "{y} = {p}", "{p} = {q}", "{s} = {t}", "{s} = {y}", "{x} = {t}",
+    "cast({s} as integer) = {y}", "{x} = {y} or {p} = {q}", "cast({x} as double) = {y}",
+    "cast({x} as {text}) = {t}", "{s} = {t} collate {fold}", "trim({s}) = {t}", "{x} = {y} + 0",
+    "{x} = coalesce({y}, {q})", "({x}, {p}) = ({y}, {q})", "{x} in ({y})", "not {x} <> {y}",
+    "{x} is not distinct from {y} and {p} = {q}", "{x} = cast({t} as integer)",
+    "{x} is not distinct from {y}", "{x} + 0 = {y}", "{x} >= {y}", "coalesce({p}, 1) = {y}",
+)  # fmt: skip
+"""What rows of two relations meet on, where one may have a key: integers x and p of the left, y and q of
+the right, texts s and t."""
 LATERAL_JOINS: Final = ("join", "left join", "cross join", ",", "inner join", "left outer join")
 """Joins whose right side may read the left one."""
 
@@ -28,6 +38,7 @@ class FromClause(Clauses):
     """How many joins a FROM has; the first and the last of these not where it lies deepest."""
     using = 0.3
     """The share of joins by USING, where they could be."""
+    text_type = "varchar"
     turned_by: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("s", ("'a'", "'1'", "'01'", "'A'")),
         ("p", ("true", "false")),
@@ -289,6 +300,17 @@ class FromClause(Clauses):
             atoms = atoms or [("1", "int")]
             return text, atoms, sources, names
 
+    def keyed(self, left: Sequence[Atom], right: Sequence[Atom]) -> str:
+        """A condition that looks a key up, or nearly does."""
+        places: dict[str, Sequence[str]] = {"text": (self.text_type,), "fold": self.collations}
+        for names, atoms in (("xps", left), ("yqt", right)):
+            ints = [t for t, kind in atoms if kind == "int"] or ["1"]
+            # The key comes first, mostly.
+            places[names[0]] = [*ints[:1] * 3, *ints]
+            places[names[1]] = ints
+            places[names[2]] = [t for t, kind in atoms if kind == "str"] or ["'1'"]
+        return self.filled(self.pick("keyed condition", KEYED), places)
+
     def condition(self, left: Sequence[Atom], right: Sequence[Atom], *, asof: bool) -> str:
         with self.part("join condition"):
             pairs = [
@@ -296,6 +318,8 @@ class FromClause(Clauses):
             ]
             if not pairs:
                 return "true"
+            if not asof and self.chance("join condition form", 0.1):
+                return self.keyed(left, right)
             x, y = self.pick("join columns", pairs)
             condition = f"{x} = {y}"
             if asof:

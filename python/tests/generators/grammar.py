@@ -9,10 +9,10 @@ from __future__ import annotations
 from generators.catalogue import Catalogue
 from generators.from_clause import distinct_names
 from generators.schemas import Column
-from generators.select_list import SelectList
+from generators.shapes import KINDS, Shapes
 
 
-class Grammar(SelectList):
+class Grammar(Shapes):
     """Writes a query for DuckDB."""
 
     depths: tuple[int, ...] = (1, 1, 2, 2, 3)
@@ -24,7 +24,7 @@ class Grammar(SelectList):
 
     def query(self, depth: int) -> tuple[str, list[Column]]:
         with self.part("query"):
-            way = self.pick("query form", range(30))
+            way = self.pick("query form", range(32))
             if depth <= 0 or self.budget < 15 or way < 16:
                 return self.select(depth)
             if way < 20:
@@ -40,6 +40,9 @@ class Grammar(SelectList):
             if way == 26:
                 self.used("FROM alone")
                 return self.from_alone(depth)
+            if way > 29:
+                self.used("shape of four columns")
+                return self.shaped(1), list(KINDS)
             return self.seen_in_order(depth)
 
     def set_operation(self, depth: int) -> tuple[str, list[Column]]:

@@ -45,6 +45,7 @@ class SparkGrammar(Grammar):
         "left semi join", "left anti join", "natural join", "natural left join", "natural full join",
     )  # fmt: skip
     unnest = "explode"
+    text_type = "string"
 
     # -- expressions ------------------------------------------------------------------------------
 
