@@ -91,6 +91,10 @@ def test_a_wrong_answer_is_noticed(spark: SparkSession) -> None:
     ]
 
 
+SPARK_ALONE = {"random 120": "a name of two outputs that are one column is not ambiguous to Spark"}
+"""Random queries on which the two differ, and why."""
+
+
 @pytest.mark.slow
 def test_random_queries_agree(spark: SparkSession) -> None:
     corpus = fixtures()
@@ -98,8 +102,9 @@ def test_random_queries_agree(spark: SparkSession) -> None:
     report = compared(spark, corpus)
     refused = [d for d in report.disagreements if d.catalyst.startswith("Spark: ")]
     assert len(refused) < len(corpus.cases) / 3, "the grammar should write valid queries"
-    differ = [f"{d}\n{d.case.sql}" for d in report.disagreements if d not in refused]
-    assert differ == []
+    differ = {d.case.name: f"{d}\n{d.case.sql}" for d in report.disagreements if d not in refused}
+    assert [text for name, text in differ.items() if name not in SPARK_ALONE] == []
+    assert set(SPARK_ALONE) <= differ.keys()
 
 
 @pytest.mark.slow
