@@ -749,9 +749,9 @@ class _Linker:
     ) -> Column:
         """One column of USING: the condition it makes, and the merged column it leaves.
 
-        It is looked for behind the last comma (but `COMMA_IS_A_JOIN`): from `tree` on among what is
-        joined already. A CROSS
-        JOIN is as a comma here; of one whose two sides have the column engines say it is ambiguous.
+        It is looked for behind the last comma (but see `COMMA_IS_A_JOIN`): from `tree` on among what
+        is joined already. A CROSS JOIN is as a comma here; of one whose two sides have the column
+        engines say it is ambiguous.
         """
         a: Column | None = None
         nearest = [i for i in left[tree:] if env.visible[i]]

@@ -12,7 +12,8 @@ from small_worlds import World
 
 from dbt_ripple.selection import Selection, select
 
-WORLDS = 24
+SEEDS = range(24, 48)
+"""Of the worlds: in these, defects that were put into the proofs for a trial are found."""
 EDITS = 6
 """Edits of each world."""
 
@@ -45,7 +46,7 @@ def missed(
 @pytest.mark.slow
 def test_what_is_proven_cannot_fail_alone() -> None:
     counted: Counter[str] = Counter()
-    for seed in range(WORLDS):
+    for seed in SEEDS:
         world = World(seed)
         for _ in range(EDITS):
             edited = world.edited()
