@@ -558,7 +558,9 @@ def test_a_var_of_a_hook_of_the_run_counts_or_is_said() -> None:
         assert names(*with_vars(*sides)) == ["of_b", "of_reader"]
         (note,) = map(str, picked(*sides).notes)
         assert note.startswith("dbt writes no vars into its artifacts") and "on-run-start-0" in note
-    (note,) = map(str, picked(*(on_run("delete from s.b where {{ env_var('DAYS') }}") for _ in "ab")).notes)
+    (note,) = map(
+        str, picked(*(on_run("delete from s.b where {{ env_var('DAYS') }}") for _ in "ab")).notes
+    )
     assert note.startswith("dbt writes only environment variables") and "on-run-start-0" in note
 
 
