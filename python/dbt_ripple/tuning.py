@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator, contextmanager
 from types import FrameType
 from typing import Final
 
@@ -78,15 +78,23 @@ def keep_all() -> None:
     gc.freeze()
 
 
-@contextmanager
-def deep_recursion() -> Iterator[None]:
-    """Let functions call themselves as deeply as the deepest query that is followed asks."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, _DEEP))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(limit)
+class deep_recursion(ContextDecorator):  # noqa: N801
+    """Let functions call themselves as deeply as the deepest query that is followed asks.
+
+    A class, and no generator: it is entered for every query.
+    """
+
+    def __init__(self) -> None:
+        self.limits: list[int] = []
+
+    def __enter__(self) -> None:
+        limit = sys.getrecursionlimit()
+        self.limits.append(limit)
+        if limit < _DEEP:
+            sys.setrecursionlimit(_DEEP)
+
+    def __exit__(self, *_: object) -> None:
+        sys.setrecursionlimit(self.limits.pop())
 
 
 @contextmanager

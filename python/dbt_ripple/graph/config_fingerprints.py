@@ -99,7 +99,7 @@ class ConfigFingerprints:
         ] = {}
         self._taken: dict[str, list[str]] = {}
         self._asking: dict[tuple[str, ...], tuple[bool, bool]] = {}
-        self._looking: dict[str, bool] = {}
+        self._may_be_other_sql: dict[str, bool] = {}
         self._called: dict[tuple[str, ...], list[str]] = {}
         self.adapter_type = project.metadata.adapter_type
 
@@ -118,7 +118,7 @@ class ConfigFingerprints:
         """What of the properties of a node changes its data, by name (see `graph.node_properties`)."""
         config = node.config
         settings: dict[str, Any] = {}
-        if self.asks_which_command(node) or self.looks_at_itself(node):
+        if self.may_be_other_sql(node):
             settings["commands"] = normalised(node.raw_code)
             settings["command vars"] = self.macros.variables(node.raw_code)
             settings["command macros"] = self.macros.fingerprint(node.depends_on.macros)
@@ -192,11 +192,7 @@ class ConfigFingerprints:
         texts = [sql for _, sql in hooks]
         if node.is_python or node.resource_type not in WITH_SQL:
             return texts
-        if (
-            node.compiled_code is None
-            or self.asks_which_command(node)
-            or self.looks_at_itself(node)
-        ):
+        if node.compiled_code is None or self.may_be_other_sql(node):
             return [*texts, node.raw_code]
         if node.materialized == "incremental":
             hidden = both_branches(node.raw_code)
@@ -204,6 +200,14 @@ class ConfigFingerprints:
                 hidden = node.raw_code
             texts.append(hidden)
         return [text for text in texts if text]
+
+    def may_be_other_sql(self, node: Node) -> bool:
+        """Whether a node may be built from other SQL than its compiled SQL, for one of two reasons."""
+        answer = self._may_be_other_sql.get(node.unique_id)
+        if answer is None:
+            answer = self.asks_which_command(node) or self.looks_at_itself(node)
+            self._may_be_other_sql[node.unique_id] = answer
+        return answer
 
     def asks_which_command(self, node: Node) -> bool:
         """Whether a node may be built from other SQL than ``dbt compile`` shows: it asks which runs."""
@@ -237,21 +241,17 @@ class ConfigFingerprints:
             return False
         if not self._asking_and_looking(node)[1]:
             return False
-        looks_at_itself = self._looking.get(node.unique_id)
-        if looks_at_itself is None:
-            name = node.alias or node.name
-            seen = [
-                looks_and_itself(
-                    text,
-                    name,
-                    as_incremental=node.materialized == "incremental",
-                    of_test=node.resource_type == "test",
-                )
-                for text in self._texts(node)
-            ]
-            looks_at_itself = any(reads for reads, _ in seen) and any(itself for _, itself in seen)
-            self._looking[node.unique_id] = looks_at_itself
-        return looks_at_itself
+        name = node.alias or node.name
+        seen = [
+            looks_and_itself(
+                text,
+                name,
+                as_incremental=node.materialized == "incremental",
+                of_test=node.resource_type == "test",
+            )
+            for text in self._texts(node)
+        ]
+        return any(reads for reads, _ in seen) and any(itself for _, itself in seen)
 
     def _texts(self, node: Node) -> list[str]:
         """The text of a node, and of the user's macros that it calls."""

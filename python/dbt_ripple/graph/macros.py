@@ -42,6 +42,14 @@ _SHOWN: Final = re.compile(
 _COMPILED_ONLY: Final = ("macros/utils/", "macros/get_custom_name/", "macros/generic_test_sql/")
 """Where dbt keeps macros that only write SQL or names."""
 
+_RUN_BY_ADAPTERS: Final = re.compile(
+    r"(?:alter_column_type|check_schema_exists|create_schema|drop_relation|drop_schema"
+    r"|get_columns_in_relation(?:_raw)?|list_\w+|describe_\w+|rename_relation|truncate_relation"
+    r"|validate_sql)$"
+)
+"""Macros that the Python of adapters runs by name (``execute_macro`` in `dbt.adapters`), so that a text
+which calls ``adapter.something`` may run them, and dbt itself in a unit test."""
+
 _BY_NAME_AT_RUN: Final = {
     "incremental": re.compile(r"get_incremental_\w+_sql$"),
     "snapshot": re.compile(r"snapshot_\w+_strategy$"),
@@ -249,10 +257,10 @@ class Macros:
 
     @cached_property
     def called_by_adapters(self) -> list[str]:
-        """The user's macros in place of such of dbt's as no macro calls: adapters do, in any build.
+        """The user's macros in place of such of dbt's as adapters run, in any build.
 
-        Those are looked up by name, as ``create_schema`` is. What only writes SQL into compiled
-        code, or a name, shows there.
+        These are looked up by name, as ``create_schema`` is, and so is what no macro calls, as far as
+        is known. What only writes SQL into compiled code, or a name, shows there.
         """
         called: set[str] | None = None
         macros = []
@@ -266,6 +274,9 @@ class Macros:
                 if u not in self.user and dispatched(m.name) == name
             ]
             if all(place.startswith(_COMPILED_ONLY) for place in places):
+                continue
+            if _RUN_BY_ADAPTERS.match(name):
+                macros.append(unique_id)
                 continue
             if called is None:
                 by_name = [u for at_run in _BY_NAME_AT_RUN.values() for u in self._named(at_run)]

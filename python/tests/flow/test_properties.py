@@ -112,6 +112,8 @@ def test_laying_a_query_out_anew_changes_nothing() -> None:
 def test_the_sqlglot_formatted_twin_has_the_same_flow() -> None:
     same_tree, tried = 0, 0
     for fixture in FIXTURES:
+        if "|>" in fixture.sql:
+            continue  # sqlglot makes one query of pipe operators, whatever their order
         try:
             tree = sqlglot.parse_one(fixture.sql, read=fixture.dialect)
             twin = tree.sql(dialect=fixture.dialect, pretty=True)
