@@ -32,6 +32,8 @@ class Expressions(Choices):
     """How much is written of a query before only its leaves are."""
     deep = 2
     """How deep an expression is."""
+    subqueries = 0.0
+    """The share of conditions that look into another relation, besides those that do so anyway."""
     shares: tuple[int, int, int] = (8, 10, 15)
     """Of twenty expressions, up to which they are columns, literals and calls of the catalogue."""
     types: tuple[str, ...] = TYPES
@@ -273,6 +275,12 @@ class Expressions(Choices):
         if way == 24:
             return f"({self.simple(atoms)})"
         one = lambda: self.of("bool", atoms, depth)  # noqa: E731
+        if self.subqueries and self.budget > 20 and self.chance("into another", self.subqueries):
+            way = self.pick("subquery", (14, 15, 25))
+        if way == 25:
+            self.used("comparison with a subquery")
+            op = self.pick("comparison", ("=", "<", ">="))
+            return f"({self.of('int', atoms, 0)} {op} {self.scalar_subquery('int', atoms)})"
         if way < 6:
             kind = self.pick("type", ("int", "int", "str", "num", "date", "ts"))
             op = self.pick(

@@ -49,6 +49,7 @@ class OverFixtures(SparkGrammar):
     deep = 3
     joins = (0, 1, 1, 1, 2)
     using = 0.5
+    subqueries = 0.3
     # What is not followed, and said: levels of a recursion, and the columns that `inline` makes.
     recursion_levels = ("",)
     generators = (0, 1, 2, 4, 5)
