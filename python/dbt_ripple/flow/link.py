@@ -643,6 +643,10 @@ class _Linker:
                 tree = 0  # where among the members those begin that stand behind the last comma
                 continue
             token = joined_side_key + str(joins.count(joined_side_key)).encode()
+            if known_constraints is not None or self.in_any_order:
+                # A relation that is the same on both sides brings columns with tokens of joins above
+                # it that are not among `joins` here (`graph.relations.unchanged_relation`).
+                token += b"compared"
             for i in side:
                 env.wraps[i] = (*env.wraps[i], token)
             rows = dict(rows) if position == 1 else rows

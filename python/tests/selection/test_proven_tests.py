@@ -666,3 +666,20 @@ def test_a_join_that_keeps_the_rows_may_bring_them_in_another_order(
     selected, selection = picked(passed(sides[0]), sides[1])
     assert ("not_null_first_id" in selection) is proven
     assert ("not_null_first_id" in selected) is not proven
+
+
+def test_a_column_that_came_by_a_join_is_not_that_of_the_next_join() -> None:
+    """An unchanged child has the key from a join above it; the parent is cut on head alone."""
+
+    def side(cut: str) -> Project:
+        return shop(
+            related("product_id", "stg_orders", "stg_products", "product_id"),
+            stg_orders=(
+                "select o.id, p.product_id, o.amount from s.raw_orders as o "
+                "left join s.raw_products as p on o.amount = p.product_id"
+            ),
+            stg_products=STG_PRODUCTS + cut,
+        )
+
+    selected, _ = picked(passed(side("")), side(" order by product_id limit 2"))
+    assert selected == ["related_stg_orders_product_id"]
