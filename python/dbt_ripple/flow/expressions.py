@@ -587,8 +587,8 @@ class Expressions:
                     rest = fields[length + 1 :]
                     ref = self.ref(up, index, keys[length], parts[length].name)
                     return self.fields(self.depend(ref, _direct(kind) if rest else kind), rest)
+        whole = ".".join(keys)
         for up, scope in enumerate(reversed(self.scopes)):
-            whole = ".".join(keys)
             if (
                 whole in scope.full_names or by_suffix(scope.full_names, whole) is not None
             ):  # the rows of a relation, named with its schema
