@@ -78,7 +78,14 @@ from dbt_ripple.flow.ir import (
     hidden_in,
 )
 from dbt_ripple.flow.pipe_syntax import without_unknown_pipes
-from dbt_ripple.flow.token_kinds import OPENING, UNARY, has_pipe, marks_of, may_nest
+from dbt_ripple.flow.token_kinds import (
+    OPENING,
+    UNARY,
+    has_pipe,
+    has_values_side_by_side,
+    marks_of,
+    may_nest,
+)
 from dbt_ripple.flow.unused_cte_bodies import empty_unused_ctes
 from dbt_ripple.reasons import Code
 from dbt_ripple.tuning import deep_recursion
@@ -206,12 +213,10 @@ def lower(
     try:
         tokenizer, parser = _reader(dialect)
         sql = with_spaces(sql, dialect, tokenizer.tokenize)
-        tokens = with_doubled_quotes(sql, tokenizer.tokenize(sql), dialect)
-        marks = marks_of(tokens)
+        tokens, marks = _tokens(tokenizer, sql, dialect)
         if has_pipe(marks):
             sql = without_unknown_pipes(sql, tokenizer.tokenize)
-            tokens = with_doubled_quotes(sql, tokenizer.tokenize(sql), dialect)
-            marks = marks_of(tokens)
+            tokens, marks = _tokens(tokenizer, sql, dialect)
         if may_nest(marks, MAX_NESTING) and _nesting(tokens) > MAX_NESTING:
             return Lowered(None, Code.NESTED_TOO_DEEP(levels=MAX_NESTING))
         statements = _statements(parser, tokens, sql)
@@ -269,8 +274,7 @@ def parse(sql: str, dialect: str) -> tuple[exp.Expression, Sequence[Any]] | None
     try:
         tokenizer, parser = _reader(dialect)
         sql = with_spaces(sql, dialect, tokenizer.tokenize)
-        tokens = with_doubled_quotes(sql, tokenizer.tokenize(sql), dialect)
-        marks = marks_of(tokens)
+        tokens, marks = _tokens(tokenizer, sql, dialect)
         if has_pipe(marks) or (may_nest(marks, MAX_NESTING) and _nesting(tokens) > MAX_NESTING):
             return None
         statements = _statements(parser, tokens, sql)
@@ -360,6 +364,16 @@ def _reader(dialect: str) -> tuple[Any, Any]:
         reader.ORIGINAL_NAME_META_KEY = name_key(dialect)
         readers[dialect] = (reader.tokenizer(), reader.parser())
     return readers[dialect]
+
+
+def _tokens(tokenizer: Any, sql: str, dialect: str) -> tuple[list[Any], bytes]:
+    """The tokens of a text, and what each of them is."""
+    tokens = tokenizer.tokenize(sql)
+    marks = marks_of(tokens)
+    if not has_values_side_by_side(marks):
+        return tokens, marks
+    tokens = with_doubled_quotes(sql, tokens, dialect)
+    return tokens, marks_of(tokens)
 
 
 def _statements(parser: Any, tokens: list[Any], sql: str) -> list[Any]:

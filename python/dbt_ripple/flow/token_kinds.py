@@ -96,6 +96,11 @@ def has_pipe(marks: bytes) -> bool:
     return _PIPE in marks
 
 
+def has_values_side_by_side(marks: bytes) -> bool:
+    """Whether a text has two numbers or strings with nothing between them but space: few have."""
+    return _VALUE + _VALUE in marks
+
+
 def texts_of(tokens: list[Any], marks: bytes, names: bool = True) -> Iterator[str]:
     """The values of a text and its names as they are written, but for what is called: ``f`` of ``f(a)``.
 

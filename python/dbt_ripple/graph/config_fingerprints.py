@@ -202,18 +202,23 @@ class ConfigFingerprints:
         return [text for text in texts if text]
 
     def may_be_other_sql(self, node: Node) -> bool:
-        """Whether a node may be built from other SQL than its compiled SQL, for one of two reasons."""
+        """Whether a node may be built from other SQL than its compiled SQL.
+
+        It may where it asks which command runs, or looks at the warehouse and what it finds there
+        decides: its own relation is there or is not.
+        """
         answer = self._may_be_other_sql.get(node.unique_id)
         if answer is None:
-            answer = self.asks_which_command(node) or self.looks_at_itself(node)
+            asks = looks = False
+            if (
+                node.compiled_code is not None
+                and node.resource_type in WITH_SQL
+                and not node.is_python
+            ):
+                asks, looks = self._asking_and_looking(node)
+            answer = asks or (looks and self._looks_at_itself(node))
             self._may_be_other_sql[node.unique_id] = answer
         return answer
-
-    def asks_which_command(self, node: Node) -> bool:
-        """Whether a node may be built from other SQL than ``dbt compile`` shows: it asks which runs."""
-        if node.is_python or node.compiled_code is None or node.resource_type not in WITH_SQL:
-            return False
-        return self._asking_and_looking(node)[0]
 
     def _asking_and_looking(self, node: Node) -> tuple[bool, bool]:
         """Whether a node asks which command runs, and whether it may look at the warehouse."""
@@ -235,12 +240,8 @@ class ConfigFingerprints:
             answers = self._asking[code] = asks, looks
         return answers
 
-    def looks_at_itself(self, node: Node) -> bool:
+    def _looks_at_itself(self, node: Node) -> bool:
         """Whether a node may be built from other SQL where its own relation is there, or is not."""
-        if node.is_python or node.compiled_code is None or node.resource_type not in WITH_SQL:
-            return False
-        if not self._asking_and_looking(node)[1]:
-            return False
         name = node.alias or node.name
         seen = [
             looks_and_itself(
@@ -319,16 +320,17 @@ class ConfigFingerprints:
 
     def of_all_nodes(self, reads: Reads, types: frozenset[str] | None) -> bytes:
         """A fingerprint of what is read of all nodes of these types."""
-        found = self._of_types.get(types)
-        if found is None:
+        nodes_and_names = self._of_types.get(types)
+        if nodes_and_names is None:
             of_project = self.project.nodes
             nodes = [
                 (u, of_project[u])
                 for u in sorted(of_project)
                 if types is None or of_project[u].resource_type in types
             ]
-            found = self._of_types[types] = nodes, property_names(node for _, node in nodes)
-        nodes, names = found
+            names = property_names(node for _, node in nodes)
+            nodes_and_names = self._of_types[types] = nodes, names
+        nodes, names = nodes_and_names
         # Macros that walk over ``graph`` are taken to read every word of theirs and of the hook that
         # calls them. Most words are no property of any node, and hooks that differ by them read the same.
         reads = reads.limited_to(names)
