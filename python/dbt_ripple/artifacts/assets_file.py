@@ -357,7 +357,7 @@ class _AssetsParser:
         return RippleError(what, self.place(path), fix)
 
     def convert(self, value: Any, as_type: type[Any], path: _Path) -> Any:
-        """What is said, as a struct.
+        """The declaration, as a struct.
 
         Raises:
             RippleError: it has an unknown key, lacks one, or a value is of the wrong kind.

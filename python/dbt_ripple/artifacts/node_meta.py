@@ -186,7 +186,7 @@ def declassified(column: Column) -> str | None:
 
 
 def has_pii(node: Node) -> bool:
-    """Whether any declared column holds personal data, or the node itself is said to."""
+    """Whether any declared column holds personal data, or the node itself is declared to."""
     as_column = Column(meta=node.meta, tags=node.tags)
     return column_pii(as_column) is not None or any(
         column_pii(column) is not None for column in node.columns.values()

@@ -215,7 +215,7 @@ def _read(target_path: Path, contents: Held) -> Project:
     groups = _by_id(entries_of(manifest.groups, Group, manifest_path, "groups", notes))
     disabled = _by_id(entries_of(manifest.disabled, None, manifest_path, "disabled", notes))
     for entry in (*nodes.values(), *macros.values()):
-        # What refers to what is said by `refs` and `sources`, in the order of the code.
+        # `refs` and `sources` say what refers to what, in the order of the code.
         entry.depends_on.nodes.sort()
         entry.depends_on.macros.sort()
     # dbt keeps the generic tests of a node that dbt_project.yml disables, and some that are disabled

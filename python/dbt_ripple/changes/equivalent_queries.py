@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 def prove_equivalent(comparison: Comparison, cache: Cache | None = None) -> bool:
-    """Take back what is only said in other words: from `changed`, and from head's analysis.
+    """Take back what is only written in other words: from `changed`, and from head's analysis.
 
     Args:
         comparison: of base and head, which is changed in place.
         cache: where lowered queries may be found.
 
     Returns:
-        Whether any relation is now known to be more the same than its fingerprints said.
+        Whether more of any relation is now known to be the same than its fingerprints showed.
     """
     base, head = comparison.base_analysis, comparison.head_analysis
     changed = [
@@ -201,7 +201,7 @@ def _same_order(
 def _may_be_less(
     unique_id: str, comparison: Comparison, one: CanonicalMode, proven: Collection[str]
 ) -> bool:
-    """Whether less can have moved than is said: in other words, or below something of which it has."""
+    """Whether less can have moved than is reported: it is written in other words, or below something that is."""
     if unique_id in one.edited:
         return True
     parents = comparison.head.parents.get(unique_id, ())

@@ -65,7 +65,7 @@ def fail_again(base: Project, head: Project) -> dict[str, str]:
     """The models of head that certainly cannot be built, because base's build says so of the same.
 
     Returns:
-        By unique_id, what base's build said, in one line.
+        By unique_id, the message of base's build, in one line.
     """
     if (base.metadata.dbt_version, base.metadata.adapter_type) != (
         head.metadata.dbt_version,

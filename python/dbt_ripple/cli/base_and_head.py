@@ -346,7 +346,7 @@ def newer_than_artifacts(project: Project, project_dir: Path) -> Iterator[str]:
             macros.setdefault(macro.original_file_path, []).append(macro.macro_sql)
     for path in (*nodes_of_file, *macros):
         folder, inside, _ = path.replace("\\", "/").partition("/")
-        if inside and folder != ".":  # an on-run hook is said to be of ./dbt_project.yml
+        if inside and folder != ".":  # dbt gives ./dbt_project.yml as the file of an on-run hook
             folders[folder] = None
         if not os.path.exists(f"{project_dir}/{path}"):  # noqa: PTH110  (Path takes ten times as long)
             yield f"{path} is gone"

@@ -199,7 +199,7 @@ def _parsed_before(folder: Path) -> list[str]:
 
 
 def _take_run_results(target: Path, folder: Path) -> None:
-    """Put what the user's last run said beside the manifest, in place of what compiling said."""
+    """Put the results of the user's last run beside the manifest, in place of those of compiling."""
     (folder / "run_results.json").unlink(missing_ok=True)
     with contextlib.suppress(FileNotFoundError):
         shutil.copyfile(target / "run_results.json", folder / "run_results.json")

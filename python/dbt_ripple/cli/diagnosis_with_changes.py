@@ -100,7 +100,7 @@ def diagnose_with_changes(
         base = open_target(state_folder(project_dir, folder), cache, threads)
         number = _number_of(base.project, projects, folder)
         head = projects[number]
-        # Of another project the own columns: what comes to it from elsewhere is said there.
+        # Of another project the own columns: what comes to it from elsewhere is reported there.
         seen = analyses[0] if joined is None else joined.members[number].analysis(own=True)
         then = base.analysis(own=True)
         comparison = compare(

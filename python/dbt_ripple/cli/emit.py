@@ -180,7 +180,7 @@ def _check_command(follow: bool, static: bool, command: tuple[str, ...]) -> None
 
 @dataclass(frozen=True)
 class EventSettings:
-    """What is said of events on the command line.
+    """The options of events on the command line.
 
     Attributes:
         options: how dbt is called; they say which profile is read.

@@ -48,7 +48,7 @@ def project_options(command: _Command) -> _Command:
 
 
 def _existing(context: click.Context, option: click.Parameter, folder: Path) -> Path:
-    """The project's folder: that it is not there is said before all that would be missing in it."""
+    """The project's folder: a missing folder is reported before all that would be missing in it."""
     if not context.resilient_parsing and not folder.is_dir():
         what = "is not a folder" if folder.exists() else "no such folder"
         source = context.get_parameter_source(option.name or "")

@@ -35,7 +35,7 @@ class RefusedError(Exception):
     Attributes:
         reason: for counting.
         detail: what is wrong, as a sentence without a full stop.
-        problems: where, if it can be said.
+        problems: where, if it is known.
     """
 
     def __init__(self, reason: Reason, detail: str, problems: Sequence[EventProblem] = ()) -> None:

@@ -1,7 +1,7 @@
 """What the lineage tables know of an incident, asked through dbt (`dbt show`) on whatever engine they are.
 
 Changes come from the package's own analysis `changed_upstream`, so that there is one answer to that question. Of
-what engines said (the column `message`) nothing is read.
+the engines' messages (the column `message`) nothing is read.
 """
 
 from __future__ import annotations

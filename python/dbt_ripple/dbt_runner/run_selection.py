@@ -216,7 +216,7 @@ def run_nodes(
     deferred: list[str],
     target_path: Path | None = None,
 ) -> None:
-    """Let dbt build some nodes, and note what it said of each of them."""
+    """Let dbt build some nodes, and note the result of each."""
     result = dbt.on(choose(manifest, unique_ids)).attempt(
         *("build", "--select", f"tag:{CHOSEN}", "--indirect-selection", "empty", *deferred),
         target_path=target_path,

@@ -65,7 +65,7 @@ class EngineKeywords:
 
     Attributes:
         keywords: those that are such words (``day`` in ``datediff(day, a, b)``).
-        unsure: those of which it cannot be said: what a function that is not known is given.
+        unsure: those that cannot be decided: the arguments of an unknown function.
     """
 
     dialect: str

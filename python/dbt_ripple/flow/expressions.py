@@ -891,7 +891,7 @@ class Expressions:
         return _generates(self.dialect, t, meta.get(self.name_key) if meta else None)
 
     def typed(self, node: Any, kind: int) -> Expr:
-        """A call of a function sqlglot knows: what it does is said by its name on this engine."""
+        """A call of a function sqlglot knows: its name on this engine decides what it does."""
         t = type(node)
         meta = node._meta
         name = meta.get(self.name_key) if meta else None

@@ -100,7 +100,7 @@ class LoweredExpr(msgspec.Struct, array_like=True, gc=False, tag="x"):
 
 
 class Table(msgspec.Struct, array_like=True, gc=False, tag="t"):
-    """A relation by name; ``key`` is its folded name, ``extra`` what else was said (time travel)."""
+    """A relation by name; ``key`` is its folded name, ``extra`` what else the query gives for it (time travel)."""
 
     key: str
     name: str

@@ -48,7 +48,7 @@ class UnlistedColumns(Protocol):
         """Return a fingerprint of all of them."""
 
     def whole(self) -> Deps:
-        """Return what any one of them may depend on, as far as that can be said without a name."""
+        """Return what any one of them may depend on, as far as that is known without a name."""
 
 
 _NO_NAMES: Final[frozenset[str]] = frozenset()

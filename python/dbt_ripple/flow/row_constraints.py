@@ -49,7 +49,7 @@ OF_ITSELF: Final = Proof()
 
 
 class FactUse(NamedTuple):
-    """One use of a fact: whose query, what is said of it, and by which tests."""
+    """One use of a fact: whose query uses it, what it states, and the tests that prove it."""
 
     reader: str
     words: str
@@ -209,7 +209,7 @@ class KnownConstraints:
     """What is known while queries are linked: types by fingerprint, and the facts that were used.
 
     Attributes:
-        types: the family of types of a column, by its ``V``; None where two were said.
+        types: the family of types of a column, by its ``V``; None where two were given.
         steps: the facts used since the list was last taken away (`graph.linking.fact_mode` does, per query).
         reader: whose query is being linked.
         named: what a joined relation is called in words.
@@ -969,7 +969,7 @@ _ONE_OF_ROWS: Final = frozenset(
     b"AnyValue First FirstValue Lag Last LastValue Lead Max Min Mode".split()
 )
 """Aggregates and functions of windows that give a value of one of the rows, where nothing else is
-said: a LAG with a default has more arguments."""
+written: a LAG with a default has more arguments."""
 
 _KIND_OF: Final = {"text": "text", "integer": "number"}
 """Of a family of types: what its constants are."""

@@ -72,7 +72,7 @@ def write_config(project: Project, project_dir: Path) -> Path:
 
 
 def _rules_in_vars(project_dir: Path) -> frozenset[str]:
-    """The rules that dbt_project.yml speaks of: one rule is said once."""
+    """The rules that dbt_project.yml has: each rule is written in one place."""
     config = config_of_vars(project_dir)
     if config is None:
         return frozenset()
@@ -80,7 +80,7 @@ def _rules_in_vars(project_dir: Path) -> frozenset[str]:
 
 
 def proposed(project: Project, left_out: Collection[str] = ()) -> str:
-    """The text of such a file, without the rules that are said elsewhere."""
+    """The text of such a file, without the rules that are written elsewhere."""
     lines = [_HEAD, "rules:"]
     for name, level, why in _levels(project):
         if name in left_out:

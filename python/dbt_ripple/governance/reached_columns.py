@@ -72,7 +72,7 @@ def columns_to_start_from(
     """The columns that a question about a node, one of its columns or a test is about.
 
     The macro of this name in the dbt package says the same: of a node the column, or all of them and the
-    rows where none is said; of a test the columns that it reads, and rows where it reads nothing else. A
+    rows where none is named; of a test the columns that it reads, and rows where it reads nothing else. A
     unit test is about its model.
 
     Args:

@@ -12,7 +12,7 @@ from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.reasons import Code, Reason
 
 NOTES_SHOWN: Final = 5
-"""Of what the reader had to leave out or assume, how much is said."""
+"""How much is listed of what the reader had to leave out or assume."""
 
 
 class UnanalysedNode(msgspec.Struct):

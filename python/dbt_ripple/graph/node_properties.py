@@ -1,7 +1,7 @@
 """The properties of nodes, and what each can change: data, whether a node builds, or nothing.
 
 Everything that a manifest says of a node besides its code is a property: its config, whether dbt
-knows the key or not, and what is said of it and of its columns. What is not listed here counts for
+knows the key or not, and what is declared of it and of its columns. What is not listed here counts for
 both. What is listed is known not to change data, or not to be looked at by anything that dbt runs,
 *unless something does read it*: a hook, a macro that stands in for one of dbt's, a branch that was
 not compiled (see `graph.jinja_reads`).
@@ -277,7 +277,7 @@ _BESIDES_CONFIG: Final = frozenset(
 
 
 def of_source(node: Node, adapter: str | None) -> list[Any]:
-    """What is said of a source, besides where it is, that can change what a query finds there."""
+    """What is declared of a source, besides where it is, that can change what a query finds there."""
     values: list[Any] = [*counted(node, adapter)]
     if node.external:
         # Where a table outside of the warehouse has its data, and which columns it has.
@@ -349,7 +349,7 @@ def constraints(node: Node) -> list[tuple[str, Any]]:
 def written_by_declaration(node: Node) -> list[Any]:
     """What is declared that may change what is stored or shown, not only whether it is.
 
-    Constraints, and what is said of columns under names that dbt does not know, and an adapter may
+    Constraints, and what is declared of columns under names that dbt does not know, and an adapter may
     (masks).
     """
     columns = node.columns.values()

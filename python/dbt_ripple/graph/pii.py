@@ -39,7 +39,7 @@ class PiiColumn(msgspec.Struct, frozen=True):
         pii: which kind: what ``meta.pii`` says (``email``, ``phone``, ...), ``pii`` where it is only
             flagged; of an inherited one the kind of its source.
         origin: ``declared`` on the column itself, ``inherited`` from another, or ``declassified``:
-            reached, and said to hold none for a reason; nothing inherits from it.
+            reached, and declared to hold none, with a reason; nothing inherits from it.
         reason: of a declassified column, ``meta.pii_reason``.
         source_id: node of the nearest declared column it comes from; itself when declared.
         source_column: that column.

@@ -217,7 +217,7 @@ def after_hooks(linked: LinkedNode, left: bytes, rows: Deps, reason: Reason) -> 
         linked: as its own node makes it.
         left: a fingerprint of what these hooks do.
         rows: what they read.
-        reason: what is said of it where nothing else is.
+        reason: why it is unknown, where there is no other reason.
     """
     was, analysis = linked.relation, linked.analysis
     relation = Relation(

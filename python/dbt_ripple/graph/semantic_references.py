@@ -33,7 +33,7 @@ class SemanticReference(NamedTuple):
         kind: Dimension, TimeDimension, Entity or Metric.
         name: of the element, as it is written: ``customer__region``.
         path: the entities on the way to it that are named apart; of a metric, what it is grouped by.
-        options: the rest of what is said (a grain, a part of a date), as text.
+        options: the rest of its parameters (a grain, a part of a date), as text.
     """
 
     kind: str
@@ -160,7 +160,7 @@ _NAMED: Final = frozenset(
 
 
 def settings(params: Any) -> str:
-    """The rest of a metric's parameters, written so that what is not said is not there."""
+    """The rest of a metric's parameters, without those that are not given."""
     return json.dumps(_settings(params), sort_keys=True, default=str)
 
 

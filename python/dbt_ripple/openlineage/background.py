@@ -117,7 +117,7 @@ class Background:
 
     def _run(self) -> None:
         own = threading.get_ident()
-        # It warns of each of its tries; that events are dropped, and why, is said once, below.
+        # It warns of each of its tries; that events are dropped, and why, is reported once, below.
         tries = logging.getLogger("urllib3.connectionpool")
         tries.addFilter(lambda record: record.thread != own or record.levelno > logging.WARNING)
         send: Callable[[Event], None] | None = None

@@ -139,7 +139,7 @@ def new_client() -> OpenLineageClient:
     from openlineage.client import OpenLineageClient
 
     log = logging.getLogger("openlineage.client.client")
-    level, log.level = log.level, logging.ERROR  # that there is no transport is said below
+    level, log.level = log.level, logging.ERROR  # that there is no transport is reported below
     try:
         client = OpenLineageClient()
     except Exception as error:  # of any transport's configuration

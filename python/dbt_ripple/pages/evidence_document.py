@@ -164,7 +164,7 @@ class EvidenceTest(msgspec.Struct, kw_only=True):
         status: how it ended in the last run at hand; null where it did not run.
         at: when that was.
         failures: rows that failed.
-        message: what dbt said.
+        message: dbt's message.
     """
 
     unique_id: str

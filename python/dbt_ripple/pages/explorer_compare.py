@@ -161,7 +161,7 @@ def _stopped(
 ) -> None:
     """What reads a node that differs, and does not differ itself: the change goes no further.
 
-    Only what was judged: of a hook or an analysis nobody said that it is the same.
+    Only what was judged: of a hook or an analysis nobody decided that it is the same.
     """
     reached = [unique_id for unique_id, state in states.items() if state.state != "stopped"]
     for unique_id in reached:

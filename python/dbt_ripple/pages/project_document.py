@@ -134,12 +134,12 @@ class DescribedNode(msgspec.Struct, frozen=True, kw_only=True):
         owner: who answers for it, by name or else address.
         canonical: whether it is the definition that others should use.
         contract_versions: of what it promises, oldest first.
-        pii: whether it or a column is said to hold personal data.
+        pii: whether it or a column is declared to hold personal data.
         status: ``analysed``, ``opaque``, ``broken`` or ``leaf`` (has no query), with the ``reason``.
         parents: what it depends on directly, and ``children`` what depends on it; tests are in ``tests``.
         last_run: how the last run at hand that had it ended.
         last_success: when a run at hand last built it.
-        freshness: of a source, what `dbt source freshness` said.
+        freshness: of a source, the result of `dbt source freshness`.
         slos: how its service levels stand.
         path_is_complete: whether it, and all that is above it, could be followed.
         blast_radius: how many nodes are below it, consumers included and tests not.

@@ -289,7 +289,7 @@ def markup(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    r"""What is said, in Markdown, in a table too: no markup, no links, nobody is called.
+    r"""A text in Markdown, in a table too: no markup, no links, nobody is called.
 
     A zero-width space is written out (as ``&#8203;``) where GitHub would make a link of the text:
     it looks for names and numbers where the markup is long gone.

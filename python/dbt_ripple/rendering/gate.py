@@ -39,7 +39,7 @@ class GateAnswer:
 
     Attributes:
         selection: the tests that the change can break, where they were asked for.
-        ran: what dbt said of them, where they were run.
+        ran: dbt's results of them, where they were run.
         joined: head's project and others that read what it builds, where they were asked.
     """
 

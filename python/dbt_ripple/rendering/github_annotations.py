@@ -22,7 +22,7 @@ def github(gate_answer: GateAnswer, project_dir: Path) -> Iterator[str]:
     """Workflow commands: each finding becomes an annotation of the line it is about.
 
     So does each test that failed and each model that could not be built. Of the tests that passed, or
-    were not run, the number is said: GitHub shows ten annotations of a kind and drops the others.
+    were not run, their number is given: GitHub shows ten annotations of a kind and drops the others.
     """
     report, head, base = gate_answer.report, gate_answer.head, gate_answer.base
     places, unfound = Places(head, base, project_dir), MissingNames(gate_answer.comparison)

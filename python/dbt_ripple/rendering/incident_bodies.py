@@ -198,7 +198,7 @@ def _add(
     left: list[str],
     noun: str,
 ) -> None:
-    """Add as many lines as there is room for, a kilobyte kept for what is said to be left out."""
+    """Add as many lines as there is room for, a kilobyte is kept for the line that names what is left out."""
     room = PAGERDUTY_BYTES - 8192 - len(msgspec.json.encode(body))
     kept: list[str] = []
     for line in lines:

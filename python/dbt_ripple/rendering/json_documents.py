@@ -198,7 +198,7 @@ class LoadedTables(msgspec.Struct, kw_only=True):
 
 
 class BuiltTables(LoadedTables, kw_only=True):
-    """What was loaded, and what dbt said.
+    """What was loaded, and dbt's results.
 
     Attributes:
         dbt: how many nodes ended with each status.

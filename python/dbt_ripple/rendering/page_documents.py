@@ -9,7 +9,7 @@ import msgspec
 
 
 class Absent(msgspec.Struct, kw_only=True):
-    """What could have been said and is not, because something was not at hand."""
+    """What the page could have shown and does not, because an input was missing."""
 
     what: str
     why: str

@@ -425,7 +425,7 @@ def _result(status: str | None) -> str:
 
 
 def run_in_short(selection: Selection, ran: SelectionRun) -> str:
-    """What dbt said of what it built and ran, in a few words."""
+    """The results of what dbt built and ran, in a few words."""
     tests = {
         *(test.unique_id for test in selection.tests),
         *(test.unique_id for test in _left_out(selection) if test.unique_id in ran.statuses),

@@ -22,7 +22,7 @@ _SARIF_LEVELS: Final = {"block": "error", "warn": "warning", "approved": "note",
 def sarif(gate_answer: GateAnswer, project_dir: Path) -> dict[str, Any]:
     """A log of SARIF 2.1.0, for code scanners.
 
-    What was run and failed is a result, too; the tests to run, and what each said, are properties of
+    What was run and failed is a result, too; the tests to run, and the result of each, are properties of
     the run.
     """
     report, head, base = gate_answer.report, gate_answer.head, gate_answer.base

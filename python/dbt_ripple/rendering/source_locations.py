@@ -262,7 +262,7 @@ def _called(items: Iterator[Any], name: str) -> list[Any]:
 
 
 def _entry_of(root: Any, node: Node) -> Any:
-    """What a yml file says of a node; None where that is not said once."""
+    """What a yml file declares of a node; None where it does not declare it once."""
     if node.resource_type == "source":
         entries = [
             table

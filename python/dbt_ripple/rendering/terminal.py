@@ -114,7 +114,7 @@ def progress(step: str) -> Iterator[Callable[[str], None]]:
     """Say on a terminal what takes its time, on a line that is gone when it is done.
 
     The line comes after :data:`PATIENCE` seconds of the command; of steps in one another the
-    innermost is said.
+    innermost is printed.
 
     Args:
         step: what is done, as in ``reading target``.

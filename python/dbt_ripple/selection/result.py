@@ -178,11 +178,11 @@ PASSED = frozenset({"pass", "success", "no-op"})
 
 @dataclass
 class SelectionRun:
-    """What dbt said.
+    """dbt's results.
 
     Attributes:
         statuses: of every node that was to run, by unique_id.
-        messages: what dbt said of those that did not pass.
+        messages: dbt's messages of those that did not pass.
         left_out: the proven and blocked tests that were run after all.
         failed: whether dbt counts any of it as a failure.
     """

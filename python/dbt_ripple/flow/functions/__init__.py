@@ -82,7 +82,7 @@ def functions(dialect: str) -> Functions:
 
 
 def _agreed(lists: list[dict[str, list[str]]]) -> dict[str, Kind]:
-    """The kind of each name by all of these lists; unknown where it is said to be two things."""
+    """The kind of each name by all of these lists; unknown where two lists differ."""
     kinds: dict[str, Kind] = {}
     ranked: tuple[Kind, ...] = ("scalar", "aggregate", "generator")
     for sections in lists:

@@ -39,7 +39,7 @@ class OutputLineage:
     Attributes:
         fields: of each column.
         rows: of all of it.
-        tells_kinds: whether it is said how columns are used. Who does not say so (the SQL parser of
+        tells_kinds: whether the facet says how columns are used. Who does not say so (the SQL parser of
             OpenLineage that Airflow uses, for one) leaves out what filters and joins rows.
     """
 
