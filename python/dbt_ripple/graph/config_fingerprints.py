@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from dbt_ripple.artifacts import Node, Project, References
 from dbt_ripple.artifacts.project import WITH_SQL
+from dbt_ripple.flow.builtin_names import VOLATILE_NAMES
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.ir import FILTER, JOIN
 from dbt_ripple.graph.jinja import (
@@ -129,6 +130,8 @@ class ConfigFingerprints:
             settings["hooks"] = [(when, normalised(sql)) for when, sql in hooks]
             settings["hook macros"] = self.hook_code(node)
             settings["hook vars"] = self.macros.variables(" ".join(sql for _, sql in hooks))
+            if VOLATILE_NAMES & self.words_of_hooks(node):  # in each relation other values
+                settings["hook of"] = node.unique_id
             if self.hooks_read(node):
                 settings["hook references"] = self.references.of(node)
         if config.get("sql_header"):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -135,7 +136,11 @@ class UnlistedNodeColumns(_UnlistedOfNode):
         column = self.inner.get(key, name)
         if column is None:
             return None
-        fp = digest(self.wrapped, column[0]) if self.wrapped else column[0]
+        fp = column[0]
+        if self.wrapped:
+            if fp in self.inner.fps:  # see `wrapped_columns`
+                fp = digest(b"twice", key.encode(), fp)
+            fp = digest(self.wrapped, fp)
         linked = self.linker.linked_nodes[self.unique_id]
         name = self.linker.discover(linked, key, name, fp, column[1])
         return fp, {(self.unique_id, name): IDENTITY}
@@ -210,6 +215,27 @@ def unknown_relation(fingerprint: bytes, rows: Deps) -> Relation:
     )
 
 
+def wrapped_columns(wrapped: bytes, keys: Sequence[str], fps: Sequence[bytes]) -> list[bytes]:
+    """The fingerprints of columns in which more than a query writes.
+
+    A hook, or a run in the past, writes by name: ``update ... set a = null``. So of two columns that
+    the query makes alike neither tells what the other holds, and no longer do they have one
+    fingerprint.
+
+    Args:
+        wrapped: a fingerprint of all that writes besides the query.
+        keys: of the columns.
+        fps: as the query makes them.
+    """
+    if len(set(fps)) == len(fps):
+        return [digest(wrapped, fp) for fp in fps]
+    times = Counter(fps)
+    return [
+        digest(wrapped, digest(b"twice", key.encode(), fp) if times[fp] > 1 else fp)
+        for key, fp in zip(keys, fps, strict=True)
+    ]
+
+
 def after_hooks(linked: LinkedNode, left: bytes, rows: Deps, reason: Reason) -> LinkedNode:
     """A relation as the hooks of other nodes have left it, all of it other than before.
 
@@ -223,7 +249,7 @@ def after_hooks(linked: LinkedNode, left: bytes, rows: Deps, reason: Reason) -> 
     relation = Relation(
         names=was.names,
         keys=was.keys,
-        fps=[digest(left, fp) for fp in was.fps],
+        fps=wrapped_columns(left, was.keys, was.fps),
         deps=was.deps,
         unlisted=[
             columns.after(left)

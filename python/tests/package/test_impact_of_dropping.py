@@ -164,7 +164,8 @@ def worlds(seed: int) -> Project:
 @pytest.mark.spark
 def test_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     spark.sql("create database if not exists dropping")
-    for seed in (3, 11):
+    # Spark plans each for many seconds. What they answer is tried on many more worlds by DuckDB, below.
+    for seed, column in ((3, "id"), (11, "v")):
         world = worlds(seed)
         snapshot = build_rows(world, analyse(world))
         spark.sql(f"create or replace view dropping.crossings as {CROSSINGS}")
@@ -172,10 +173,9 @@ def test_on_spark(spark: SparkSession, tmp_path: Path) -> None:
             file = str(tmp_path / f"{table}-{seed}.parquet")
             pq.write_table(arrow_table(table, snapshot.rows[table]), file)
             spark.sql(f"create or replace view dropping.{table} as select * from parquet.`{file}`")
-        for column in ("id", "v"):
-            rows = spark.sql(rendered("source.p.raw", column, "spark", "dropping")).collect()
-            severity_of = {row["unique_id"]: row["severity"] for row in rows}
-            assert severity_of == from_artifacts(world, "source.p.raw", column), (seed, column)
+        rows = spark.sql(rendered("source.p.raw", column, "spark", "dropping")).collect()
+        severity_of = {row["unique_id"]: row["severity"] for row in rows}
+        assert severity_of == from_artifacts(world, "source.p.raw", column), (seed, column)
 
 
 @pytest.mark.parametrize("seed", range(25))

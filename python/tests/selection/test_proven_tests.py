@@ -9,6 +9,7 @@ from hand_made import check, node, project
 from msgspec.structs import replace
 
 from dbt_ripple.artifacts import Node, Project, RunResult
+from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.reasons import Reason
 from dbt_ripple.selection import ProvenTest, Selection, select
 
@@ -683,3 +684,52 @@ def test_a_column_that_came_by_a_join_is_not_that_of_the_next_join() -> None:
 
     selected, _ = picked(passed(side("")), side(" order by product_id limit 2"))
     assert selected == ["related_stg_orders_product_id"]
+
+
+NULLED = "update s.orders set product_id = null where again > 1"
+INCREMENTAL = {"materialized": "incremental"}
+
+
+@pytest.mark.parametrize(
+    ("config", "hooks_of_another", "one_tells_of_the_other"),
+    [
+        ({}, [], True),
+        ({"post-hook": [{"sql": NULLED}]}, [], False),
+        ({}, [{"sql": NULLED}], False),
+        (INCREMENTAL, [], False),
+    ],
+    ids=["neither", "hook", "hook of another node", "incremental"],
+)
+def test_columns_of_one_value_may_differ_where_more_than_the_query_writes(
+    config: dict[str, Any], hooks_of_another: list[dict[str, Any]], one_tells_of_the_other: bool
+) -> None:
+    """A hook, or a run in the past, writes by name: neither column tells what the other holds."""
+
+    def side(cut: str, orders: dict[str, Any], another: list[dict[str, Any]]) -> Project:
+        sql = PLAIN.replace("o.amount", "o.product_id as again") + cut
+        base = shop(
+            *(not_null(column) for column in ("product_id", "again")),
+            more=(node("model.p.another", "select 1 as a", config={"post-hook": another}),),
+        )
+        edited = node("model.p.orders", sql, "model.p.stg_orders", PRODUCTS, config=orders)
+        return base.having(nodes=base.nodes | {edited.unique_id: edited})
+
+    kept = config if config == INCREMENTAL else {}
+    more = " union all select p.product_id, p.product_id, p.product_id from s.raw_products as p"
+    base, head = side("", kept, []), side(more, config, hooks_of_another)
+    selected, proven = picked(passed(base), head)
+    if one_tells_of_the_other:
+        assert (selected, [*proven]) == (["not_null_orders_again"], ["not_null_orders_product_id"])
+    else:
+        assert sorted(selected) == ["not_null_orders_again", "not_null_orders_product_id"]
+
+
+@pytest.mark.parametrize(("value", "alike"), [("1", True), ("random()", False)])
+def test_hooks_of_one_text_give_two_relations_other_values_by_chance(
+    value: str, alike: bool
+) -> None:
+    hook = {"post-hook": [{"sql": f"update {{{{ this }}}} set amount = {value}"}]}
+    of_one_query = [node(f"model.p.{n}", STG_ORDERS, ORDERS, config=hook) for n in ("a", "b")]
+    one, other = map(analyse(shop(more=(*of_one_query,))).nodes.get, ("model.p.a", "model.p.b"))
+    assert one is not None and other is not None
+    assert (one.fingerprints == other.fingerprints) is alike

@@ -36,16 +36,15 @@ def die():
     os.killpg(os.getpgid(0), signal.SIGKILL)  # Python, and the JVM it started
 
 def visible():
-    return {
-        table: {
-            row["snapshot_id"]: row["n"]
-            for row in session.sql(
-                f"select r.snapshot_id, count(*) as n from raw.{table} r"
-                " join raw.snapshots s on r.snapshot_id = s.snapshot_id group by r.snapshot_id"
-            ).collect()
-        }
+    counts = " union all ".join(
+        f"select '{table}' as name, r.snapshot_id, count(*) as n from raw.{table} r"
+        " join raw.snapshots s on r.snapshot_id = s.snapshot_id group by r.snapshot_id"
         for table in loading.TABLES
-    }
+    )
+    tables = {table: {} for table in loading.TABLES}
+    for row in session.sql(counts).collect():
+        tables[row["name"]][row["snapshot_id"]] = row["n"]
+    return tables
 
 def see():
     print(json.dumps(visible()), flush=True)

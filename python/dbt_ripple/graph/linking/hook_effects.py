@@ -62,7 +62,7 @@ def settle_hooks(linker: Linker) -> None:
 
 def _left_by(linker: Linker, key: str, hooks: list[Hook]) -> bytes:
     """What these hooks do: their texts, and all that they read."""
-    parts = []
+    parts = [key.encode()]  # a hook that writes to two relations need not do the same to both
     for hook in hooks:
         # Where one that may write to anything was edited, every test is selected anyway.
         parts += [when_it_runs(hook.owner).encode(), b"" if hook.anything else hook.text]

@@ -23,7 +23,7 @@ from dbt_ripple.graph.linking.kept_rows import config_with_columns
 from dbt_ripple.graph.linking.modes import FollowedQuery
 from dbt_ripple.graph.linking.struct_fields import struct_fields
 from dbt_ripple.graph.normalized_code import type_text
-from dbt_ripple.graph.relations import LinkedNode, UnlistedNodeColumns
+from dbt_ripple.graph.relations import LinkedNode, UnlistedNodeColumns, wrapped_columns
 from dbt_ripple.graph.unresolved_names import unresolved_names
 from dbt_ripple.reasons import Code, Reason
 
@@ -201,7 +201,7 @@ class QueryResult:
         )
         fps, rows_fp = self.fps, of_query.rows_fp
         if wrapped:
-            fps = [digest(wrapped, fp) for fp in fps]
+            fps = wrapped_columns(wrapped, self.keys, fps)
             rows_fp = digest(wrapped, rows_fp)
         unlisted = UnlistedNodeColumns(self.linker, unique_id, of_query, wrapped)
         relation = Relation(
