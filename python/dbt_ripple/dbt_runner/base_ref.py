@@ -152,9 +152,10 @@ def choose(manifest: Any, unique_ids: Collection[str]) -> Any:
     Returns:
         The manifest.
     """
-    for nodes in (manifest.nodes, manifest.unit_tests):
+    # dbt before 1.11 has no functions.
+    for nodes in (manifest.nodes, getattr(manifest, "functions", {}), manifest.unit_tests):
         for unique_id, node in nodes.items():
-            holder = node if unique_id in manifest.nodes else node.config
+            holder = node.config if nodes is manifest.unit_tests else node
             tags = [holder.tags] if isinstance(holder.tags, str) else list(holder.tags)
             chosen = unique_id in unique_ids
             if chosen != (CHOSEN in tags):

@@ -21,6 +21,7 @@ from dbt_ripple.changes import Comparison
 from dbt_ripple.dbt_runner.invoke import Dbt, DbtOptions
 from dbt_ripple.dbt_runner.run_selection import (
     deferred_to,
+    functions_of,
     read_by,
     run_left_out,
     run_nodes,
@@ -397,7 +398,9 @@ def run_cutoff(
             )
             with tempfile.TemporaryDirectory(prefix="dbt-ripple-") as folder:
                 if state is not None:
-                    write_state(state, target_path, built, Path(folder))
+                    write_state(
+                        state, target_path, [*built, *functions_of(step.models)], Path(folder)
+                    )
                 deferred = deferred_to(Path(folder) if state is not None else None)
                 run_nodes(ran, dbt, manifest, chosen, deferred)
             results += _results(target_path)

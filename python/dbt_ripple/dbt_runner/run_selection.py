@@ -12,7 +12,7 @@ never green where running everything would have made it red.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +99,12 @@ def run_selection(
             "(with --state, base's would be read)"
         )
         chosen |= more
-    run_nodes(ran, dbt, manifest, chosen, deferred_to(state))
+    with tempfile.TemporaryDirectory(prefix="dbt-ripple-") as folder:
+        functions = functions_of(selection.models)
+        if state and functions:
+            write_state(state, target_path, functions, Path(folder))
+        deferred = deferred_to(Path(folder) if state and functions else state)
+        run_nodes(ran, dbt, manifest, chosen, deferred)
     run_left_out(ran, selection, dbt, manifest, selection.models, target_path, state)
     return ran
 
@@ -148,17 +153,27 @@ def read_by(manifest: Any, unique_ids: Collection[str]) -> set[str]:
         manifest: dbt's own.
         unique_ids: of the nodes.
     """
+    # dbt before 1.11 has no functions.
+    buildable = {**manifest.nodes, **getattr(manifest, "functions", {})}
     parents: set[str] = set()
     ahead = list(unique_ids)
     while ahead:
         unique_id = ahead.pop()
-        node = manifest.nodes.get(unique_id) or manifest.unit_tests.get(unique_id)
+        node = buildable.get(unique_id) or manifest.unit_tests.get(unique_id)
         for parent in node.depends_on_nodes if node is not None else ():
-            parent_node = manifest.nodes.get(parent)
-            if parent_node is not None and parent not in parents:
+            if parent in buildable and parent not in parents:
                 parents.add(parent)
                 ahead.append(parent)
     return parents
+
+
+def functions_of(unique_ids: Iterable[str]) -> list[str]:
+    """The user-defined functions among what is built.
+
+    dbt calls those of ``--state`` where its adapter does not list a function as a relation (none
+    does on DuckDB), also where it has just built another. So they go into what it defers to.
+    """
+    return [unique_id for unique_id in unique_ids if unique_id.startswith("function.")]
 
 
 def deferred_to(state: Path | None) -> list[str]:
@@ -199,13 +214,16 @@ def write_state(state: Path, built: Path, models: Collection[str], to: Path) -> 
         msgspec.json.decode((folder / "manifest.json").read_bytes(), type=dict[str, msgspec.Raw])
         for folder in (state, built)
     )
-    nodes, own = (
-        msgspec.json.decode(side["nodes"], type=dict[str, msgspec.Raw]) for side in (base, head)
-    )
-    nodes.update({unique_id: own[unique_id] for unique_id in models if unique_id in own})
-    (to / "manifest.json").write_bytes(
-        msgspec.json.encode({**base, "nodes": msgspec.Raw(msgspec.json.encode(nodes))})
-    )
+    state_of = dict(base)
+    for kind in ("nodes", "functions"):  # dbt before 1.11 writes no functions
+        if kind in head:
+            nodes, own = (
+                msgspec.json.decode(side.get(kind, b"{}"), type=dict[str, msgspec.Raw])
+                for side in (base, head)
+            )
+            nodes.update({unique_id: own[unique_id] for unique_id in models if unique_id in own})
+            state_of[kind] = msgspec.Raw(msgspec.json.encode(nodes))
+    (to / "manifest.json").write_bytes(msgspec.json.encode(state_of))
 
 
 def run_nodes(

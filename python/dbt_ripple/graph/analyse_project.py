@@ -19,6 +19,7 @@ from dbt_ripple.graph.hypothetical import Supposed
 from dbt_ripple.graph.lineage import Analysis
 from dbt_ripple.graph.lineage_tests import judge_lineage
 from dbt_ripple.graph.linking.data_tests import link_data_test, may_discover
+from dbt_ripple.graph.linking.functions import function_fingerprint
 from dbt_ripple.graph.linking.linker import Linker
 from dbt_ripple.graph.linking.project_context import ProjectContext
 from dbt_ripple.graph.linking.unit_tests import link_unit_test
@@ -121,6 +122,7 @@ def _run(linker: Linker, read_seconds: float, every_test: bool) -> Analysis:
             and (node_analysis := link_unit_test(linker, unique_id, node)) is not None
         },
         unlisted=[u for u, linked in linker.linked_nodes.items() if linked.relation.unlisted],
+        functions={u: function_fingerprint(linker, u).hex() for u in linker.context.functions},
     )
     if every_test:
         judge_lineage(project, analysis)

@@ -117,6 +117,7 @@ class Analysis:
         unit_tests: every unit test by unique_id.
         own: own fingerprints by unique_id, where they were asked for.
         unlisted: the relations that may have columns that nothing lists, by unique_id.
+        functions: the fingerprint of each user-defined function by unique_id.
     """
 
     nodes: dict[str, NodeAnalysis]
@@ -127,6 +128,7 @@ class Analysis:
     unit_tests: dict[str, UnitTestAnalysis] = field(default_factory=dict)
     own: dict[str, Own] = field(default_factory=dict)
     unlisted: list[str] = field(default_factory=list)
+    functions: dict[str, str] = field(default_factory=dict)
 
 
 def column_names(

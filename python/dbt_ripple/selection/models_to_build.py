@@ -11,6 +11,8 @@ besides relations of which a vertex moved:
   location. `graph.node_properties` says what a build depends on.
 * A relation whose rows come in another order, if something that moved reads them: it is the same
   bag of rows, but a reader that takes the first of them takes another one.
+* A user-defined function that is new or gives other values: what calls it is built anew, and would
+  call base's.
 * What hooks of these write to, and the relations whose hooks write to these.
 * What inlines an edited ephemeral model. That has no relation: its text is part of the query of
   every relation and test that refers to it, directly or through other ephemeral models.
@@ -31,7 +33,7 @@ from dbt_ripple.graph.macros import dispatched
 from dbt_ripple.graph.traversal import reach
 from dbt_ripple.reasons import Code, Reason
 
-BUILT = frozenset({"model", "seed", "snapshot"})
+BUILT = frozenset({"model", "seed", "snapshot", "function"})
 """Resource types CI builds before it tests."""
 
 
@@ -42,12 +44,21 @@ def to_build(comparison: Comparison) -> list[str]:
         return [u for u, node in head.nodes.items() if node.resource_type in BUILT]
     unique_ids = {*comparison.changed, *edited_alike(comparison), *built_otherwise(comparison)}
     unique_ids |= set(reordered(comparison))
+    unique_ids |= set(changed_functions(comparison))
     unique_ids |= {child for child, *_ in named_in_vain(comparison, ("model", "snapshot"))}
     for unique_id in list(unique_ids):
         if unique_id in head.nodes and head.nodes[unique_id].is_ephemeral:
             unique_ids |= inlined_by(head, unique_id)[0]
     unique_ids |= by_hooks(comparison, unique_ids)
     return [u for u, n in head.nodes.items() if u in unique_ids and n.resource_type in BUILT]
+
+
+def changed_functions(comparison: Comparison) -> Iterator[str]:
+    """The functions of head that base does not have, or that gives other values there."""
+    before = comparison.base_analysis.functions
+    for unique_id, fingerprint in comparison.head_analysis.functions.items():
+        if before.get(unique_id) != fingerprint:
+            yield unique_id
 
 
 def reordered(comparison: Comparison) -> Iterator[str]:

@@ -82,7 +82,7 @@ class Selection(msgspec.Struct, kw_only=True):
         tests: data tests to run.
         proven: impacted data tests that need not run: base's passed tests prove them.
         blocked: impacted data tests below a relation that cannot be built.
-        models: unique_ids of the models, seeds and snapshots CI must build (rule 13).
+        models: unique_ids of the models, seeds, snapshots and functions CI must build (rule 13).
         broken: what cannot compile on head and could (or did not exist) on base.
         exposures: unique_ids of the exposures that read something that moved.
         unit_tests: unique_ids of the unit tests to run.

@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from dbt.contracts.graph.manifest import Manifest
 from tiny_project import dbt, fingerprint, write
 
 from dbt_ripple import cli
@@ -128,6 +129,50 @@ def test_a_proven_test_runs_where_what_it_rests_on_fails(
     compiled = read_project(tiny / "target" / "left_out").nodes[tests[resting]].compiled_code or ""
     assert '"dev"."fct_customers"' in compiled
     assert "running 1 test that had been left out" in capfd.readouterr().err
+
+
+FUNCTION = {
+    "functions/bumped.sql": "x + 1\n",
+    "functions/functions.yml": """
+functions:
+  - name: bumped
+    arguments: [{name: x, data_type: integer}]
+    returns: {data_type: integer}
+""",
+    # DuckDB's functions are macros.
+    "macros/functions.sql": """
+{% macro duckdb__scalar_function_sql(target_relation) %}
+create or replace macro {{ target_relation.schema }}.{{ target_relation.identifier }}(x) as
+  ({{ model.compiled_code }})
+{% endmacro %}
+""",
+    "models/bumps.sql": """
+select order_id, {{ function('bumped') }}(amount) as amount from {{ ref('stg_orders') }}
+""",
+    "tests/no_large_amount.sql": "select * from {{ ref('bumps') }} where amount > 100\n",
+}
+
+
+@pytest.mark.skipif(not hasattr(Manifest, "function_lookup"), reason="dbt 1.11 has functions first")
+@pytest.mark.parametrize("how", [("select", "--run"), ("run",)])
+def test_a_changed_function_is_built_before_what_calls_it(
+    tiny: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    how: tuple[str, ...],
+) -> None:
+    """Base's function would let the test pass."""
+    write(tiny, FUNCTION)
+    assert dbt(tiny, "build", "--target", "prod", "--target-path", "../with_function")
+    write(tiny, {"functions/bumped.sql": "x + 1000\n"})
+    assert dbt(tiny, "parse")
+    options = ("--state", "../with_function", "--format", "json")
+    code, out, _ = ripple(monkeypatch, capsys, *how, *options)
+    assert json.loads(out)["models"] == ["model.tiny.bumps", "function.tiny.bumped"]
+    results = json.loads((tiny / "target" / "run_results.json").read_text())["results"]
+    statuses = {result["unique_id"]: result["status"] for result in results}
+    assert statuses["test.tiny.no_large_amount"] == "fail"
+    assert code == 1
 
 
 def test_who_has_to_run() -> None:

@@ -561,6 +561,36 @@ def test_a_function_is_part_of_what_calls_it() -> None:
     assert names(side("x + 1"), side("x  + 1 -- one more")) == []
 
 
+def test_a_changed_function_is_built_with_what_calls_it() -> None:
+    """Or the model would call production's function, and its tests would pass."""
+
+    def side(*functions: Node) -> Project:
+        called = [function.unique_id for function in functions]
+        return project(
+            orders(),
+            *functions,
+            node("model.p.a", "select s.f(id) as x from s.orders", RAW, *called),
+            check("t", "select x from s.a", "model.p.a"),
+            catalog=LISTED,
+        )
+
+    one = node("function.p.f", None, raw="x + 1")
+    other = node("function.p.f", None, raw="x + 2")
+    outer = node("function.p.g", None, "function.p.f", raw="s.f(x)")
+    assert picked(side(one), side(one)).models == []
+    assert picked(side(one), side(other)).models == ["function.p.f", "model.p.a"]
+    assert picked(side(), side(one)).models == ["function.p.f", "model.p.a"]
+    built = picked(side(one, outer), side(other, outer)).models
+    assert built == ["function.p.f", "function.p.g", "model.p.a"]
+    reader = node("function.p.f", None, RAW, raw="select max(id) from s.orders")
+    moved = replace(orders(), relation_name="s.other", identifier="other")
+    head = side(reader)
+    assert picked(side(reader), head.having(nodes={**head.nodes, RAW: moved})).models == [
+        "function.p.f",
+        "model.p.a",
+    ]
+
+
 # --- sources --------------------------------------------------------------------------------------
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def function_fingerprint(linker: Linker, unique_id: str) -> bytes:
-    """A fingerprint of a function: its body, its signature, and all that its refs hold."""
+    """A fingerprint of a function: its body, its signature, what builds it, and all that its refs hold."""
     fingerprint = linker.functions.get(unique_id)
     if fingerprint is None:
         linker.functions[unique_id] = b""  # where functions call each other, once is enough
@@ -24,6 +24,7 @@ def function_fingerprint(linker: Linker, unique_id: str) -> bytes:
             context.macros.variables_of(node).encode(),
             repr((node.arguments, node.returns, settings)).encode(),
             context.macros.fingerprint(node.depends_on.macros),
+            context.macros.of_materialization("function"),
         ]
         for parent in relations_above(linker, unique_id):
             relation = linker.node(parent).relation
