@@ -456,6 +456,13 @@ def view_to_table(world: World, unique_id: str) -> Edit | None:
     return Edit(config={unique_id: {"materialized": other}})
 
 
+def goes_by_all(tree: Any) -> bool:
+    """Whether a query groups or orders by all columns, of which a new one is one more."""
+    return any(g.args.get("all") for g in tree.find_all(exp.Group)) or any(
+        isinstance(o.this, exp.Var) and o.name.upper() == "ALL" for o in tree.find_all(exp.Ordered)
+    )
+
+
 def new_column(world: World, unique_id: str) -> Edit | None:
     """A column more, which nobody names."""
     node = world.project.nodes[unique_id]
@@ -465,9 +472,7 @@ def new_column(world: World, unique_id: str) -> Edit | None:
         return None
     tree, inlined = parsed(node)
     select = last_select(tree)
-    if select is None or any(
-        isinstance(g, exp.Group) and g.args.get("all") for g in select.find_all(exp.Group)
-    ):
+    if select is None or goes_by_all(tree):
         return None
     inner = exp.Count(this=exp.Star()) if select.args.get("group") else exp.Literal.number("7")
     select.append("expressions", exp.alias_(inner, "nobody_reads_this"))
