@@ -179,6 +179,7 @@ class Scope:
         "extra",
         "full_names",
         "generators",
+        "hidden",
         "items",
         "lifted",
         "may_lift",
@@ -201,6 +202,7 @@ class Scope:
     def __init__(self, around: Around) -> None:
         self.around = around
         self.names: dict[str, int] = {}
+        self.hidden: set[str] = set()
         self.full_names: dict[str, int] = {}
         self.sources: list[Source] = []
         self.items: list[FromItem] = []
@@ -578,9 +580,8 @@ class Expressions:
         for length in range(len(keys) - 1, 0, -1):
             qualifier = ".".join(keys[:length])
             for up, scope in enumerate(reversed(self.scopes)):
-                index = scope.full_names.get(qualifier)
-                if index is None and length == 1:
-                    index = one_of(scope.names.get(qualifier))
+                index_by_name = scope.names if length == 1 else scope.full_names
+                index = one_of(index_by_name.get(qualifier))
                 if index is None and length > 1:
                     index = by_suffix(scope.full_names, qualifier)
                 if index is not None:
@@ -1468,7 +1469,7 @@ def one_of(source: int | None) -> int | None:
 def by_suffix(full_names: dict[str, int], qualifier: str) -> int | None:
     """A source written `cat.db.t` may be qualified as `db.t`."""
     indices = [i for name, i in full_names.items() if name.endswith("." + qualifier)]
-    return indices[0] if len(indices) == 1 else None
+    return one_of(indices[0]) if len(indices) == 1 else None
 
 
 def _sees_no_ties(call: Any, spec: Any) -> bool:

@@ -169,6 +169,9 @@ _READ_OF_FUNCTION: Final = _args("this db catalog alias joins pivots")
 _READ_OF_LATERAL: Final = _args("this alias view outer cross_apply ordinality")
 _READ_OF_LATERAL_QUERY: Final = _args("this alias cross_apply")
 _READ_OF_UNNEST: Final = _args("expressions alias offset")
+_HIDES_SEMI_JOINED: Final = frozenset({"databricks", "duckdb", "spark"})
+"""Where nothing after a SEMI or ANTI join sees its right side (ClickHouse shows it)."""
+
 _READ_OF_JOIN: Final = _args("this on side kind using method match_condition")
 _READ_OF_PIVOT: Final = _args(
     """
@@ -1222,14 +1225,19 @@ class _Lowering(Expressions):
         scope = self.scopes[-1]
         index = len(scope.sources)
         scope.sources.append(Source(alias, rel, columns))
+        free = alias in scope.hidden
         if alias is not None:
-            scope.names[alias] = TWICE if alias in scope.names else index
+            scope.names[alias] = TWICE if alias in scope.names and not free else index
+            scope.hidden.discard(alias)
         if full_name is not None:
-            scope.full_names.setdefault(full_name, index)
+            twice = full_name in scope.full_names and not free
+            scope.full_names[full_name] = TWICE if twice else index
         return index
 
     def join(self, node: exp.Join) -> FromItem:
         args = node.args
+        scope = self.scopes[-1]
+        before = len(scope.sources)
         words = [str(args[k]).upper() for k in ("method", "side", "kind") if args.get(k)]
         natural = "NATURAL" in words
         implied = ("NATURAL", "OUTER", "INNER") if args.get("side") else ("NATURAL", "INNER")
@@ -1264,6 +1272,9 @@ class _Lowering(Expressions):
                 # `a join b join c on .. on ..`: the parser hangs the inner join on the table.
                 item.nested = [*(item.nested or [_leaf_item(item.source)]), self.join(nested)]
                 item.source = -1
+        if self.dialect in _HIDES_SEMI_JOINED and ("SEMI" in item.kind or "ANTI" in item.kind):
+            # What is joined later may have the name: from here on it is meant.
+            scope.hidden.update(name for name, i in scope.names.items() if i >= before)
         return item
 
     def from_item(self, node: Any, kind: str) -> FromItem:

@@ -400,7 +400,11 @@ class Env:
             columns.extend(outer(c, up) for c in unknown)
             if unknown:  # or no column at all, but a source as one value
                 for i, source in enumerate(env_.sources):
-                    if source.alias == ref.key and env_.relations[i] is not None:
+                    if (
+                        source.alias == ref.key
+                        and env_.visible[i]
+                        and env_.relations[i] is not None
+                    ):
                         columns.append(outer(env_.row_of(i), up))
             if up == 0 and rule == SOURCE_FIRST:
                 alias = self.alias(ref, ref.outputs)
@@ -423,7 +427,7 @@ class Env:
         up = 0
         while env_ is not None:
             for i, source in enumerate(env_.sources):
-                if source.alias == ref.key and env_.relations[i] is not None:
+                if source.alias == ref.key and env_.visible[i] and env_.relations[i] is not None:
                     return outer(env_.row_of(i), up)
             env_ = env_.parent
             up += 1

@@ -281,3 +281,50 @@ def test_a_name_that_stands_for_several_items(
     assert fingerprints(one, "duckdb") != fingerprints(other, "duckdb")
     if len(rows[0]) != len(rows[1]):
         assert fingerprints(one, "duckdb")[0] != fingerprints(other, "duckdb")[0]
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "spark", "databricks"])
+@pytest.mark.parametrize("kind", ["semi", "anti"])
+def test_a_name_behind_a_semi_join_is_that_of_a_later_relation(kind: str, dialect: str) -> None:
+    """DuckDB and Spark do not see what a SEMI or ANTI join looked into."""
+    data = "with b as (select k, w from t), a as (select k, v from t) "
+    query = data + f"select a.k, b.w from a {kind} join b on a.k = b.k join ({{}}) b on a.k = b.k"
+    one, other = (query.format(f"select k, {w} as w from t") for w in ("v", "w + v"))
+    plain = query.format("select k, v as w from t").replace(f"{kind} join b on a.k = b.k ", "")
+
+    def of(sql: str) -> Linked:
+        lowered = lower(sql, dialect)
+        assert lowered.rel is not None, lowered.reason
+        return link(lowered, small_table, dialect)
+
+    assert of(one).missing == []
+    assert of(one).relation.fps[1] != of(other).relation.fps[1]
+    assert of(one).relation.deps[1].keys() == of(plain).relation.deps[1].keys()
+    # Nothing else has the name, and both engines refuse it.
+    alone = data + f"select a.k, b.w from a {kind} join b on a.k = b.k"
+    assert of(alone).missing == ["b.w"]
+    if dialect == "duckdb":
+        with duckdb.connect() as connection:
+            connection.execute("create table t as select 1 as k, 2 as v, 3 as w")
+            rows = {sql: connection.execute(sql).fetchall() for sql in (one, other)}
+            assert rows == (
+                {one: [(1, 2)], other: [(1, 5)]} if kind == "semi" else {one: [], other: []}
+            )
+            with pytest.raises(duckdb.BinderException):
+                connection.execute(alone)
+
+
+def small_table(key: str, _: str) -> Relation:
+    leaf = digest(b"leaf", key.encode())
+    columns = ["k", "v", "w"]
+    fps = [digest(leaf, c.encode()) for c in columns]
+    deps: Any = [{(key, c): 1} for c in columns]
+    return Relation(list(columns), list(columns), fps, deps, [], leaf, {(key, ROWS): 1}, leaf)
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "snowflake", "clickhouse"])
+def test_a_name_that_two_relations_have_is_not_the_first_of_them(dialect: str) -> None:
+    sql = "with b as (select k, w from t) select b.w from b cross join (select v as w from t) b"
+    lowered = lower(sql, dialect)
+    assert lowered.rel is None
+    assert "the name of two relations" in str(lowered.reason)
