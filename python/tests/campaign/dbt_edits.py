@@ -49,7 +49,7 @@ KINDS: Final = (
 """Edits that are built by dbt."""
 
 LATER: Final = (
-    "update raw.src_{n} set k1 = k1 + 1 where id % 3 = 0",
+    "update raw.src_{n} set k = k + 1 where id % 3 = 0",
     "delete from raw.src_{n} where id % 7 = 3",
     "insert into raw.src_{n} by name (select * replace (id + 100 as id) from raw.src_{n} where id % 5 = 0)",
 )

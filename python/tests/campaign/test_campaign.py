@@ -5,14 +5,13 @@ The campaign itself, thousands of edits and every refactor on every model, is `m
 
 from __future__ import annotations
 
-import duckdb
 import pytest
 from campaign import KINDS, Task, edit
 from constructs import CONSTRUCTS, constructs_of
 from dbt_builds import Folder
 from definitions import Found, try_copies
 from judge import Judge
-from random_project import Maker
+from random_project import MAX_ROWS, Maker
 from refactors import CATALOGUE, IN_OTHER_WORDS
 from report import WORDS, Count, Report, table
 from world import Edit, Outcome, World
@@ -92,7 +91,7 @@ def test_a_ground_below_a_model_that_is_not_built_shows_the_change(
 
 def test_copies_are_found_and_what_is_named_has_the_same_values(in_lab: Lab) -> None:
     counts = Found()
-    try_copies(in_lab[0], 40, SEED, counts)
+    try_copies(in_lab[0], 80, SEED, counts)
     assert (counts.missed, counts.wrong) == ([], [])
     assert counts.expected > 20
     assert counts.pairs["same rows"] > 20
@@ -139,18 +138,23 @@ def test_the_same_seed_writes_the_same_project() -> None:
 
 
 def test_every_construct_is_written_and_recognised() -> None:
-    maker = Maker(11)
+    maker = Maker(11, models=6)
     maker.make()
-    maker.ctes = []
     written: set[str] = set()
-    for _ in range(600):
-        sql, columns = maker.construct()
-        try:
-            described = [r[0] for r in maker.run(f"describe {maker.render(sql)}").fetchall()]
-        except duckdb.Error:
-            continue
-        assert sorted(described) == sorted(c.name for c in columns), sql
-        written.update(constructs_of(sql))
-    for _ in range(200):
-        written.update(constructs_of(maker.rolled()[0], maker.natural()[0]))
+    forms = ("query", "query", "query", "model")
+    for n in range(2000):
+        sql = maker.queries().written(forms[n % 4])
+        if maker.runs(sql):
+            written.update(constructs_of(sql))
     assert set(CONSTRUCTS) - written == set()
+
+
+def test_a_model_has_rows_that_its_query_alone_decides() -> None:
+    maker = Maker(11, models=6)
+    maker.make()
+    assert all(2 <= model.relation.rows <= MAX_ROWS for model in maker.models[:6])
+    name = maker.models[0].relation.jinja
+    assert maker.tried(f"select * from {name}") == maker.models[0].relation.columns
+    assert maker.tried(f"select *, row_number() over () as n from {name}") is None
+    assert maker.tried(f"select * from {name} where false") is None
+    assert maker.tried(f"select 1 as a, 2 as b from {name}") is None

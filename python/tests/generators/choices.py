@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 Place = Sequence[str] | Callable[[], str]
 """What may stand at a place of a text: one of several texts, or what a call writes."""
-PLACE: Final = re.compile(r"\{(\w+)\}")
+PLACE: Final = re.compile(r"\{(\w+(?: \w+)*|l?\*)\}")
 _MASK = (1 << 64) - 1
 
 

@@ -45,6 +45,8 @@ class Expressions(Choices):
     patterns: tuple[str, ...] = (
         "like", "ilike", "glob", "similar to", "not like", "not ilike", "~~~", "^@",
     )  # fmt: skip
+    operators: tuple[str, ...] = ("+", "-", "*", "/")
+    number_types: tuple[str, ...] = ("double", "decimal(9, 2)", "decimal(12, 4)", "float")
     contains = "list_contains"
     list_tests: tuple[str, ...] = ("({} && {})", "({} @> {})", "({} <@ {})")
     unnest = "unnest"
@@ -207,9 +209,9 @@ class Expressions(Choices):
         way = self.pick("number", range(5))
         one = lambda: self.of(self.pick("type", ("num", "int")), atoms, depth)  # noqa: E731
         if way == 0:
-            return f"({one()} {self.pick('operator', ('+', '-', '*', '/'))} {one()})"
+            return f"({one()} {self.pick('operator', self.operators)} {one()})"
         if way == 1:
-            return f"cast({one()} as {self.pick('cast type', ('double', 'decimal(9, 2)', 'decimal(12, 4)', 'float'))})"
+            return f"cast({one()} as {self.pick('cast type', self.number_types)})"
         if way == 2:
             return f"round({one()}, {self.of('int', atoms, 0)})"
         if way == 3:

@@ -38,6 +38,9 @@ class FromClause(Clauses):
     """How many joins a FROM has; the first and the last of these not where it lies deepest."""
     using = 0.3
     """The share of joins by USING, where they could be."""
+    relation_forms: Sequence[int] = range(24)
+    table_forms: Sequence[int] = range(24)
+    """Of the forms of `relation`, and of a table in it, those that are written."""
     text_type = "varchar"
     turned_by: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("s", ("'a'", "'1'", "'01'", "'A'")),
@@ -54,7 +57,7 @@ class FromClause(Clauses):
         with self.part("relation"):
             self.budget -= 3
             alias = self.alias()
-            way = self.pick("relation form", range(24))
+            way = self.pick("relation form", self.relation_forms)
             if depth <= 0 or self.budget <= 0:
                 way = way % 9
             if way < 9 or (way < 11 and not self.ctes):
@@ -69,7 +72,7 @@ class FromClause(Clauses):
                     sample = (
                         f" tablesample {size} repeatable ({self.pick('sample seed', (1, 2, 42))})"
                     )
-                form = self.pick("table form", range(24))
+                form = self.pick("table form", self.table_forms)
                 if form == 20 and not sample and name not in self.plain_tables:
                     self.used("table without alias")
                     self.plain_tables.add(name)

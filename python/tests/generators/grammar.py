@@ -6,15 +6,22 @@ that an edit is a query with one decision made anew.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from generators.catalogue import Catalogue
 from generators.from_clause import distinct_names
+from generators.models import Models
 from generators.schemas import Column
-from generators.shapes import KINDS, Shapes
+from generators.shapes import KINDS
 
 
-class Grammar(Shapes):
+class Grammar(Models):
     """Writes a query for DuckDB."""
 
+    query_forms: Sequence[int] = range(35)
+    """Of the forms of `query`, those that are written."""
+
+    recursion_steps: tuple[str, ...] = ("+ 1", "+ 2", "* 2 + 1")
     depths: tuple[int, ...] = (1, 1, 2, 2, 3)
     """How deep queries lie in one another."""
     set_operations: tuple[str, ...] = (
@@ -24,7 +31,9 @@ class Grammar(Shapes):
 
     def query(self, depth: int) -> tuple[str, list[Column]]:
         with self.part("query"):
-            way = self.pick("query form", range(32))
+            way = self.pick("query form", self.query_forms)
+            if way > 31 and self.budget >= 15:
+                return self.imports(depth) if way == 34 and depth > 1 else self.model()
             if depth <= 0 or self.budget < 15 or way < 16:
                 return self.select(depth)
             if way < 20:
@@ -40,7 +49,7 @@ class Grammar(Shapes):
             if way == 26:
                 self.used("FROM alone")
                 return self.from_alone(depth)
-            if way > 29:
+            if way in (30, 31):
                 self.used("shape of four columns")
                 return self.shaped(1), list(KINDS)
             return self.seen_in_order(depth)
@@ -142,7 +151,7 @@ class Grammar(Shapes):
                 key = f" using key ({self.pick('USING KEY', ('k', 'x'))})"
             word = self.pick("set operation", ("union all", "union"))
             start = self.narrow("k", "id")
-            step = self.pick("operator", ("+ 1", "+ 2", "* 2 + 1"))
+            step = self.pick("operator", self.recursion_steps)
             bound = self.pick("literal", (3, 4, 5))
             column = self.pick("column", ("k", "x"))
             distinct = self.pick("DISTINCT there or not", ("", "", "distinct "))

@@ -12,6 +12,10 @@ from generators.schemas import Column
 class SelectList(FromClause):
     """Writes one SELECT."""
 
+    items: tuple[int, ...] = (1, 2, 2, 3, 3)
+    """How many items a SELECT without groups has."""
+    alias_forms: Sequence[int] = range(12)
+    """Of the forms of `named`, those that are written."""
     star_counts = True
     """Whether the columns of a `*` count where GROUP BY names positions."""
 
@@ -43,7 +47,7 @@ class SelectList(FromClause):
         items: list[str] = []
         outputs: list[Column] = []
         lateral: list[Atom] = []
-        for _ in range(self.pick("items", (1, 2, 2, 3, 3))):
+        for _ in range(self.pick("items", self.items)):
             with self.part("item"):
                 way = self.pick("item form", range(24))
                 if way < 3:
@@ -112,7 +116,7 @@ class SelectList(FromClause):
         self, text: str, kind: str, items: list[str], outputs: list[Column], lateral: list[Atom]
     ) -> None:
         """An item with its alias, or without."""
-        way = self.pick("alias form", range(12))
+        way = self.pick("alias form", self.alias_forms)
         if way == 0:
             items.append(text)
             bare = text.rsplit(".", 1)[-1]
