@@ -244,6 +244,7 @@ class TargetFolder:
             unit_tests=raw_analysis.unit_tests,
             own=raw_analysis.own,
             unlisted=raw_analysis.unlisted,
+            functions=raw_analysis.functions,
         )
         self._raw_analyses[asked] = raw_analysis, analysis
         return analysis
@@ -281,12 +282,15 @@ class _CachedAnalysis(msgspec.Struct, array_like=True):
 
 
 class _RawAnalysis(msgspec.Struct):
+    """The fields of `Analysis` that are kept: all but its edges and its seconds."""
+
     nodes: dict[str, msgspec.Raw]
     test_columns: list[tuple[str, str, str]]
     tests: dict[str, msgspec.Raw]
     unit_tests: dict[str, UnitTestAnalysis]
     own: dict[str, Own]
     unlisted: list[str]
+    functions: dict[str, str]
 
 
 class _CachedRawAnalysis(msgspec.Struct, array_like=True):
@@ -299,7 +303,7 @@ class _CachedRawAnalysis(msgspec.Struct, array_like=True):
 _decode_node: Final = msgspec.msgpack.Decoder(NodeAnalysis).decode
 
 
-_NOTHING: Final = _RawAnalysis({}, [], {}, {}, {}, []), Analysis({}, [], [], {})
+_NOTHING: Final = _RawAnalysis({}, [], {}, {}, {}, [], {}), Analysis({}, [], [], {})
 
 
 def _unpack(
