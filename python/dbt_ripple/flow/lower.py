@@ -21,6 +21,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
 from dbt_ripple.flow import alias_resolution, pivot_statements
+from dbt_ripple.flow.bracketed_lists import with_lists_as_calls
 from dbt_ripple.flow.builtin_names import CASTS, FLATTEN_COLUMNS, GENERATED_COLUMNS
 from dbt_ripple.flow.data_types import Fields, fields_of_data_type
 from dbt_ripple.flow.definitions import definitions
@@ -373,10 +374,12 @@ def _tokens(tokenizer: Any, sql: str, dialect: str) -> tuple[list[Any], bytes]:
     """The tokens of a text, and what each of them is."""
     tokens = tokenizer.tokenize(sql)
     marks = marks_of(tokens)
-    if not has_values_side_by_side(marks):
-        return tokens, marks
-    tokens = with_doubled_quotes(sql, tokens, dialect)
-    return tokens, marks_of(tokens)
+    rewritten = tokens
+    if has_values_side_by_side(marks):
+        rewritten = with_doubled_quotes(sql, rewritten, dialect)
+    if "[" in sql:
+        rewritten = with_lists_as_calls(rewritten, dialect)
+    return rewritten, marks if rewritten is tokens else marks_of(rewritten)
 
 
 def _statements(parser: Any, tokens: list[Any], sql: str) -> list[Any]:

@@ -339,12 +339,10 @@ def refactor(
             if changes is None:
                 continue
             # The text of an ephemeral model is part of the text of what inlines it.
+            ephemeral = [u for u in changes.sql if nodes[u].is_ephemeral]
             texts = {*changes.sql}.union(
-                *(
-                    set().union(*inlined_by(world.project, u))
-                    for u in changes.sql
-                    if nodes[u].is_ephemeral
-                )
+                *(set().union(*inlined_by(world.project, u)) for u in ephemeral),
+                *((b for b in world.below[u] if nodes[b].is_ephemeral) for u in ephemeral),
             )
             analysed = judge.analysis.nodes | judge.analysis.tests
             if any(u in analysed and analysed[u].status == "opaque" for u in texts):

@@ -103,8 +103,9 @@ class Judge:
             if grounds.isdisjoint(outcome.outdated.get(test, ())) and not any(
                 fact in verdict.selected and fact in not_passed for fact in grounds
             ):
-                said_of = proven.get(test) or blocked[test]
-                verdict.missed.append(f"{test} differs and is left out: {said_of.reason}")
+                left_out = proven.get(test) or blocked.get(test)
+                why = left_out.reason if left_out else "with facts it counts as unchanged"
+                verdict.missed.append(f"{test} differs and is left out: {why}")
         for unique_id in {test.blocked_by for test in facts.blocked} - outcome.unbuilt.keys():
             verdict.missed.append(f"{unique_id} is built, and tests count as blocked by it")
         for selection, how in ((facts, "with facts"), (without, "without facts")):
