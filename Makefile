@@ -12,7 +12,7 @@ WITH_NODE = $$(command -v npm > /dev/null && echo $(BIN)/python || echo $(BIN)/u
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help install demo picture test lint unit slow coverage golden spark wheel matrix bench campaign fuzz format explorer explorer-check lock clean
+.PHONY: help install demo picture test lint lint-python lint-sql unit slow coverage golden spark wheel matrix bench campaign fuzz format explorer explorer-check lock clean
 
 PYTEST := $(BIN)/pytest -c $(PYPROJECT) --rootdir python -q --durations=15
 # A file's tests stay together, as many share what their module has built; conftest.py puts the longest first.
@@ -50,13 +50,18 @@ picture: demo  ## Take README's picture of the explorer's page anew.
 test: lint unit slow spark explorer-check wheel  ## Everything CI runs.
 
 lint: install  ## Format, lint, types, the order of the rooms, SQL style.
+	@$(MAKE) --no-print-directory -j2 --output-sync=target lint-python lint-sql
+
+lint-python:
 	$(BIN)/ruff format --check python
 	$(BIN)/ruff format --check --config $(PYPROJECT) integration_tests
 	$(BIN)/ruff check python
 	$(BIN)/ruff check --config $(PYPROJECT) integration_tests
 	$(BIN)/mypy --config-file $(PYPROJECT)
 	cd python && ../$(BIN)/lint-imports
-	$(BIN)/sqlfluff lint --processes 2 --disable-progress-bar models analyses tests integration_tests/models integration_tests/twin
+
+lint-sql:
+	$(BIN)/sqlfluff lint --disable-progress-bar models analyses tests integration_tests/models integration_tests/twin
 
 unit: install  ## The tests that need neither Spark nor a build by dbt, in a few minutes.
 	$(BIN)/pytest -c $(PYPROJECT) --rootdir python python/dbt_ripple -q --doctest-modules
