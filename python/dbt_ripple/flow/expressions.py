@@ -167,6 +167,9 @@ TWICE: Final = -9
 """In place of a source, for an alias that two of them have."""
 
 
+_NO_NAMES: Final[frozenset[str]] = frozenset()
+
+
 class Scope:
     """What one SELECT has gathered so far."""
 
@@ -202,7 +205,7 @@ class Scope:
     def __init__(self, around: Around) -> None:
         self.around = around
         self.names: dict[str, int] = {}
-        self.hidden: set[str] = set()
+        self.hidden: frozenset[str] = _NO_NAMES
         self.full_names: dict[str, int] = {}
         self.sources: list[Source] = []
         self.items: list[FromItem] = []

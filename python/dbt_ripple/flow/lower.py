@@ -85,6 +85,7 @@ from dbt_ripple.flow.token_kinds import (
     has_pipe,
     has_values_side_by_side,
     marks_of,
+    may_have_bracketed_list,
     may_nest,
 )
 from dbt_ripple.flow.unused_cte_bodies import empty_unused_ctes
@@ -377,7 +378,7 @@ def _tokens(tokenizer: Any, sql: str, dialect: str) -> tuple[list[Any], bytes]:
     rewritten = tokens
     if has_values_side_by_side(marks):
         rewritten = with_doubled_quotes(sql, rewritten, dialect)
-    if "[" in sql:
+    if may_have_bracketed_list(marks):
         rewritten = with_lists_as_calls(rewritten, dialect)
     return rewritten, marks if rewritten is tokens else marks_of(rewritten)
 
@@ -1229,9 +1230,10 @@ class _Lowering(Expressions):
         index = len(scope.sources)
         scope.sources.append(Source(alias, rel, columns))
         free = alias in scope.hidden
+        if free:
+            scope.hidden = scope.hidden.difference((alias,))
         if alias is not None:
             scope.names[alias] = TWICE if alias in scope.names and not free else index
-            scope.hidden.discard(alias)
         if full_name is not None:
             twice = full_name in scope.full_names and not free
             scope.full_names[full_name] = TWICE if twice else index
@@ -1277,7 +1279,7 @@ class _Lowering(Expressions):
                 item.source = -1
         if self.dialect in _HIDES_SEMI_JOINED and ("SEMI" in item.kind or "ANTI" in item.kind):
             # What is joined later may have the name: from here on it is meant.
-            scope.hidden.update(name for name, i in scope.names.items() if i >= before)
+            scope.hidden |= {name for name, i in scope.names.items() if i >= before}
         return item
 
     def from_item(self, node: Any, kind: str) -> FromItem:

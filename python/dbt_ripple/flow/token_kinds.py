@@ -45,6 +45,7 @@ _OPENS: Final = b"\4"
 _LT: Final = b"\5"
 _UNARY: Final = b"\6"
 _PIPE: Final = b"\7"
+_IN: Final = b"\x08"
 
 
 def _mark(kind: TokenType) -> int:
@@ -58,7 +59,7 @@ def _mark(kind: TokenType) -> int:
         return _OPENS[0]
     if kind in UNARY:
         return _UNARY[0]
-    return {TokenType.LT: _LT[0], TokenType.PIPE_GT: _PIPE[0]}.get(kind, 0)
+    return {TokenType.LT: _LT[0], TokenType.PIPE_GT: _PIPE[0], TokenType.IN: _IN[0]}.get(kind, 0)
 
 
 def _only(*marks: bytes) -> bytes:
@@ -99,6 +100,11 @@ def has_pipe(marks: bytes) -> bool:
 def has_values_side_by_side(marks: bytes) -> bool:
     """Whether a text has two numbers or strings with nothing between them but space: few have."""
     return _VALUE + _VALUE in marks
+
+
+def may_have_bracketed_list(marks: bytes) -> bool:
+    """Whether a text could have ``IN [...]``: after most IN there is another token."""
+    return _IN + _OPENS in marks
 
 
 def texts_of(tokens: list[Any], marks: bytes, names: bool = True) -> Iterator[str]:
