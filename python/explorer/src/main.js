@@ -166,7 +166,10 @@ class Explorer {
     this.found = h("div", { id: "found", role: "listbox", "aria-label": "Search results", hidden: true });
     this.found.addEventListener("mousedown", (event) => event.preventDefault());
     this.searched = h("p", { class: "hidden-visually", role: "status" });
-    this.input.addEventListener("blur", () => setTimeout(() => this.#closeSearch(), 150));
+    // Later, so that a click on a result still finds it; not where the input has the focus again.
+    this.input.addEventListener("blur", () => setTimeout(() => {
+      if (document.activeElement !== this.input) this.#closeSearch();
+    }, 150));
     this.tools = h("div", { class: "tools", role: "toolbar", "aria-label": "Picture" });
     this.svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     this.svg.setAttribute("id", "picture");
