@@ -13,7 +13,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final, Generic, TypeVar, overload
 
 import msgspec
@@ -41,21 +41,19 @@ class Column(msgspec.Struct, kw_only=True, gc=False, forbid_unknown_fields=True)
         meta: the column's own ``meta`` merged with its ``config.meta`` (which wins, as in dbt).
         tags: the column's own tags and those of its config, without repeats.
         quote: whether the name is quoted; ``None`` if the project does not say.
-        index: position in the declaration, from 0.
         more: the project's own fields beside dbt's, which dbt passes on to macros.
     """
 
     name: str = ""
     description: str = ""
-    data_type: str | None = None
     meta: dict[str, Any] = {}
-    tags: list[str] = []
-    quote: bool | None = None
+    data_type: str | None = None
     constraints: list[dict[str, Any]] = []
+    quote: bool | None = None
     config: dict[str, Any] = {}
+    tags: list[str] = []
     granularity: str | None = None
     doc_blocks: tuple[str, ...] = ()
-    index: int = 0
     more: dict[str, Any] | None = None
 
 
@@ -117,53 +115,51 @@ class Node(msgspec.Struct, kw_only=True, gc=False, frozen=True):
         root_path: of a seed, the folder ``original_file_path`` is relative to.
     """
 
-    unique_id: str = ""
+    # In dbt's order, in which fields are found fastest.
+    database: str | None = None
+    schema: str | None = None
     name: str = ""
     resource_type: str = ""
     package_name: str = ""
-    original_file_path: str = ""
     path: str = ""
-    patch_path: str | None = None
-    root_path: str | None = None
+    original_file_path: str = ""
+    unique_id: str = ""
     fqn: list[str] = []
-
-    database: str | None = None
-    schema: str | None = None
     alias: str | None = None
-    identifier: str | None = None
-    unrendered_database: str | None = None
-    unrendered_schema: str | None = None
-    relation_name: str | None = None
-
-    language: str | None = None
-    raw_code: str = ""
-    compiled: bool = False
-    compiled_code: str | None = None
     checksum: dict[str, Any] | str | None = None
-
-    config: dict[str, Any] = {}
-    unrendered_config: dict[str, Any] = {}
-    meta: dict[str, Any] = {}
     tags: list[str] = []
     description: str = ""
-    columns: dict[str, Column] = {}
-    constraints: list[dict[str, Any]] = []
+    columns: Mapping[str, Column] = {}
+    meta: dict[str, Any] = {}
     group: str | None = None
+    patch_path: str | None = None
+    unrendered_config: dict[str, Any] = {}
+    language: str | None = None
+    sources: list[list[str]] = []
+    contract: Contract = msgspec.field(default_factory=Contract)
+    compiled: bool = False
+    config: dict[str, Any] = {}
+    relation_name: str | None = None
+    raw_code: str = ""
+    refs: list[Ref] = []
+    depends_on: DependsOn = msgspec.field(default_factory=DependsOn)
+    compiled_code: str | None = None
     access: str | None = None
+    constraints: list[dict[str, Any]] = []
     version: VERSION_TYPES | None = None
     latest_version: VERSION_TYPES | None = None
     deprecation_date: str | None = None
     time_spine: dict[str, Any] | None = None
-    contract: Contract = msgspec.field(default_factory=Contract)
 
-    depends_on: DependsOn = msgspec.field(default_factory=DependsOn)
-    refs: list[Ref] = []
-    sources: list[list[str]] = []
-
-    attached_node: str | None = None
     column_name: str | None = None
     file_key_name: str | None = None
+    attached_node: str | None = None
     test_metadata: TestMetadata | None = None
+
+    root_path: str | None = None
+    identifier: str | None = None
+    unrendered_database: str | None = None
+    unrendered_schema: str | None = None
 
     source_name: str | None = None
     source_description: str | None = None
@@ -211,7 +207,7 @@ class Node(msgspec.Struct, kw_only=True, gc=False, frozen=True):
     @property
     def is_ephemeral(self) -> bool:
         """Whether the node is inlined into its readers and never becomes a relation."""
-        return self.resource_type == "model" and self.materialized == "ephemeral"
+        return self.resource_type == "model" and self.config.get("materialized") == "ephemeral"
 
     @property
     def contract_enforced(self) -> bool:
@@ -418,6 +414,10 @@ class Project:
             comparison, each with the columns (in lower case), and ``*rows*``, that may differ by it.
         freshness: of sources.json; empty without one.
         disabled: the unique_ids of disabled nodes, and the ids of retired assets.
+        as_written: whether nothing in the manifest's nodes, sources and macros has a type that dbt does
+            not give it.
+        with_statements: the nodes for which dbt may run a statement beside their query (a hook, a header,
+            ``run_query``), in the order of ``nodes``; None where that was not looked for.
         digest: XXH3 over manifest.json, catalog.json and run_results.json as they were read.
         notes: what the reader had to leave out or assume, one sentence each.
 
@@ -446,6 +446,8 @@ class Project:
     written_otherwise: dict[str, frozenset[str]] = field(default_factory=dict)
     freshness: Later[list[SourceFreshness]] = Later(list)
     disabled: list[str] = field(default_factory=list)
+    as_written: bool = True
+    with_statements: list[str] | None = None
     edited_macros: dict[str, Macro] = field(default_factory=dict)
     digest: Later[str] = Later(str)
     notes: list[str] = field(default_factory=list)
@@ -477,6 +479,9 @@ class Project:
         for name, value in fields.items():
             if callable(value):  # a `Later` that nobody has asked for: both ask it once
                 vars(changed)[name] = partial(getattr, self, name)
+        if "nodes" in changes:
+            vars(changed).pop("_by_type", None)
+            changes.setdefault("with_statements", None)
         vars(changed).update(changes)
         return changed
 
@@ -491,7 +496,16 @@ class Project:
 
     def of_type(self, *resource_types: str) -> list[Node]:
         """The nodes of the given resource types, in the order of ``nodes``."""
+        if len(resource_types) == 1:
+            return [*self._by_type.get(resource_types[0], ())]
         return [node for node in self.nodes.values() if node.resource_type in resource_types]
+
+    @cached_property
+    def _by_type(self) -> dict[str, list[Node]]:
+        nodes: dict[str, list[Node]] = {}
+        for node in self.nodes.values():
+            nodes.setdefault(node.resource_type, []).append(node)
+        return nodes
 
     def uncompiled(self) -> list[Node]:
         """The SQL models, snapshots and tests that dbt has parsed but not compiled.
@@ -502,7 +516,7 @@ class Project:
         return [
             node
             for node in self.nodes.values()
-            if node.resource_type in WITH_SQL and not node.is_python and node.compiled_code is None
+            if node.compiled_code is None and node.resource_type in WITH_SQL and not node.is_python
         ]
 
 

@@ -24,19 +24,23 @@ import xxhash
 from msgspec.structs import force_setattr
 
 from dbt_ripple.artifacts.catalog import CatalogColumns, check_catalog, is_older
+from dbt_ripple.artifacts.columns_on_demand import (
+    ColumnsOnDemand,
+    columns_of,
+    complete_columns,
+    merged_tags,
+)
 from dbt_ripple.artifacts.decode_json import (
     NOT_JSON,
     REGENERATE,
     decode,
     entries_of,
     is_absent,
-    unknown_properties_apart,
     without_lone_surrogates,
 )
 from dbt_ripple.artifacts.project import (
     WITH_SQL,
     CatalogColumn,
-    Column,
     Group,
     Macro,
     Metadata,
@@ -91,35 +95,45 @@ class _Manifest(msgspec.Struct):
     parent_map: msgspec.Raw = msgspec.Raw()
 
 
-class _AsWritten(msgspec.Struct):
-    """The manifest as dbt writes it, decoded in one go; any surprise sends us to `_Manifest`."""
+class _AsWritten(_Manifest):
+    """A manifest whose large sections are as dbt writes them and are decoded in one go.
 
-    metadata: msgspec.Raw
-    nodes: dict[str, Node] = {}
-    sources: dict[str, Node] = {}
-    exposures: dict[str, Node] = {}
-    metrics: dict[str, Node] = {}
-    semantic_models: dict[str, Node] = {}
-    saved_queries: dict[str, Node] = {}
-    unit_tests: dict[str, Node] = {}
-    functions: dict[str, Node] = {}
-    macros: dict[str, Macro] = {}
-    groups: dict[str, Group] = {}
-    disabled: dict[str, msgspec.Raw] = {}
-    parent_map: dict[str, list[str]] = {}
+    Any surprise in these sends us to `_Manifest`. In the others dbt itself writes null here and there.
+    """
+
+    nodes: dict[str, Node] = {}  # type: ignore[assignment]
+    sources: dict[str, Node] = {}  # type: ignore[assignment]
+    macros: dict[str, Macro] = {}  # type: ignore[assignment]
+    parent_map: dict[str, list[str]] = {}  # type: ignore[assignment]
 
 
-class _NodeAsWritten(Node, kw_only=True, gc=False, frozen=True):
+class _WithMoreOfColumns(Node, kw_only=True, gc=False, frozen=True):
     """A node some of whose columns have properties that dbt does not know."""
 
     columns: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)  # type: ignore[assignment]
 
 
-class _WithMoreOfColumns(_AsWritten):
+class _ManifestWithMoreOfColumns(_AsWritten):
     """`_AsWritten`, where the project says more of its columns than dbt knows."""
 
-    nodes: dict[str, _NodeAsWritten] = {}  # type: ignore[assignment]
-    sources: dict[str, _NodeAsWritten] = {}  # type: ignore[assignment]
+    nodes: dict[str, _WithMoreOfColumns] = {}  # type: ignore[assignment]
+    sources: dict[str, _WithMoreOfColumns] = {}  # type: ignore[assignment]
+
+
+_NO_COLUMNS: Final = msgspec.Raw(b"{}")
+
+
+class _WithRawColumns(Node, kw_only=True, gc=False, frozen=True):
+    """A node whose columns are not decoded yet."""
+
+    columns: msgspec.Raw = _NO_COLUMNS  # type: ignore[assignment]
+
+
+class _ManifestWithRawColumns(_AsWritten):
+    """`_AsWritten`, where it is known what a decoder says of the columns."""
+
+    nodes: dict[str, _WithRawColumns] = {}  # type: ignore[assignment]
+    sources: dict[str, _WithRawColumns] = {}  # type: ignore[assignment]
 
 
 class _RunResults(msgspec.Struct):
@@ -150,7 +164,13 @@ def read_files(target_path: Path) -> Held:
     }
 
 
-def read_project(target_path: Path, contents: Held | None = None, *, late: bool = False) -> Project:
+def read_project(
+    target_path: Path,
+    contents: Held | None = None,
+    *,
+    late: bool = False,
+    seen_as_written: bool = False,
+) -> Project:
     """Read the artifacts of a dbt project.
 
     Args:
@@ -160,6 +180,8 @@ def read_project(target_path: Path, contents: Held | None = None, *, late: bool 
             that it need not stay in memory.
         late: decode only the manifest now, the rest when it is asked for. What is wrong with the
             rest is raised then, and noted then.
+        seen_as_written: whether this manifest was read before, by this version, and was
+            `Project.as_written`: then the columns of a node are decoded when they are asked for.
 
     Returns:
         The project.
@@ -170,7 +192,7 @@ def read_project(target_path: Path, contents: Held | None = None, *, late: bool 
     """
     target_path = Path(target_path)
     with collector_paused():
-        project = _read(target_path, {} if contents is None else contents)
+        project = _read(target_path, {} if contents is None else contents, seen_as_written)
         if not late:
             _ = project.catalog, project.run_results, project.freshness
         return project
@@ -193,7 +215,7 @@ def check_compiled(project: Project) -> None:
         )
 
 
-def _read(target_path: Path, contents: Held) -> Project:
+def _read(target_path: Path, contents: Held, seen_as_written: bool) -> Project:
     notes: list[str] = []
     hasher = xxhash.xxh3_128()
     manifest_path = target_path / "manifest.json"
@@ -201,23 +223,29 @@ def _read(target_path: Path, contents: Held) -> Project:
     hasher.update(content)
 
     manifest: _AsWritten | _Manifest
+    as_written = True
     try:
-        manifest = _as_written(content)
+        manifest = _with_raw_columns(content) if seen_as_written else _as_written(content)
     except (msgspec.ValidationError, *NOT_JSON):
+        as_written = False
         manifest = decode(without_lone_surrogates(content), _Manifest, manifest_path)
     metadata = _metadata(manifest.metadata, manifest_path)
     nodes: dict[str, Node] = {}
     for section, resource_type in _SECTIONS.items():
         entries = entries_of(getattr(manifest, section), Node, manifest_path, section, notes)
         _complete(entries, resource_type)
+        if not (seen_as_written and as_written):
+            for node in entries.values():
+                complete_columns(node.columns)
         nodes.update(_by_id(entries))
     macros = _by_id(entries_of(manifest.macros, Macro, manifest_path, "macros", notes))
     groups = _by_id(entries_of(manifest.groups, Group, manifest_path, "groups", notes))
     disabled = _by_id(entries_of(manifest.disabled, None, manifest_path, "disabled", notes))
     for entry in (*nodes.values(), *macros.values()):
         # `refs` and `sources` say what refers to what, in the order of the code.
-        entry.depends_on.nodes.sort()
-        entry.depends_on.macros.sort()
+        depends_on = entry.depends_on
+        depends_on.nodes.sort()
+        depends_on.macros.sort()
     # dbt keeps the generic tests of a node that dbt_project.yml disables, and some that are disabled
     # themselves, and never compiles them.
     idle = [
@@ -297,6 +325,7 @@ def _read(target_path: Path, contents: Held) -> Project:
         run_args=lambda: run().args,
         freshness=freshness,
         disabled=list(disabled),
+        as_written=as_written,
         digest=digest,
         notes=notes,
     )
@@ -348,10 +377,19 @@ def _as_written(content: bytes) -> _AsWritten:
     except msgspec.ValidationError as error:
         if "unknown field" not in str(error):
             raise
-    manifest = msgspec.json.decode(content, type=_WithMoreOfColumns)
+    manifest = msgspec.json.decode(content, type=_ManifestWithMoreOfColumns)
     for node in (*manifest.nodes.values(), *manifest.sources.values()):
-        for name, column in node.columns.items():
-            node.columns[name] = msgspec.convert(unknown_properties_apart(column), Column)
+        force_setattr(node, "columns", columns_of(node.columns))
+    return manifest
+
+
+def _with_raw_columns(content: bytes) -> _AsWritten:
+    manifest = msgspec.json.decode(content, type=_ManifestWithRawColumns)
+    for node in (*manifest.nodes.values(), *manifest.sources.values()):
+        raw = node.columns
+        # A copy, so that not all of the file stays in memory.
+        columns = ColumnsOnDemand(bytes(raw)) if len(memoryview(raw)) > len("{}") else {}
+        force_setattr(node, "columns", columns)
     return manifest
 
 
@@ -405,29 +443,12 @@ def _complete(nodes: dict[str, Node], resource_type: str) -> None:
         config = node.config
         if isinstance(meta := config.get("meta"), dict) and meta:
             force_setattr(node, "meta", {**node.meta, **meta})
-        if (tags := _merged_tags(node.tags, config.get("tags"))) is not node.tags:
-            force_setattr(node, "tags", tags)
+        if tags := config.get("tags"):
+            force_setattr(node, "tags", merged_tags(node.tags, tags))
         if node.group is None and (group := config.get("group")) is not None:
             force_setattr(node, "group", group)
         if node.access is None and (access := config.get("access")) is not None:
             force_setattr(node, "access", access)
-        index = -1
-        for name, column in node.columns.items():
-            index += 1
-            column.index = index
-            if not column.name:
-                column.name = name
-            if (own := column.config) and (own.get("meta") or own.get("tags")):
-                if isinstance(meta := own.get("meta"), dict):
-                    column.meta = {**column.meta, **meta}
-                column.tags = _merged_tags(column.tags, own.get("tags"))
-
-
-def _merged_tags(tags: list[str], more: Any) -> list[str]:
-    if not more or more == tags:
-        return tags
-    extra = [more] if isinstance(more, str) else [str(tag) for tag in more]
-    return list(dict.fromkeys([*tags, *extra]))
 
 
 def _compiled_files(
@@ -462,15 +483,17 @@ def _by_id(entries: dict[str, _T]) -> dict[str, _T]:
 
     dbt keeps none: where it parses only what has changed, that comes last.
     """
-    return dict(sorted(entries.items()))
+    return {unique_id: entries[unique_id] for unique_id in sorted(entries)}
 
 
 def _hidden(
     nodes: dict[str, Node], parent_map: dict[str, list[str]], metadata: Metadata
 ) -> dict[str, Node]:
     """The nodes of the package `OWN` that nothing else reads: they are no part of what one asks about."""
+    if metadata.project_name == OWN or shows_own():
+        return {}
     own = {unique_id for unique_id, node in nodes.items() if node.package_name == OWN}
-    if not own or metadata.project_name == OWN or shows_own():
+    if not own:
         return {}
 
     def parents(unique_id: str) -> list[str]:
@@ -515,13 +538,17 @@ def _maps(
     missing: dict[str, None] = {}
     for unique_id, node in nodes.items():
         listed = parent_map.get(unique_id)
-        parents_of = parents[unique_id] = []
-        for parent in sorted({*(node.depends_on.nodes if listed is None else listed)}):
-            if parent in nodes:
-                parents_of.append(parent)
-                children[parent].append(unique_id)
+        if listed is None:
+            listed = [*node.depends_on.nodes]
+        if len(listed) > 1:
+            listed = sorted({*listed})
+        parents[unique_id] = listed
+        for parent in listed:
+            if (below := children.get(parent)) is not None:
+                below.append(unique_id)
             else:
                 missing[parent] = None
+                parents[unique_id] = [one for one in listed if one in nodes]
     if missing:
         some = ", ".join(list(missing)[:3])
         notes.append(

@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from dbt_ripple.artifacts import Project
 from dbt_ripple.graph.git_history import revisions
@@ -227,6 +225,10 @@ def _sorted(value: Any) -> Any:
 
 
 def _parsed(text: str | None) -> dict[str, Any] | None:
+    # Here, because only a project file that is there is parsed.
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
     try:
         content = YAML(typ="safe").load(text or "")
     except YAMLError:

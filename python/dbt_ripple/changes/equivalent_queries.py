@@ -47,6 +47,7 @@ def prove_equivalent(comparison: Comparison, cache: Cache | None = None) -> bool
         test
         for test, now in head.tests.items()
         if (then := base.tests.get(test)) is not None
+        and then is not now
         and (then.rows_fingerprint, then.fingerprints) != (now.rows_fingerprint, now.fingerprints)
         and _comparable(then, now)
         # Where a column comes from is not told by what its values are.
@@ -67,8 +68,11 @@ def prove_equivalent(comparison: Comparison, cache: Cache | None = None) -> bool
             for unique_id, now in head.nodes.items()
             if unique_id not in comparison.changed
             and (then := base.nodes.get(unique_id)) is not None
-            and (then.status, then.order, then.incidental, then.columns)
-            == (now.status, now.order, now.incidental, now.columns)
+            and (
+                then is now
+                or (then.status, then.order, then.incidental, then.columns)
+                == (now.status, now.order, now.incidental, now.columns)
+            )
         )
     one, other = _in_canonical_form(comparison, unmoved, edited, cache)
     nodes = _nodes(comparison, one, other, changed)
@@ -86,7 +90,7 @@ def _in_canonical_form(
     comparison: Comparison, unmoved: frozenset[str], edited: set[str], cache: Cache | None
 ) -> tuple[CanonicalMode, CanonicalMode]:
     """Base and head, linked in canonical form."""
-    seeds, types = comparison.seeds, comparison.base.types
+    seeds, base = comparison.seeds, comparison.base
     sides = (
         (comparison.base_context, comparison.base_analysis, seeds.base),
         (comparison.head_context, comparison.head_analysis, seeds.head),
@@ -95,7 +99,7 @@ def _in_canonical_form(
         CanonicalMode(
             ComparedSide.of(context, analysis, unmoved, cache, files),
             edited,
-            types,
+            base,
         )
         for context, analysis, files in sides
     )

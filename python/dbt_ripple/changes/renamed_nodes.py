@@ -25,10 +25,10 @@ def with_names_of_head(base: Project, head: Project) -> tuple[Project, Project]:
     Returns:
         Base, and head with the columns of these sources that only base's catalog lists.
     """
+    if not base.nodes.keys() - head.nodes.keys() or not head.nodes.keys() - base.nodes.keys():
+        return base, head
     gone = [base.nodes[u] for u in base.nodes if u not in head.nodes]
     new = [head.nodes[u] for u in head.nodes if u not in base.nodes]
-    if not gone or not new:
-        return base, head
     names = _same_sources(gone, new)
     if names:
         base = _renamed(base, names)

@@ -61,13 +61,13 @@ def edited_texts(comparison: Comparison) -> Iterator[Node]:
     base, head = comparison.base.nodes, comparison.head
     edited = comparison.modified | comparison.changed.keys()
     for unique_id, node in head.nodes.items():
-        if node.resource_type not in ("model", "snapshot", "test") or node.is_python:
-            continue
         then = base.get(unique_id)
         if (
             node.compiled_code
-            and (then is None or then.compiled_code != node.compiled_code)
             and (then is None or unique_id in edited)
+            and (then is None or then.compiled_code != node.compiled_code)
+            and node.resource_type in ("model", "snapshot", "test")
+            and not node.is_python
         ):
             yield node
 

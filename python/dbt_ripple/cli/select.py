@@ -131,7 +131,6 @@ def select(
     changed, and are listed.
     """
     from dbt_ripple.changes import compare
-    from dbt_ripple.changes.asset_changes import read_by_change
     from dbt_ripple.changes.no_changes import NOTHING_TO_DO, nothing_changed
     from dbt_ripple.selection import select_from, state_modified
 
@@ -175,6 +174,8 @@ def select(
                 cache=cache,
             )
             if head.declared:
+                from dbt_ripple.changes.asset_changes import read_by_change
+
                 whole = assets_around(comparison, base, head, cache)
                 selection.assets = read_by_change(whole, only)
                 shown = whole.head

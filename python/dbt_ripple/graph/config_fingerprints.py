@@ -425,11 +425,11 @@ class ConfigFingerprints:
                 asked[0].update(variables_in(text))
                 asked[1].update(environment_in(text))
             return asked
+        if node.resource_type not in _RUN or node.is_ephemeral:
+            return asked
         hooks = hooks_of(node)
         run = self.macros.run_by(kind_of(node))
-        if not (hooks or run or node.is_python or node.materialized == "incremental"):
-            return asked
-        if node.is_ephemeral or node.resource_type not in _RUN:
+        if not (hooks or run or node.materialized == "incremental" or node.is_python):
             return asked
         texts = self.unseen(node, hooks) if node.compiled_code or hooks else []
         start = [u for text in texts for u in self.macros.named_in(text)]
@@ -534,16 +534,14 @@ def words(text: str) -> set[str]:
 
 def hooks_of(node: Node) -> list[tuple[str, str]]:
     """The hooks of a node in order, each with when it runs; but those that only apply tags."""
-    hooks = hooks_in(node.config)
-    if not hooks or node.is_ephemeral:
+    config = node.config
+    if not (config.get("pre-hook") or config.get("post-hook")) or node.is_ephemeral:
         return []  # dbt runs nothing for what is ephemeral
-    return [(when, sql) for when, sql in hooks if not _APPLIES_TAGS.fullmatch(sql)]
+    return [(when, sql) for when, sql in hooks_in(config) if not _APPLIES_TAGS.fullmatch(sql)]
 
 
 def hooks_in(config: dict[str, Any]) -> list[tuple[str, str]]:
     """All hooks that a config names, in order."""
-    if not (config.get("pre-hook") or config.get("post-hook")):
-        return []
     return [
         (when, str(hook.get("sql") or "") if isinstance(hook, dict) else str(hook))
         for when in ("pre-hook", "post-hook")

@@ -126,6 +126,7 @@ class Hooks:
         project: with its nodes.
         macros: of the project.
         names: of the project.
+        nodes: those that `nodes_that_may_write` has found in it.
 
     Attributes:
         all: those hooks.
@@ -134,8 +135,11 @@ class Hooks:
         making: the hooks that make something queries may call, by its name.
     """
 
-    def __init__(self, project: Project, macros: Macros, names: RelationNames) -> None:
+    def __init__(
+        self, project: Project, macros: Macros, names: RelationNames, nodes: Iterable[Node]
+    ) -> None:
         self.project = project
+        self.nodes = nodes
         self.macros = macros
         self.config_fingerprints = ConfigFingerprints(project, macros)
         self.sql = HookSql(names)
@@ -167,9 +171,8 @@ class Hooks:
 
     def _hooks(self) -> Iterator[Hook]:
         yield from self._of_runs()
-        for unique_id, node in self.project.nodes.items():
-            if not self.macros_that_run and not _may_write(node):
-                continue
+        for node in self.nodes:
+            unique_id = node.unique_id
             if node.resource_type == "operation":
                 continue
             for _, sql in hooks_of(node):
@@ -371,9 +374,28 @@ def not_followed(hooks: Iterable[Hook]) -> list[tuple[str, bytes]]:
     return [*of_runs, *sorted({*hooks_of_anything}.difference(of_runs))]
 
 
-def may_write(project: Project, macros: Macros) -> bool:
-    """Whether anything in a project may be a hook that writes to other relations than its own."""
-    return any(map(_may_write, project.nodes.values())) or bool(macros_that_run(macros))
+def nodes_that_may_write(project: Project, macros: Macros) -> list[Node]:
+    """The nodes that may be or have a hook that writes to other relations than their own."""
+    if macros_that_run(macros):
+        return [*project.nodes.values()]
+    if project.with_statements is not None:
+        return [project.nodes[unique_id] for unique_id in project.with_statements]
+    return with_statements(project.nodes.values())
+
+
+def with_statements(nodes: Iterable[Node]) -> list[Node]:
+    """The nodes for which dbt may run a statement beside their query (`Project.with_statements`)."""
+    return [
+        node
+        for node in nodes
+        if "run_query" in (raw := node.raw_code)
+        # Called with a block of its own; most texts have none, which is found out faster.
+        or ("%" in raw and "statement" in raw)
+        or (config := node.config).get("pre-hook")
+        or config.get("post-hook")
+        or config.get("sql_header")
+        or node.resource_type == "operation"
+    ]
 
 
 def macros_that_run(macros: Macros) -> set[str]:
@@ -386,14 +408,3 @@ def macros_that_run(macros: Macros) -> set[str]:
         and _RUNS.search(macro.macro_sql)
         and _WRITES.search(macro.macro_sql)
     }
-
-
-def _may_write(node: Node) -> bool:
-    raw = node.raw_code
-    return (
-        node.resource_type == "operation"
-        or "run_query" in raw
-        or "statement" in raw
-        or bool(node.config.get("sql_header"))
-        or bool(hooks_of(node))
-    )

@@ -19,7 +19,6 @@ from typing import Final
 import msgspec
 
 from dbt_ripple.artifacts import Node
-from dbt_ripple.flow.delete_statements import deleted_rows
 from dbt_ripple.graph.config_fingerprints import hooks_of
 from dbt_ripple.graph.lineage import Analysis, NodeAnalysis
 from dbt_ripple.graph.linking.project_context import ProjectContext
@@ -71,6 +70,9 @@ def _filtered(node: Node, seen: NodeAnalysis, dialect: str) -> str | None:
         statement = _THIS.sub(_OWN, sql).strip().removesuffix(";")
         if when != "post-hook" or re.search(r"\{[{%#]", statement):
             return None
+        # Here, because hardly any model deletes, and a parser takes its time to load.
+        from dbt_ripple.flow.delete_statements import deleted_rows
+
         deleted = deleted_rows(statement, _OWN, dialect)
         if deleted is None or any(columns.count(name) != 1 for name in deleted.columns):
             return None

@@ -29,6 +29,7 @@ class RelationNames:
     def __init__(self, project: Project, dialect: str) -> None:
         self.project = project
         self.dialect = dialect
+        self._keeps_case = keeps_case(dialect)
         self.by_name: dict[str, str] = {}
         self.canonical: dict[str, str] = {}
         self._name_relations()
@@ -87,10 +88,23 @@ class RelationNames:
 
     def keys_of(self, node: Node) -> list[str]:
         """The folded names the node's relation goes by."""
-        keys = []
-        if node.relation_name:
-            keys.append(self._key(node.relation_name))
         name = node.identifier if node.resource_type == "source" else node.alias
+        written = node.relation_name
+        if written and node.schema and not self._keeps_case:
+            # Nearly all relations are called after the places that their nodes name.
+            full = f"{node.schema}.{name or node.name}"
+            full = (f"{node.database}.{full}" if node.database else full).lower()
+            bare = written.replace("`", "").replace('"', "").lower()
+            if (
+                bare == full
+                and full.count(".") == (2 if node.database else 1)
+                and full.isascii()
+                and full.replace(".", "_").isidentifier()
+            ):
+                return [full]
+        keys = []
+        if written:
+            keys.append(self._key(written))
         if node.schema and (name or node.name):
             pair = f"{fold_stored(node.schema, self.dialect)}.{fold_stored(name or node.name, self.dialect)}"
             if not keys or not keys[0].endswith(pair):

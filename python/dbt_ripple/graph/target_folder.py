@@ -105,6 +105,7 @@ class TargetFolder:
         self._held: Held = {}
         self._artifacts = b""
         self._key: bytes | None = None
+        self._seen: _Seen | None = None
         self._analyses: dict[_Asked, Analysis] = {}
         self._like = like
         self._raw_analyses: dict[_Asked, tuple[_RawAnalysis, Analysis]] = {}
@@ -121,9 +122,9 @@ class TargetFolder:
                     for content in self._held.values()
                 ),
             )
-            files = _read(cache, cache.key(b"files", self._artifacts), list[str])
-            if files is not None:
-                self._key = self._whole(cache, files)
+            self._seen = _read(cache, cache.key(b"seen", self._artifacts), _Seen)
+            if self._seen is not None:
+                self._key = self._whole(cache, self._seen.seed_files)
         self.read_seconds = time.perf_counter() - started
 
     @classmethod
@@ -154,7 +155,14 @@ class TargetFolder:
         """The project, decoded."""
         started = time.perf_counter()
         preread, self._held = self._held, {}
-        project = whole = read_project(self.folder, preread, late=self._late)
+        project = whole = read_project(
+            self.folder,
+            preread,
+            late=self._late,
+            seen_as_written=self._seen is not None and self._seen.as_written,
+        )
+        if self._seen is not None:
+            project = whole = project.having(with_statements=self._seen.with_statements)
         if self._sources_only:
             # It is decoded when it is asked for.
             project = project.having(
@@ -162,9 +170,14 @@ class TargetFolder:
                 **({"whole_catalog": lambda: whole.catalog} if self._has_catalog else {}),
             )
         if self.cache is not None and self._key is None and not _is_dbt_2(project):
-            files = _seed_files(project)
-            self.cache.put(self.cache.key(b"files", self._artifacts), msgspec.msgpack.encode(files))
-            self._key = self._whole(self.cache, files)
+            # Here, because a warm run does without.
+            from dbt_ripple.graph.hooks import with_statements
+
+            hooked = [node.unique_id for node in with_statements(project.nodes.values())]
+            seen = _Seen(_seed_files(project), project.as_written, hooked)
+            self.cache.put(self.cache.key(b"seen", self._artifacts), msgspec.msgpack.encode(seen))
+            self._key = self._whole(self.cache, seen.seed_files)
+            project = project.having(with_statements=hooked)
         if self._on_read is not None:
             self._on_read(project)
         self.read_seconds += time.perf_counter() - started
@@ -272,6 +285,14 @@ def sources_of_catalog(
         for node in project.of_type("source")
         if node.unique_id in columns_of
     }
+
+
+class _Seen(msgspec.Struct):
+    """What is kept of a target folder that was read: see `_seed_files` and `Project`."""
+
+    seed_files: list[str]
+    as_written: bool
+    with_statements: list[str]
 
 
 class _CachedAnalysis(msgspec.Struct, array_like=True):

@@ -69,6 +69,7 @@ def reordered(comparison: Comparison) -> Iterator[str]:
         for unique_id, seen in now.nodes.items()
         if unique_id not in comparison.changed
         and (then := before.nodes.get(unique_id)) is not None
+        and then is not seen
         and (then.order, then.incidental) != (seen.order, seen.incidental)
     ]
     if not others:

@@ -6,19 +6,23 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from graph.test_warm import FIXTURES, told
 
-from dbt_ripple.artifacts import read_project
+from dbt_ripple.artifacts import Project, read_project
+from dbt_ripple.artifacts.columns_on_demand import ColumnsOnDemand
+from dbt_ripple.artifacts.project import Column
 from dbt_ripple.errors import RippleError
 from dbt_ripple.graph.analyse_project import analyse
 from dbt_ripple.graph.analysis_coverage import AnalysisCoverage, analysis_coverage
 from dbt_ripple.graph.cache import Cache
 from dbt_ripple.graph.column_edges import edges_into
+from dbt_ripple.graph.hooks import with_statements
 from dbt_ripple.graph.target_folder import TargetFolder
 
 Manifest = dict[str, Any]
@@ -240,6 +244,81 @@ def test_a_manifest_that_changes_meanwhile_is_what_was_read_first(folder: Path) 
         assert target.summary().models == len(before.of_type("model"))
     with Cache(folder.parent / "cache") as cache:
         assert TargetFolder(folder, cache).summary().models == 0
+
+
+def of_nodes(project: Project) -> dict[str, dict[str, Any]]:
+    """All that is known of each node."""
+    return {
+        unique_id: {**msgspec.structs.asdict(node), "columns": dict(node.columns)}
+        for unique_id, node in project.nodes.items()
+    }
+
+
+def more_of_columns(manifest: Manifest) -> None:
+    """What a project may say of its columns, and one that dbt says the name of only once."""
+    columns = manifest["nodes"]["model.shop.stg_orders"]["columns"]
+    columns["order_id"] |= {"config": {"meta": {"pii": True}, "tags": ["key"]}, "tags": ["own"]}
+    columns["order_id"]["a_property_of_ours"] = 1
+    del columns["amount"]["name"]
+
+
+def of_another_type(manifest: Manifest) -> None:
+    """What dbt does not write: a tag that is a number."""
+    manifest["nodes"]["model.shop.stg_orders"]["columns"]["order_id"]["tags"] = 5
+
+
+def hooked(manifest: Manifest) -> None:
+    config = manifest["nodes"]["model.shop.stg_orders"]["config"]
+    config["post-hook"] = [{"sql": "delete from other", "transaction": True}]
+    manifest["nodes"]["model.shop.dim_customers.v2"]["raw_code"] += "{% call statement('s') %}"
+
+
+@pytest.mark.parametrize(
+    ("change", "on_demand"),
+    [
+        (lambda _: None, True),
+        (more_of_columns, True),
+        (of_another_type, False),
+        (hooked, True),
+    ],
+)
+def test_a_project_that_was_read_before_is_the_same(
+    folder: Path, change: Callable[[Manifest], None], on_demand: bool
+) -> None:
+    edit(folder, change)
+    fresh = read_project(folder)
+    for warm in (False, True):
+        with Cache(folder.parent / "cache") as cache:
+            project = TargetFolder(folder, cache).project
+        columns = project.nodes["model.shop.stg_orders"].columns
+        assert isinstance(columns, ColumnsOnDemand) == (warm and on_demand)
+        assert of_nodes(project) == of_nodes(fresh)
+        assert columns == fresh.nodes["model.shop.stg_orders"].columns == columns
+        assert (project.notes, project.as_written) == (fresh.notes, on_demand)
+        assert project.with_statements == [
+            node.unique_id for node in with_statements(fresh.nodes.values())
+        ]
+        assert project.having(nodes=project.nodes).with_statements is None
+
+
+def test_columns_on_demand_differ_where_one_of_them_does(folder: Path) -> None:
+    def columns() -> Mapping[str, Column]:
+        with Cache(folder.parent / "cache") as cache:
+            TargetFolder(folder, cache).project  # noqa: B018  (so that it was read before)
+            return TargetFolder(folder, cache).project.nodes["model.shop.stg_orders"].columns
+
+    before = columns()
+    edit(folder, lambda m: None)
+    assert isinstance(before, ColumnsOnDemand)
+    assert columns() == before
+    edit(
+        folder,
+        lambda m: m["nodes"]["model.shop.stg_orders"]["columns"]["amount"].update(data_type="int"),
+    )
+    now = columns()
+    assert now != before
+    assert now["amount"].data_type == "int"
+    assert list(now) == list(before)
 
 
 def test_without_a_cache_everything_is_made(folder: Path) -> None:

@@ -123,7 +123,7 @@ def explained(node: Node, flow: Flow) -> Node:
     by_name = {(column.name or key).lower(): key for key, column in columns.items()}
     for target, text in texts.items():
         key = by_name.get(target.lower(), target)
-        column = columns.get(key) or Column(name=target, index=len(columns))
+        column = columns.get(key) or Column(name=target)
         columns[key] = msgspec.structs.replace(
             column, more={**(column.more or {}), EXPRESSION: text}
         )

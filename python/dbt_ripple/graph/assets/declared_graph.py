@@ -514,9 +514,8 @@ class DeclaredGraph:
                 description=column.description,
                 data_type=column.type,
                 meta={} if column.pii is None else {"pii": column.pii},
-                index=i,
             )
-            for i, column in enumerate(declared_asset.columns)
+            for column in declared_asset.columns
         }
         node = Node(
             unique_id=asset.unique_id,

@@ -9,9 +9,9 @@ same meaning, over relations that are the same.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 
-from dbt_ripple.artifacts import CatalogColumn, Node
+from dbt_ripple.artifacts import Node, Project
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import fold_stored
 from dbt_ripple.flow.link import link
@@ -30,7 +30,7 @@ class CanonicalMode(LinkingMode):
         side: one of the two.
         edited: the nodes that have another text on the other side: only these are rewritten, since
             one text over relations that are the same is the same as it stands.
-        types: base's catalog, which holds of what is the same on both sides.
+        base: of its catalog the types are taken, which hold of what is the same on both sides.
 
     Attributes:
         linker: of this side, in this mode.
@@ -41,12 +41,12 @@ class CanonicalMode(LinkingMode):
         self,
         side: ComparedSide,
         edited: Collection[str],
-        types: Mapping[str, Sequence[CatalogColumn]],
+        base: Project,
     ) -> None:
         self.analysis = side.analysis
         self.unmoved = side.unmoved
         self.edited = edited
-        self.types = types
+        self.base = base
         self.linker = side.linker(self)
         self.rules: dict[str, list[str]] = {}
 
@@ -101,6 +101,6 @@ class CanonicalMode(LinkingMode):
             return {}
         return {
             fold_stored(c.name, linker.dialect): c.type
-            for c in self.types.get(unique_id, ())
+            for c in self.base.types.get(unique_id, ())
             if c.type
         }

@@ -89,7 +89,7 @@ class Linker:
         self.queries = queries
         self.mode = mode or LinkingMode()
         self.seeds = seeds or SeedFiles()
-        self.catalog = context.project.catalog if catalog is None else catalog
+        self._catalog = catalog
         self.hypothetical = hypothetical or {}
         self.linked_nodes: dict[str, LinkedNode] = {}
         self.in_progress: dict[str, None] = {}
@@ -100,6 +100,11 @@ class Linker:
         self.called: dict[str, Sequence[str]] = {}
         self.left: dict[str, bytes] = {}
         self.notes: dict[Note, None] | None = None
+
+    @property
+    def catalog(self) -> Mapping[str, Sequence[CatalogColumn]]:
+        """The columns of relations; the project's catalog is decoded when it is first asked for."""
+        return self.project.catalog if self._catalog is None else self._catalog
 
     def link_all(self) -> None:
         """Link every relation, as hooks leave it."""

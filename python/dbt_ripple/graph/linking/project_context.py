@@ -9,7 +9,7 @@ from dbt_ripple.artifacts import Node, Project, masking_functions
 from dbt_ripple.flow.fingerprint import digest
 from dbt_ripple.flow.identifiers import dialect_of
 from dbt_ripple.graph.config_fingerprints import ConfigFingerprints
-from dbt_ripple.graph.hooks import Hook, Hooks, may_write
+from dbt_ripple.graph.hooks import Hook, Hooks, nodes_that_may_write
 from dbt_ripple.graph.introspection import Introspection
 from dbt_ripple.graph.macros import Macros
 from dbt_ripple.graph.node_properties import place
@@ -66,12 +66,17 @@ class ProjectContext:
     @cached_property
     def hooks(self) -> Hooks:
         """What its hooks do to other relations than their own."""
-        return Hooks(self.project, self.macros, self.names)
+        return Hooks(self.project, self.macros, self.names, self._nodes_that_may_write)
 
     @cached_property
     def hooks_that_write(self) -> list[Hook]:
         """The hooks that do something to other relations than their own."""
-        return self.hooks.all if may_write(self.project, self.macros) else []
+        # Without a node that may, nothing needs the names of all relations.
+        return self.hooks.all if self._nodes_that_may_write else []
+
+    @cached_property
+    def _nodes_that_may_write(self) -> list[Node]:
+        return nodes_that_may_write(self.project, self.macros)
 
     @cached_property
     def all_code(self) -> bytes:
