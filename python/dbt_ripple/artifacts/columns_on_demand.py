@@ -1,16 +1,17 @@
 """The declared columns of a node, decoded when they are first asked for.
 
 They are more than half of what there is to decode in a manifest, and most questions ask for those of
-few nodes. It is used for a manifest that was decoded as a whole before, by this version, without
-anything in it that dbt does not write: so nothing can be found wrong in it when it is too late to say.
+few nodes. Of a manifest that this version has not read before all are decoded at once, so that what
+is wrong with one is found in time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+import xxhash
 
 from dbt_ripple.artifacts.decode_json import unknown_properties_apart
 from dbt_ripple.artifacts.project import Column
@@ -23,59 +24,73 @@ class ColumnsOnDemand(Mapping[str, Column]):
         text: what the manifest says of them, a JSON object.
     """
 
-    __slots__ = ("_columns", "_text")
+    __slots__ = ("_columns", "_digest", "_text")
 
     def __init__(self, text: bytes) -> None:
         self._text = text
+        self._digest = b""
         self._columns: dict[str, Column] | None = None
 
-    def _decoded(self) -> dict[str, Column]:
+    @property
+    def is_decoded(self) -> bool:
+        """Whether they were asked for."""
+        return self._columns is not None
+
+    def decode(self) -> dict[str, Column]:
+        """The columns, complete.
+
+        Raises:
+            msgspec.ValidationError: a property of a column is not of the type that dbt gives it.
+        """
         if self._columns is None:
-            self._columns = decode_columns(self._text)
+            self._columns = _decoded(self._text)
+            self._digest, self._text = self._digest_of_text(), b""
         return self._columns
 
+    def _digest_of_text(self) -> bytes:
+        return self._digest or xxhash.xxh3_128_digest(self._text)
+
     def __getitem__(self, name: str) -> Column:
-        return self._decoded()[name]
+        return self.decode()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._decoded())
+        return iter(self.decode())
 
     def __len__(self) -> int:
-        return len(self._decoded())
+        return len(self.decode())
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, ColumnsOnDemand):
-            return self._text == other._text or self._decoded() == other._decoded()
-        return self._decoded() == other
+            if self._text and other._text:
+                if self._text == other._text:
+                    return True
+            elif self._digest_of_text() == other._digest_of_text():
+                return True
+            return self.decode() == other.decode()
+        return self.decode() == other
 
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return repr(self._decoded())
+        return repr(self.decode())
 
 
-def decode_columns(text: bytes) -> dict[str, Column]:
-    """Columns out of JSON, complete.
+_decode: Final = msgspec.json.Decoder(dict[str, Column]).decode
 
-    Raises:
-        msgspec.ValidationError: a property of a column is not of the type that dbt gives it.
-    """
+
+def _decoded(text: bytes) -> dict[str, Column]:
     try:
-        columns = msgspec.json.decode(text, type=dict[str, Column])
+        columns = _decode(text)
     except msgspec.ValidationError as error:
         if "unknown field" not in str(error):
             raise
-        columns = columns_of(msgspec.json.decode(text, type=dict[str, dict[str, Any]]))
+        properties = msgspec.json.decode(text, type=dict[str, dict[str, Any]])
+        columns = {
+            name: msgspec.convert(unknown_properties_apart(column), Column)
+            for name, column in properties.items()
+        }
     complete_columns(columns)
     return columns
-
-
-def columns_of(properties: Mapping[str, dict[str, Any]]) -> dict[str, Column]:
-    """Columns of which the project says more than dbt knows."""
-    return {
-        name: msgspec.convert(unknown_properties_apart(column), Column)
-        for name, column in properties.items()
-    }
 
 
 def complete_columns(columns: Mapping[str, Column]) -> None:

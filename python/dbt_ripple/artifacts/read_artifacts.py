@@ -26,7 +26,6 @@ from msgspec.structs import force_setattr
 from dbt_ripple.artifacts.catalog import CatalogColumns, check_catalog, is_older
 from dbt_ripple.artifacts.columns_on_demand import (
     ColumnsOnDemand,
-    columns_of,
     complete_columns,
     merged_tags,
 )
@@ -95,45 +94,22 @@ class _Manifest(msgspec.Struct):
     parent_map: msgspec.Raw = msgspec.Raw()
 
 
+class _WithRawColumns(Node, kw_only=True, gc=False, frozen=True):
+    """A node whose columns are not decoded yet."""
+
+    columns: msgspec.Raw = msgspec.Raw(b"{}")  # type: ignore[assignment]
+
+
 class _AsWritten(_Manifest):
     """A manifest whose large sections are as dbt writes them and are decoded in one go.
 
     Any surprise in these sends us to `_Manifest`. In the others dbt itself writes null here and there.
     """
 
-    nodes: dict[str, Node] = {}  # type: ignore[assignment]
-    sources: dict[str, Node] = {}  # type: ignore[assignment]
-    macros: dict[str, Macro] = {}  # type: ignore[assignment]
-    parent_map: dict[str, list[str]] = {}  # type: ignore[assignment]
-
-
-class _WithMoreOfColumns(Node, kw_only=True, gc=False, frozen=True):
-    """A node some of whose columns have properties that dbt does not know."""
-
-    columns: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)  # type: ignore[assignment]
-
-
-class _ManifestWithMoreOfColumns(_AsWritten):
-    """`_AsWritten`, where the project says more of its columns than dbt knows."""
-
-    nodes: dict[str, _WithMoreOfColumns] = {}  # type: ignore[assignment]
-    sources: dict[str, _WithMoreOfColumns] = {}  # type: ignore[assignment]
-
-
-_NO_COLUMNS: Final = msgspec.Raw(b"{}")
-
-
-class _WithRawColumns(Node, kw_only=True, gc=False, frozen=True):
-    """A node whose columns are not decoded yet."""
-
-    columns: msgspec.Raw = _NO_COLUMNS  # type: ignore[assignment]
-
-
-class _ManifestWithRawColumns(_AsWritten):
-    """`_AsWritten`, where it is known what a decoder says of the columns."""
-
     nodes: dict[str, _WithRawColumns] = {}  # type: ignore[assignment]
     sources: dict[str, _WithRawColumns] = {}  # type: ignore[assignment]
+    macros: dict[str, Macro] = {}  # type: ignore[assignment]
+    parent_map: dict[str, list[str]] = {}  # type: ignore[assignment]
 
 
 class _RunResults(msgspec.Struct):
@@ -225,7 +201,7 @@ def _read(target_path: Path, contents: Held, seen_as_written: bool) -> Project:
     manifest: _AsWritten | _Manifest
     as_written = True
     try:
-        manifest = _with_raw_columns(content) if seen_as_written else _as_written(content)
+        manifest = _as_written(content, seen_as_written)
     except (msgspec.ValidationError, *NOT_JSON):
         as_written = False
         manifest = decode(without_lone_surrogates(content), _Manifest, manifest_path)
@@ -234,9 +210,8 @@ def _read(target_path: Path, contents: Held, seen_as_written: bool) -> Project:
     for section, resource_type in _SECTIONS.items():
         entries = entries_of(getattr(manifest, section), Node, manifest_path, section, notes)
         _complete(entries, resource_type)
-        if not (seen_as_written and as_written):
-            for node in entries.values():
-                complete_columns(node.columns)
+        for node in entries.values() if not as_written else ():
+            complete_columns(node.columns)
         nodes.update(_by_id(entries))
     macros = _by_id(entries_of(manifest.macros, Macro, manifest_path, "macros", notes))
     groups = _by_id(entries_of(manifest.groups, Group, manifest_path, "groups", notes))
@@ -371,24 +346,16 @@ def _optional(path: Path) -> bytes | None:
     return content
 
 
-def _as_written(content: bytes) -> _AsWritten:
-    try:
-        return msgspec.json.decode(content, type=_AsWritten)
-    except msgspec.ValidationError as error:
-        if "unknown field" not in str(error):
-            raise
-    manifest = msgspec.json.decode(content, type=_ManifestWithMoreOfColumns)
-    for node in (*manifest.nodes.values(), *manifest.sources.values()):
-        force_setattr(node, "columns", columns_of(node.columns))
-    return manifest
-
-
-def _with_raw_columns(content: bytes) -> _AsWritten:
-    manifest = msgspec.json.decode(content, type=_ManifestWithRawColumns)
+def _as_written(content: bytes, was_seen: bool) -> _AsWritten:
+    manifest = msgspec.json.decode(content, type=_AsWritten)
     for node in (*manifest.nodes.values(), *manifest.sources.values()):
         raw = node.columns
-        # A copy, so that not all of the file stays in memory.
-        columns = ColumnsOnDemand(bytes(raw)) if len(memoryview(raw)) > len("{}") else {}
+        if len(memoryview(raw)) == len("{}"):
+            force_setattr(node, "columns", {})
+            continue
+        columns = ColumnsOnDemand(bytes(raw))  # a copy, so that not all of the file stays in memory
+        if not was_seen:
+            columns.decode()
         force_setattr(node, "columns", columns)
     return manifest
 

@@ -79,8 +79,9 @@ def _same(then: Node | None, now: Node) -> bool:
             return False
     elif then.raw_code != now.raw_code:
         return False
+    before, here = then.unrendered_config, now.unrendered_config
     return (
-        all(then.unrendered_config.get(k) == now.unrendered_config.get(k) for k in _LOCATION)
+        (before == here or all(before.get(k) == here.get(k) for k in _LOCATION))
         and _same_descriptions(then, now)
         and (
             now.resource_type != "model"

@@ -182,6 +182,7 @@ class _Linker:
         self.missing: dict[str, set[str]] = {}
         self.unknown: Reason | None = None
         self.in_any_order = False
+        self.correlated = 0
 
     def miss(self, name: str, how: str = "absent") -> None:
         self.missing.setdefault(name, set()).add(how)
@@ -609,6 +610,7 @@ class _Linker:
         if self.in_any_order and len(items) > 1:
             items, linked, arranged = arrange(self, items, env)
         for position, item in enumerate(items):
+            correlated = self.correlated
             if item.nested:
                 right = self.from_items(item.nested, env, in_brackets=True)
             else:
@@ -701,6 +703,13 @@ class _Linker:
                 item.kind not in _MEETS_ALL
             ):  # POSITIONAL, ASOF: which rows meet is up to their order
                 rows_fp = in_order(rows_fp, order, incidental)
+                if self.correlated != correlated or item.source in linked:
+                    # Which rows meet is up to what the right side reads of the left one, too: DuckDB
+                    # takes any number of rows of a correlated side of an ASOF join.
+                    for relation in (relation_of(env, i) for i in side):
+                        rows_fp = digest(b"correlated", rows_fp, relation.all_fp())
+                        for d in relation.deps:
+                            merge(rows, through(JOIN, d))
             if known_constraints is not None:
                 plain = rows_fp
                 facts, lookup = known_constraints.join(

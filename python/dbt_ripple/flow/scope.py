@@ -57,6 +57,8 @@ class QueryLinker(Protocol):
     """What a subquery sees of the query around (`flow.alias_resolution`)."""
     looks_farther: bool
     """Whether `a.b` may be of a farther relation a, where the nearest has no b (`flow.alias_resolution`)."""
+    correlated: int
+    """How often a query has read a column of one around it."""
 
     def miss(self, name: str, how: str = "absent") -> None:
         """Note a name that is nowhere, or in two places, and how that came (`Linked.how`)."""
@@ -375,7 +377,7 @@ class Env:
                 )
                 lost = self.lost(ref, [(env, ref.source, ref.up)])
                 return lost if farther is None else combine([lost, farther])
-            return outer(column, ref.up)
+            return self.around(column, ref.up)
         rule = ref.rule
         if rule == KEY_FIRST:
             for i in range(len(self.sources) if self.keys else 0):
@@ -393,11 +395,11 @@ class Env:
             if up and env_.late and self.linker.in_subquery == EITHER:
                 column = env_.any_alias(ref)
                 if column is not None:
-                    columns.append(outer(column, up))
+                    columns.append(self.around(column, up))
             if listed is not None:
-                columns.append(outer(listed, up))
+                columns.append(self.around(listed, up))
                 break
-            columns.extend(outer(c, up) for c in unknown)
+            columns.extend(self.around(c, up) for c in unknown)
             if unknown:  # or no column at all, but a source as one value
                 for i, source in enumerate(env_.sources):
                     if (
@@ -405,7 +407,7 @@ class Env:
                         and env_.visible[i]
                         and env_.relations[i] is not None
                     ):
-                        columns.append(outer(env_.row_of(i), up))
+                        columns.append(self.around(env_.row_of(i), up))
             if up == 0 and rule == SOURCE_FIRST:
                 alias = self.alias(ref, ref.outputs)
                 if alias is not None:
@@ -420,7 +422,7 @@ class Env:
         while env_ is not None:  # a subquery of HAVING sees the aliases outside
             column = env_.any_alias(ref)
             if column is not None:
-                return outer(column, up)
+                return self.around(column, up)
             env_ = env_.parent
             up += 1
         env_ = self
@@ -428,7 +430,7 @@ class Env:
         while env_ is not None:
             for i, source in enumerate(env_.sources):
                 if source.alias == ref.key and env_.visible[i] and env_.relations[i] is not None:
-                    return outer(env_.row_of(i), up)
+                    return self.around(env_.row_of(i), up)
             env_ = env_.parent
             up += 1
         is_of_table = any(type(source.rel) is Table for source in self.sources)
@@ -443,6 +445,12 @@ class Env:
         lost = self.lost(ref, everywhere)
         alias = self.any_alias(ref)
         return lost if alias is None else combine([lost, alias])
+
+    def around(self, column: Column, up: int) -> Column:
+        """A column of the query around this one, so many queries outwards."""
+        if up:
+            self.linker.correlated += 1
+        return outer(column, up)
 
     def lost_in(self, key: str, sources: list[int]) -> Column:
         """A column that none of these sources of the scope has."""

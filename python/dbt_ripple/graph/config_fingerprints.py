@@ -429,7 +429,8 @@ class ConfigFingerprints:
             return asked
         hooks = hooks_of(node)
         run = self.macros.run_by(kind_of(node))
-        if not (hooks or run or node.materialized == "incremental" or node.is_python):
+        grows = node.config.get("materialized") == "incremental"
+        if not (hooks or run or grows or node.is_python):
             return asked
         texts = self.unseen(node, hooks) if node.compiled_code or hooks else []
         start = [u for text in texts for u in self.macros.named_in(text)]

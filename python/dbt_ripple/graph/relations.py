@@ -172,8 +172,10 @@ class OpaqueNodeColumns(_UnlistedOfNode):
     def get(self, key: str, name: str) -> tuple[bytes, Deps] | None:
         """Its fingerprint and what it depends on; None where there is no such column."""
         linked = self.linker.linked_nodes[self.unique_id]
-        name = self.linker.discover(linked, key, name, self.fingerprint, self.deps)
-        return self.fingerprint, {(self.unique_id, name): IDENTITY}
+        # As one that something lists: another column of the node is not known to have its values.
+        fp = digest(self.fingerprint, key.encode())
+        name = self.linker.discover(linked, key, name, fp, self.deps)
+        return fp, {(self.unique_id, name): IDENTITY}
 
     def fp(self) -> bytes:
         """A fingerprint of all of them."""

@@ -261,6 +261,52 @@ def test_an_opaque_node_moves_with_its_parents_and_is_named() -> None:
     assert names(side(STG), side(STG + " -- the same")) == []
 
 
+def test_columns_of_an_opaque_node_are_not_one_value() -> None:
+    """Also where nothing lists them: in CI there is often no catalog."""
+
+    def side(column: str, **more: Any) -> Project:
+        return project(
+            orders(),
+            node("model.p.py", None, RAW, language="python", raw="def model(): ...", **more),
+            node("model.p.mart", f"select {column} as id from s.py", "model.p.py"),
+            check(
+                "unique", "select id from s.mart group by id having count(*) > 1", "model.p.mart"
+            ),
+            catalog=LISTED,
+        )
+
+    for more in ({}, {"columns": ["x", "y"]}):
+        assert names(side("x", **more), side("y", **more)) == ["unique"]
+        assert names(side("x", **more), side("x", **more)) == []
+    assert names(side("x"), side("x", columns=["x", "y"])) == []
+
+
+def test_a_name_that_comes_to_mean_the_other_side_of_a_join() -> None:
+    """DuckDB finds `status` in the query around once stg has none; an ASOF join then multiplies rows."""
+
+    def side(join: str, stg: str) -> Project:
+        right = "select id, status from s.stg"
+        return project(
+            orders(),
+            node("model.p.stg", stg, RAW),
+            node(
+                "model.p.mart",
+                f"select l.id from s.orders as l {join} ({right}) as r on l.id >= r.id",
+                RAW,
+                "model.p.stg",
+            ),
+            check(
+                "unique", "select id from s.mart group by id having count(*) > 1", "model.p.mart"
+            ),
+            catalog=LISTED,
+            adapter="duckdb",
+        )
+
+    both, one = "select id, status from s.orders", "select id from s.orders"
+    assert names(side("asof left join", both), side("asof left join", one)) == ["unique"]
+    assert names(side("left join", both), side("left join", one)) == []
+
+
 def test_exposures_that_read_what_moved() -> None:
     def side(stg: str) -> Project:
         reads = {"meta": {"referenced_columns": ["mart.id"]}}
