@@ -47,10 +47,6 @@ class ColumnsOnDemand(Mapping[str, Column]):
             self._digest, self._text = self._digest_of_text(), b""
         return self._columns
 
-    def may_contain(self, piece: bytes) -> bool:
-        """Whether their JSON may contain a piece of text, in lower case; decodes nothing."""
-        return self.is_decoded or b"\\" in self._text or piece in self._text.lower()
-
     def _digest_of_text(self) -> bytes:
         return self._digest or xxhash.xxh3_128_digest(self._text)
 
@@ -77,11 +73,6 @@ class ColumnsOnDemand(Mapping[str, Column]):
 
     def __repr__(self) -> str:
         return repr(self.decode())
-
-
-def columns_may_contain(columns: Mapping[str, Column], piece: bytes) -> bool:
-    """Whether what is said of columns may contain a piece of text, in lower case; decodes nothing."""
-    return columns.may_contain(piece) if isinstance(columns, ColumnsOnDemand) else bool(columns)
 
 
 _decode: Final = msgspec.json.Decoder(dict[str, Column]).decode

@@ -17,7 +17,6 @@ from typing import Final, Literal
 import msgspec
 
 from dbt_ripple.artifacts import Column, Project, column_pii, declassified, referenced_columns
-from dbt_ripple.artifacts.columns_on_demand import columns_may_contain
 from dbt_ripple.graph.lineage import Analysis, column_names
 from dbt_ripple.graph.lineage_tables import ROWS
 from dbt_ripple.graph.traversal import Vertex
@@ -143,11 +142,9 @@ class _Names:
 def _declared(unique_id: str, project: Project, names: _Names) -> list[tuple[str, str]]:
     """The columns of a node that are declared to hold personal data, with the kind."""
     node = project.nodes[unique_id]
-    # What declares it says so in these letters: `column_pii` reads a key and a tag.
-    listed = node.columns if columns_may_contain(node.columns, b"pii") else {}
     columns = [
         (names.of(unique_id).get((column.name or name).lower(), column.name or name), kind)
-        for name, column in listed.items()
+        for name, column in node.columns.items()
         if (column.meta or column.tags) and (kind := column_pii(column)) is not None
     ]
     if columns or node.resource_type not in BUILT | {"source"}:
