@@ -1,6 +1,6 @@
 """The declared columns of a node, decoded when they are first asked for.
 
-They are more than half of what there is to decode in a manifest, and most questions ask for those of
+Decoding them is nearly half of decoding a manifest, and most questions ask for those of
 few nodes. Of a manifest that this version has not read before all are decoded at once, so that what
 is wrong with one is found in time.
 """

@@ -429,12 +429,12 @@ class ConfigFingerprints:
             return asked
         hooks = hooks_of(node)
         run = self.macros.run_by(kind_of(node))
-        grows = node.config.get("materialized") == "incremental"
+        grows = node.materialized == "incremental"
         if not (hooks or run or grows or node.is_python):
             return asked
         texts = self.unseen(node, hooks) if node.compiled_code or hooks else []
         start = [u for text in texts for u in self.macros.named_in(text)]
-        if node.materialized == "incremental":
+        if grows:
             start += self.macros.that_ask(node.depends_on.macros)
         called = self.macros.closure([*start, *run])
         texts = [*texts, *map(self.macros.text, called & self.macros.user)]

@@ -236,8 +236,7 @@ class Macros:
 
     def run_by(self, name: str) -> frozenset[str]:
         """The user's macros that a materialization may run, by itself or through the adapter."""
-        # It is asked of all nodes.
-        return (self._materializations.get(name) or self._run_by(name))[0]
+        return self._run_by(name)[0]
 
     def _run_by(self, name: str) -> tuple[frozenset[str], bytes]:
         run_and_fingerprint = self._materializations.get(name)
